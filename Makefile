@@ -1,0 +1,59 @@
+# Everything a contributor runs. `make` alone lists the targets.
+
+PYTHON ?=
+export PYTHON
+
+BIN := .venv/bin
+# Extra arguments for pytest: make test ARGS="-k lexer -x"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: install
+install: ## Create or refresh .venv (PYTHON=… picks the interpreter)
+	@tools/install.sh
+
+.PHONY: demo
+demo: install ## Show what the product does today
+	@bash examples/demo.sh
+
+.PHONY: test
+test: install ## Run the tests, without the slow ones
+	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+
+.PHONY: test-slow
+test-slow: install ## Run the slow tests alone
+	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
+
+.PHONY: acceptance
+acceptance: install ## Run the acceptance tests; print row, test and result, then the open rows
+	@$(BIN)/python -m pytest -q -n auto -m acceptance --acceptance-report $(ARGS)
+
+.PHONY: check
+check: install ## Format, lint, types, import contracts; changes nothing
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
+
+.PHONY: format
+format: install ## Reformat the code and apply the safe lint fixes
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+.PHONY: bench
+bench: install ## Run the benchmarks
+	@for file in benchmarks/*.py; do $(BIN)/python "$$file" || exit 1; done
+
+.PHONY: constraints
+constraints: install ## Resolve the newest versions and rewrite constraints.txt
+	@tools/constraints.sh
+
+.PHONY: clean
+clean: ## Remove the environment, caches and build output
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,1 @@
+"""OmniGraph: a typed property graph with branches and history."""

@@ -1,0 +1,61 @@
+"""How types are stored: the Arrow schema of a node or edge type. The one importer of pyarrow here."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from omnigraph.catalog.identity import embed_column
+from omnigraph.catalog.model import EdgeType, EntityType
+from omnigraph.language.types import PropType, Scalar
+
+_SCALARS = {
+    Scalar.STRING: pa.utf8(),
+    Scalar.BLOB: pa.large_binary(),
+    Scalar.BOOL: pa.bool_(),
+    Scalar.I32: pa.int32(),
+    Scalar.I64: pa.int64(),
+    Scalar.U32: pa.uint32(),
+    Scalar.U64: pa.uint64(),
+    Scalar.F32: pa.float32(),
+    Scalar.F64: pa.float64(),
+    Scalar.DATE: pa.date32(),
+    Scalar.DATETIME: pa.date64(),
+}
+
+
+def arrow_type(prop_type: PropType) -> pa.DataType:
+    """The Arrow type of a property's values."""
+    if prop_type.is_vector:
+        item = pa.field("item", pa.float32(), nullable=True)
+        return pa.list_(item, prop_type.dimension)
+    scalar = _SCALARS[prop_type.scalar]
+    return pa.list_(pa.field("item", scalar, nullable=True)) if prop_type.list else scalar
+
+
+def logical_schema(declared: EntityType) -> pa.Schema:
+    """What readers see: id, ends, then properties by name under their present names."""
+    return pa.schema(
+        [
+            *_identity_fields(declared),
+            *(
+                pa.field(p.name, arrow_type(p.type), nullable=p.type.nullable)
+                for p in declared.properties.values()
+            ),
+        ]
+    )
+
+
+def physical_schema(declared: EntityType) -> pa.Schema:
+    """What a new table holds: the same under physical column names, plus hidden columns."""
+    fields = _identity_fields(declared)
+    for prop in declared.properties.values():
+        fields.append(pa.field(prop.column, arrow_type(prop.type), nullable=prop.type.nullable))
+    for prop in declared.properties.values():
+        if prop.embed_source is not None:
+            fields.append(pa.field(embed_column(prop.prop_id), pa.utf8(), nullable=True))
+    return pa.schema(fields)
+
+
+def _identity_fields(declared: EntityType) -> list[pa.Field]:
+    names = ("id", "src", "dst") if isinstance(declared, EdgeType) else ("id",)
+    return [pa.field(name, pa.utf8(), nullable=False) for name in names]

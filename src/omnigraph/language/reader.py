@@ -1,0 +1,197 @@
+"""What both recursive-descent parsers share: a cursor over tokens, and errors that point.
+
+Grammar errors are raised at once. Errors of meaning that a parser meets on its way (a vector of
+zero dimensions, a repeated enum value) are deferred: a file that does not follow the grammar says
+so first, wherever the other mistake stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import ParseError
+from omnigraph.language.lexer import (
+    BAD,
+    END,
+    INTEGER,
+    STRING,
+    SYMBOL,
+    WORD,
+    Tokens,
+    UnsupportedEscape,
+    decode_string,
+)
+from omnigraph.language.nodes import Name
+from omnigraph.language.span import Span
+from omnigraph.limits import MAX_NESTING
+
+_TYPE_NAME = re.compile(r"[A-Z]")
+_IDENT = re.compile(r"[a-z_]")
+
+_BAD_TEXT = {
+    '"': 'this string is never closed; add the missing `"`',
+    "/": "this is no comment; write `// …` to the end of the line or close `/* … */`",
+    "#": "`#` does not start a comment; write `//`",
+    "$": "a variable is `$` followed by a lower-case letter or `_`",
+    ";": "there are no statement terminators; leave out the `;`",
+    "'": 'strings are written in double quotes: `"…"`',
+    "*": "`*` has no meaning here",
+}
+
+
+class TokenReader:
+    """A cursor over the tokens of one source."""
+
+    def __init__(self, tokens: Tokens, *, syntax_code: str, escape_code: str) -> None:
+        self.source = tokens.source
+        self.kinds = tokens.kinds
+        self.texts = tokens.texts
+        self.starts = tokens.starts
+        self.at = 0
+        self._depth = 0
+        self._deferred: ParseError | None = None
+        self._syntax_code = syntax_code
+        self._escape_code = escape_code
+
+    # -- where we are -----------------------------------------------------------------------
+
+    @property
+    def text(self) -> str:
+        return self.texts[self.at]
+
+    @property
+    def kind(self) -> str:
+        return self.kinds[self.at]
+
+    @property
+    def at_end(self) -> bool:
+        return self.kinds[self.at] == END
+
+    def is_symbol(self, text: str, ahead: int = 0) -> bool:
+        i = min(self.at + ahead, len(self.kinds) - 1)
+        return self.texts[i] == text and self.kinds[i] == SYMBOL
+
+    def is_word(self, text: str, ahead: int = 0) -> bool:
+        i = min(self.at + ahead, len(self.kinds) - 1)
+        return self.texts[i] == text and self.kinds[i] == WORD
+
+    def token_span(self, index: int) -> Span:
+        return Span(self.starts[index], self.starts[index] + len(self.texts[index]))
+
+    def span_since(self, first: int) -> Span:
+        """From the token at `first` to the last one read."""
+        last = max(self.at - 1, first)
+        return Span(self.starts[first], self.starts[last] + len(self.texts[last]))
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def accept_symbol(self, text: str) -> bool:
+        if self.texts[self.at] == text and self.kinds[self.at] == SYMBOL:
+            self.at += 1
+            return True
+        return False
+
+    def accept_word(self, text: str) -> bool:
+        if self.texts[self.at] == text and self.kinds[self.at] == WORD:
+            self.at += 1
+            return True
+        return False
+
+    def expect_symbol(self, text: str, where: str) -> None:
+        if not self.accept_symbol(text):
+            self.fail(f"expected `{text}` {where}")
+
+    def expect_word(self, text: str, where: str) -> None:
+        if not self.accept_word(text):
+            self.fail(f"expected `{text}` {where}", known=(text,))
+
+    def expect_type_name(self, what: str) -> Name:
+        return self._expect_name(_TYPE_NAME, f"{what} (it starts with an upper-case letter)")
+
+    def expect_ident(self, what: str) -> Name:
+        return self._expect_name(_IDENT, f"{what} (it starts with a lower-case letter or `_`)")
+
+    def _expect_name(self, first_letter: re.Pattern[str], what: str) -> Name:
+        text = self.texts[self.at]
+        if self.kinds[self.at] != WORD or not first_letter.match(text):
+            self.fail(f"expected {what}")
+        name = Name(text, self.token_span(self.at))
+        self.at += 1
+        return name
+
+    def is_ident(self, ahead: int = 0) -> bool:
+        i = min(self.at + ahead, len(self.kinds) - 1)
+        return self.kinds[i] == WORD and _IDENT.match(self.texts[i]) is not None
+
+    def is_type_name(self, ahead: int = 0) -> bool:
+        i = min(self.at + ahead, len(self.kinds) - 1)
+        return self.kinds[i] == WORD and _TYPE_NAME.match(self.texts[i]) is not None
+
+    def expect_integer(self, what: str) -> int:
+        """A run of digits. Very long ones are cut to a value beyond every range that is checked."""
+        if self.kinds[self.at] != INTEGER:
+            self.fail(f"expected {what}")
+        digits = self.texts[self.at].lstrip("0") or "0"
+        self.at += 1
+        return int(digits) if len(digits) <= 40 else 10**40
+
+    def expect_string(self, what: str) -> str:
+        if self.kinds[self.at] != STRING:
+            self.fail(f"expected {what}")
+        return self.read_string()
+
+    def read_string(self) -> str:
+        """Decode the string token at the cursor and step over it."""
+        try:
+            return decode_string(self.texts[self.at])
+        except UnsupportedEscape as error:
+            start = self.starts[self.at] + error.offset
+            self.defer(self._escape_code, str(error), Span(start, start + 2))
+            return ""
+        finally:
+            self.at += 1
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """Guard one level of recursion."""
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            self.fail(f"nested more than {MAX_NESTING} levels deep")
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    # -- complaining ------------------------------------------------------------------------
+
+    def fail(self, message: str, known: Iterable[str] = ()) -> NoReturn:
+        """Raise a grammar error at the cursor. `known` are words that would have been right here."""
+        kind, text = self.kinds[self.at], self.texts[self.at]
+        span = self.token_span(self.at)
+        hint = did_you_mean(text, known) if kind == WORD else None
+        if kind == BAD:
+            found = _BAD_TEXT.get(text, f"unexpected character {text!r}")
+            raise self.error(self._syntax_code, f"{message}; {found}", span)
+        found = "the end of the file" if kind == END else f"`{_shorten(text)}`"
+        raise self.error(self._syntax_code, f"{message}, found {found}", span, hint)
+
+    def error(self, code: str, message: str, span: Span, hint: str | None = None) -> ParseError:
+        return ParseError([self.source.diagnose(span, ParseError.category, code, message, hint)])
+
+    def defer(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        """Remember an error of meaning; only the first one of a file is reported."""
+        if self._deferred is None:
+            self._deferred = self.error(code, message, span, hint)
+
+    def raise_deferred(self) -> None:
+        if self._deferred is not None:
+            raise self._deferred
+
+
+def _shorten(text: str) -> str:
+    text = text.replace("\n", "\\n")
+    return text if len(text) <= 40 else text[:39] + "…"

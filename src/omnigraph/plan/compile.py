@@ -1,0 +1,108 @@
+"""From query text to plan, once: the compiler keeps what it has compiled."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import QuerySelectionError
+from omnigraph.language.query.ast import Query, QueryFile
+from omnigraph.language.query.parse import parse_queries
+from omnigraph.language.span import Source
+from omnigraph.limits import COMPILE_CACHE_ENTRIES
+from omnigraph.plan.check_mutation import check_mutation
+from omnigraph.plan.check_read import check_read
+from omnigraph.plan.ir import MutationPlan, Plan, ReadPlan
+from omnigraph.plan.lower import lower_read
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """A query that fits the schema, with the notes its author left for users and tools."""
+
+    plan: Plan
+    description: str | None
+    instruction: str | None
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    @property
+    def is_mutation(self) -> bool:
+        return isinstance(self.plan, MutationPlan)
+
+    def read_plan(self) -> ReadPlan:
+        """The plan of a read. A mutation is refused: it belongs to the mutation entry point."""
+        if not isinstance(self.plan, ReadPlan):
+            message = f"query '{self.name}' is a mutation; run it with `mutate`"
+            raise QuerySelectionError(message)
+        return self.plan
+
+    def mutation_plan(self) -> MutationPlan:
+        """The plan of a mutation. A read is refused: it belongs to the read entry point."""
+        if not isinstance(self.plan, MutationPlan):
+            message = f"query '{self.name}' is a read; run it with `query`"
+            raise QuerySelectionError(message)
+        return self.plan
+
+
+def compile_checked(source: Source, catalog: Catalog, query: Query) -> CompiledQuery:
+    """Check and lower one parsed query."""
+    plan: Plan
+    if query.is_mutation:
+        plan = check_mutation(source, catalog, query)
+    else:
+        plan = lower_read(query, check_read(source, catalog, query))
+    return CompiledQuery(plan, query.note("description"), query.note("instruction"))
+
+
+def compile_query(source: Source, catalog: Catalog, name: str | None = None) -> CompiledQuery:
+    """Compile the named query of a source, or its only one. Raises `LanguageError`."""
+    return compile_checked(source, catalog, select_query(parse_queries(source), name))
+
+
+def select_query(file: QueryFile, name: str | None) -> Query:
+    """Pick a query by name; without a name the file must hold exactly one."""
+    if name is None:
+        if len(file.queries) == 1:
+            return file.queries[0]
+        if not file.queries:
+            raise QuerySelectionError("query file contains no queries")
+        raise QuerySelectionError("query file contains multiple queries; pass --name")
+    names = [q.name.text for q in file.queries]
+    if name not in names:
+        hint = did_you_mean(name, names)
+        raise QuerySelectionError(f"query '{name}' not found" + (f"; {hint}" if hint else ""))
+    return file.queries[names.index(name)]
+
+
+class QueryCompiler:
+    """Compiles against one catalog and remembers the results, least recently used out first.
+
+    Thread-safe. Two threads that miss on the same text compile it twice, to equal results.
+    """
+
+    def __init__(self, catalog: Catalog, capacity: int = COMPILE_CACHE_ENTRIES) -> None:
+        self.catalog = catalog
+        self._capacity = capacity
+        self._lock = Lock()
+        self._entries: OrderedDict[tuple[str, str, str | None], CompiledQuery] = OrderedDict()
+
+    def compile(self, source: Source, name: str | None = None) -> CompiledQuery:
+        """As `compile_query`, from the cache when the same source was compiled before."""
+        key = (source.name, source.text, name)
+        with self._lock:
+            compiled = self._entries.get(key)
+            if compiled is not None:
+                self._entries.move_to_end(key)
+                return compiled
+        compiled = compile_query(source, self.catalog, name)
+        with self._lock:
+            self._entries[key] = compiled
+            if len(self._entries) > self._capacity:
+                self._entries.popitem(last=False)
+        return compiled

@@ -1,0 +1,304 @@
+"""The typed plan of a query: frozen nodes, no source text, no names left to resolve.
+
+A read is a pipeline of operations over rows of bound variables, then projection, grouping, order
+and limit. A mutation is a sequence of statements. Everything carries the types the checker found.
+Expand keeps a place for an edge variable; alternative branches would be one more operation whose
+branches are pipelines, as in `AntiJoin`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from omnigraph.language.query.ast import AggregateFunction, Operator, TextFunction
+from omnigraph.language.types import PropType, Scalar
+
+NOW_PARAMETER: Final = "__nanograph_now"
+"""The reserved parameter that holds the one time of a query's execution."""
+
+ID_TYPE: Final = PropType(Scalar.STRING)
+MATCH_TYPE: Final = PropType(Scalar.BOOL)
+SCORE_TYPE: Final = PropType(Scalar.F64, nullable=True)
+DATETIME_TYPE: Final = PropType(Scalar.DATETIME)
+
+# -- expressions --------------------------------------------------------------------------------
+
+LiteralValue = str | int | float | bool | tuple["LiteralValue", ...]
+"""Dates are days and datetimes milliseconds since the epoch; lists are tuples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prop:
+    """A property of a bound variable."""
+
+    variable: str
+    property: str
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class EntityId:
+    """A bound variable itself: its id."""
+
+    variable: str
+    type: PropType = ID_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    name: str
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: LiteralValue
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """Whether a field matches a full-text query."""
+
+    function: TextFunction
+    field: Expr
+    query: Expr
+    edits: Expr | None = None
+    type: PropType = MATCH_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Cosine distance of a vector property to a query vector or text."""
+
+    field: Prop
+    query: Expr
+    type: PropType = SCORE_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25:
+    field: Expr
+    query: Expr
+    type: PropType = SCORE_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Rrf:
+    """Two rankings fused by reciprocal rank."""
+
+    first: Nearest | Bm25
+    second: Nearest | Bm25
+    k: Expr | None = None
+    type: PropType = SCORE_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregated:
+    function: AggregateFunction
+    argument: Expr
+    type: PropType
+
+
+Expr = Prop | EntityId | Param | Constant | TextMatch | Nearest | Bm25 | Rrf | Aggregated
+
+RANKS = (Nearest, Bm25, Rrf)
+"""Expressions whose value is a score: rows may lack one."""
+
+
+def variables_of(expression: Expr) -> frozenset[str]:
+    """The node variables an expression reads."""
+    parts: tuple[Expr | None, ...]
+    match expression:
+        case Prop() | EntityId():
+            return frozenset({expression.variable})
+        case Param() | Constant():
+            return frozenset()
+        case TextMatch():
+            parts = (expression.field, expression.query, expression.edits)
+        case Nearest() | Bm25():
+            parts = (expression.field, expression.query)
+        case Rrf():
+            parts = (expression.first, expression.second, expression.k)
+        case Aggregated():
+            parts = (expression.argument,)
+    return frozenset[str]().union(*(variables_of(part) for part in parts if part is not None))
+
+
+# -- read pipeline ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A property match of a binding: equality, or membership for a list property."""
+
+    property: str
+    value: Constant | Param
+    membership: bool
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScan:
+    """All nodes of a type that pass the matches; a cross product with rows that already exist."""
+
+    variable: str
+    node_type: str
+    matches: tuple[Match, ...] = ()
+
+
+class Direction(Enum):
+    OUT = "out"
+    IN = "in"
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Extend each row by the nodes reachable over an edge type within the hop bounds."""
+
+    source: str
+    target: str
+    edge: str
+    direction: Direction
+    target_type: str
+    low: int
+    high: int
+    target_matches: tuple[Match, ...] = ()
+    edge_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    left: Expr
+    operator: Operator
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin:
+    """Keep rows for which the inner pipeline, seeded with the row, yields nothing."""
+
+    outer: tuple[str, ...]
+    inner: Pipeline
+
+
+Op = NodeScan | Expand | Filter | AntiJoin
+Pipeline = tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One result column."""
+
+    name: str
+    expression: Expr
+
+    @property
+    def is_aggregate(self) -> bool:
+        return isinstance(self.expression, Aggregated)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    expression: Expr
+    descending: bool
+
+    @property
+    def is_rank(self) -> bool:
+        """Rows without a score come last, whatever the direction."""
+        return isinstance(self.expression, RANKS)
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSpec:
+    name: str
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    name: str
+    parameters: tuple[ParameterSpec, ...]
+    pipeline: Pipeline
+    columns: tuple[Column, ...]
+    order: tuple[SortKey, ...]
+    limit: int | None
+    variables: tuple[tuple[str, str], ...]
+    """Every variable the pipeline binds at its top level, with its node type, by name."""
+
+    @property
+    def is_aggregate(self) -> bool:
+        return any(c.is_aggregate for c in self.columns)
+
+    @property
+    def drops_unscored(self) -> bool:
+        """A rank as first order key keeps only rows that have a score."""
+        return bool(self.order) and self.order[0].is_rank
+
+
+# -- mutations ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    property: str
+    value: Constant | Param
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The predicate of an update or delete; `property` may be `src` or `dst` on edges."""
+
+    property: str
+    operator: Operator
+    value: Constant | Param
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class InsertNode:
+    node_type: str
+    assignments: tuple[Assign, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InsertEdge:
+    edge_type: str
+    source: Constant | Param
+    target: Constant | Param
+    assignments: tuple[Assign, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateNodes:
+    node_type: str
+    assignments: tuple[Assign, ...]
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteNodes:
+    node_type: str
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteEdges:
+    edge_type: str
+    condition: Condition
+
+
+StatementPlan = InsertNode | InsertEdge | UpdateNodes | DeleteNodes | DeleteEdges
+
+
+@dataclass(frozen=True, slots=True)
+class MutationPlan:
+    name: str
+    parameters: tuple[ParameterSpec, ...]
+    statements: tuple[StatementPlan, ...]
+
+
+Plan = ReadPlan | MutationPlan

@@ -1,0 +1,151 @@
+"""Names a query may use at a point of its text, and how to complain about the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import NoReturn
+
+from omnigraph.catalog.model import Catalog, NodeType, Property
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import TypeCheckError
+from omnigraph.language.nodes import Name
+from omnigraph.language.query.ast import ANONYMOUS, Query, Variable
+from omnigraph.language.span import Source, Span
+from omnigraph.language.types import PropType
+from omnigraph.limits import MAX_VECTOR_DIMENSION
+from omnigraph.plan.ir import NOW_PARAMETER, ParameterSpec
+
+
+class Complaints:
+    """Type errors about one source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def refuse(self, span: Span, code: str, message: str, hint: str | None = None) -> NoReturn:
+        """Raise a type error whose message begins with its code."""
+        self.refuse_plainly(span, code, f"{code}: {message}", hint)
+
+    def refuse_plainly(
+        self, span: Span, code: str, message: str, hint: str | None = None
+    ) -> NoReturn:
+        """As `refuse`, for the rules whose messages carry no code."""
+        category = TypeCheckError.category
+        raise TypeCheckError([self.source.diagnose(span, category, code, message, hint)])
+
+
+class BoundVariable:
+    """A node variable: `name` in the plan, which differs from the text only to avoid a clash."""
+
+    __slots__ = ("name", "node_type")
+
+    def __init__(self, name: str, node_type: NodeType) -> None:
+        self.name = name
+        self.node_type = node_type
+
+
+class Scope:
+    """Variables bound so far in one clause list, on top of those of the enclosing lists."""
+
+    def __init__(
+        self,
+        parameters: Mapping[str, PropType],
+        *,
+        parent: Scope | None = None,
+        taken_by_enclosing: frozenset[str] = frozenset(),
+    ) -> None:
+        self.parameters = parameters
+        self.parent = parent
+        self._own: dict[str, BoundVariable] = {}
+        self.taken_by_enclosing = taken_by_enclosing
+        self._anonymous: Iterator[int] = parent._anonymous if parent else count(1)
+
+    def find(self, name: str) -> BoundVariable | None:
+        """The variable of this name, from here or from an enclosing list."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope._own.get(name)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return None
+
+    def is_outer(self, name: str) -> bool:
+        return self.parent is not None and self.parent.find(name) is not None
+
+    def introduce(self, name: str, node_type: NodeType) -> BoundVariable:
+        """Bind a new variable. Every `$_` is a variable of its own that nothing can refer to.
+
+        A variable of a `not` block that an enclosing list binds later in the text is another
+        variable; the mark `#`, which no source can contain, keeps the two apart in the plan.
+        """
+        if name == ANONYMOUS:
+            return BoundVariable(f"_#{next(self._anonymous)}", node_type)
+        unique = name
+        while unique in self.taken_by_enclosing:
+            unique += "#"
+        variable = BoundVariable(unique, node_type)
+        self._own[name] = variable
+        return variable
+
+    def names(self) -> list[str]:
+        """All variable names in reach, for hints."""
+        inherited = self.parent.names() if self.parent else []
+        return [*inherited, *self._own]
+
+    @property
+    def own(self) -> Mapping[str, BoundVariable]:
+        return self._own
+
+
+def parameter_types(complaints: Complaints, query: Query) -> dict[str, PropType]:
+    """The declared parameters of a query, each with a type that can exist."""
+    types: dict[str, PropType] = {}
+    for parameter in query.parameters:
+        if parameter.name == NOW_PARAMETER:
+            message = f"parameter `${parameter.name}` is reserved for runtime timestamp injection"
+            complaints.refuse_plainly(parameter.variable.span, "T31", message)
+        dimension = parameter.type.type.dimension
+        if dimension is not None and not 1 <= dimension <= MAX_VECTOR_DIMENSION:
+            written = complaints.source.text[parameter.type.span.start : parameter.type.span.end]
+            message = f"unknown parameter type `{written[:40]}` for `${parameter.name}`"
+            complaints.refuse_plainly(parameter.type.span, "T32", message)
+        types[parameter.name] = parameter.type.type
+    return types
+
+
+def parameter_specs(query: Query) -> tuple[ParameterSpec, ...]:
+    return tuple(ParameterSpec(p.name, p.type.type) for p in query.parameters)
+
+
+def refuse_unbound(complaints: Complaints, scope: Scope, variable: Variable) -> NoReturn:
+    """A bare `$name` that is neither a parameter nor bound."""
+    known = (*scope.parameters, *scope.names())
+    hint = did_you_mean(variable.name, known)
+    message = f"variable `${variable.name}` is not bound"
+    complaints.refuse_plainly(variable.span, "T33", message, hint)
+
+
+def find_property(complaints: Complaints, node_type: NodeType, name: Name, code: str) -> Property:
+    """A property of a node type, or the error that names the type and the closest property."""
+    prop = node_type.properties.get(name.text)
+    if prop is None:
+        hint = did_you_mean(name.text, node_type.properties)
+        if name.text == "id":
+            hint = "return the variable itself to get the id"
+        message = f"type `{node_type.name}` has no property `{name}`"
+        complaints.refuse(name.span, code, message, hint)
+    return prop
+
+
+def find_node_type(
+    complaints: Complaints, catalog: Catalog, name: Name, code: str, what: str
+) -> NodeType:
+    node_type = catalog.nodes.get(name.text)
+    if node_type is None:
+        hint = did_you_mean(name.text, catalog.nodes)
+        if hint is None and name.text in catalog.edges:
+            hint = f"`{name}` is an edge type; bind its ends and traverse it"
+        complaints.refuse(name.span, code, f"unknown {what} `{name}`", hint)
+    return node_type

@@ -1,0 +1,48 @@
+"""The list of acceptance rows is complete and well formed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from tests.acceptance.catalogue import read_catalogue
+
+CATALOGUE = read_catalogue()
+
+
+def test_every_id_is_well_formed():
+    bad = [row.id for row in CATALOGUE.rows if not re.fullmatch(r"[LSU]-\d{3}", row.id)]
+    assert not bad
+
+
+def test_no_id_is_listed_twice_or_reused_after_retirement():
+    ids = [row.id for row in CATALOGUE.rows] + sorted(CATALOGUE.retired)
+    assert [id for id, times in Counter(ids).items() if times > 1] == []
+
+
+def test_there_are_as_many_rows_as_promised():
+    assert Counter(row.id[0] for row in CATALOGUE.rows) == {"L": 293, "S": 187, "U": 166}
+
+
+def test_ids_have_no_gaps_but_the_retired_ones():
+    known = CATALOGUE.ids | CATALOGUE.retired
+    for prefix in "LSU":
+        numbers = sorted(int(id[2:]) for id in known if id[0] == prefix)
+        assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_ids_are_in_order_within_their_area():
+    for rows in CATALOGUE.areas().values():
+        ids = [row.id for row in rows]
+        assert ids == sorted(ids)
+
+
+def test_an_area_keeps_to_one_prefix():
+    for area, rows in CATALOGUE.areas().items():
+        assert len({row.id[0] for row in rows}) == 1, area
+
+
+def test_every_title_says_something_short():
+    for row in CATALOGUE.rows:
+        assert 1 <= len(row.title.split()) <= 8, row
+        assert row.title == row.title.strip()
