@@ -47,7 +47,7 @@ format: install ## Reformat the code and apply the safe lint fixes
 
 .PHONY: bench
 bench: install ## Run the benchmarks
-	@for file in benchmarks/*.py; do $(BIN)/python "$$file" || exit 1; done
+	@for file in benchmarks/*.py; do $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
 
 .PHONY: constraints
 constraints: install ## Resolve the newest versions and rewrite constraints.txt

@@ -71,9 +71,20 @@ def _float_text(value: float, scalar: Scalar) -> str:
 
 def _shortest_float32(value: float) -> str:
     """The fewest digits that read back to the same single-precision value."""
-    single = struct.unpack("<f", struct.pack("<f", value))[0]
+    single = _single(value)
+    if math.isinf(single):
+        raise ValueError(f"a key of type F32 cannot be {value}")
     for digits in range(1, 10):
-        text = f"{single:.{digits}g}"
-        if struct.unpack("<f", struct.pack("<f", float(text)))[0] == single:
-            return repr(float(text))
+        rounded = float(f"{single:.{digits}g}")
+        if _single(rounded) == single:
+            return repr(rounded)
     return repr(single)
+
+
+def _single(value: float) -> float:
+    """The value at single precision; rounding may lead beyond the largest one."""
+    try:
+        single: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return single

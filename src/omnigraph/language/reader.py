@@ -8,8 +8,7 @@ so first, wherever the other mistake stands.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import NoReturn
 
 from omnigraph.diagnostics import did_you_mean
@@ -155,16 +154,14 @@ class TokenReader:
         finally:
             self.at += 1
 
-    @contextmanager
-    def nested(self) -> Iterator[None]:
-        """Guard one level of recursion."""
+    def enter(self) -> None:
+        """Begin one level of nesting; `leave` ends it. An error ends the parse, so it need not."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             self.fail(f"nested more than {MAX_NESTING} levels deep")
-        try:
-            yield
-        finally:
-            self._depth -= 1
+
+    def leave(self) -> None:
+        self._depth -= 1
 
     # -- complaining ------------------------------------------------------------------------
 

@@ -88,6 +88,15 @@ def test_long_blocks_and_headers_are_written_one_element_per_line():
     assert "        property8: 8\n    }\n}\n" in formatted
 
 
+def test_parameters_that_do_not_fit_stand_one_per_line():
+    parameters = [f"$parameter_number_{i}: String" for i in range(4)]
+    text = f"query q({', '.join(parameters)}) {{ delete A where b = 1 }}"
+    lines = ",\n    ".join(parameters)
+    assert format_queries(Source("x", text)) == (
+        f"query q(\n    {lines}\n) {{\n    delete A where b = 1\n}}\n"
+    )
+
+
 def test_at_most_one_blank_line_is_kept():
     text = "query q() {\n\n\n  match {\n\n    $a: A\n\n\n    $b: A\n  }\n  return { $a }\n}\n"
     assert format_queries(Source("x", text)) == (

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from omnigraph.language.lexer import FLOAT, INTEGER, STRING, VARIABLE, WORD, Tokens, tokenize
-from omnigraph.language.nodes import NOWHERE, Name, TypeRef
+from omnigraph.language.nodes import NOWHERE, TypeRef
 from omnigraph.language.query.ast import (
     Aggregate,
     AggregateFunction,
@@ -234,12 +234,13 @@ class _QueryParser(TokenReader):
                 seen.add(alias.text)
 
     def clause_block(self, after: str) -> tuple[Clause, ...]:
-        with self.nested():
-            self.expect_symbol("{", f"after {after}")
-            clauses = [self.clause()]
-            while not self.accept_symbol("}"):
-                clauses.append(self.clause())
-            return tuple(clauses)
+        self.enter()
+        self.expect_symbol("{", f"after {after}")
+        clauses = [self.clause()]
+        while not self.accept_symbol("}"):
+            clauses.append(self.clause())
+        self.leave()
+        return tuple(clauses)
 
     def clause(self) -> Clause:
         first = self.at
@@ -334,16 +335,19 @@ class _QueryParser(TokenReader):
     # -- expressions ------------------------------------------------------------------------
 
     def expression(self) -> Expression:
-        with self.nested():
-            if self.kind == VARIABLE:
-                return self.variable_or_property()
-            if self.kind == WORD and self.is_symbol("(", ahead=1) and self.text in _CALLS:
-                return self.call()
-            if self.at_literal():
-                return self.literal()
-            if self.is_ident():
-                return self.alias_reference()
-            self.refuse_literal("an expression")
+        kind = self.kinds[self.at]
+        if kind == VARIABLE:
+            return self.variable_or_property()
+        if kind == WORD and self.texts[self.at] in _CALLS and self.is_symbol("(", ahead=1):
+            self.enter()
+            call = self.call()
+            self.leave()
+            return call
+        if self.at_literal():
+            return self.literal()
+        if self.is_ident():
+            return self.alias_reference()
+        self.refuse_literal("an expression")
 
     def variable_or_property(self) -> Variable | PropertyAccess:
         first = self.at
@@ -416,10 +420,9 @@ class _QueryParser(TokenReader):
     def rrf_call(self) -> RrfCall:
         first = self.at
         self.at += 2
-        with self.nested():
-            one = self.rank_call()
-            self.expect_symbol(",", "between the rankings of `rrf`")
-            two = self.rank_call()
+        one = self.rank_call()
+        self.expect_symbol(",", "between the rankings of `rrf`")
+        two = self.rank_call()
         k = self.expression() if self.accept_symbol(",") else None
         self.close_call("rrf")
         return RrfCall(one, two, k, self.span_since(first))
@@ -481,11 +484,12 @@ class _QueryParser(TokenReader):
     def list_literal(self) -> ListLiteral:
         first = self.at
         self.at += 1
-        with self.nested():
-            items: list[Literal] = []
-            if not self.is_symbol("]"):
-                items = self.comma_separated(self.literal)
-            self.expect_symbol("]", "after the list elements")
+        self.enter()
+        items: list[Literal] = []
+        if not self.is_symbol("]"):
+            items = self.comma_separated(self.literal)
+        self.expect_symbol("]", "after the list elements")
+        self.leave()
         return ListLiteral(tuple(items), self.span_since(first))
 
     def value(self) -> Value:

@@ -57,25 +57,40 @@ def print_queries(file: QueryFile, tokens: Tokens | None = None) -> str:
 
 
 def _print_query(layout: Layout, query: Query) -> None:
-    parameters = ", ".join(f"${p.name}: {p.type.type.display}" for p in query.parameters)
-    head = f"query {query.name}({parameters})"
-    ends = [query.name.span.end, *(p.span.end for p in query.parameters)]
-    notes = [_note(n) for n in query.notes]
-    one_line = " ".join([head, *notes, "{"])
-    if notes and not layout.fits(one_line):
-        layout.open(head, query.span, ends[-1], apart=True)
-        for note, text in zip(query.notes, notes, strict=True):
-            layout.element(text, note.span)
-        layout.reopen("{", query.notes[-1].span.end)
-    else:
-        last = query.notes[-1].span.end if query.notes else ends[-1]
-        layout.open(one_line, query.span, last, apart=True)
+    _print_head(layout, query)
     if isinstance(query.body, MutationBody):
         for statement in query.body.statements:
             _print_statement(layout, statement)
     else:
         _print_read(layout, query.body)
     layout.close("}", query.span.end)
+
+
+def _print_head(layout: Layout, query: Query) -> None:
+    """Up to the opening brace: on one line, or notes below the name, or parameters too."""
+    parameters = [f"${p.name}: {p.type.type.display}" for p in query.parameters]
+    notes = [_note(n) for n in query.notes]
+    head = f"query {query.name}({', '.join(parameters)})"
+    head_end = query.parameters[-1].span.end if parameters else query.name.span.end
+    one_line = " ".join([head, *notes, "{"])
+    if layout.fits(one_line):
+        last = query.notes[-1].span.end if notes else head_end
+        layout.open(one_line, query.span, last, apart=True)
+        return
+    if layout.fits(f"{head} {{") or not parameters:
+        layout.open(head, query.span, head_end, apart=True)
+    else:
+        layout.open(f"query {query.name}(", query.span, query.name.span.end, apart=True)
+        for parameter, text in zip(query.parameters[:-1], parameters, strict=False):
+            layout.element(f"{text},", parameter.span)
+        layout.element(parameters[-1], query.parameters[-1].span)
+        if not notes:
+            layout.reopen(") {", head_end)
+            return
+        layout.reopen(")", head_end)
+    for note, text in zip(query.notes, notes, strict=True):
+        layout.element(text, note.span)
+    layout.reopen("{", query.notes[-1].span.end if notes else head_end)
 
 
 def _note(note: Note) -> str:

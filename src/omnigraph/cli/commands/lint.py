@@ -1,0 +1,85 @@
+"""`omnigraph lint`: check the queries of a file against a schema."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import click
+
+from omnigraph.catalog.compile import compile_schema
+from omnigraph.cli.exits import FAILURE, SUCCESS
+from omnigraph.cli.framework import declare
+from omnigraph.cli.output.json import write_document
+from omnigraph.cli.planes import refuse_remote
+from omnigraph.cli.style import Style, warn
+from omnigraph.diagnostics import Diagnostic
+from omnigraph.engine.source_files import read_source
+from omnigraph.errors import UsageError
+from omnigraph.plan.lint import LintReport, lint_queries
+
+_INDENT = " " * 6
+"""Lines below a label start where the text behind the label starts."""
+
+
+@declare("lint")
+@click.argument("uri", required=False)
+@click.option("--query", "query_path", required=True, metavar="FILE", help="Query file (.gq).")
+@click.option("--schema", "schema_path", metavar="FILE", help="Schema file (.pg) to lint against.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def command(uri: str | None, query_path: str, schema_path: str | None, as_json: bool) -> int:
+    """Check every query of a file against a schema; exit 1 if one has an error.
+
+    The schema comes from --schema; URI, the address of a graph, is not needed then.
+    """
+    if schema_path is None:
+        if uri is not None:
+            refuse_remote("lint", uri)
+        raise UsageError("lint requires --schema <schema.pg> or a resolvable graph target")
+    if uri is not None:
+        warn(f"--schema is given, so the graph {uri} is not consulted")
+    catalog = compile_schema(read_source(schema_path))
+    linted = lint_queries(read_source(query_path), catalog)
+    if as_json:
+        schema_source = {"kind": "file", "path": schema_path}
+        write_document(linted.to_json(schema_source, query_path), sys.stdout)
+    else:
+        for line in _human_lines(linted, Style.of(sys.stdout)):
+            sys.stdout.write(line + "\n")
+    return FAILURE if linted.status == "error" else SUCCESS
+
+
+def _human_lines(linted: LintReport, style: Style) -> Iterator[str]:
+    labels = {
+        "ok": style.ok("OK   "),
+        "error": style.error("ERROR"),
+        "warning": style.warning("WARN "),
+        "info": "INFO ",
+    }
+    for result in linted.results:
+        label = labels[result.status]
+        if result.error is None:
+            yield f"{label} query `{result.name}` ({result.kind})"
+        else:
+            yield from _with_source(
+                f"{label} query `{result.name}`: ", result.error, result.diagnostic
+            )
+        for warning in result.warnings:
+            yield f"{labels['warning']} query `{result.name}`: {warning}"
+    for finding in linted.findings:
+        yield from _with_source(f"{labels[finding.severity]} ", finding.message, finding.diagnostic)
+    yield (
+        f"{labels['info']} Lint complete: {linted.queries_processed} queries processed "
+        f"({linted.errors} error(s), {linted.warnings} warning(s), {linted.infos} info item(s))"
+    )
+
+
+def _with_source(start: str, message: str, diagnostic: Diagnostic | None) -> Iterator[str]:
+    """The message, with its place and the underlined source when there is one."""
+    if diagnostic is None:
+        yield start + message
+        return
+    headline, *excerpt = diagnostic.render().split("\n")
+    yield start + headline
+    for line in excerpt:
+        yield _INDENT + line

@@ -1,0 +1,14 @@
+"""`omnigraph version`."""
+
+from __future__ import annotations
+
+import click
+
+from omnigraph._version import __version__
+from omnigraph.cli.framework import declare
+
+
+@declare("version")
+def command() -> None:
+    """Print the version of this program."""
+    click.echo(f"omnigraph {__version__}")

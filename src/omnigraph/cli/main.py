@@ -1,0 +1,77 @@
+"""The entry point `omnigraph`: runs one command and turns its outcome into an exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from omnigraph._version import __version__
+from omnigraph.cli.context import global_options
+from omnigraph.cli.exits import FAILURE, INTERRUPTED, SUCCESS, report
+from omnigraph.cli.framework import Root
+
+
+def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"omnigraph {__version__}")
+        ctx.exit()
+
+
+root = Root(
+    "omnigraph",
+    help="A typed property graph with branches and history.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    params=[
+        *global_options(hidden=False),
+        click.Option(
+            ["-v", "--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Print the version and exit.",
+        ),
+    ],
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the result is the exit code of the process."""
+    _prepare_stdout()
+    return _flush(_run(argv))
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        code = root.main(argv, prog_name="omnigraph", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except Exception as error:
+        return report(error)
+    return code if isinstance(code, int) else SUCCESS
+
+
+def _prepare_stdout() -> None:
+    """Make standard output take any text, whatever the locale and even when it is closed."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  lives as long as we do
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _flush(code: int) -> int:
+    """Write out what is buffered; a reader that has gone away is no reason to complain."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # The interpreter flushes once more on its way out; that attempt must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE if isinstance(error, BrokenPipeError) else report(error)
+    return code

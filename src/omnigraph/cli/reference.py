@@ -1,0 +1,96 @@
+"""The reference page of the command line, made from the commands themselves.
+
+`python -m omnigraph.cli.reference > docs/user/cli.md` writes it. Only people and tests run this;
+the command line never imports it. Tests: tests/docs/test_cli_reference.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from inspect import cleandoc
+
+import click
+
+from omnigraph.cli.command_table import COMMANDS, CommandEntry
+from omnigraph.cli.deprecated import SPELLINGS
+from omnigraph.cli.main import root
+from omnigraph.cli.planes import LEGEND, Plane
+
+_INTRODUCTION = """\
+# Command line
+
+<!-- Made by `python -m omnigraph.cli.reference`; changes by hand are lost. -->
+
+Results go to standard output; warnings and errors go to standard error. With `--json` a command
+prints one JSON document, and an error is still plain text on standard error.
+
+| Exit code | Meaning |
+|---|---|
+| 0 | success |
+| 1 | the command failed, was refused, or found what it looks for: an error, a file to format |
+| 2 | wrong use of the command line |
+| 130 | interrupted |
+
+Output is coloured on a terminal, unless `NO_COLOR` is set. A defect of the program itself is
+reported as `internal error`; `OMNIGRAPH_DEBUG=1` adds the stack trace.
+"""
+
+
+def reference() -> str:
+    """The whole page."""
+    ctx = click.Context(root, info_name="omnigraph", terminal_width=100, **root.context_settings)
+    sections = [
+        _INTRODUCTION,
+        "## Global options\n\nAccepted before or after the name of the command; the value given "
+        "after it wins.\n\n" + _options(root, ctx),
+        "## Planes\n\nA plane says how a command reaches a graph.\n\n" + _planes(),
+        *(_command(entry, ctx) for entry in COMMANDS.values()),
+        "## Old spellings\n\nThey still work and print a warning.\n\n" + _spellings(),
+    ]
+    return "\n".join(sections)
+
+
+def _command(entry: CommandEntry, ctx: click.Context) -> str:
+    command = root.get_command(ctx, entry.name)
+    assert command is not None
+    sub_ctx = click.Context(command, parent=ctx, info_name=entry.name)
+    usage = command.get_usage(sub_ctx).removeprefix("Usage: ")
+    text = f"## `{entry.name}`\n\n```\n{usage}\n```\n\n{cleandoc(command.help or '')}\n"
+    options = _options(command, sub_ctx)
+    return f"{text}\n{options}" if options else text
+
+
+def _options(command: click.Command, ctx: click.Context) -> str:
+    """The options that are not the same everywhere; the help option stands with the root's."""
+    params = command.get_params(ctx) if command is root else command.params
+    options = (param for param in params if isinstance(param, click.Option))
+    records = filter(None, (option.get_help_record(ctx) for option in options))
+    rows = [(f"`{names}`", meaning) for names, meaning in records]
+    return _table(("Option", "Meaning"), rows) if rows else ""
+
+
+def _planes() -> str:
+    return _table(("Plane", "What it does", "Commands"), _plane_rows())
+
+
+def _plane_rows() -> Iterator[tuple[str, str, str]]:
+    for plane in Plane:
+        names = [f"`{entry.name}`" for entry in COMMANDS.values() if entry.plane is plane]
+        if names:
+            yield plane.value, LEGEND[plane], ", ".join(names)
+
+
+def _spellings() -> str:
+    rows = ((f"`{' '.join(old)}`", f"`{new}`") for old, new in SPELLINGS.items())
+    return _table(("Old", "Use"), rows)
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines
+    )
+
+
+if __name__ == "__main__":
+    click.echo(reference(), nl=False)

@@ -1,0 +1,1 @@
+"""Where pure compilation meets the outside world: files first, snapshots of graphs on top."""

@@ -1,0 +1,72 @@
+"""Reading schema and query files, with an error a person can act on for every way it can fail.
+
+The compiler takes text and never opens a file; this is where files become text.
+Tests: tests/unit/cli/test_source_files.py.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from omnigraph.errors import SourceUnreadable
+from omnigraph.language.span import Source
+from omnigraph.limits import MAX_SOURCE_BYTES
+
+_BOM = "\ufeff"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def read_source(path: str | Path) -> Source:
+    """The text of a file; the source is named as the path was given.
+
+    Raises `SourceUnreadable`.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:
+            # One byte more than allowed tells a file that is too large from one that just fits,
+            # and works for pipes, which have no size.
+            data = file.read(MAX_SOURCE_BYTES + 1)
+    except FileNotFoundError:
+        raise SourceUnreadable(name, "no such file", "check the path") from None
+    except IsADirectoryError:
+        raise SourceUnreadable(name, "is a directory", "name a file in it") from None
+    except PermissionError:
+        raise SourceUnreadable(
+            name, "permission denied", "make the file readable for this user"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SourceUnreadable(name, reason.lower(), "check the path") from None
+    return decode_source(name, data)
+
+
+def decode_source(name: str, data: bytes) -> Source:
+    """The text of bytes that came from a file or a pipe. Raises `SourceUnreadable`."""
+    if len(data) > MAX_SOURCE_BYTES:
+        raise SourceUnreadable(
+            name,
+            f"larger than {MAX_SOURCE_BYTES // 1024 // 1024} MiB",
+            "schema and query files are far smaller; is this a data file?",
+        )
+    if data.startswith(_UTF16_BOMS):
+        raise SourceUnreadable(name, "is UTF-16 text", "save it as UTF-8")
+    if b"\0" in data:
+        raise SourceUnreadable(
+            name,
+            f"holds a NUL byte {_place(data, data.index(0))}",
+            "it is a binary file, or text in an encoding other than UTF-8",
+        )
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise SourceUnreadable(
+            name, f"is not UTF-8 {_place(data, error.start)}", "save it as UTF-8"
+        ) from None
+    return Source(name, text.removeprefix(_BOM))
+
+
+def _place(data: bytes, offset: int) -> str:
+    line = data.count(b"\n", 0, offset) + 1
+    return f"at byte {offset} (line {line})"

@@ -1,0 +1,131 @@
+"""The installed `omnigraph` command as a shell sees it: real processes, streams and exit codes.
+
+Each run costs a start of the interpreter, so only what cannot be seen from inside is tested here.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omnigraph._version import __version__
+
+OMNIGRAPH = Path(sys.executable).with_name("omnigraph")
+
+HEAVY = {"pyarrow", "numpy", "rich", "pandas", "lance", "pyspark"}
+OURS = {
+    "omnigraph",
+    "omnigraph._version",
+    "omnigraph.cli",
+    "omnigraph.cli.command_table",
+    "omnigraph.cli.context",
+    "omnigraph.cli.deprecated",
+    "omnigraph.cli.exits",
+    "omnigraph.cli.framework",
+    "omnigraph.cli.main",
+    "omnigraph.cli.planes",
+    "omnigraph.cli.style",
+    "omnigraph.diagnostics",
+    "omnigraph.errors",
+    "omnigraph.limits",
+}
+
+
+def omnigraph(
+    *args: object,
+    cwd: Path | None = None,
+    stdout: int = subprocess.PIPE,
+    env: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [OMNIGRAPH, *map(str, args)],
+        cwd=cwd,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env=env,
+        timeout=60,
+        check=False,
+    )
+
+
+def modules_after(*args: str) -> set[str]:
+    """Names of all modules a fresh process has loaded after running the command line."""
+    script = (
+        "import sys\n"
+        "from omnigraph.cli.main import main\n"
+        "assert main(sys.argv[1:]) == 0\n"
+        "print(*sys.modules, sep='\\n', file=sys.stderr)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script, *args], capture_output=True, text=True, check=True
+    )
+    return set(run.stderr.splitlines())
+
+
+@pytest.mark.acceptance("U-001")
+def test_the_installed_command_prints_its_version():
+    run = omnigraph("version")
+    assert (run.returncode, run.stdout, run.stderr) == (0, f"omnigraph {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("args", "commands"),
+    [
+        (["--help"], set()),
+        (["version"], {"omnigraph.cli.commands", "omnigraph.cli.commands.version"}),
+    ],
+)
+def test_version_and_help_load_nothing_heavy(args, commands):
+    modules = modules_after(*args)
+    assert not {name.partition(".")[0] for name in modules} & HEAVY
+    assert {name for name in modules if name.partition(".")[0] == "omnigraph"} == OURS | commands
+
+
+def test_exit_codes_and_streams_reach_the_shell(tmp_path):
+    failed = omnigraph("fmt", "missing.pg", cwd=tmp_path)
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert failed.stderr == "missing.pg: no such file; check the path\n"
+    misused = omnigraph("lint", cwd=tmp_path)
+    assert (misused.returncode, misused.stdout) == (2, "")
+    assert "--query" in misused.stderr
+
+
+def test_a_reader_that_goes_away_is_not_reported():
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        run = omnigraph("errors", "--json", stdout=writer)
+    finally:
+        os.close(writer)
+    assert (run.returncode, run.stderr) == (1, "")
+
+
+def test_output_that_cannot_be_written_is_an_error(tmp_path):
+    # A limit on the size of files plays the full disk.
+    run = subprocess.run(
+        ["sh", "-c", 'ulimit -f 0; exec "$0" version >out', OMNIGRAPH],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert (run.returncode, run.stderr) == (1, "io: File too large\n")
+
+
+def test_a_closed_standard_output_is_no_defect():
+    run = subprocess.run(
+        ["sh", "-c", '"$0" errors >&-', OMNIGRAPH], stderr=subprocess.PIPE, text=True
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_text_is_utf8_whatever_the_locale(tmp_path):
+    (tmp_path / "a.pg").write_text("// Größe\n\n\nnode A {k:String@key}\n", encoding="utf-8")
+    ascii_only = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    run = omnigraph("fmt", "--diff", "a.pg", cwd=tmp_path, env=ascii_only)
+    assert run.returncode == 0, run.stderr
+    assert "Größe" in run.stdout
