@@ -193,7 +193,10 @@ def _properties(properties: Iterable[Property]) -> tuple[PropertyIR, ...]:
 
 
 def _constraints(constraints: Iterable[Constraint]) -> tuple[ConstraintIR, ...]:
-    return tuple(sorted({_constraint(c) for c in constraints}, key=constraint_key))
+    # Repeats are dropped by their text: `0..5` and `0.0..5.0` are equal values but two constraints,
+    # and which of them stays must not depend on the order of the source.
+    found = {constraint_key(c): c for c in map(_constraint, constraints)}
+    return tuple(found[key] for key in sorted(found))
 
 
 def _constraint(constraint: Constraint) -> ConstraintIR:

@@ -1,0 +1,163 @@
+"""Identities across a migration: what stays or is renamed keeps them, what is new gets fresh ones.
+
+This is the half of applying a plan that needs no data. Numbers come from the graph's one counter in
+the order of the plan's steps and are never given twice; a column name is never given twice within a
+table, because old versions of the table stay readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, TypeVar, assert_never
+
+from omnigraph.catalog.identity import IdCounter, physical_column
+from omnigraph.catalog.ir import (
+    EdgeIR,
+    InterfaceIR,
+    NodeIR,
+    PropertyIR,
+    SchemaIR,
+    TypeIR,
+    type_kind,
+)
+from omnigraph.catalog.migrate.locate import refuse_unsupported
+from omnigraph.catalog.migrate.steps import (
+    AddConstraint,
+    AddProperty,
+    AddType,
+    DropProperty,
+    DropType,
+    Entity,
+    ExtendEnum,
+    MigrationPlan,
+    RenameProperty,
+    RenameType,
+    UnsupportedChange,
+    UpdatePropertyMetadata,
+    UpdateTypeMetadata,
+)
+
+T = TypeVar("T", InterfaceIR, NodeIR, EdgeIR)
+
+_Types = Mapping[Entity, TypeIR]
+_NO_HISTORY: Final[Mapping[int, Collection[str]]] = MappingProxyType({})
+
+
+def carry_identities(
+    accepted: SchemaIR,
+    desired: SchemaIR,
+    plan: MigrationPlan,
+    columns_ever: Mapping[int, Collection[str]] = _NO_HISTORY,
+) -> SchemaIR:
+    """The desired schema with the identities it has once the plan is applied.
+
+    `columns_ever` holds, by type id, the columns a table had in any version; those it has now need
+    not be listed. Raises `UnsupportedMigration` for an unsupported plan and `ValueError` for one
+    that does not lead from the one schema to the other.
+    """
+    refuse_unsupported(plan, None)
+    known = _types(accepted)
+    ledger = _read_ledger(plan, _types(desired), IdCounter(accepted.next_id))
+
+    def carried(declared: T) -> T:
+        entity = Entity(type_kind(declared), declared.name)
+        before = _origin(entity, known, ledger)
+        type_id = before.type_id if before else ledger.new_ids[entity]
+        properties = _carried_properties(
+            entity, declared.properties, before, columns_ever.get(type_id, ()), ledger
+        )
+        return replace(declared, type_id=type_id, properties=properties)
+
+    return SchemaIR(
+        next_id=ledger.next_id,
+        interfaces=tuple(carried(i) for i in desired.interfaces),
+        nodes=tuple(carried(n) for n in desired.nodes),
+        edges=tuple(carried(e) for e in desired.edges),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ledger:
+    """What a plan says about identity: old names of renamed things, numbers of new ones."""
+
+    old_names: Mapping[Entity, str]
+    new_ids: Mapping[Entity, int]
+    next_id: int
+
+
+def _read_ledger(plan: MigrationPlan, desired: _Types, counter: IdCounter) -> _Ledger:
+    old_names: dict[Entity, str] = {}
+    new_ids: dict[Entity, int] = {}
+    for step in plan.steps:
+        match step:
+            case RenameType(kind, old, new):
+                old_names[Entity(kind, new)] = old
+            case RenameProperty(kind, type_name, old, new):
+                old_names[Entity(kind, type_name, new)] = old
+            case AddType(kind, name):
+                entity = Entity(kind, name)
+                if entity not in desired:
+                    raise _foreign_plan(entity)
+                new_ids[entity] = counter.take()
+                for prop in desired[entity].properties:
+                    new_ids[Entity(kind, name, prop.name)] = counter.take()
+            case AddProperty(kind, type_name, name):
+                new_ids[Entity(kind, type_name, name)] = counter.take()
+            case (
+                ExtendEnum()
+                | AddConstraint()
+                | UpdateTypeMetadata()
+                | UpdatePropertyMetadata()
+                | DropType()
+                | DropProperty()
+                | UnsupportedChange()
+            ):
+                pass  # These give nobody an identity; a dropped number is simply not carried on.
+            case _:
+                assert_never(step)
+    return _Ledger(old_names, new_ids, counter.next_id)
+
+
+def _origin(entity: Entity, known: _Types, ledger: _Ledger) -> TypeIR | None:
+    """The accepted type this one continues; none when the plan adds it."""
+    old_name = ledger.old_names.get(entity, entity.type_name)
+    before = known.get(replace(entity, type_name=old_name))
+    if (before is None) != (entity in ledger.new_ids):
+        raise _foreign_plan(entity)
+    return before
+
+
+def _carried_properties(
+    owner: Entity,
+    properties: tuple[PropertyIR, ...],
+    before: TypeIR | None,
+    columns_ever: Collection[str],
+    ledger: _Ledger,
+) -> tuple[PropertyIR, ...]:
+    known = {p.name: p for p in before.properties} if before else {}
+    used = {*columns_ever, *(p.column for p in known.values())}
+    carried = []
+    for prop in properties:
+        entity = replace(owner, property_name=prop.name)
+        kept = known.get(ledger.old_names.get(entity, prop.name))
+        new_id = ledger.new_ids.get(entity)
+        if kept is not None and new_id is None:
+            carried.append(replace(prop, prop_id=kept.prop_id, column=kept.column))
+        elif kept is None and new_id is not None:
+            column = physical_column(prop.name, new_id, used)
+            used.add(column)
+            carried.append(replace(prop, prop_id=new_id, column=column))
+        else:
+            raise _foreign_plan(entity)
+    return tuple(carried)
+
+
+def _types(schema: SchemaIR) -> _Types:
+    types: tuple[TypeIR, ...] = (*schema.interfaces, *schema.nodes, *schema.edges)
+    return {Entity(type_kind(t), t.name): t for t in types}
+
+
+def _foreign_plan(entity: Entity) -> ValueError:
+    return ValueError(f"the plan was made for other schemas: it does not account for {entity}")

@@ -1,0 +1,161 @@
+"""The planner: two schemas in, the steps from one to the other out.
+
+It compares canonical forms only and reports every difference, supported or not, in a fixed order:
+interfaces, nodes, edges; within a kind the desired types by name, then the dropped ones; within a
+type its rename, its header, its properties by name, its constraints. The same two schemas give the
+same plan whatever the order of their sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnigraph.catalog.ir import (
+    CardinalityIR,
+    EdgeIR,
+    InterfaceIR,
+    NodeIR,
+    PropertyIR,
+    SchemaIR,
+)
+from omnigraph.catalog.migrate.annotations import describing, fixed, refuse_changes
+from omnigraph.catalog.migrate.constraints import constraint_steps
+from omnigraph.catalog.migrate.matching import Matching, match_by_name
+from omnigraph.catalog.migrate.properties import property_steps
+from omnigraph.catalog.migrate.steps import (
+    AddType,
+    DropMode,
+    DropType,
+    Entity,
+    MigrationPlan,
+    RenameType,
+    Step,
+    StoredKind,
+    UnsupportedChange,
+    UpdateTypeMetadata,
+)
+
+
+def plan_migration(
+    accepted: SchemaIR, desired: SchemaIR, *, allow_data_loss: bool = False
+) -> MigrationPlan:
+    """The steps that turn the accepted schema into the desired one; nothing is changed.
+
+    The identities of `desired` play no role. With `allow_data_loss` every drop is hard: old
+    versions of what is dropped become unreadable.
+    """
+    mode: DropMode = "hard" if allow_data_loss else "soft"
+    nodes = match_by_name(accepted.nodes, desired.nodes, "node type", lambda n: n.annotations)
+    edges = match_by_name(accepted.edges, desired.edges, "edge type", lambda e: e.annotations)
+    return MigrationPlan(
+        (
+            *_interfaces(accepted.interfaces, desired.interfaces, mode),
+            *_nodes(nodes, mode),
+            *_edges(edges, nodes, mode),
+        )
+    )
+
+
+def _interfaces(
+    accepted: tuple[InterfaceIR, ...], desired: tuple[InterfaceIR, ...], mode: DropMode
+) -> Iterator[Step]:
+    matching = match_by_name(accepted, desired, "interface", lambda _: ())
+    for match in matching.matches:
+        owner = Entity("interface", match.desired.name)
+        if match.accepted is None:
+            yield AddType("interface", match.desired.name)
+        else:
+            properties = _properties(match.accepted.properties, match.desired.properties)
+            yield from property_steps(owner, properties, mode)
+    for interface in matching.leftovers:
+        reason = f"removing interface '{interface.name}' is not supported"
+        yield UnsupportedChange(Entity("interface", interface.name), reason)
+
+
+def _nodes(matching: Matching[NodeIR], mode: DropMode) -> Iterator[Step]:
+    for match in matching.matches:
+        before, after = match.accepted, match.desired
+        if match.refusal is not None:
+            yield UnsupportedChange(Entity("node", after.name), match.refusal)
+        elif before is None:
+            yield AddType("node", after.name)
+        else:
+            if match.renamed:
+                yield RenameType("node", before.name, after.name)
+            if before.implements != after.implements:
+                yield _changed_interfaces(before, after)
+            yield from _metadata("node", before, after)
+            yield from _members("node", before, after, mode)
+    for node in matching.leftovers:
+        yield DropType("node", node.name, mode)
+
+
+def _edges(matching: Matching[EdgeIR], nodes: Matching[NodeIR], mode: DropMode) -> Iterator[Step]:
+    for match in matching.matches:
+        before, after = match.accepted, match.desired
+        if match.refusal is not None:
+            yield UnsupportedChange(Entity("edge", after.name), match.refusal)
+        elif before is None:
+            yield AddType("edge", after.name)
+        else:
+            if match.renamed:
+                yield RenameType("edge", before.name, after.name)
+            ends = [nodes.successors.get(n, n) for n in (before.from_type, before.to_type)]
+            if ends != [after.from_type, after.to_type]:
+                yield _changed_endpoints(ends, after)
+            if before.cardinality != after.cardinality:
+                yield _changed_cardinality(before, after)
+            yield from _metadata("edge", before, after)
+            yield from _members("edge", before, after, mode)
+    for edge in matching.leftovers:
+        yield DropType("edge", edge.name, mode)
+
+
+def _metadata(kind: StoredKind, before: NodeIR | EdgeIR, after: NodeIR | EdgeIR) -> Iterator[Step]:
+    described = describing(after.annotations)
+    if describing(before.annotations) != described:
+        yield UpdateTypeMetadata(kind, after.name, described)
+    refusal = refuse_changes(
+        Entity(kind, after.name), fixed(before.annotations), fixed(after.annotations)
+    )
+    if refusal:
+        yield refusal
+
+
+def _members(
+    kind: StoredKind, before: NodeIR | EdgeIR, after: NodeIR | EdgeIR, mode: DropMode
+) -> Iterator[Step]:
+    properties = _properties(before.properties, after.properties)
+    yield from property_steps(Entity(kind, after.name), properties, mode)
+    yield from constraint_steps(
+        kind, after.name, before.constraints, after.constraints, properties.successors
+    )
+
+
+def _properties(
+    before: tuple[PropertyIR, ...], after: tuple[PropertyIR, ...]
+) -> Matching[PropertyIR]:
+    return match_by_name(before, after, "property", lambda p: p.annotations)
+
+
+def _changed_interfaces(before: NodeIR, after: NodeIR) -> UnsupportedChange:
+    was, becomes = (", ".join(n.implements) or "none" for n in (before, after))
+    reason = f"changing implemented interfaces of '{after.name}' from {was} to {becomes}"
+    return UnsupportedChange(Entity("node", after.name), f"{reason} is not supported")
+
+
+def _changed_endpoints(ends: list[str], after: EdgeIR) -> UnsupportedChange:
+    was, becomes = " -> ".join(ends), f"{after.from_type} -> {after.to_type}"
+    reason = f"changing edge endpoints of '{after.name}' from {was} to {becomes}"
+    return UnsupportedChange(Entity("edge", after.name), f"{reason} is not supported")
+
+
+def _changed_cardinality(before: EdgeIR, after: EdgeIR) -> UnsupportedChange:
+    was, becomes = (_card_text(e.cardinality) for e in (before, after))
+    reason = f"changing cardinality of '{after.name}' from {was} to {becomes}"
+    return UnsupportedChange(Entity("edge", after.name), f"{reason} is not supported")
+
+
+def _card_text(cardinality: CardinalityIR) -> str:
+    high = "" if cardinality.high is None else cardinality.high
+    return f"{cardinality.low}..{high}"

@@ -1,0 +1,288 @@
+"""The steps of a migration plan: one frozen value per kind of change, and their JSON form.
+
+A plan is data. It can be printed, stored, read back in another process and applied later, so a
+step carries everything a reader needs and nothing that depends on the process that made it. Type
+and property names are those of the desired schema, except where something is dropped or the old
+name is the point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from omnigraph.catalog.ir import AnnotationIR, IndexIR, TypeKind, prop_type_to_json
+from omnigraph.catalog.migrate.codes import MigrationCode
+from omnigraph.language.types import PropType
+
+StoredKind = Literal["node", "edge"]
+"""The kinds of type that have rows; an interface has none."""
+
+DropMode = Literal["soft", "hard"]
+"""Soft keeps old versions readable, hard cleans them up at once."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """What a step is about: a type, or a property of it. Shown as `node:Maker.age`."""
+
+    kind: TypeKind
+    type_name: str
+    property_name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The name people use: `Maker` or `Maker.age`."""
+        if self.property_name is None:
+            return self.type_name
+        return f"{self.type_name}.{self.property_name}"
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddType:
+    kind: ClassVar = "add_type"
+    type_kind: TypeKind
+    name: str
+
+    def to_json(self) -> Json:
+        return {"kind": self.kind, "type_kind": self.type_kind, "name": self.name}
+
+
+@dataclass(frozen=True, slots=True)
+class RenameType:
+    kind: ClassVar = "rename_type"
+    type_kind: StoredKind
+    old: str
+    new: str
+
+    def to_json(self) -> Json:
+        return {
+            "kind": self.kind,
+            "type_kind": self.type_kind,
+            "from": self.old,
+            "to": self.new,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AddProperty:
+    """A property existing rows get null or the backfill for.
+
+    A required one without backfill is computed from its `@embed` source when the plan is applied.
+    """
+
+    kind: ClassVar = "add_property"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    property_type: PropType
+    backfill: str | None = None
+
+    def to_json(self) -> Json:
+        document = {
+            "kind": self.kind,
+            "type_kind": self.type_kind,
+            "type_name": self.type_name,
+            "property_name": self.property_name,
+            "property_type": prop_type_to_json(self.property_type),
+        }
+        return document if self.backfill is None else {**document, "backfill": self.backfill}
+
+
+@dataclass(frozen=True, slots=True)
+class RenameProperty:
+    kind: ClassVar = "rename_property"
+    type_kind: TypeKind
+    type_name: str
+    old: str
+    new: str
+
+    def to_json(self) -> Json:
+        return {
+            "kind": self.kind,
+            "type_kind": self.type_kind,
+            "type_name": self.type_name,
+            "from": self.old,
+            "to": self.new,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendEnum:
+    """More values for an enum; every stored value stays valid, so no row is looked at."""
+
+    kind: ClassVar = "extend_enum"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    added_values: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.added_values or sorted(set(self.added_values)) != list(self.added_values):
+            raise ValueError("an enum grows by at least one value; values are sorted and distinct")
+
+    def to_json(self) -> Json:
+        return {
+            "kind": self.kind,
+            "type_kind": self.type_kind,
+            "type_name": self.type_name,
+            "property_name": self.property_name,
+            "added_values": list(self.added_values),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AddConstraint:
+    """A new index. Any other new constraint would have to be checked against stored rows."""
+
+    kind: ClassVar = "add_constraint"
+    type_kind: StoredKind
+    type_name: str
+    constraint: IndexIR
+
+    def to_json(self) -> Json:
+        return {
+            "kind": self.kind,
+            "type_kind": self.type_kind,
+            "type_name": self.type_name,
+            "constraint": self.constraint.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTypeMetadata:
+    """The describing annotations the type will have; none means they were removed."""
+
+    kind: ClassVar = "update_type_metadata"
+    type_kind: StoredKind
+    name: str
+    annotations: tuple[AnnotationIR, ...]
+
+    def to_json(self) -> Json:
+        return {
+            "kind": self.kind,
+            "type_kind": self.type_kind,
+            "name": self.name,
+            "annotations": [a.to_json() for a in self.annotations],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePropertyMetadata:
+    """The describing annotations the property will have; none means they were removed."""
+
+    kind: ClassVar = "update_property_metadata"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    annotations: tuple[AnnotationIR, ...]
+
+    def to_json(self) -> Json:
+        return {
+            "kind": self.kind,
+            "type_kind": self.type_kind,
+            "type_name": self.type_name,
+            "property_name": self.property_name,
+            "annotations": [a.to_json() for a in self.annotations],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DropType:
+    kind: ClassVar = "drop_type"
+    type_kind: StoredKind
+    name: str
+    mode: DropMode
+
+    def to_json(self) -> Json:
+        return {
+            "kind": self.kind,
+            "type_kind": self.type_kind,
+            "name": self.name,
+            "mode": self.mode,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DropProperty:
+    kind: ClassVar = "drop_property"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    mode: DropMode
+
+    def to_json(self) -> Json:
+        return {
+            "kind": self.kind,
+            "type_kind": self.type_kind,
+            "type_name": self.type_name,
+            "property_name": self.property_name,
+            "mode": self.mode,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedChange:
+    """A difference between the schemas that no step can make; one is enough to stop the plan."""
+
+    kind: ClassVar = "unsupported_change"
+    entity: Entity
+    reason: str
+    code: MigrationCode | None = None
+
+    @property
+    def message(self) -> str:
+        """What the user reads: the reason, behind its code when there is one."""
+        return self.reason if self.code is None else f"[{self.code.value}] {self.reason}"
+
+    def to_json(self) -> Json:
+        document = {"kind": self.kind, "entity": str(self.entity), "reason": self.reason}
+        return document if self.code is None else {**document, "code": self.code.value}
+
+
+Step = (
+    AddType
+    | RenameType
+    | AddProperty
+    | RenameProperty
+    | ExtendEnum
+    | AddConstraint
+    | UpdateTypeMetadata
+    | UpdatePropertyMetadata
+    | DropType
+    | DropProperty
+    | UnsupportedChange
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """All steps from an accepted to a desired schema, in order; none when they are equivalent."""
+
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def first_unsupported(self) -> UnsupportedChange | None:
+        return next((s for s in self.steps if isinstance(s, UnsupportedChange)), None)
+
+    @property
+    def supported(self) -> bool:
+        return self.first_unsupported is None
+
+    def to_json(self) -> Json:
+        return {"supported": self.supported, "steps": [s.to_json() for s in self.steps]}
+
+    def document(self, uri: str) -> Json:
+        """What `schema plan` answers for the graph at `uri`."""
+        steps = [s.to_json() for s in self.steps]
+        return {
+            "uri": uri,
+            "supported": self.supported,
+            "step_count": len(steps),
+            "steps": steps,
+        }
