@@ -49,6 +49,11 @@ format: install ## Reformat the code and apply the safe lint fixes
 bench: install ## Run the benchmarks
 	@for file in benchmarks/*.py; do $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
 
+.PHONY: docs
+docs: install ## Regenerate the reference pages that tests compare with the code
+	$(BIN)/python -m omnigraph.cli.reference > docs/user/cli.md
+	$(BIN)/python -m omnigraph.error_codes > docs/user/errors.md
+
 .PHONY: constraints
 constraints: install ## Resolve the newest versions and rewrite constraints.txt
 	@tools/constraints.sh

@@ -75,7 +75,8 @@ LIMIT 20
 
 
 def sqlglot_plan() -> object:
-    return annotate_types(qualify(sqlglot.parse_one(SQL), schema=TABLES), schema=TABLES)
+    schema: dict[str, object] = {**TABLES}
+    return annotate_types(qualify(sqlglot.parse_one(SQL), schema=schema), schema=schema)
 
 
 def sqlite_connection() -> sqlite3.Connection:

@@ -34,5 +34,22 @@ run omnigraph errors T6
 say "Both languages have one layout."
 run omnigraph fmt --diff untidy.gq
 
-say "From text to a typed plan, a stored-query entry and a migration plan, in Python."
+say "A graph is created from the schema and filled with one atomic load."
+run omnigraph init --schema schema.pg workshop.omni
+run omnigraph load workshop.omni --data seed.jsonl --mode append -m "the workshop as we found it"
+
+say "Bad records are all reported, and nothing of the load is visible."
+run_failing omnigraph load workshop.omni --data damaged.jsonl --mode append
+
+say "A branch copies nothing; what is loaded there stays there."
+run omnigraph branch create --uri workshop.omni review/newcomers
+run omnigraph --as ada load workshop.omni --data newcomers.jsonl --mode merge --branch review/newcomers
+run omnigraph snapshot workshop.omni --branch review/newcomers
+run omnigraph snapshot workshop.omni
+run omnigraph commit list workshop.omni --branch review/newcomers
+
+say "An export loads back into an equal graph."
+run omnigraph export workshop.omni --type Maker
+
+say "The same in Python: the graph then and now, a typed plan, a migration plan."
 run python library.py

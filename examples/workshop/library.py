@@ -1,7 +1,8 @@
-"""Compile the workshop's schema and queries, and plan the move to next year's schema."""
+"""Look at the workshop now and then, compile its queries, and plan next year's schema."""
 
 import json
 
+import omnigraph as og
 from omnigraph.catalog.build import build_declared
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.migrate.plan import plan_migration
@@ -10,6 +11,12 @@ from omnigraph.engine.source_files import read_source
 from omnigraph.plan.compile import QueryCompiler
 from omnigraph.plan.describe import describe_plan
 from omnigraph.plan.stored import catalogue_entry
+
+graph = og.open("workshop.omni", branch="review/newcomers")
+for snapshot in (graph.at(1), graph.at("main"), graph.at("review/newcomers")):
+    makers = snapshot.entry("node:Maker").row_count
+    print(f"version {snapshot.version} of {snapshot.branch}: {makers} makers")
+print()
 
 catalog = compile_schema(read_source("schema.pg"))
 compiler = QueryCompiler(catalog)

@@ -1,10 +1,45 @@
 """OmniGraph: a typed property graph with branches and history.
 
-This module is the public interface; everything behind it may change.
+This module is the public interface; everything behind it may change. The names that need the
+storage libraries are loaded when they are first used, so that importing the package stays cheap.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from omnigraph import errors
 from omnigraph._version import __version__
 from omnigraph.errors import OmnigraphError
 
-__all__ = ["OmnigraphError", "__version__", "errors"]
+if TYPE_CHECKING:
+    from omnigraph.engine.graph import Graph, init, open
+    from omnigraph.engine.receipts import Receipt
+    from omnigraph.engine.write.load import LoadResult
+    from omnigraph.versioning.snapshot import Snapshot
+
+__all__ = [
+    "Graph",
+    "LoadResult",
+    "OmnigraphError",
+    "Receipt",
+    "Snapshot",
+    "__version__",
+    "errors",
+    "init",
+    "open",
+]
+
+_LATE = {
+    "Graph": "omnigraph.engine.graph",
+    "LoadResult": "omnigraph.engine.write.load",
+    "Receipt": "omnigraph.engine.receipts",
+    "Snapshot": "omnigraph.versioning.snapshot",
+    "init": "omnigraph.engine.graph",
+    "open": "omnigraph.engine.graph",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        return getattr(import_module(_LATE[name]), name)
+    raise AttributeError(f"module 'omnigraph' has no attribute '{name}'")

@@ -21,3 +21,55 @@ MAX_VECTOR_DIMENSION: Final = 2_147_483_647
 COMPILE_CACHE_ENTRIES: Final = 512
 """Compiled queries kept per schema. A served application has tens of stored queries, a notebook
 session hundreds of ad-hoc ones."""
+
+CHECKPOINT_INTERVAL: Final = 64
+"""Every so many commits the manifest carries its folded state, so that a cold open reads at most
+this many commits' rows."""
+
+PUBLISH_BUDGET_SECONDS: Final = 10.0
+"""How long a publish competes for the next version before it gives up with a conflict."""
+
+LOCK_WAIT_SECONDS: Final = 30.0
+"""How long a writer waits for the lock of a branch, whose holders keep it for milliseconds."""
+
+ROWS_PER_FRAGMENT: Final = 100_000
+"""Rows per file of a table. With stable row ids a one-row change costs time in proportion to the
+file it touches, so files stay far below the store's own default of a million rows."""
+
+LOOKUP_CHUNK: Final = 5_000
+"""Ids per index lookup. Longer lists are not faster, and the text of one stays below a megabyte."""
+
+ROWS_SCANNED_PER_LOOKUP: Final = 128
+"""A lookup of an id through the index costs about as much as scanning this many ids, so a longer
+list of ids is found by scanning the column."""
+
+INDEX_CACHE_BYTES: Final = 512 * 1024 * 1024
+METADATA_CACHE_BYTES: Final = 256 * 1024 * 1024
+"""Most that the store keeps of index pages and file metadata per open graph. Its own defaults are
+several gigabytes, more than a small machine has."""
+
+MANIFEST_SMALL_ROWS: Final = 1024
+MANIFEST_SMALL_FRAGMENTS: Final = 32
+"""More pieces than this with fewer rows than that, and the manifest is folded after a publish. Each
+publish adds a piece; reading 200 of them takes forty times as long as reading one."""
+
+LOAD_BLOCK_BYTES: Final = 4 * 1024 * 1024
+"""Text of a load that is parsed at a time. Larger blocks are no quicker, and a block with one
+unreadable record in it is read record by record."""
+
+LOAD_RECORD_BYTES: Final = 128 * 1024 * 1024
+"""Longest record of a JSON stream. Blobs in base64 make long records; without a limit one missing
+brace would make the rest of any stream a single record."""
+
+LOAD_MEMORY_BYTES: Final = 512 * 1024 * 1024
+"""Rows of an undecided load kept in memory; beyond it they wait in scratch files."""
+
+MAX_LOAD_ERRORS: Final = 100
+"""Errors of a load that are listed in full unless the caller asks for another number."""
+
+LOOKUP_VALUES: Final = 1000
+"""Most values looked up one by one through an index; beyond that one scan of the column is faster."""
+
+INDEX_MIN_ROWS: Final = 1000
+"""Rows from which a table gets its look-up indexes. Below that a scan takes no longer than a look-up,
+and building the index would take longer than the write it belongs to."""

@@ -16,7 +16,8 @@ from omnigraph import errors
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.migrate.codes import MigrationCode
 from omnigraph.error_codes import EXAMPLE_SCHEMA, REGISTRY, ErrorCode
-from omnigraph.error_codes.exceptions import EXCEPTION_CODES
+from omnigraph.error_codes.exceptions import EXCEPTION_CODES as ROOT_CODES
+from omnigraph.error_codes.graphs import GRAPH_CODES
 from omnigraph.error_codes.registry import FAMILIES, index_codes
 from omnigraph.language.span import Source
 from tests.docs.compiling import codes_of
@@ -25,6 +26,7 @@ from tests.docs.markdown import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+EXCEPTION_CODES = (*ROOT_CODES, *GRAPH_CODES)
 PACKAGE = Path(omnigraph.__file__).parent
 PAGE = ROOT / "docs" / "user" / "errors.md"
 CATALOG = compile_schema(Source("example.pg", EXAMPLE_SCHEMA))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph._version import __version__
+from omnigraph.cli.command_table import COMMANDS
 
 OMNIGRAPH = Path(sys.executable).with_name("omnigraph")
 
@@ -77,13 +78,22 @@ def test_the_installed_command_prints_its_version():
     ("args", "commands"),
     [
         (["--help"], set()),
+        (["branch", "--help"], set()),
         (["version"], {"omnigraph.cli.commands", "omnigraph.cli.commands.version"}),
     ],
 )
 def test_version_and_help_load_nothing_heavy(args, commands):
     modules = modules_after(*args)
     assert not {name.partition(".")[0] for name in modules} & HEAVY
-    assert {name for name in modules if name.partition(".")[0] == "omnigraph"} == OURS | commands
+    ours = {name for name in modules if name.partition(".")[0] == "omnigraph"}
+    assert {name for name in ours if not name.startswith("omnigraph.errors.")} == OURS | commands
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_does_not_wait_for_the_storage_engine(name):
+    modules = modules_after(*name.split(), "--help")
+    assert not {module.partition(".")[0] for module in modules} & HEAVY
+    assert "omnigraph.engine.graph" not in modules
 
 
 def test_exit_codes_and_streams_reach_the_shell(tmp_path):

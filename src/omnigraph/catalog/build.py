@@ -220,6 +220,11 @@ def _bound(text: str | None) -> Bound | None:
     """A 64-bit integer when it is one, otherwise a float."""
     if text is None:
         return None
-    if "." not in text and len(text) <= 20 and -(2**63) <= int(text) < 2**63:
-        return int(text)
+    if "." not in text:
+        digits = text.lstrip("-").lstrip("0") or "0"
+        # Longer ones are no 64-bit integers, and Python refuses to read very long ones.
+        if len(digits) <= 19:
+            number = -int(digits) if text.startswith("-") else int(digits)
+            if -(2**63) <= number < 2**63:
+                return number
     return float(text)

@@ -35,7 +35,7 @@ def schema_from_json(document: Any) -> SchemaIR:
             nodes=tuple(_node(d) for d in document["nodes"]),
             edges=tuple(_edge(d) for d in document["edges"]),
         )
-    except (KeyError, TypeError, IndexError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"not a schema IR document: {error!r}") from error
 
 

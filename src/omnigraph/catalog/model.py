@@ -162,7 +162,7 @@ def _node_type(node: NodeIR) -> NodeType:
 
 
 def _edge_type(edge: EdgeIR) -> EdgeType:
-    order = _identity_order(edge.properties)
+    order = _identity_order(edge.properties, ENDPOINTS)
     unique_groups = _groups(edge, UniqueIR, order)
     return EdgeType(
         name=edge.name,
@@ -171,17 +171,20 @@ def _edge_type(edge: EdgeIR) -> EdgeType:
         to_type=edge.to_type,
         cardinality=edge.cardinality,
         properties={p.name: _property(p) for p in edge.properties},
-        identity=_edge_identity(unique_groups),
+        identity=_edge_identity(unique_groups, order),
         unique_groups=unique_groups,
         index_groups=_groups(edge, IndexIR, order),
         annotations=edge.annotations,
     )
 
 
-def _edge_identity(unique_groups: tuple[Group, ...]) -> Group | None:
-    """The smallest group that names both ends; among equals the alphabetically first."""
+def _edge_identity(unique_groups: tuple[Group, ...], order: _ColumnOrder) -> Group | None:
+    """The smallest group that names both ends; among equals the first in identity order.
+
+    That is the alphabetically first when the type was made, and no rename changes it.
+    """
     candidates = [g for g in unique_groups if set(ENDPOINTS) <= set(g)]
-    return min(candidates, key=lambda g: (len(g), sorted(g)), default=None)
+    return min(candidates, key=lambda g: (len(g), [order(c) for c in g]), default=None)
 
 
 def _property(prop: PropertyIR) -> Property:
@@ -196,17 +199,16 @@ def _property(prop: PropertyIR) -> Property:
     )
 
 
-def _identity_order(properties: tuple[PropertyIR, ...]) -> _ColumnOrder:
+def _identity_order(properties: tuple[PropertyIR, ...], ends: Group = ()) -> _ColumnOrder:
     """Sort key of group columns: both ends first, then by property id, which no rename changes.
 
-    On an edge `src` and `dst` in a group always mean the ends; a node has no ends, and its
-    properties of these names are refused before a graph is made.
+    On an edge `src` and `dst` in a group always mean the ends; on a node they are properties.
     """
     ids = {p.name: p.prop_id for p in properties}
 
     def position(column: str) -> tuple[int, int]:
-        if column in ENDPOINTS:
-            return (0, ENDPOINTS.index(column))
+        if column in ends:
+            return (0, ends.index(column))
         return (1, ids[column])
 
     return position

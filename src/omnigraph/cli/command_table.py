@@ -6,21 +6,48 @@ single command. The order within a plane is the order of the help.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from omnigraph.cli.planes import Plane
 
 
 class CommandEntry(NamedTuple):
-    """One command; `module` is a module of `omnigraph.cli.commands`."""
+    """One command. Its name is one word, or the word of its family and its own.
+
+    `module` is a module of `omnigraph.cli.commands`, `function` its function for this command. A
+    hidden command works but is listed nowhere.
+    """
 
     name: str
     module: str
     plane: Plane
     help: str
+    function: str = "command"
+    hidden: bool = False
+
+    @property
+    def family(self) -> str:
+        """The first word of the name, which may be all of it."""
+        return self.name.partition(" ")[0]
+
+    @property
+    def word(self) -> str:
+        """The last word of the name, which may be all of it."""
+        return self.name.rpartition(" ")[2]
 
 
 _ENTRIES = (
+    CommandEntry("load", "load", Plane.DATA, "Load files into a branch."),
+    CommandEntry("ingest", "ingest", Plane.DATA, "Old form of load.", hidden=True),
+    CommandEntry("export", "export", Plane.DATA, "Write all nodes and edges as JSON lines."),
+    CommandEntry("snapshot", "snapshot", Plane.DATA, "Show what a branch holds."),
+    CommandEntry("branch create", "branch", Plane.DATA, "Create a branch.", "create"),
+    CommandEntry("branch list", "branch", Plane.DATA, "List the branches.", "list_names"),
+    CommandEntry("branch delete", "branch", Plane.DATA, "Delete a branch.", "delete"),
+    CommandEntry("commit list", "commit", Plane.DATA, "List the history of a branch.", "list_all"),
+    CommandEntry("commit show", "commit", Plane.DATA, "Show one commit.", "show"),
+    CommandEntry("init", "init", Plane.STORAGE, "Create a graph."),
     CommandEntry("lint", "lint", Plane.STORAGE, "Find mistakes in a query file."),
     CommandEntry("fmt", "fmt", Plane.SESSION, "Lay out schema and query files the standard way."),
     CommandEntry("errors", "errors", Plane.SESSION, "Explain error codes."),
@@ -28,3 +55,16 @@ _ENTRIES = (
 )
 
 COMMANDS = {entry.name: entry for entry in _ENTRIES}
+
+FAMILIES = {
+    "branch": "Create, list and delete branches.",
+    "commit": "Look at the history.",
+}
+"""The first words that several commands share, with the line the help shows for all of them."""
+
+
+def label(name: str, commands: Mapping[str, CommandEntry] = COMMANDS) -> str:
+    """How messages name a command: by its family, unless members of that are on other planes."""
+    entry = commands[name]
+    planes = {other.plane for other in commands.values() if other.family == entry.family}
+    return entry.family if len(planes) == 1 else entry.name

@@ -1,19 +1,19 @@
 """How commands are declared, found and listed.
 
-`Root` finds a command through the table and loads its module on demand; `PlaneCommand` is the
-class of every command: it accepts the global options and enforces the rules of its plane. A
+`Root` and `Family` find a command through the table and load its module on demand; `PlaneCommand`
+is the class of every command: it accepts the global options and enforces the rules of its plane. A
 command's function returns nothing, or an exit code. Tests: tests/unit/cli/test_framework.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
 import click
 
-from omnigraph.cli.command_table import COMMANDS
+from omnigraph.cli.command_table import COMMANDS, FAMILIES, CommandEntry, label
 from omnigraph.cli.context import Context, global_options
 from omnigraph.cli.deprecated import rewrite
 from omnigraph.cli.planes import LEGEND, Plane, refuse_server
@@ -24,36 +24,75 @@ from omnigraph.diagnostics import did_you_mean
 class PlaneCommand(click.Command):
     """A command of one plane. Its context object is the `Context` of the invocation."""
 
-    def __init__(self, *args: Any, plane: Plane, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, plane: Plane, label: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.plane = plane
+        self.label = label
         self.params.extend(global_options(hidden=True))
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.obj = context = Context.of(ctx)
         if context.server is not None:
-            refuse_server(str(self.name), self.plane)
+            refuse_server(self.label, self.plane)
         return super().invoke(ctx)
 
 
 def declare(name: str) -> Callable[[Callable[..., int | None]], PlaneCommand]:
     """Turn a function into the command of that name; plane and summary come from the table."""
     entry = COMMANDS[name]
-    return click.command(name, cls=PlaneCommand, plane=entry.plane, short_help=entry.help)
+    return click.command(
+        entry.word,
+        cls=PlaneCommand,
+        plane=entry.plane,
+        label=label(name),
+        short_help=entry.help,
+        hidden=entry.hidden,
+    )
+
+
+def load_command(entry: CommandEntry) -> PlaneCommand:
+    """Import the module of a command and take the command from it."""
+    module = import_module(f"omnigraph.cli.commands.{entry.module}")
+    command: PlaneCommand = getattr(module, entry.function)
+    return command
+
+
+class Family(click.Group):
+    """Commands that share their first word, as in `branch create` and `branch list`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, help=FAMILIES[name], params=global_options(hidden=True))
+        self._entries = {e.word: e for e in COMMANDS.values() if e.family == name}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self._entries.get(cmd_name)
+        return None if entry is None else load_command(entry)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        _refuse_unknown(ctx, args[0], self._entries, self._entries)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(word, entry.help) for word, entry in self._entries.items()])
 
 
 class Root(click.Group):
     """The `omnigraph` command itself: knows all names, imports none until it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(dict.fromkeys(entry.family for entry in _visible()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in FAMILIES:
+            return Family(cmd_name)
         entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        command: PlaneCommand = import_module(f"omnigraph.cli.commands.{entry.module}").command
-        return command
+        return None if entry is None else load_command(entry)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -61,18 +100,33 @@ class Root(click.Group):
         args, warning = rewrite(args)
         if warning and not ctx.resilient_parsing:
             warn(warning)
-        if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            hint = did_you_mean(args[0], COMMANDS)
-            ctx.fail(f"No such command '{args[0]}'." + (f" {hint.capitalize()}" if hint else ""))
+        known = {entry.family for entry in COMMANDS.values()}
+        _refuse_unknown(ctx, args[0], known, self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         legend = []
         for plane in Plane:
-            rows = [(entry.name, entry.help) for entry in COMMANDS.values() if entry.plane is plane]
+            rows = {
+                e.family: FAMILIES.get(e.family, e.help) for e in _visible() if e.plane is plane
+            }
             if rows:
                 legend.append((plane.value, LEGEND[plane]))
                 with formatter.section(f"{plane.value.capitalize()} plane"):
-                    formatter.write_dl(rows)
+                    formatter.write_dl(list(rows.items()))
         with formatter.section("COMMANDS BY PLANE"):
             formatter.write_dl(legend)
+
+
+def _visible() -> Iterable[CommandEntry]:
+    return (entry for entry in COMMANDS.values() if not entry.hidden)
+
+
+def _refuse_unknown(
+    ctx: click.Context, word: str, known: Iterable[str], suggested: Iterable[str]
+) -> None:
+    """Fail with the closest name, unless a shell is only asking what could be completed."""
+    if word in known or ctx.resilient_parsing:
+        return
+    hint = did_you_mean(word, suggested)
+    ctx.fail(f"No such command '{word}'." + (f" {hint.capitalize()}" if hint else ""))

@@ -32,21 +32,29 @@ _INSTEAD = {
     Plane.CONTROL: "Name the deployment with --config <dir>.",
     Plane.SESSION: "The command addresses no graph.",
 }
+_INSTEAD_FOR = {"init": "Pass a storage URI."}
+"""Commands to which the advice of their plane does not apply."""
+
+
+def is_remote(uri: str) -> bool:
+    """Whether an address is that of a server rather than of storage."""
+    return uri.startswith(("http://", "https://"))
 
 
 def refuse_server(command: str, plane: Plane) -> None:
     """Raise unless `--server` and `--graph` mean something to commands of this plane."""
     if plane is Plane.DATA:
         return
+    advice = _INSTEAD_FOR.get(command, _INSTEAD[plane])
     raise UsageError(
         f"`{command}` is a {plane.value}-plane command; --server/--graph address the data plane "
-        f"and do not apply. {_INSTEAD[plane]}"
+        f"and do not apply. {advice}"
     )
 
 
 def refuse_remote(command: str, uri: str) -> None:
     """Raise when a storage-plane command is pointed at a server instead of at storage."""
-    if uri.startswith(("http://", "https://")):
+    if is_remote(uri):
         raise UsageError(
             f"`{command}` is a storage-plane command and needs direct storage access; "
             f"{uri} is a remote server"

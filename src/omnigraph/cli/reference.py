@@ -13,6 +13,7 @@ import click
 
 from omnigraph.cli.command_table import COMMANDS, CommandEntry
 from omnigraph.cli.deprecated import SPELLINGS
+from omnigraph.cli.framework import Family, load_command
 from omnigraph.cli.main import root
 from omnigraph.cli.planes import LEGEND, Plane
 
@@ -44,16 +45,17 @@ def reference() -> str:
         "## Global options\n\nAccepted before or after the name of the command; the value given "
         "after it wins.\n\n" + _options(root, ctx),
         "## Planes\n\nA plane says how a command reaches a graph.\n\n" + _planes(),
-        *(_command(entry, ctx) for entry in COMMANDS.values()),
+        *(_command(entry, ctx) for entry in COMMANDS.values() if not entry.hidden),
         "## Old spellings\n\nThey still work and print a warning.\n\n" + _spellings(),
     ]
     return "\n".join(sections)
 
 
 def _command(entry: CommandEntry, ctx: click.Context) -> str:
-    command = root.get_command(ctx, entry.name)
-    assert command is not None
-    sub_ctx = click.Context(command, parent=ctx, info_name=entry.name)
+    if entry.family != entry.name:
+        ctx = click.Context(Family(entry.family), parent=ctx, info_name=entry.family)
+    command = load_command(entry)
+    sub_ctx = click.Context(command, parent=ctx, info_name=entry.word)
     usage = command.get_usage(sub_ctx).removeprefix("Usage: ")
     text = f"## `{entry.name}`\n\n```\n{usage}\n```\n\n{cleandoc(command.help or '')}\n"
     options = _options(command, sub_ctx)
@@ -75,13 +77,15 @@ def _planes() -> str:
 
 def _plane_rows() -> Iterator[tuple[str, str, str]]:
     for plane in Plane:
-        names = [f"`{entry.name}`" for entry in COMMANDS.values() if entry.plane is plane]
+        entries = (e for e in COMMANDS.values() if e.plane is plane and not e.hidden)
+        names = [f"`{entry.name}`" for entry in entries]
         if names:
             yield plane.value, LEGEND[plane], ", ".join(names)
 
 
 def _spellings() -> str:
-    rows = ((f"`{' '.join(old)}`", f"`{new}`") for old, new in SPELLINGS.items())
+    rows = [(f"`{' '.join(old)}`", f"`{new}`") for old, new in SPELLINGS.items()]
+    rows.append(("`ingest`", "`load`, with --mode merge and --from main where they are not given"))
     return _table(("Old", "Use"), rows)
 
 

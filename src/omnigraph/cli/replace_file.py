@@ -1,32 +1,52 @@
-"""Replacing a file in one step: readers see the old content or the new, never a half-written file."""
+"""Writing a file in one step: readers see the old content or the new, never a half-written file."""
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
 
 
-def replace_file(path: str, text: str) -> None:
-    """Give an existing file a new content and keep its mode; a symbolic link keeps pointing to it.
+@contextmanager
+def replacing(path: str) -> Iterator[TextIO]:
+    """A text file that takes the place of `path` when the block ends well.
 
-    Raises `OSError`, in which case the file is as it was.
+    A file that exists keeps its mode, and a symbolic link keeps pointing to it. When the block or
+    anything here raises, what was at `path` is as it was. A pipe or device has no place to be
+    taken; it is written as it is. Raises `OSError`.
     """
+    mode = _mode_of(path)
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            yield file
+        return
     target = os.path.realpath(path)
-    mode = stat.S_IMODE(os.stat(target).st_mode)
     # A rename needs write access to the directory only; a file made read-only is still off limits.
-    if not os.access(target, os.W_OK):
+    if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     folder, name = os.path.split(target)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}")
+    # A new file gets the mode the user's umask gives to all new files.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with open(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+            yield file
             file.flush()
-            os.fchmod(descriptor, mode)
+            if mode is not None:
+                os.fchmod(descriptor, stat.S_IMODE(mode))
             os.fsync(descriptor)
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _mode_of(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return None

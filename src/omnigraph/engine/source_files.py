@@ -42,6 +42,16 @@ def read_source(path: str | Path) -> Source:
     return decode_source(name, data)
 
 
+def schema_source(schema: str | Path) -> Source:
+    """A schema given as text or as the path of a file.
+
+    A string is text if it could be a schema: it has a brace or several lines, or nothing at all.
+    """
+    if isinstance(schema, str) and (not schema.strip() or "{" in schema or "\n" in schema):
+        return Source("<schema>", schema)
+    return read_source(schema)
+
+
 def decode_source(name: str, data: bytes) -> Source:
     """The text of bytes that came from a file or a pipe. Raises `SourceUnreadable`."""
     if len(data) > MAX_SOURCE_BYTES:

@@ -30,11 +30,62 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.TableExists,
+        "place of a new table is taken",
+        """
+        `TableExists`: there is a table where a new one was to be created, usually the remains of an
+        attempt to create a graph that did not finish. Choose another address, or remove them.
+        """,
+    ),
+    _of(
+        errors.TableConflict,
+        "table changed first",
+        """
+        `TableConflict`: a change to a table was refused because the table changed after the change
+        was prepared. Nothing of it is visible. Prepare it again on the current state.
+        """,
+    ),
+    _of(
+        errors.KeyTaken,
+        "key inserted by somebody else",
+        """
+        `KeyTaken`: of several inserts of one key exactly one succeeds, and this was not the one.
+        Nothing was inserted. Publishing handles it by trying again on the current state.
+        """,
+    ),
+    _of(
+        errors.ForkExists,
+        "table already has this branch",
+        """
+        `ForkExists`: a table has a branch of this name or left-overs of one, so it cannot be
+        branched again. Either another writer was first, or an earlier branch of that name was not
+        removed completely.
+        """,
+    ),
+    _of(
+        errors.ForkInUse,
+        "branch of a table is still needed",
+        """
+        `ForkInUse`: a branch of a table cannot be removed while other branches were made from it.
+        Delete those first.
+        """,
+    ),
+    _of(
         errors.ConstraintError,
         "data breaks the schema",
         """
         `ConstraintError`: rows break a rule of the schema, such as a key, a range or a
         cardinality. Nothing of the write is kept. Repair the rows that the message names.
+        """,
+    ),
+    _of(
+        errors.LoadError,
+        "bad records in a load",
+        """
+        `LoadError`: records of a load cannot become rows of the graph, or not together with each
+        other and with what is there. Nothing was loaded. `load_errors` lists what is wrong, record
+        by record, up to a limit the call may set; `load_errors_total` counts everything. Repair the
+        records, or load the good ones and have the others set aside with a quarantine folder.
         """,
     ),
     _of(
@@ -44,6 +95,50 @@ EXCEPTION_CODES: Final = (
         `StorageError`: the place where the graph is kept could not be read or written. The same
         call may succeed later. If it was a write, look at the branch before repeating it: the
         outcome may be unknown.
+        """,
+    ),
+    _of(
+        errors.StoreCallFailed,
+        "call to the store failed",
+        """
+        `StoreCallFailed`: one call to the disk or object store failed. The message names the
+        action, the address and the cause, such as a missing permission, a full disk or a server
+        that cannot be reached. If it was a write, its outcome may be unknown.
+        """,
+    ),
+    _of(
+        errors.ObjectMissing,
+        "stored object is missing",
+        """
+        `ObjectMissing`: something that was to be read from the store is not there. Either it was
+        never written, or somebody removed it in the meantime.
+        """,
+    ),
+    _of(
+        errors.TableMissing,
+        "stored table is missing",
+        """
+        `TableMissing`: a table, a branch of it or one of its versions is not in the store. Either
+        the address is wrong, or files were removed by something other than this product.
+        """,
+    ),
+    _of(
+        errors.TornVersion,
+        "newest stored version is incomplete",
+        """
+        `TornVersion`: the newest version of a table cannot be read, as happens when the power fails
+        in the middle of a write. That write was never reported as done. Opening the graph for
+        writing removes the remains; the version before it stays readable.
+        """,
+    ),
+    _of(
+        errors.UnsafeStore,
+        "store cannot keep a graph safely",
+        """
+        `UnsafeStore`: a graph must be able to create and to replace an object only if nobody else
+        was faster. This store accepts such a request and ignores the condition, or the file system
+        has no hard links. Two writers would overwrite each other unnoticed. Keep the graph
+        elsewhere; nothing was left behind.
         """,
     ),
     _of(
@@ -95,6 +190,23 @@ EXCEPTION_CODES: Final = (
         """
         `UsageError`: options or arguments contradict each other, or one is missing that the others
         call for. The message says which.
+        """,
+    ),
+    _of(
+        errors.LoadSourceError,
+        "source of a load cannot be used",
+        """
+        `LoadSourceError`: a file or table handed to a load is damaged, lacks a column its rows need,
+        or does not say which type its rows have. A table is named after its type, `Person.parquet`
+        or `{"Person": frame}`; write `node:X` or `edge:X` when both exist.
+        """,
+    ),
+    _of(
+        errors.ExportError,
+        "cannot be exported",
+        """
+        `ExportError`: the type or table that was asked for is not in the schema, or a row holds a
+        number that is not finite, which JSON cannot express.
         """,
     ),
     _of(
@@ -160,6 +272,15 @@ EXCEPTION_CODES: Final = (
         """
         `RecoveryError`: an earlier write was interrupted in a way that cannot be judged or
         finished automatically. Repeating the call does not help; a person has to look.
+        """,
+    ),
+    _of(
+        errors.TableOvertaken,
+        "change landed on top of another",
+        """
+        `TableOvertaken`: a change was prepared for one version of a table, and another change got
+        in between although the writer held the branch. Nothing of it is visible. The next write or
+        open for writing decides what happens to it.
         """,
     ),
     _of(

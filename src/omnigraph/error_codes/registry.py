@@ -9,6 +9,7 @@ from typing import Final
 
 from omnigraph.error_codes.entry import ErrorCode
 from omnigraph.error_codes.exceptions import EXCEPTION_CODES
+from omnigraph.error_codes.graphs import GRAPH_CODES
 from omnigraph.error_codes.migration import MIGRATION_CODES
 from omnigraph.error_codes.query import LINT_CODES, QUERY_CODES
 from omnigraph.error_codes.schema import SCHEMA_CODES
@@ -64,7 +65,7 @@ FAMILIES: Final = (
         "Exceptions",
         "Every exception class has a code of its own. An exception about source text also carries "
         "diagnostics, whose codes are those above.",
-        EXCEPTION_CODES,
+        tuple(sorted((*EXCEPTION_CODES, *GRAPH_CODES), key=lambda code: code.natural_key)),
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from typing import NoReturn
 
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
@@ -66,7 +67,7 @@ def _finite(value: float, scalar: Scalar) -> float:
 
 def _array(text: str, target: PropType) -> list[Value]:
     try:
-        items = json.loads(text)
+        items = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"'{text}' is not JSON") from error
     if not isinstance(items, list):
@@ -75,6 +76,10 @@ def _array(text: str, target: PropType) -> list[Value]:
         raise ValueError(f"expected {target.dimension} values, got {len(items)}")
     element = Scalar.F32 if target.is_vector else target.scalar
     return [_element(item, element, nullable=not target.is_vector) for item in items]
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
 
 
 def _element(item: object, scalar: Scalar, *, nullable: bool) -> Value:

@@ -44,6 +44,9 @@ _TOKEN = re.compile(
 
 ENUM_VALUE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
+# Half of a character: JSON can smuggle one into a Python text, but no file can hold it.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
@@ -69,6 +72,9 @@ class Tokens:
 
 def tokenize(source: Source) -> Tokens:
     """Split a source into tokens, keeping the comments aside."""
+    if half := _SURROGATE.search(source.text):
+        offsets = [half.start(), len(source.text)]
+        return Tokens(source, [BAD, END], [half.group(), ""], offsets, [])
     kinds: list[str] = []
     texts: list[str] = []
     starts: list[int] = []

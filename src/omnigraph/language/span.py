@@ -31,7 +31,7 @@ class Source:
         line_start = text.rfind("\n", 0, start) + 1
         end = min(end, max(len(text), start + 1))
         end_line_start = text.rfind("\n", 0, max(end - 1, start)) + 1
-        first_byte = len(text[:start].encode())
+        first_byte = len(_encode(text[:start]))
         return Position(
             file=self.name,
             line=text.count("\n", 0, start) + 1,
@@ -39,7 +39,7 @@ class Source:
             end_line=text.count("\n", 0, max(end - 1, start)) + 1,
             end_column=end - end_line_start + 1,
             start=first_byte,
-            end=first_byte + max(1, len(text[start:end].encode())),
+            end=first_byte + max(1, len(_encode(text[start:end]))),
         )
 
     def line_at(self, offset: int) -> str:
@@ -47,7 +47,8 @@ class Source:
         offset = min(offset, len(self.text))
         start = self.text.rfind("\n", 0, offset) + 1
         end = self.text.find("\n", offset)
-        return self.text[start : len(self.text) if end < 0 else end].rstrip("\r")
+        line = self.text[start : len(self.text) if end < 0 else end].rstrip("\r")
+        return line.encode(errors="replace").decode()
 
     def diagnose(
         self, span: Span, category: str, code: str, message: str, hint: str | None = None
@@ -60,3 +61,8 @@ class Source:
             source_line=self.line_at(span.start),
             hint=hint,
         )
+
+
+def _encode(text: str) -> bytes:
+    """The bytes of a text, also of one with halves of characters that no file could hold."""
+    return text.encode(errors="surrogatepass")

@@ -31,6 +31,7 @@ from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.ir import (
     Aggregated,
     Bm25,
+    Constant,
     EntityId,
     Expr,
     Nearest,
@@ -183,8 +184,9 @@ class ExpressionChecker:
 
     def _text_query(self, expression: Expression, word: str, code: str) -> Expr:
         query = self.check(expression)
-        if isinstance(query, EntityId) or not query.type.is_text:
-            shown = "a node" if isinstance(query, EntityId) else query.type.display
+        no_value = {EntityId: "a node", Aggregated: "an aggregate"}.get(type(query))
+        if no_value or not query.type.is_text:
+            shown = no_value or query.type.display
             message = f"{word} query must be String, got {shown}"
             self._complaints.refuse(expression.span, code, message)
         return query
@@ -201,7 +203,7 @@ class ExpressionChecker:
             self._check_dimension(call, len(call.query.items), vector)
             return vector_constant(call.query)
         query = self.check(call.query)
-        if isinstance(query, Prop | EntityId):
+        if not isinstance(query, Constant | Param):
             message = "nearest query must be a literal or parameter"
             self._complaints.refuse(call.query.span, "T15", message)
         if query.type.is_vector:

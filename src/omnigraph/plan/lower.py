@@ -8,7 +8,7 @@ variables that are both there already expands to a temporary variable and compar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from omnigraph.language.query.ast import Operator, Query
@@ -40,7 +40,8 @@ _T = TypeVar("_T")
 
 def lower_read(query: Query, checked: CheckedRead) -> ReadPlan:
     """The plan of a checked read query."""
-    pipeline = _ClauseLowering(checked.clauses, frozenset()).lower()
+    temporaries = _Temporaries(checked.clauses)
+    pipeline = _ClauseLowering(checked.clauses, frozenset(), temporaries).lower()
     return ReadPlan(
         name=query.name.text,
         parameters=parameter_specs(query),
@@ -52,10 +53,28 @@ def lower_read(query: Query, checked: CheckedRead) -> ReadPlan:
     )
 
 
+class _Temporaries:
+    """Names that no variable and no other temporary of the query has, at any level."""
+
+    def __init__(self, clauses: Iterable[CheckedClause]) -> None:
+        self._variables = set(_bound_variables(clauses))
+        self._count = 0
+
+    def take(self, variable: str) -> str:
+        self._count += 1
+        name = f"__temp_{variable}_{self._count}"
+        return self.take(variable) if name in self._variables else name
+
+
 class _ClauseLowering:
     """Lowers one clause list on top of variables that are bound already."""
 
-    def __init__(self, clauses: Sequence[CheckedClause], outer: frozenset[str]) -> None:
+    def __init__(
+        self,
+        clauses: Sequence[CheckedClause],
+        outer: frozenset[str],
+        temporaries: _Temporaries,
+    ) -> None:
         self._bindings = _of_type(clauses, CheckedBinding)
         self._traversals = _of_type(clauses, CheckedTraversal)
         self._filters = _of_type(clauses, Filter)
@@ -64,7 +83,7 @@ class _ClauseLowering:
         self._bound = set(outer)
         self._ops: list[Op] = []
         self._matches = self._collect_matches()
-        self._temporaries = 0
+        self._temporaries = temporaries
 
     def lower(self) -> Pipeline:
         self._scan_roots()
@@ -72,7 +91,8 @@ class _ClauseLowering:
         self._filter_outer_bindings()
         self._ops.extend(self._filters)
         for negation in self._negations:
-            inner = _ClauseLowering(negation.clauses, frozenset(self._bound)).lower()
+            bound = frozenset(self._bound)
+            inner = _ClauseLowering(negation.clauses, bound, self._temporaries).lower()
             mentioned = _variables(inner)
             outer = tuple(name for name in sorted(self._bound) if name in mentioned)
             self._ops.append(AntiJoin(outer, inner))
@@ -117,8 +137,7 @@ class _ClauseLowering:
         elif t.right not in self._bound:
             self._expand_to(t, t.left, t.right, t.right_type, t.direction)
         else:
-            self._temporaries += 1
-            temporary = f"__temp_{t.right}_{self._temporaries}"
+            temporary = self._temporaries.take(t.right)
             self._expand_to(t, t.left, temporary, t.right_type, t.direction)
             self._ops.append(Filter(EntityId(temporary), Operator.EQ, EntityId(t.right)))
 
@@ -152,6 +171,21 @@ class _ClauseLowering:
                     operator = Operator.CONTAINS if match.membership else Operator.EQ
                     prop = Prop(binding.variable, match.property, match.type)
                     self._ops.append(Filter(prop, operator, match.value))
+
+
+def _bound_variables(clauses: Iterable[CheckedClause]) -> Iterator[str]:
+    """Every variable of a clause list and of the lists inside it."""
+    for clause in clauses:
+        match clause:
+            case CheckedBinding():
+                yield clause.variable
+            case CheckedTraversal():
+                yield clause.left
+                yield clause.right
+            case CheckedNegation():
+                yield from _bound_variables(clause.clauses)
+            case Filter():
+                pass
 
 
 def _components(traversals: Iterable[CheckedTraversal]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from omnigraph.plan.ir import DATETIME_TYPE, NOW_PARAMETER, ParameterSpec
 BoundValue = str | int | float | bool | list["BoundValue"] | None
 BoundParameters = dict[str, BoundValue]
 
-_I64_MAX = 2**63 - 1
+_I64_MIN, _I64_MAX = INTEGER_RANGES[Scalar.I64]
 _JS_SAFE = 2**53 - 1
 _F32_MAX = 3.4028234663852886e38
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,40}\Z", re.ASCII)
@@ -132,11 +132,11 @@ class _Converter:
             number = self._whole(value, f"{expected} number")
             if number < 0 and not signed:
                 self._refuse(f"{expected} number", value)
+        if scalar is Scalar.U64 and number > _I64_MAX:
+            self._fail(f"value {_shown(number)} exceeds current engine range for U64")
         low, high = INTEGER_RANGES[scalar]
         if not low <= number <= high:
             self._fail(f"value {_shown(number)} exceeds {scalar.value}")
-        if number > _I64_MAX:
-            self._fail(f"value {number} exceeds current engine range for U64")
         return number
 
     def _whole(self, value: int | float, expected: str) -> int:
@@ -146,7 +146,7 @@ class _Converter:
                 self._refuse(expected, value)
             value = int(value)
         if js_safe and abs(value) > _JS_SAFE:
-            message = f"value {value} exceeds JS safe integer range; pass a decimal string"
+            message = f"value {_shown(value)} exceeds JS safe integer range; pass a decimal string"
             self._refuse(message, value)
         return value
 
@@ -217,7 +217,12 @@ def _infer(name: str, value: object) -> BoundValue:
         case None | bool() | str() | float():
             return value
         case int():
-            return value if abs(value) <= _I64_MAX else float(value)
+            if _I64_MIN <= value <= _I64_MAX:
+                return value
+            try:
+                return float(value)
+            except OverflowError:
+                raise ParameterError(name, f"param '{name}': number is too large") from None
         case list() | tuple():
             return [_infer(name, item) for item in value]
         case _:
@@ -228,7 +233,7 @@ def _from_host(name: str, value: object, wanted: PropType | None) -> object:
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, int):
-        if abs(value) > _I64_MAX:
+        if not _I64_MIN <= value <= _I64_MAX:
             raise HostValueError(name, f"{_shown(value)} exceeds current engine range")
         return value
     if isinstance(value, float):
@@ -255,7 +260,10 @@ def _host_temporal(name: str, value: dt.date, wanted: PropType | None) -> str:
         raise ParameterError(name, f"param '{name}': {message}")
     if isinstance(value, dt.datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
-        return moment.astimezone(dt.UTC).isoformat(timespec="milliseconds")
+        try:
+            return moment.astimezone(dt.UTC).isoformat(timespec="milliseconds")
+        except OverflowError:
+            raise HostValueError(name, f"{value} is outside the years 1 to 9999 in UTC") from None
     return value.isoformat()
 
 

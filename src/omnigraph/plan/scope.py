@@ -59,6 +59,7 @@ class Scope:
         self.parent = parent
         self._own: dict[str, BoundVariable] = {}
         self.taken_by_enclosing = taken_by_enclosing
+        self._depth: int = parent._depth + 1 if parent else 0
         self._anonymous: Iterator[int] = parent._anonymous if parent else count(1)
 
     def find(self, name: str) -> BoundVariable | None:
@@ -78,13 +79,12 @@ class Scope:
         """Bind a new variable. Every `$_` is a variable of its own that nothing can refer to.
 
         A variable of a `not` block that an enclosing list binds later in the text is another
-        variable; the mark `#`, which no source can contain, keeps the two apart in the plan.
+        variable; the mark `#`, which no source can contain, keeps the two apart in the plan. One
+        mark per level of nesting, because the enclosing list may have to mark its own as well.
         """
         if name == ANONYMOUS:
             return BoundVariable(f"_#{next(self._anonymous)}", node_type)
-        unique = name
-        while unique in self.taken_by_enclosing:
-            unique += "#"
+        unique = name + "#" * self._depth if name in self.taken_by_enclosing else name
         variable = BoundVariable(unique, node_type)
         self._own[name] = variable
         return variable

@@ -39,6 +39,8 @@ def test_the_workshop_schema_is_accepted():
         *("id", "active", "age", "handle", "joined", "level", "score", "skills"),
     )
     assert workshop.edges["Mentors"].columns == ("id", "src", "dst", "since")
+    assert workshop.edges["Mentors"].is_self_typed
+    assert not workshop.edges["Borrows"].is_self_typed
 
 
 # fmt: off
@@ -170,6 +172,8 @@ def test_unknown_annotations_are_kept():
         ("0..9223372036854775807", 0, 2**63 - 1),
         ("-9223372036854775808..9223372036854775808", -(2**63), float(2**63)),
         ("0.0..007", 0.0, 7),
+        (f"-{'0' * 30}5..{'0' * 5000}9", -5, 9),
+        (f"0..1{'0' * 30}", 0, 1e30),
     ],
 )
 def test_range_bounds_are_integers_where_they_fit(written, low, high):
@@ -209,6 +213,12 @@ def test_cardinality_is_kept(written, low, high):
 @pytest.mark.acceptance("L-011")
 def test_a_key_tuple_is_in_identity_order():
     assert node("node Lamp { a: String  b: I64  @key(b, a) }").key == ("a", "b")
+
+
+def test_a_node_may_have_properties_called_like_the_ends_of_an_edge():
+    lamp = node("node Lamp { src: I32  dst: I32  a: I32  @key(src, dst, a)  @unique(src, a) }")
+    assert lamp.key == ("a", "dst", "src")
+    assert lamp.unique_groups == (("a", "src"),)
 
 
 @pytest.mark.acceptance("L-034")

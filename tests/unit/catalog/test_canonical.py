@@ -251,7 +251,11 @@ def test_a_schema_reads_back_from_its_json(text):
 
 @pytest.mark.parametrize(
     "document",
-    [None, [], {}, {"ir_version": 1}, {"ir_version": 2, "next_id": 1}, {"ir_version": "2"}],
+    [
+        *(None, [], {}, {"ir_version": 1}, {"ir_version": 2, "next_id": 1}, {"ir_version": "2"}),
+        ir("node A { }").to_json() | {"edges": [3]},
+        {**ir(TAG).to_json(), "nodes": [{**ir(TAG).to_json()["nodes"][0], "constraints": ["x"]}]},
+    ],
 )
 def test_a_document_of_another_shape_is_refused(document):
     with pytest.raises(ValueError):
@@ -286,3 +290,12 @@ def test_a_rename_does_not_change_the_identity_order():
     assert after.nodes["A"].unique_groups == (("z", "b"),)
     assert after.edges["E"].identity == ("src", "dst", "z", "b")
     assert after.nodes["A"].properties["z"].column == "a"
+
+
+def test_a_rename_does_not_change_which_group_identifies_an_edge():
+    schema = ir(
+        "node A { } edge E: A -> A { a: I32 b: I32 @unique(src, dst, a) @unique(src, dst, b) }"
+    )
+    assert Catalog.from_ir(schema).edges["E"].identity == ("src", "dst", "a")
+    after = Catalog.from_ir(renamed(schema, {"a": "z"}))
+    assert after.edges["E"].identity == ("src", "dst", "z")

@@ -92,7 +92,7 @@ def test_a_file_that_cannot_be_written_is_reported(cli, ugly, monkeypatch):
     def refuse(*_args: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("omnigraph.cli.commands.fmt.replace_file", refuse)
+    monkeypatch.setattr("omnigraph.cli.commands.fmt.replacing", refuse)
     assert cli("fmt", "ugly.pg") == (1, "", "ugly.pg: cannot be written: Permission denied\n")
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 
 import click
 import pytest
 
 from omnigraph._version import __version__
-from omnigraph.cli.command_table import COMMANDS, CommandEntry
+from omnigraph.cli.command_table import COMMANDS, FAMILIES, CommandEntry
 from omnigraph.cli.commands import version
 from omnigraph.cli.deprecated import rewrite
+from omnigraph.cli.framework import load_command
 from omnigraph.errors import NotFoundError
 
 
@@ -21,16 +21,41 @@ def test_every_spelling_prints_the_same_version_line(cli, spelling):
     assert cli(spelling) == (0, f"omnigraph {__version__}\n", "")
 
 
-@pytest.mark.acceptance("U-002", partly="the data and control planes have no commands yet")
+@pytest.mark.acceptance("U-002", partly="query, optimize and the control plane are not there yet")
 def test_help_groups_commands_by_plane(cli):
     code, out, _ = cli("--help")
     assert code == 0
-    headings = ["Storage plane:", "  lint ", "Session plane:", "  fmt ", "COMMANDS BY PLANE"]
+    headings = [
+        *("Data plane:", "  load ", "  branch ", "Storage plane:", "  init ", "  lint "),
+        *("Session plane:", "  fmt ", "COMMANDS BY PLANE"),
+    ]
     places = [out.index(heading) for heading in headings]
     assert places == sorted(places)
-    assert "Data plane" not in out
+    assert "Control plane" not in out
     assert "ingest" not in out
     assert "check" not in out
+
+
+def test_help_lists_a_family_once(cli):
+    out = cli("--help").out
+    assert out.count("  branch ") == 1
+    assert "create" not in out.partition("Create, list")[0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_help_of_a_family_lists_its_commands(cli, family):
+    code, out, _ = cli(family, "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: omnigraph {family} ")
+    for entry in COMMANDS.values():
+        if entry.family == family:
+            assert f"  {entry.word} " in out
+            assert entry.help in out
+
+
+def test_every_first_word_that_is_shared_is_a_family():
+    assert FAMILIES.keys() == {e.family for e in COMMANDS.values() if e.name != e.family}
+    assert not FAMILIES.keys() & COMMANDS.keys()
 
 
 def test_no_arguments_print_the_help_as_a_usage_error(cli):
@@ -41,9 +66,9 @@ def test_no_arguments_print_the_help_as_a_usage_error(cli):
 
 @pytest.mark.parametrize("entry", COMMANDS.values(), ids=lambda entry: entry.name)
 def test_every_command_in_the_table_exists_and_agrees_with_it(entry: CommandEntry, cli):
-    command = import_module(f"omnigraph.cli.commands.{entry.module}").command
-    assert (command.name, command.plane) == (entry.name, entry.plane)
-    code, out, _ = cli(entry.name, "--help")
+    command = load_command(entry)
+    assert (command.name, command.plane, command.hidden) == (entry.word, entry.plane, entry.hidden)
+    code, out, _ = cli(*entry.name.split(), "--help")
     assert code == 0
     assert out.startswith(f"Usage: omnigraph {entry.name}")
 
@@ -58,6 +83,12 @@ def test_a_command_like_nothing_known_gets_no_suggestion(cli):
     code, _, err = cli("frobnicate")
     assert code == 2
     assert "No such command 'frobnicate'.\n" in err
+
+
+def test_a_hidden_command_is_not_suggested(cli):
+    code, _, err = cli("inges")
+    assert code == 2
+    assert "ingest" not in err
 
 
 def test_a_misspelt_option_is_a_usage_error_with_the_close_name(cli):

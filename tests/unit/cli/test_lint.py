@@ -132,9 +132,8 @@ def test_an_empty_query_file_has_no_queries(cli, library):
 
 
 @pytest.mark.acceptance("U-041")
-@pytest.mark.parametrize("uri", [[], ["graph.omni"]])
-def test_without_a_schema_it_says_what_it_needs(cli, library, uri):
-    assert cli("lint", "--query", "lib.gq", *uri) == (
+def test_without_a_schema_it_says_what_it_needs(cli, library):
+    assert cli("lint", "--query", "lib.gq") == (
         1,
         "",
         "lint requires --schema <schema.pg> or a resolvable graph target\n",
@@ -147,6 +146,29 @@ def test_a_remote_graph_is_refused(cli, library):
     assert (code, out) == (1, "")
     assert "`lint` is a storage-plane command and needs direct storage access" in err
     assert "remote server" in err
+
+
+def test_a_graph_lends_its_schema(cli, empty):
+    from_file = json.loads(cli(*LINT, "--json").out)
+    code, out, err = cli("lint", "--query", "lib.gq", empty, "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert document.pop("schema_source") == {"kind": "graph", "uri": "G"}
+    del from_file["schema_source"]
+    assert document == from_file
+
+
+def test_an_error_is_found_against_the_schema_of_a_graph(cli, empty, library):
+    (library / "lib.gq").write_text(BROKEN_GQ)
+    code, out, _ = cli("lint", "--query", "lib.gq", empty)
+    assert code == 1
+    assert "ERROR query `bad`: lib.gq:8:17: type error: T6: " in out
+
+
+def test_a_place_without_a_graph_lends_nothing(cli, library):
+    code, out, err = cli("lint", "--query", "lib.gq", "nowhere")
+    assert (code, out) == (1, "")
+    assert err.startswith("no graph at ")
 
 
 def test_a_graph_beside_a_schema_file_is_mentioned_and_not_used(cli, library):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 import pytest
 from click.testing import CliRunner
 
+from omnigraph.cli.command_table import CommandEntry, label
 from omnigraph.cli.context import Context, global_options
 from omnigraph.cli.framework import PlaneCommand
 from omnigraph.cli.planes import LEGEND, Plane, refuse_remote, refuse_server
@@ -15,7 +18,7 @@ from omnigraph.errors import UsageError
 def root_with_probe(seen: list[Context]) -> click.Group:
     """A root with one data-plane command that records its context."""
 
-    @click.command("probe", cls=PlaneCommand, plane=Plane.DATA)
+    @click.command("probe", cls=PlaneCommand, plane=Plane.DATA, label="probe")
     @click.pass_obj
     def probe(context: Context) -> None:
         seen.append(context)
@@ -86,6 +89,34 @@ def test_a_remote_address_is_refused_where_storage_is_needed(uri):
 @pytest.mark.parametrize("uri", ["graph.omni", "file:///g", "s3://bucket/g", "httpd/graph"])
 def test_a_storage_address_is_accepted(uri):
     refuse_remote("optimize", uri)
+
+
+def test_a_family_on_one_plane_is_named_by_its_first_word():
+    assert label("branch create") == "branch"
+    assert label("lint") == "lint"
+
+
+def test_members_of_a_family_on_several_planes_are_named_in_full():
+    entries = [
+        CommandEntry("schema plan", "schema", Plane.STORAGE, "Plan."),
+        CommandEntry("schema show", "schema", Plane.DATA, "Show."),
+    ]
+    table = {entry.name: entry for entry in entries}
+    assert [label(name, table) for name in table] == ["schema plan", "schema show"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--as", "ada", "branch", "create", "draft"],
+        ["branch", "--as", "ada", "create", "draft"],
+        ["branch", "create", "draft", "--as", "ada"],
+    ],
+)
+def test_global_options_stand_anywhere_around_the_words_of_a_command(cli, empty, args):
+    code, out, err = cli(*args, "--uri", empty, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["actor_id"] == "ada"
 
 
 def test_every_plane_is_explained():

@@ -10,6 +10,7 @@ from textwrap import indent
 import click
 
 from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option
 from omnigraph.cli.output.json import write_document
 from omnigraph.cli.output.table import TableLayout, write_grid
 from omnigraph.cli.style import Style
@@ -20,7 +21,7 @@ from omnigraph.errors import NotFoundError
 
 @declare("errors")
 @click.argument("code", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@json_option
 def command(code: str | None, as_json: bool) -> None:
     """Explain the error CODE, or list all codes."""
     if code is None:

@@ -13,8 +13,9 @@ import click
 
 from omnigraph.cli.exits import FAILURE, SUCCESS, report
 from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option
 from omnigraph.cli.output.json import write_document
-from omnigraph.cli.replace_file import replace_file
+from omnigraph.cli.replace_file import replacing
 from omnigraph.engine.source_files import decode_source, read_source
 from omnigraph.errors import InputError, LanguageError, OmnigraphError
 from omnigraph.language.format import format_queries, format_schema
@@ -46,7 +47,7 @@ class _Formatted:
     help="Language of the input: pg for schemas, gq for queries. "
     "Default: told by the file name; for standard input, whichever of the two it is.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@json_option
 def command(
     files: tuple[str, ...], check: bool, diff: bool, lang: str | None, as_json: bool
 ) -> int:
@@ -114,7 +115,8 @@ def _format_guessing(source: Source) -> str:
 
 def _write(result: _Formatted) -> None:
     try:
-        replace_file(result.path, result.after)
+        with replacing(result.path) as file:
+            file.write(result.after)
     except OSError as error:
         raise InputError(f"{result.path}: cannot be written: {error.strerror}") from None
 

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 import click
 
 from omnigraph.catalog.compile import compile_schema
+from omnigraph.catalog.model import Catalog
+from omnigraph.cli.address import open_graph
 from omnigraph.cli.exits import FAILURE, SUCCESS
 from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option, uri_argument
 from omnigraph.cli.output.json import write_document
 from omnigraph.cli.planes import refuse_remote
 from omnigraph.cli.style import Style, warn
@@ -23,30 +26,35 @@ _INDENT = " " * 6
 
 
 @declare("lint")
-@click.argument("uri", required=False)
+@uri_argument
 @click.option("--query", "query_path", required=True, metavar="FILE", help="Query file (.gq).")
 @click.option("--schema", "schema_path", metavar="FILE", help="Schema file (.pg) to lint against.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@json_option
 def command(uri: str | None, query_path: str, schema_path: str | None, as_json: bool) -> int:
     """Check every query of a file against a schema; exit 1 if one has an error.
 
-    The schema comes from --schema; URI, the address of a graph, is not needed then.
+    The schema comes from --schema or, without that, from the graph at URI.
     """
-    if schema_path is None:
-        if uri is not None:
-            refuse_remote("lint", uri)
-        raise UsageError("lint requires --schema <schema.pg> or a resolvable graph target")
-    if uri is not None:
-        warn(f"--schema is given, so the graph {uri} is not consulted")
-    catalog = compile_schema(read_source(schema_path))
+    catalog, schema_source = _schema(uri, schema_path)
     linted = lint_queries(read_source(query_path), catalog)
     if as_json:
-        schema_source = {"kind": "file", "path": schema_path}
         write_document(linted.to_json(schema_source, query_path), sys.stdout)
     else:
         for line in _human_lines(linted, Style.of(sys.stdout)):
             sys.stdout.write(line + "\n")
     return FAILURE if linted.status == "error" else SUCCESS
+
+
+def _schema(uri: str | None, schema_path: str | None) -> tuple[Catalog, dict[str, str]]:
+    """The schema to lint against, and where it is from."""
+    if schema_path is not None:
+        if uri is not None:
+            warn(f"--schema is given, so the graph {uri} is not consulted")
+        return compile_schema(read_source(schema_path)), {"kind": "file", "path": schema_path}
+    if uri is None:
+        raise UsageError("lint requires --schema <schema.pg> or a resolvable graph target")
+    refuse_remote("lint", uri)
+    return open_graph(uri, read_only=True).catalog, {"kind": "graph", "uri": uri}
 
 
 def _human_lines(linted: LintReport, style: Style) -> Iterator[str]:

@@ -306,13 +306,19 @@ class _QueryParser(TokenReader):
     def hops(self) -> Hops:
         first = self.at
         self.at += 1
-        low = self.expect_integer("the smallest number of hops")
+        low = self.hop_bound("the smallest number of hops")
         self.expect_symbol(",", "between the hop bounds, as in `{1,3}`")
         high = None
         if not self.is_symbol("}"):
-            high = self.expect_integer("the largest number of hops")
+            high = self.hop_bound("the largest number of hops")
         self.expect_symbol("}", "after the hop bounds")
         return Hops(low, high, self.span_since(first))
+
+    def hop_bound(self, what: str) -> int:
+        span = self.token_span(self.at)
+        value = self.expect_integer(what)
+        self.check_integer(value, span)
+        return value
 
     def projection(self) -> Projection:
         first = self.at
@@ -448,8 +454,7 @@ class _QueryParser(TokenReader):
             return StringLiteral(self.read_string(), text, span)
         if self.kind == INTEGER:
             value = self.expect_integer("a number")
-            if value > _I64_MAX:
-                self.defer("Q007", "invalid integer: it must fit a signed 64-bit integer", span)
+            self.check_integer(value, span)
             return IntegerLiteral(value, span)
         if self.kind == FLOAT:
             self.at += 1
@@ -464,6 +469,10 @@ class _QueryParser(TokenReader):
         if self.at_literal():
             return self.temporal_literal()
         self.refuse_literal("a literal")
+
+    def check_integer(self, value: int, span: Span) -> None:
+        if value > _I64_MAX:
+            self.defer("Q007", "invalid integer: it must fit a signed 64-bit integer", span)
 
     def refuse_literal(self, expected: str) -> NoReturn:
         if self.is_symbol("-"):

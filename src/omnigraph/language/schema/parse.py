@@ -6,6 +6,8 @@ text is reported.
 
 from __future__ import annotations
 
+import math
+
 from omnigraph.language.lexer import (
     ENUM_VALUE,
     FLOAT,
@@ -377,6 +379,9 @@ class _SchemaParser(TokenReader):
         value, place = arguments[1]
         if is_range:
             if isinstance(value, Bounds):
+                if any(math.isinf(float(side)) for side in (value.low, value.high) if side):
+                    message = "expected range bounds within the range of a 64-bit float"
+                    self.defer("S12", message, place)
                 return Constraint(kind, (column,), bounds=value, span=span)
             self.defer("S12", "expected range bounds such as `0..10`, `0..` or `..10`", place)
         else:

@@ -35,6 +35,7 @@ from omnigraph.language.query.ast import (
     TextClause,
     TextFunction,
     Traversal,
+    Value,
     Variable,
 )
 from omnigraph.language.types import PropType, Scalar, compatible
@@ -99,10 +100,12 @@ class ReadBuilder:
         if not usable:
             return []
         chosen = self.draw(st.lists(st.sampled_from(usable), max_size=2))
-        return [
-            PropertyMatch(Name(p.name), values(self.draw, self.parameters, _one(p.type)))
-            for p in chosen
-        ]
+        return [PropertyMatch(Name(p.name), self.match_value(p.type)) for p in chosen]
+
+    def match_value(self, kind: PropType) -> Value:
+        """A match gives one element for a list property; `now()` only fits a plain DateTime."""
+        wanted = kind.element() if kind.list else kind
+        return values(self.draw, self.parameters, wanted, allow_now=not kind.list)
 
     def traversal(self) -> Traversal | None:
         if not self.catalog.edges:
@@ -280,8 +283,3 @@ class ReadBuilder:
 
     def properties(self, type_name: str) -> list[Property]:
         return list(self.catalog.nodes[type_name].properties.values())
-
-
-def _one(kind: PropType) -> PropType:
-    """What a match gives: one element for a list property."""
-    return kind.element() if kind.list else kind

@@ -74,12 +74,14 @@ def _datetime_literal(moment: dt.datetime) -> DateTimeLiteral:
     return DateTimeLiteral(moment.isoformat(timespec="milliseconds"))
 
 
-def values(draw: st.DrawFn, parameters: Parameters, kind: PropType) -> Value:
+def values(
+    draw: st.DrawFn, parameters: Parameters, kind: PropType, *, allow_now: bool = True
+) -> Value:
     """A literal, a parameter or (for a DateTime) `now()` that may be given for a property."""
     if kind.is_blob:
         return parameters.use(draw, PropType(Scalar.STRING, nullable=draw(st.booleans())))
     choices = ["literal", "parameter"]
-    if kind.scalar is Scalar.DATETIME and not kind.list:
+    if allow_now and kind.scalar is Scalar.DATETIME and not kind.list:
         choices.append("now")
     match draw(st.sampled_from(choices)):
         case "now":

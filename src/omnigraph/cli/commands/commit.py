@@ -1,0 +1,94 @@
+"""`omnigraph commit list` and `commit show`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import branch_option, json_option, uri_argument, uri_option
+from omnigraph.cli.output.answer import write_answer
+
+if TYPE_CHECKING:
+    from omnigraph.engine.graph import Graph
+    from omnigraph.versioning.commits import CommitRecord
+
+_SHOWN_IF_SET = ("parent_commit_id", "merged_parent_commit_id", "actor_id")
+
+
+def _wanted_actor(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    field, equals, actor = value.partition("=")
+    if field != "actor" or not equals:
+        raise click.BadParameter("write it as actor=<id>.")
+    return actor
+
+
+@declare("commit list")
+@uri_argument
+@branch_option
+@click.option(
+    "--filter",
+    "actor",
+    metavar="actor=ID",
+    callback=_wanted_actor,
+    help="Only commits made by this actor.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N commits.")
+@json_option
+@click.pass_obj
+def list_all(
+    context: Context,
+    uri: str | None,
+    branch: str,
+    actor: str | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """List the commits of a branch, the oldest first."""
+    graph = open_graph(graph_uri(uri, context), read_only=True)
+    commits = _documents(graph, graph.commits(branch, actor=actor, limit=limit))
+    write_answer({"commits": commits}, map(_line, commits), as_json=as_json)
+
+
+@declare("commit show")
+@click.argument("commit_id")
+@uri_option
+@json_option
+@click.pass_obj
+def show(context: Context, commit_id: str, uri: str | None, as_json: bool) -> None:
+    """Show the commit COMMIT_ID, whichever branch it was made on."""
+    graph = open_graph(graph_uri(uri, context), read_only=True)
+    [commit] = _documents(graph, [graph.commit(commit_id)])
+    write_answer(commit, _lines(commit), as_json=as_json)
+
+
+def _documents(graph: Graph, commits: Iterable[CommitRecord]) -> list[dict[str, Any]]:
+    # Whoever has a graph has imported the storage engine; before that it must not be waited for.
+    from omnigraph.engine.receipts import commit_to_json
+
+    catalog = graph.catalog
+    return [commit_to_json(commit, catalog) for commit in commits]
+
+
+def _line(commit: Mapping[str, Any]) -> str:
+    line = (
+        f"{commit['graph_commit_id']} branch={commit['manifest_branch'] or 'main'} "
+        f"version={commit['manifest_version']}"
+    )
+    return f"{line} actor={commit['actor_id']}" if commit["actor_id"] is not None else line
+
+
+def _lines(commit: Mapping[str, Any]) -> Iterator[str]:
+    yield f"graph_commit_id: {commit['graph_commit_id']}"
+    yield f"manifest_branch: {commit['manifest_branch'] or 'main'}"
+    yield f"manifest_version: {commit['manifest_version']}"
+    for field in _SHOWN_IF_SET:
+        if commit[field] is not None:
+            yield f"{field}: {commit[field]}"
+    yield f"created_at: {commit['created_at']}"

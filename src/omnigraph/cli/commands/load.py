@@ -1,0 +1,210 @@
+"""`omnigraph load`: bring the records of files into a branch.
+
+The options and the call are shared with `omnigraph ingest`, the old form of the command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import branch_option, json_option, uri_argument
+from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.progress import progress
+from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
+from omnigraph.cli.style import warn
+from omnigraph.errors import UsageError
+from omnigraph.limits import MAX_LOAD_ERRORS
+
+if TYPE_CHECKING:
+    from omnigraph.engine.write.load import LoadResult
+
+MODES = ("overwrite", "append", "merge")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class LoadOptions(TypedDict):
+    """What `load` and `ingest` accept alike."""
+
+    data: tuple[str, ...]
+    branch: str
+    load_id: str | None
+    max_errors: int
+    quarantine: str | None
+    source_format: str | None
+    engine: str
+    expect_head: str | None
+    message: str | None
+
+
+_OPTIONS = (
+    uri_argument,
+    click.option(
+        "--data",
+        required=True,
+        multiple=True,
+        metavar="PATH",
+        help="File, folder or pattern to load; may be repeated.",
+    ),
+    branch_option,
+    click.option(
+        "--load-id",
+        metavar="ID",
+        help="Name of this load. A load that is repeated under its name changes nothing.",
+    ),
+    click.option(
+        "--max-errors",
+        type=click.IntRange(min=1),
+        default=MAX_LOAD_ERRORS,
+        show_default=True,
+        metavar="N",
+        help="Bad records to list in full.",
+    ),
+    click.option(
+        "--quarantine",
+        metavar="DIR",
+        help="Load the good records, and write the bad ones below this folder.",
+    ),
+    click.option(
+        "--format",
+        "source_format",
+        type=click.Choice(["json", "parquet"]),
+        help="Format of the files. Default: told by their names.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["auto", "spark", "inline"]),
+        default="auto",
+        show_default=True,
+        help="Where the load runs. spark is not available yet; auto is inline.",
+    ),
+    click.option(
+        "--expect-head",
+        metavar="COMMIT",
+        help="Fail unless this is the newest commit of the branch.",
+    ),
+    click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit."),
+    json_option,
+)
+
+
+def load_options(function: F) -> F:
+    """Declare the options of `LoadOptions`, the address of the graph, and `--json`."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+@declare("load")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    required=True,
+    help="overwrite replaces all rows of the types in the input, append refuses ids that exist, "
+    "merge replaces the rows that have them.",
+)
+@click.option(
+    "--from", "base", metavar="BRANCH", help="Create the branch from this one if it is missing."
+)
+@load_options
+@click.pass_obj
+def command(
+    context: Context,
+    uri: str | None,
+    mode: str,
+    base: str | None,
+    as_json: bool,
+    **options: Unpack[LoadOptions],
+) -> None:
+    """Load files into a branch of the graph at URI, as one commit.
+
+    A file holds JSON records, or the rows of one type in Parquet, which is then named by the file.
+    If any record is bad, all bad records are reported and nothing is loaded.
+    """
+    uri = graph_uri(uri, context)
+    result = run_load(uri, context, mode, base, options)
+    totals = _totals(result)
+    document = {"uri": uri, "branch": result.branch, "mode": mode}
+    if base is not None:
+        document["base_branch"] = base
+    write_answer(
+        document | {"branch_created": result.branch_created} | totals | load_receipt(result),
+        _lines(uri, mode, result, totals),
+        as_json=as_json,
+    )
+
+
+def run_load(
+    uri: str, context: Context, mode: str, base: str | None, options: LoadOptions
+) -> LoadResult:
+    """Load, with a sign of life meanwhile and the warnings afterwards."""
+    if options["engine"] == "spark":
+        raise UsageError("the engine 'spark' is not available yet; use --engine inline")
+    graph = open_graph(uri)
+    data = [Path(path) for path in options["data"]]
+    with progress(f"loading {data[0] if len(data) == 1 else f'{len(data)} sources'}"):
+        result = graph.load(
+            data,
+            mode,
+            branch=options["branch"],
+            base=base,
+            load_id=options["load_id"],
+            actor=context.actor,
+            message=options["message"],
+            expected_head=options["expect_head"],
+            max_errors=options["max_errors"],
+            quarantine=options["quarantine"],
+            format=options["source_format"],
+        )
+    _warn(result, options["quarantine"])
+    return result
+
+
+def _warn(result: LoadResult, quarantine: str | None) -> None:
+    if result.replayed:
+        warn(f"load id '{result.load_id}' was loaded before; nothing was changed")
+        return
+    warn_of(result.receipt)
+    if result.quarantined:
+        place = f"{quarantine}/{result.load_id}/bad.jsonl"
+        warn(f"{result.quarantined} bad records were not loaded; they are in {place}")
+
+
+def load_receipt(result: LoadResult) -> dict[str, Any]:
+    """The receipt fields of a load."""
+    return receipt_fields(result.receipt) | {
+        "load_id": result.load_id,
+        "replayed": result.replayed,
+        "quarantined": result.quarantined,
+        "engine": result.engine,
+    }
+
+
+def _totals(result: LoadResult) -> dict[str, int]:
+    loaded = {key: rows for key, rows in result.rows_loaded.items() if rows}
+    nodes = [rows for key, rows in loaded.items() if key.startswith("node:")]
+    edges = [rows for key, rows in loaded.items() if key.startswith("edge:")]
+    return {
+        "nodes_loaded": sum(nodes),
+        "edges_loaded": sum(edges),
+        "node_types_loaded": len(nodes),
+        "edge_types_loaded": len(edges),
+    }
+
+
+def _lines(uri: str, mode: str, result: LoadResult, totals: dict[str, int]) -> Iterator[str]:
+    yield (
+        f"loaded {uri} on branch {result.branch} with {mode}: "
+        f"{totals['nodes_loaded']} nodes across {totals['node_types_loaded']} node types, "
+        f"{totals['edges_loaded']} edges across {totals['edge_types_loaded']} edge types"
+    )
+    if result.branch_created:
+        yield f"branch {result.branch} created from {result.base_branch}"
+    yield from commit_lines(result.receipt)

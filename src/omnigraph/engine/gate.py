@@ -1,0 +1,72 @@
+"""The policy gate: the one question every writer asks before it does anything else.
+
+This module owns the question and the answer given when no policy is installed. What a policy looks
+like, and the words it denies with, belong to whoever implements `Gate`.
+Tests: tests/unit/engine/test_gate.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+
+class Action(Enum):
+    """Everything a policy can permit; a value's text is the word rules are written with."""
+
+    READ = "read"
+    EXPORT = "export"
+    CHANGE = "change"
+    SCHEMA_APPLY = "schema_apply"
+    BRANCH_CREATE = "branch_create"
+    BRANCH_DELETE = "branch_delete"
+    BRANCH_MERGE = "branch_merge"
+    INVOKE_QUERY = "invoke_query"
+    ADMIN = "admin"
+    GRAPH_LIST = "graph_list"
+
+
+_READS_A_BRANCH = frozenset({Action.READ, Action.EXPORT, Action.CHANGE})
+_CHANGES_A_TARGET = frozenset({Action.SCHEMA_APPLY, Action.BRANCH_DELETE})
+_TAKES_FROM_A_BRANCH_TO_A_TARGET = frozenset({Action.BRANCH_CREATE, Action.BRANCH_MERGE})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who wants to do what, and where.
+
+    `branch` is what is read or changed in place, `target_branch` what a branch operation changes:
+    creating `x` from `main` has branch `main` and target `x`. Rules are scoped by one of the two, so
+    a request that carries the wrong ones would be judged by the wrong rules and cannot be built.
+    """
+
+    actor: str | None
+    action: Action
+    branch: str | None = None
+    target_branch: str | None = None
+
+    def __post_init__(self) -> None:
+        has_target = self.action in _CHANGES_A_TARGET | _TAKES_FROM_A_BRANCH_TO_A_TARGET
+        if has_target != (self.target_branch is not None):
+            raise ValueError(f"{self.action.value} {'needs' if has_target else 'takes no'} target")
+        # Some reads concern no branch in particular: listing branches, showing the schema.
+        has_branch = self.action in _READS_A_BRANCH | _TAKES_FROM_A_BRANCH_TO_A_TARGET
+        if self.branch is None and has_branch and self.action is not Action.READ:
+            raise ValueError(f"{self.action.value} needs a branch")
+        if self.branch is not None and not has_branch:
+            raise ValueError(f"{self.action.value} takes no branch")
+
+
+class Gate(Protocol):
+    """What a policy offers the engine."""
+
+    def check(self, request: Request) -> None:
+        """Return when the request is permitted, raise `PolicyError` when it is not."""
+
+
+class OpenGate:
+    """No policy is installed: everything is permitted, with or without an actor."""
+
+    def check(self, request: Request) -> None:
+        return None

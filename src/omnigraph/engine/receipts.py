@@ -1,0 +1,86 @@
+"""Receipts: what a write did, in the words of the schema. Every write returns one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.versioning.branch_names import BranchName, public_name
+from omnigraph.versioning.commits import CommitId, CommitRecord, Counts, OperationKind, Warning
+from omnigraph.versioning.snapshot import table_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The outcome of a write. `graph_commit_id` is None when there was nothing to commit."""
+
+    graph_commit_id: CommitId | None
+    parent_commit_id: CommitId | None
+    branch: BranchName
+    manifest_version: int
+    operation: OperationKind
+    operation_id: str
+    actor_id: str | None
+    created_at: int
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+    warnings: tuple[Warning, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "graph_commit_id": self.graph_commit_id,
+            "parent_commit_id": self.parent_commit_id,
+            "branch": self.branch,
+            "manifest_version": self.manifest_version,
+            "operation": self.operation.value,
+            "operation_id": self.operation_id,
+            "actor_id": self.actor_id,
+            "created_at": self.created_at,
+            "counts": {key: c.to_json() for key, c in self.counts.items()},
+            "warnings": [w.to_json() for w in self.warnings],
+        }
+
+
+def receipt_of(commit: CommitRecord, catalog: Catalog) -> Receipt:
+    """The receipt of a published commit, under the present names of its types."""
+    draft = commit.draft
+    return Receipt(
+        graph_commit_id=commit.graph_commit_id,
+        parent_commit_id=commit.parent_commit_id,
+        branch=public_name(commit.branch),
+        manifest_version=commit.sequence,
+        operation=draft.operation,
+        operation_id=draft.operation_id,
+        actor_id=draft.actor_id,
+        created_at=draft.created_at,
+        counts=counts_by_key(commit, catalog),
+        warnings=draft.warnings,
+    )
+
+
+def counts_by_key(commit: CommitRecord, catalog: Catalog) -> dict[str, Counts]:
+    """A commit's net counts by table key; a type that has gone since keeps its durable name."""
+    names = table_keys(catalog)
+    named = {names.get(t, t): c for t, c in commit.draft.counts.items()}
+    return {key: named[key] for key in sorted(named)}
+
+
+def commit_to_json(commit: CommitRecord, catalog: Catalog) -> dict[str, Any]:
+    """The document of one commit in listings."""
+    draft = commit.draft
+    document: dict[str, Any] = {
+        "graph_commit_id": commit.graph_commit_id,
+        "manifest_branch": None if commit.branch is None else public_name(commit.branch),
+        "manifest_version": commit.sequence,
+        "parent_commit_id": commit.parent_commit_id,
+        "merged_parent_commit_id": draft.merged_parent_commit_id,
+        "actor_id": draft.actor_id,
+        "created_at": draft.created_at,
+        "operation": draft.operation.value,
+        "message": draft.message,
+        "counts": {key: c.to_json() for key, c in counts_by_key(commit, catalog).items()},
+    }
+    if draft.load_id is not None:
+        document["load_id"] = draft.load_id
+    return document

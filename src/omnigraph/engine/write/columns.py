@@ -1,0 +1,27 @@
+"""Rows under property names to rows under the columns they are stored in, and back."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from omnigraph.catalog.model import EntityType
+
+
+def stored_rows(declared: EntityType, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows as a table's columns; columns the rows know nothing about are null."""
+    names = {p.column: p.name for p in declared.properties.values()}
+    columns = []
+    for field in schema:
+        name = names.get(field.name, field.name)
+        if name in rows.column_names:
+            columns.append(rows.column(name))
+        else:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+    return pa.table(columns, names=schema.names)
+
+
+def property_columns(declared: EntityType, schema: pa.Schema) -> dict[str, str]:
+    """Logical column to stored column, for those a table version has."""
+    logical = {name: name for name in declared.columns if name in ("id", "src", "dst")}
+    logical |= {p.name: p.column for p in declared.properties.values()}
+    return {name: column for name, column in logical.items() if column in schema.names}

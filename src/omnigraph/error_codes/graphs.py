@@ -1,0 +1,138 @@
+"""Codes of the exceptions about graphs, branches and commits."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import Final
+
+from omnigraph import errors
+from omnigraph.error_codes.entry import ErrorCode, entry
+
+
+def _of(error: type[errors.OmnigraphError], title: str, explanation: str) -> ErrorCode:
+    text = fill(f"`{error.__name__}`: {explanation}", width=96)
+    return entry(error.kind, error.code, title, text)
+
+
+GRAPH_CODES: Final = (
+    _of(
+        errors.InvalidBranchName,
+        "unusable branch name",
+        "a branch name has letters, digits, `.`, `-` and `_`, with single `/` between its parts, "
+        "at most 120 characters in all. `main` always exists and cannot be created or deleted.",
+    ),
+    _of(
+        errors.ReadOnlyHandle,
+        "graph is open for reading only",
+        "a graph opened read-only refuses every write. Open it read-write to change it.",
+    ),
+    _of(
+        errors.NewerFormat,
+        "graph of a newer version",
+        "the graph was written by a newer version of the product. Upgrade before opening it; "
+        "nothing was changed.",
+    ),
+    _of(
+        errors.AlreadyInitialized,
+        "there is a graph already",
+        "the address holds the schema files of a graph. Open it, choose another address, or "
+        "overwrite the schema files with `--force` when they are the remains of a failed attempt.",
+    ),
+    _of(
+        errors.HeadMoved,
+        "branch is at another commit",
+        "the write required the branch to be at a certain commit, and it is not. Nothing was "
+        "written. Look at what happened since, then repeat with the new head.",
+    ),
+    _of(
+        errors.ExpectedVersionMismatch,
+        "stale view of a table",
+        "somebody changed a table after this writer had looked at it. Nothing of the write is "
+        "visible. Refresh and repeat it.",
+    ),
+    _of(
+        errors.PublishContention,
+        "branch is busy",
+        "other writers kept publishing first until the time for a publish was used up. Repeat the "
+        "write as it is.",
+    ),
+    _of(
+        errors.OperationFenced,
+        "operation was rolled back",
+        "recovery took this operation for dead and undid it. Nothing of it is visible; start anew.",
+    ),
+    _of(
+        errors.BranchExists,
+        "branch name is taken",
+        "a branch of this name exists. Choose another name, or delete the branch first.",
+    ),
+    _of(
+        errors.BranchInUse,
+        "branch is still needed",
+        "other branches were made from the branch or use its data, or the handle is bound to it. "
+        "Delete those first, or bind the handle to another branch.",
+    ),
+    _of(
+        errors.BranchLocked,
+        "branch is locked",
+        "another writer held the branch for the whole time this one was willing to wait. Repeat "
+        "the write later; a writer that died frees the branch by itself.",
+    ),
+    _of(
+        errors.LoadIdReused,
+        "load id belongs to another load",
+        "a load id names one load for ever, so that a job can be repeated safely. This one was "
+        "used with another mode. Choose a new id for a new load.",
+    ),
+    _of(
+        errors.TableDrift,
+        "table is ahead of the graph",
+        "a write moved the table and died before it was published. Nothing of that write is "
+        "visible. Other types of the graph can be written; this one needs recovery first.",
+    ),
+    _of(
+        errors.SchemaContractBroken,
+        "schema files do not fit together",
+        "the schema files in the graph's root no longer describe the schema that was accepted, "
+        "usually because one was edited by hand. Restore the file; schemas change through a "
+        "schema apply only.",
+    ),
+    _of(
+        errors.GraphNotFound,
+        "no graph at this address",
+        "nothing at the address looks like a graph. Check the address, or create a graph there.",
+    ),
+    _of(
+        errors.BranchNotFound,
+        "unknown branch",
+        "the graph has no branch of this name. A write never creates a branch by itself.",
+    ),
+    _of(
+        errors.CommitNotFound,
+        "unknown commit",
+        "no branch of the graph has a commit with this id.",
+    ),
+    _of(
+        errors.CommitBranchGone,
+        "commit of a deleted branch",
+        "the commit is part of the history, but the branch that held its data was deleted, so the "
+        "graph cannot be read as it was then.",
+    ),
+    _of(
+        errors.UnknownVersion,
+        "unknown version",
+        "versions of a branch are numbered from 1 to that of its head; this number is outside.",
+    ),
+    _of(
+        errors.CommitStateUnknown,
+        "outcome unknown",
+        "a publish was sent, but the store could not be read to see whether it arrived. Look for "
+        "the named commit before repeating the write.",
+    ),
+    _of(
+        errors.ManifestDamaged,
+        "damaged manifest",
+        "the manifest of the graph contradicts itself or lacks something it must have. Something "
+        "other than this product has changed the files.",
+    ),
+)

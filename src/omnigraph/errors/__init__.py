@@ -1,0 +1,198 @@
+"""The one tree of exceptions, with stable codes and a statement about retrying.
+
+    OmnigraphError
+    ├── LanguageError            source text is wrong; carries diagnostics with positions
+    │   ├── ParseError           it does not follow the grammar or the rules of a schema file
+    │   ├── CatalogError         the declarations contradict each other
+    │   ├── TypeCheckError       a query does not fit the schema
+    │   └── PlanError            a checked query cannot be lowered (a defect of the compiler)
+    ├── InputError               an argument, file or parameter cannot be used
+    │   ├── SourceUnreadable     a source file is missing, not text, or too large
+    │   ├── QuerySelectionError  the file does not hold the one query that was asked for
+    │   ├── ParameterError       a parameter value does not fit its declaration
+    │   ├── HostValueError       a host-language value has no counterpart in the engine
+    │   ├── UsageError           flags or arguments that do not go together
+    │   ├── InvalidBranchName    a branch name breaks a rule
+    │   ├── ReadOnlyHandle       a write through a graph opened for reading
+    │   ├── NewerFormat          the graph was written by a newer version of the product
+    │   ├── LoadSourceError      a load cannot read a source, or not tell what it holds
+    │   └── ExportError          something that was to be exported cannot be
+    ├── SchemaError              a schema change cannot be made
+    │   └── UnsupportedMigration
+    ├── ConstraintError          data breaks a rule of the schema
+    │   └── LoadError            records of a load are bad; lists them
+    ├── ConflictError            somebody else's change is in the way
+    │   ├── AlreadyInitialized   there is a graph already
+    │   ├── HeadMoved            the branch is not at the commit the caller expected
+    │   ├── ExpectedVersionMismatch  a table moved since the writer looked at it
+    │   ├── PublishContention    other writers kept winning the next version
+    │   ├── OperationFenced      recovery has undone this operation already
+    │   ├── BranchExists         the name of the new branch is taken
+    │   ├── BranchInUse          other branches or this handle need the branch
+    │   ├── BranchLocked         another writer held the branch for the whole waiting time
+    │   ├── LoadIdReused         the load id belongs to another load
+    │   ├── TableDrift           a table moved without a publish
+    │   ├── SchemaContractBroken the schema files no longer fit together
+    │   ├── TableExists          the place of a new table is taken
+    │   ├── TableConflict        a table changed, so a change built on it was refused
+    │   ├── KeyTaken             somebody else inserted the key, or is about to
+    │   ├── ForkExists           a table has something of this branch already
+    │   └── ForkInUse            other branches of the table need this one
+    ├── RecoveryError            an interrupted write cannot be judged or finished
+    │   └── TableOvertaken       a change landed on top of somebody else's
+    ├── LimitError               a budget or limit is used up
+    ├── PolicyError              the actor may not do this
+    ├── NotFoundError            a named thing does not exist
+    │   ├── GraphNotFound        there is no graph at this address
+    │   ├── BranchNotFound
+    │   ├── CommitNotFound
+    │   ├── CommitBranchGone     the commit is known, but its branch was deleted
+    │   └── UnknownVersion       the branch has no such version
+    └── StorageError             the store failed
+        ├── CommitStateUnknown   a publish whose outcome could not be read back
+        ├── ManifestDamaged      the manifest contradicts itself
+        ├── StoreCallFailed      one call to the store failed; says which, where and why
+        │   ├── ObjectMissing    the object that was to be read is not there
+        │   ├── TableMissing     the table, or this version of it, is not there
+        │   └── TornVersion      the newest version of a table was not written completely
+        └── UnsafeStore          the store lacks what safe writing needs
+
+Every error crosses process borders, so every error pickles, whatever its constructor takes.
+What a code means, with an example, is in `omnigraph.error_codes`.
+"""
+
+from omnigraph.errors.base import (
+    OmnigraphError,
+    Retry,
+)
+from omnigraph.errors.conflicts import (
+    AlreadyInitialized,
+    BranchExists,
+    BranchInUse,
+    BranchLocked,
+    ConflictError,
+    ExpectedVersionMismatch,
+    ForkExists,
+    ForkInUse,
+    HeadMoved,
+    KeyTaken,
+    LoadIdReused,
+    OperationFenced,
+    PublishContention,
+    RecoveryError,
+    SchemaContractBroken,
+    TableConflict,
+    TableDrift,
+    TableExists,
+    TableOvertaken,
+)
+from omnigraph.errors.data import (
+    ConstraintError,
+    LoadError,
+    LoadProblem,
+    SchemaError,
+    UnsupportedMigration,
+)
+from omnigraph.errors.inputs import (
+    ExportError,
+    HostValueError,
+    InputError,
+    InvalidBranchName,
+    LoadSourceError,
+    NewerFormat,
+    ParameterError,
+    QuerySelectionError,
+    ReadOnlyHandle,
+    SourceUnreadable,
+    UsageError,
+)
+from omnigraph.errors.language import (
+    CatalogError,
+    LanguageError,
+    ParseError,
+    PlanError,
+    TypeCheckError,
+)
+from omnigraph.errors.missing import (
+    BranchNotFound,
+    CommitBranchGone,
+    CommitNotFound,
+    GraphNotFound,
+    NotFoundError,
+    UnknownVersion,
+)
+from omnigraph.errors.refusals import (
+    LimitError,
+    PolicyError,
+)
+from omnigraph.errors.storage import (
+    CommitStateUnknown,
+    ManifestDamaged,
+    ObjectMissing,
+    StorageError,
+    StoreCallFailed,
+    TableMissing,
+    TornVersion,
+    UnsafeStore,
+)
+
+__all__ = [
+    "AlreadyInitialized",
+    "BranchExists",
+    "BranchInUse",
+    "BranchLocked",
+    "BranchNotFound",
+    "CatalogError",
+    "CommitBranchGone",
+    "CommitNotFound",
+    "CommitStateUnknown",
+    "ConflictError",
+    "ConstraintError",
+    "ExpectedVersionMismatch",
+    "ExportError",
+    "ForkExists",
+    "ForkInUse",
+    "GraphNotFound",
+    "HeadMoved",
+    "HostValueError",
+    "InputError",
+    "InvalidBranchName",
+    "KeyTaken",
+    "LanguageError",
+    "LimitError",
+    "LoadError",
+    "LoadIdReused",
+    "LoadProblem",
+    "LoadSourceError",
+    "ManifestDamaged",
+    "NewerFormat",
+    "NotFoundError",
+    "ObjectMissing",
+    "OmnigraphError",
+    "OperationFenced",
+    "ParameterError",
+    "ParseError",
+    "PlanError",
+    "PolicyError",
+    "PublishContention",
+    "QuerySelectionError",
+    "ReadOnlyHandle",
+    "RecoveryError",
+    "Retry",
+    "SchemaContractBroken",
+    "SchemaError",
+    "SourceUnreadable",
+    "StorageError",
+    "StoreCallFailed",
+    "TableConflict",
+    "TableDrift",
+    "TableExists",
+    "TableMissing",
+    "TableOvertaken",
+    "TornVersion",
+    "TypeCheckError",
+    "UnknownVersion",
+    "UnsafeStore",
+    "UnsupportedMigration",
+    "UsageError",
+]

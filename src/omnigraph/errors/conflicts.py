@@ -1,0 +1,232 @@
+"""Errors about somebody else's change, or an interrupted one, in the way."""
+
+from __future__ import annotations
+
+from omnigraph.errors.base import OmnigraphError, Retry
+
+
+class ConflictError(OmnigraphError):
+    """Another change, branch or setting stands in the way."""
+
+    code = "OG-C-000"
+    kind = "conflict"
+    retry = Retry.PREPARE_AGAIN
+
+
+class AlreadyInitialized(ConflictError):
+    """There is a graph at this address already."""
+
+    code = "OG-C-001"
+    retry = Retry.NEVER
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        super().__init__(
+            f"'{uri}' is already initialized; open it, or pass --force to replace its schema files"
+        )
+
+
+class HeadMoved(ConflictError):
+    """The head of the branch is another commit than the caller required."""
+
+    code = "OG-C-002"
+
+    def __init__(self, branch: str, expected: str, actual: str) -> None:
+        self.branch = branch
+        self.expected = expected
+        self.actual = actual
+        super().__init__(f"branch '{branch}' is at {actual}, expected {expected}")
+
+
+class ExpectedVersionMismatch(ConflictError):
+    """A table moved between the moment a writer looked at it and its publish."""
+
+    code = "OG-C-003"
+
+    def __init__(self, table: str, expected: int, actual: int) -> None:
+        self.table = table
+        self.expected = expected
+        self.actual = actual
+        super().__init__(
+            f"stale view of '{table}': expected version {expected}, found {actual}; "
+            "refresh and retry"
+        )
+
+
+class PublishContention(ConflictError):
+    """Other writers won every attempt until the time for a publish was used up."""
+
+    code = "OG-C-004"
+    retry = Retry.AS_IS
+
+    def __init__(self, branch: str, attempts: int) -> None:
+        self.branch = branch
+        self.attempts = attempts
+        super().__init__(
+            f"branch '{branch}' is busy: {attempts} attempts to publish lost against other "
+            "writers; retry later"
+        )
+
+
+class OperationFenced(ConflictError):
+    """Recovery has rolled this operation back; nothing of it is visible."""
+
+    code = "OG-C-005"
+
+    def __init__(self, operation_id: str) -> None:
+        self.operation_id = operation_id
+        super().__init__(
+            f"operation {operation_id} was rolled back by recovery; nothing of it is visible, "
+            "start it anew"
+        )
+
+
+class BranchExists(ConflictError):
+    """The name of a new branch is taken."""
+
+    code = "OG-C-006"
+
+    def __init__(self, branch: str) -> None:
+        self.branch = branch
+        super().__init__(f"branch '{branch}' already exists")
+
+
+class BranchInUse(ConflictError):
+    """A branch that other branches or this handle need cannot be deleted."""
+
+    code = "OG-C-007"
+
+    def __init__(self, branch: str, reason: str) -> None:
+        self.branch = branch
+        super().__init__(f"cannot delete branch '{branch}': {reason}")
+
+
+class BranchLocked(ConflictError):
+    """Another writer held the branch for as long as this one was willing to wait."""
+
+    code = "OG-C-010"
+    retry = Retry.AS_IS
+
+    def __init__(self, branch: str, operation: str) -> None:
+        self.branch = branch
+        self.operation = operation
+        super().__init__(f"{operation}: branch '{branch}' is locked by another writer; retry later")
+
+
+class LoadIdReused(ConflictError):
+    """A load id was used before, for a load of another kind."""
+
+    code = "OG-C-008"
+    retry = Retry.NEVER
+
+    def __init__(self, load_id: str, commit_id: str) -> None:
+        self.load_id = load_id
+        self.commit_id = commit_id
+        super().__init__(
+            f"load id '{load_id}' was already used by commit {commit_id} with another mode"
+        )
+
+
+class TableDrift(ConflictError):
+    """A table is ahead of what the graph knows: a write moved it and was never published."""
+
+    code = "OG-C-011"
+    retry = Retry.NEVER
+
+    def __init__(self, table_key: str, pinned: int, found: int) -> None:
+        self.table_key = table_key
+        self.pinned = pinned
+        self.found = found
+        super().__init__(
+            f"'{table_key}' is at version {found}, but the graph knows version {pinned}: an "
+            "unfinished write moved it"
+        )
+
+
+class SchemaContractBroken(ConflictError):
+    """The schema files of a graph no longer describe the schema that was accepted."""
+
+    code = "OG-C-009"
+    retry = Retry.NEVER
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"{cause}; manual coordination is required")
+
+
+class TableExists(ConflictError):
+    """There is a table at the place of the one to be created."""
+
+    code = "OG-C-020"
+    retry = Retry.NEVER
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        super().__init__(f"table '{table}' already exists")
+
+
+class TableConflict(ConflictError):
+    """A change to a table was refused because the table changed first. The table did not move."""
+
+    code = "OG-C-021"
+
+    def __init__(self, table: str, version: int, cause: str) -> None:
+        self.table = table
+        self.version = version
+        super().__init__(f"table '{table}' changed after version {version}: {cause}")
+
+
+class KeyTaken(ConflictError):
+    """Nothing was inserted: one of the keys exists, or a concurrent insert may hold it."""
+
+    code = "OG-C-022"
+
+    def __init__(self, table: str, cause: str) -> None:
+        self.table = table
+        super().__init__(f"an insert into '{table}' came too late: {cause}")
+
+
+class ForkExists(ConflictError):
+    """A table has a branch of this name, or left-overs of one, so none can be made."""
+
+    code = "OG-C-023"
+
+    def __init__(self, table: str, branch: str) -> None:
+        self.table = table
+        self.branch = branch
+        super().__init__(f"table '{table}' already has something of branch '{branch}'")
+
+
+class ForkInUse(ConflictError):
+    """A branch of a table that other branches of it refer to cannot be removed."""
+
+    code = "OG-C-024"
+
+    def __init__(self, table: str, branch: str) -> None:
+        self.table = table
+        self.branch = branch
+        super().__init__(f"other branches of table '{table}' refer to branch '{branch}'")
+
+
+class RecoveryError(OmnigraphError):
+    """An interrupted write that cannot be judged or finished automatically."""
+
+    code = "OG-R-000"
+    kind = "conflict"
+
+
+class TableOvertaken(RecoveryError):
+    """A change was built on one version of a table but landed on top of a later one.
+
+    The table now holds both changes. Its writer must not publish it; recovery decides.
+    """
+
+    code = "OG-R-001"
+
+    def __init__(self, table: str, expected: int, actual: int) -> None:
+        self.table = table
+        self.expected = expected
+        self.actual = actual
+        super().__init__(
+            f"a change to table '{table}' was to become version {expected} "
+            f"but became version {actual}"
+        )

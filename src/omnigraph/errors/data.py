@@ -1,0 +1,87 @@
+"""Errors about schemas that cannot change and data that breaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from omnigraph.diagnostics import Diagnostic
+from omnigraph.errors.base import OmnigraphError
+
+
+class SchemaError(OmnigraphError):
+    """A schema change that cannot be made."""
+
+    code = "OG-S-000"
+    kind = "bad_request"
+
+
+class UnsupportedMigration(SchemaError):
+    """The plan from the accepted to the desired schema contains an unsupported change.
+
+    `diagnostic` points into the desired schema's text when the change has a place there.
+    """
+
+    code = "OG-S-001"
+    category: ClassVar[str] = "migration"
+
+    def __init__(self, message: str, diagnostic: Diagnostic | None = None) -> None:
+        self.diagnostic = diagnostic
+        super().__init__(diagnostic.render() if diagnostic else message)
+
+
+class ConstraintError(OmnigraphError):
+    """Data that breaks a rule of the schema; nothing of the write is kept."""
+
+    code = "OG-D-000"
+    kind = "bad_request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadProblem:
+    """One thing wrong with the input of a load.
+
+    `record` counts from 1 in its source; it is None when no single record is to blame.
+    """
+
+    source: str | None
+    record: int | None
+    code: str
+    message: str
+    line: int | None = None
+    type: str | None = None
+    id: str | None = None
+    property: str | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.record is None else f"{self.source} record {self.record}: "
+        return place + self.message
+
+    def to_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = {"source": self.source, "record": self.record}
+        if self.line is not None:
+            document["line"] = self.line
+        document |= {"code": self.code, "message": self.message}
+        optional = {"type": self.type, "id": self.id, "property": self.property}
+        return document | {key: value for key, value in optional.items() if value is not None}
+
+
+class LoadError(ConstraintError):
+    """Records of a load are bad. The first ones are listed, all of them counted; nothing was loaded."""
+
+    code = "OG-D-001"
+
+    def __init__(
+        self, load_errors: Sequence[LoadProblem], total: int, bad_records: int, records: int
+    ) -> None:
+        self.load_errors = tuple(load_errors)
+        self.load_errors_total = total
+        self.bad_records = bad_records
+        self.records = records
+        noun = "bad record" if bad_records == 1 else "bad records"
+        lines = [f"load failed: {bad_records} {noun} of {records}, nothing was loaded"]
+        lines += (f"  {problem}" for problem in self.load_errors)
+        if total > len(self.load_errors):
+            lines.append(f"  … and {total - len(self.load_errors)} more")
+        super().__init__("\n".join(lines))

@@ -1,0 +1,107 @@
+"""Errors about what was handed to a call."""
+
+from __future__ import annotations
+
+from omnigraph.errors.base import OmnigraphError
+
+
+class InputError(OmnigraphError):
+    """Something handed to a call cannot be used as it is."""
+
+    code = "OG-I-000"
+    kind = "bad_request"
+
+
+class SourceUnreadable(InputError):
+    """A source file is missing, a directory, not UTF-8, or too large."""
+
+    code = "OG-I-001"
+
+    def __init__(self, path: str, reason: str, advice: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path}: {reason}; {advice}")
+
+
+class QuerySelectionError(InputError):
+    """The query that was asked for cannot be picked out of the source."""
+
+    code = "OG-I-002"
+
+
+class ParameterError(InputError):
+    """A parameter is missing or its value does not fit the declared type."""
+
+    code = "OG-I-003"
+
+    def __init__(self, parameter: str | None, message: str) -> None:
+        self.parameter = parameter
+        super().__init__(message)
+
+
+class HostValueError(InputError):
+    """A Python value given as a parameter that the engine cannot represent."""
+
+    code = "OG-I-004"
+
+    def __init__(self, parameter: str, reason: str) -> None:
+        self.parameter = parameter
+        super().__init__(f"execution error: param '{parameter}': {reason}")
+
+
+class UsageError(InputError):
+    """Flags or arguments that do not go together."""
+
+    code = "OG-I-005"
+
+
+class InvalidBranchName(InputError):
+    """A branch name breaks one of the rules for names."""
+
+    code = "OG-I-006"
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(f"invalid branch name '{name}': {reason}")
+
+
+class ReadOnlyHandle(InputError):
+    """A write through a graph that was opened for reading only."""
+
+    code = "OG-I-007"
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        super().__init__(
+            f"{operation}: the graph is open read-only; open it read-write to change it"
+        )
+
+
+class NewerFormat(InputError):
+    """The graph was written in a format this version does not know."""
+
+    code = "OG-I-008"
+
+    def __init__(self, found: int, known: int) -> None:
+        self.found = found
+        self.known = known
+        super().__init__(
+            f"the graph has format {found}, this version knows formats up to {known}; "
+            "upgrade omnigraph"
+        )
+
+
+class LoadSourceError(InputError):
+    """A source of a load cannot be read, or it is not clear what its rows are."""
+
+    code = "OG-I-009"
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source = source
+        super().__init__(f"{source}: {problem}")
+
+
+class ExportError(InputError):
+    """A type that is not there was to be exported, or a value that JSON has no text for."""
+
+    code = "OG-I-010"

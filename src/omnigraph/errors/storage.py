@@ -1,0 +1,89 @@
+"""Errors of the store."""
+
+from __future__ import annotations
+
+from omnigraph.errors.base import OmnigraphError, Retry
+
+
+class StorageError(OmnigraphError):
+    """The store failed; the outcome of a write in flight may be unknown."""
+
+    code = "OG-F-000"
+    kind = "storage"
+    retry = Retry.AS_IS
+
+
+class CommitStateUnknown(StorageError):
+    """A publish was sent, but whether it arrived could not be read back."""
+
+    code = "OG-F-001"
+    retry = Retry.NEVER
+
+    def __init__(self, operation_id: str, commit_id: str) -> None:
+        self.operation_id = operation_id
+        self.commit_id = commit_id
+        super().__init__(
+            f"the outcome of operation {operation_id} is unknown; "
+            f"look for commit {commit_id} before repeating it"
+        )
+
+
+class ManifestDamaged(StorageError):
+    """The manifest contradicts itself or lacks something it must have."""
+
+    code = "OG-F-002"
+    retry = Retry.NEVER
+
+
+class StoreCallFailed(StorageError):
+    """One call to the store failed. If it was a write, its outcome may be unknown."""
+
+    code = "OG-F-003"
+
+    def __init__(self, action: str, uri: str, cause: str) -> None:
+        self.action = action
+        self.uri = uri
+        self.cause = cause
+        super().__init__(f"storage {action} failed for '{uri}': {cause}")
+
+
+class ObjectMissing(StoreCallFailed):
+    """The object that was to be read or renamed is not there."""
+
+    code = "OG-F-004"
+    retry = Retry.NEVER
+
+
+class TableMissing(StoreCallFailed):
+    """A table, a branch of it or one of its versions is not there."""
+
+    code = "OG-F-006"
+    retry = Retry.NEVER
+
+
+class TornVersion(StoreCallFailed):
+    """The newest version of a table is unreadable, as after a power loss; it was never acknowledged.
+
+    `version` is the unreadable one, `previous` the newest one before it, if any.
+    """
+
+    code = "OG-F-007"
+    retry = Retry.NEVER
+
+    def __init__(self, uri: str, version: int, previous: int | None, cause: str) -> None:
+        self.version = version
+        self.previous = previous
+        super().__init__("open", uri, f"version {version} was not written completely ({cause})")
+
+
+class UnsafeStore(StorageError):
+    """The store lets two writers overwrite each other, so no graph may be kept there."""
+
+    code = "OG-F-005"
+    kind = "bad_request"
+    retry = Retry.NEVER
+
+    def __init__(self, uri: str, check: str, problem: str) -> None:
+        self.uri = uri
+        self.check = check
+        super().__init__(f"'{uri}' cannot hold a graph: {problem} (failed check: {check})")

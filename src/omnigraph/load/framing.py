@@ -1,0 +1,182 @@
+"""Where the records of a JSON stream begin and end.
+
+A stream is a sequence of JSON values with any white space, or none, between them. Reading it value
+by value (`read_stretch`) is the rule and always right. Most streams have one object per line, and
+for those cutting at line ends (`split_lines`) gives the same records much sooner: a line that begins
+with `{` in its first column and ends with `}` cannot be continued by another one that does, because
+between `}` and `{` JSON wants a comma or a colon, and a string cannot hold a line end. What is in
+such a line, one record, several or a malformed one, is found when it is parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.limits import LOAD_BLOCK_BYTES, LOAD_RECORD_BYTES
+from omnigraph.load.record import MalformedText, read_value
+
+Numbers = npt.NDArray[np.int64]
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_WHITE_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_OBJECT_LINE: Final = re.compile(r"^\{", re.MULTILINE)
+_NEW_LINE, _RETURN, _BLANK, _TAB = b"\n\r \t"
+_OPEN, _CLOSE = b"{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A record that is no JSON value."""
+
+    position: int
+    problem: str
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of a stretch of a stream, numbered from 0 by position.
+
+    `texts` ends each record with a line end; `positions` says which record each text is, as
+    malformed ones have none. `lines` holds the line each record starts in.
+    """
+
+    texts: pa.Array
+    positions: Numbers
+    lines: Numbers
+    malformed: tuple[Malformed, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A piece of a stream that holds whole records only."""
+
+    data: bytes
+    first_line: int
+    records: Records
+
+    def read_by_value(self) -> Records:
+        """The records as the rule has them."""
+        records, _ = read_stretch(self.data, self.first_line, ended=True)
+        return records
+
+
+def read_stretches(stream: BinaryIO) -> Iterator[Stretch]:
+    """The stream in pieces of a few megabytes, more only where a single record is longer."""
+    held = stream.read(LOAD_BLOCK_BYTES)
+    if held.startswith(_BYTE_ORDER_MARK):
+        held = held[len(_BYTE_ORDER_MARK) :]
+    line, wanted = 1, LOAD_BLOCK_BYTES
+    ended = False
+    while not ended:
+        more = stream.read(wanted)
+        ended = not more
+        held += more
+        # Cut before an object at the beginning of a line: whatever stands before it is complete,
+        # unless a record is laid out so that one of its inner objects begins a line.
+        cut = len(held) if ended else held.rfind(b"\n{", 1) + 1
+        if cut == 0 and len(held) < LOAD_RECORD_BYTES:
+            wanted = len(held)
+            continue
+        wanted = LOAD_BLOCK_BYTES
+        data, rest = held[:cut] or held, held[cut:] if cut else b""
+        records = split_lines(data, line)
+        if records is not None:
+            yield Stretch(data, line, records)
+        else:
+            over = len(held) >= LOAD_RECORD_BYTES
+            records, used = read_stretch(data, line, ended=ended or over)
+            if records.count:
+                yield Stretch(data[:used], line, records)
+            elif not ended:
+                wanted = len(held)
+            data, rest = data[:used], data[used:] + rest
+        line += data.count(b"\n")
+        held = rest
+
+
+def split_lines(data: bytes, first_line: int) -> Records | None:
+    """One record per line that is not blank; None unless all those lines look like objects."""
+    if not data.endswith(b"\n"):
+        data += b"\n"
+    content = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(content == _NEW_LINE).astype(np.int64)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    last = ends - 1
+    # A line may end in a few blanks or, from another system, in a carriage return.
+    for _ in range(8):
+        final = content[np.maximum(last, 0)]
+        trailing = (final == _RETURN) | (final == _BLANK) | (final == _TAB)
+        trailing &= last >= starts
+        if not trailing.any():
+            break
+        last = last - trailing
+    filled = last >= starts
+    fits = (content[starts] == _OPEN) & (content[np.maximum(last, 0)] == _CLOSE)
+    if not fits[filled].all():
+        return None
+    offsets = pa.py_buffer(np.concatenate([[0], ends + 1]).astype(np.int32))
+    texts = pa.Array.from_buffers(pa.binary(), len(ends), [None, offsets, pa.py_buffer(data)])
+    lines = np.arange(first_line, first_line + len(ends), dtype=np.int64)
+    if not filled.all():
+        texts, lines = texts.filter(pa.array(filled)), lines[filled]
+    return Records(texts, np.arange(len(lines), dtype=np.int64), lines)
+
+
+def read_stretch(data: bytes, first_line: int, *, ended: bool) -> tuple[Records, int]:
+    """The records of a piece, value by value, and how many of its bytes they take.
+
+    After malformed text reading goes on at the next line that begins with `{`. When more of the
+    stream follows, a record that lacks only its end is left for the next piece.
+    """
+    text = data.decode("utf-8", "surrogateescape")
+    texts: list[bytes] = []
+    positions: list[int] = []
+    lines: list[int] = []
+    malformed: list[Malformed] = []
+    line, counted = first_line, 0
+    start = _after_white_space(text, 0)
+    while start < len(text):
+        try:
+            _, end = read_value(text, start)
+        except MalformedText as error:
+            if not ended and error.position >= len(text):
+                break
+            end = _next_object_line(text, error.position)
+            raw = text[start:end].rstrip()
+            malformed.append(Malformed(len(lines), str(error), raw))
+        else:
+            texts.append(text[start:end].encode() + b"\n")
+            positions.append(len(lines))
+        line += text.count("\n", counted, start)
+        counted = start
+        lines.append(line)
+        start = _after_white_space(text, end)
+    records = Records(
+        pa.array(texts, pa.binary()),
+        np.array(positions, np.int64),
+        np.array(lines, np.int64),
+        tuple(malformed),
+    )
+    return records, len(text[:start].encode("utf-8", "surrogateescape"))
+
+
+def _after_white_space(text: str, position: int) -> int:
+    match = _WHITE_SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def _next_object_line(text: str, position: int) -> int:
+    match = _OBJECT_LINE.search(text, position)
+    return match.start() if match else len(text)

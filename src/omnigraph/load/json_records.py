@@ -1,0 +1,115 @@
+"""JSON records read one by one: the way for records that the columns could not take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog.ir import compact_json
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType
+from omnigraph.load.record import MalformedText, Misfit, convert_value, read_value
+from omnigraph.load.typed_rows import MisfitValue, Problem, Reading, TypedRows
+from omnigraph.rows.build import StoredValue, build_column
+
+_ENDS = (("src", "from"), ("dst", "to"))
+
+
+class SeveralRecords(Exception):
+    """A text that was taken for one record holds more than one."""
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Rows of one type under construction."""
+
+    declared: EntityType
+    positions: list[int] = field(default_factory=list)
+    values: dict[str, list[StoredValue]] = field(default_factory=dict)
+    ends: dict[str, list[str | None]] = field(default_factory=dict)
+    ids: list[str | None] = field(default_factory=list)
+    misfits: list[MisfitValue] = field(default_factory=list)
+    odd_ids: dict[int, str] = field(default_factory=dict)
+
+    def add(self, position: int, fields: dict[str, Any], data: dict[str, Any]) -> None:
+        row = len(self.positions)
+        self.positions.append(position)
+        for name, prop in self.declared.properties.items():
+            value: StoredValue = None
+            try:
+                value = convert_value(data.get(name), name, prop.type, typed=False)
+            except Misfit as misfit:
+                self.misfits.append(MisfitValue(row, name, str(misfit)))
+            self.values.setdefault(name, []).append(value)
+        if isinstance(self.declared, EdgeType):
+            for end, key in _ENDS:
+                given = fields.get(key)
+                self.ends.setdefault(end, []).append(given if isinstance(given, str) else None)
+        explicit = data.get("id")
+        self.ids.append(explicit if isinstance(explicit, str) else None)
+        if explicit is not None and not isinstance(explicit, str):
+            self.odd_ids[row] = compact_json(explicit)
+
+    def typed(self) -> TypedRows:
+        columns = {end: pa.array(ids, pa.utf8()) for end, ids in self.ends.items()}
+        for name, values in self.values.items():
+            columns[name] = build_column(values, self.declared.properties[name].type)
+        return TypedRows(
+            self.declared,
+            np.array(self.positions, np.int64),
+            columns,
+            pa.array(self.ids, pa.utf8()),
+            tuple(self.misfits),
+            self.odd_ids,
+        )
+
+
+def read_records(catalog: Catalog, texts: pa.Array, positions: list[int]) -> Reading:
+    """The records of the texts. Raises `SeveralRecords` when a text holds more than one."""
+    reading = Reading(len(texts))
+    rows: dict[str, _Rows] = {}
+    for position, raw in zip(positions, texts.to_pylist(), strict=True):
+        text = raw.decode("utf-8", "surrogateescape")
+        try:
+            record, end = read_value(text)
+        except MalformedText as error:
+            reading.problems.append(Problem(position, "invalid_json", str(error)))
+            continue
+        if text[end:].strip():
+            raise SeveralRecords
+        declared = _declared(catalog, record, position, reading.problems)
+        if declared is not None:
+            data = record.get("data") or {}
+            rows.setdefault(declared.table_key, _Rows(declared)).add(position, record, data)
+            reading.unknown.update(
+                (declared.name, key)
+                for key in data
+                if key != "id" and key not in declared.properties
+            )
+    reading.rows += (r.typed() for r in rows.values())
+    return reading
+
+
+def _declared(
+    catalog: Catalog, record: object, position: int, problems: list[Problem]
+) -> EntityType | None:
+    """The type a record belongs to; without one, a problem says why."""
+    fields = record if isinstance(record, dict) else {}
+    node, edge, data = fields.get("type"), fields.get("edge"), fields.get("data")
+    if not isinstance(node, str) and not isinstance(edge, str):
+        problems.append(Problem(position, "bad_record", "expected 'type' or 'edge' field"))
+    elif data is not None and not isinstance(data, dict):
+        problems.append(Problem(position, "bad_record", "'data' must be a JSON object"))
+    elif isinstance(node, str):
+        declared = catalog.nodes.get(node)
+        if declared is not None:
+            return declared
+        problems.append(Problem(position, "unknown_type", f"unknown node type '{node}'"))
+    elif isinstance(edge, str):
+        edge_type = catalog.edge_for_traversal(edge)
+        if edge_type is not None:
+            return edge_type
+        problems.append(Problem(position, "unknown_type", f"unknown edge type '{edge}'"))
+    return None

@@ -1,0 +1,283 @@
+"""JSON records to typed rows: routed, parsed as columns, converted.
+
+The reader learns how the records of a type are spelled (dates as text or as numbers, keys the schema
+does not know) from the first ones it cannot parse, so that even an unusual file is read in columns.
+Records that still do not fit are read one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+from omnigraph.catalog.arrow import arrow_type
+from omnigraph.catalog.ir import compact_json
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Property
+from omnigraph.language.types import PropType, Scalar
+from omnigraph.load.columns import convert_column
+from omnigraph.load.framing import Records, Stretch
+from omnigraph.load.json_records import SeveralRecords, read_records
+from omnigraph.load.json_table import JsonMismatch, is_utf8, only_chunk, parse_objects
+from omnigraph.load.record import MalformedText, read_value
+from omnigraph.load.routing import Router
+from omnigraph.load.typed_rows import Problem, Reading, TypedRows
+
+Mask = npt.NDArray[np.bool_]
+
+_SLICE: Final = 1000
+"""Rows that are read one by one when one of them cannot be parsed in columns."""
+
+_SAMPLE: Final = 64
+"""Records looked at to learn a spelling."""
+
+_TIMES: Final = (Scalar.DATE, Scalar.DATETIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How the records of one type are written, as far as the schema leaves it open."""
+
+    numeric_times: frozenset[str] = frozenset()
+    unknown_keys: Mapping[str, pa.DataType] = field(default_factory=dict)
+    other_fields: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def shape(self, declared: EntityType) -> pa.Schema:
+        """The JSON shape of a record of the type in this spelling."""
+        is_edge = isinstance(declared, EdgeType)
+        data = [(p.name, self._json_type(p)) for p in declared.properties.values()]
+        data += [("id", pa.utf8()), *self.unknown_keys.items()]
+        keys = ("edge", "from", "to") if is_edge else ("type",)
+        fields = [(key, pa.utf8()) for key in keys]
+        return pa.schema([*fields, ("data", pa.struct(data)), *self.other_fields.items()])
+
+    def _json_type(self, prop: Property) -> pa.DataType:
+        if prop.type.is_vector:
+            return pa.list_(pa.float64())
+        numeric = prop.name in self.numeric_times
+        single = _scalar_json_type(prop.type.scalar, numeric=numeric)
+        return pa.list_(single) if prop.type.list else single
+
+
+def _scalar_json_type(scalar: Scalar, *, numeric: bool) -> pa.DataType:
+    if scalar in _TIMES:
+        number = pa.int32() if scalar is Scalar.DATE else pa.int64()
+        return number if numeric else pa.utf8()
+    if scalar.is_integer or scalar is Scalar.BOOL:
+        return arrow_type(PropType(scalar))
+    # F32 is read as a double and rounded once more, as a single value would be.
+    return pa.float64() if scalar.is_float else pa.utf8()
+
+
+class JsonReader:
+    """Reads the JSON records of one load. What it learns only makes it quicker."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._router = Router(catalog)
+        self._spellings: dict[str, Spelling] = {}
+
+    def read(self, stretch: Stretch) -> Reading:
+        """The rows and problems of a stretch of a stream."""
+        try:
+            return self._read(stretch.records)
+        except SeveralRecords:
+            return self._read(stretch.read_by_value())
+
+    def _read(self, records: Records) -> Reading:
+        reading = Reading(records.count, records.lines)
+        for malformed in records.malformed:
+            problem = Problem(malformed.position, "invalid_json", malformed.problem)
+            reading.problems.append(problem)
+        texts, positions = records.texts, records.positions
+        if not is_utf8(texts):
+            reading.add(read_records(self._catalog, texts, positions.tolist()))
+            return reading
+        for routed in self._router.route(texts):
+            mine = texts if len(routed.rows) == len(texts) else texts.take(pa.array(routed.rows))
+            group = _Group(mine, positions[routed.rows])
+            if routed.declared is None:
+                reading.add(self._read_singly(group))
+            else:
+                self._read_group(routed.declared, group, reading)
+        return reading
+
+    def _read_group(self, declared: EntityType, group: _Group, reading: Reading) -> None:
+        spelling = self._spellings.get(declared.table_key, Spelling())
+        try:
+            return reading.add(self._read_columns(declared, group, spelling))
+        except JsonMismatch:
+            learned = _learn(declared, group.texts)
+        if learned != spelling:
+            self._spellings[declared.table_key] = learned
+            try:
+                return reading.add(self._read_columns(declared, group, learned))
+            except JsonMismatch:
+                pass
+        for start in range(0, len(group.texts), _SLICE):
+            part = group.slice(start, _SLICE)
+            try:
+                reading.add(self._read_columns(declared, part, learned))
+            except JsonMismatch:
+                reading.add(self._read_singly(part))
+
+    def _read_singly(self, group: _Group) -> Reading:
+        return read_records(self._catalog, group.texts, group.positions.tolist())
+
+    def _read_columns(self, declared: EntityType, group: _Group, spelling: Spelling) -> Reading:
+        """The group as columns, its doubtful rows one by one. Raises `JsonMismatch`."""
+        table = parse_objects(group.texts, spelling.shape(declared))
+        data = only_chunk(table.column("data"))
+        given = dict(zip(data.type.names, data.flatten(), strict=True))
+        bad = np.zeros(len(group.texts), np.bool_)
+        columns: dict[str, pa.Array] = {}
+        if isinstance(declared, EdgeType):
+            columns["src"] = only_chunk(table.column("from"))
+            columns["dst"] = only_chunk(table.column("to"))
+        for name, prop in declared.properties.items():
+            columns[name], misfits = convert_column(given[name], prop.type, typed=False)
+            if misfits is not None:
+                bad |= misfits
+        for name in spelling.unknown_keys:
+            bad |= _not_json(given[name])
+        for name in spelling.other_fields:
+            bad |= _not_json(only_chunk(table.column(name)))
+        rows = TypedRows(declared, group.positions, columns, given["id"])
+        if not bad.any():
+            reading = Reading(len(group.texts), rows=[rows])
+            kept = group.texts
+        else:
+            reading = self._read_singly(group.where(bad))
+            good = pa.array(~bad)
+            reading.rows.append(_filtered(rows, good))
+            kept = group.texts.filter(good)
+            given = {name: given[name].filter(good) for name in spelling.unknown_keys}
+        for name in spelling.unknown_keys:
+            count = _records_with(name, given[name], kept)
+            if count:
+                reading.unknown[declared.name, name] += count
+        return reading
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Record texts and their positions."""
+
+    texts: pa.Array
+    positions: npt.NDArray[np.int64]
+
+    def slice(self, start: int, length: int) -> _Group:
+        return _Group(self.texts.slice(start, length), self.positions[start : start + length])
+
+    def where(self, mask: Mask) -> _Group:
+        return _Group(self.texts.filter(pa.array(mask)), self.positions[mask])
+
+
+def _filtered(rows: TypedRows, kept: pa.Array) -> TypedRows:
+    return TypedRows(
+        rows.declared,
+        rows.positions[kept.to_numpy(zero_copy_only=False)],
+        {name: column.filter(kept) for name, column in rows.columns.items()},
+        rows.ids.filter(kept),
+    )
+
+
+def _not_json(column: pa.Array) -> Mask:
+    """Rows where a column nobody wants holds a number that JSON does not have."""
+    items = column
+    if kinds.is_list(column.type):
+        items = column.flatten()
+    if not kinds.is_floating(items.type) or pc.all(pc.is_finite(items)).as_py() is not False:
+        return np.zeros(len(column), np.bool_)
+    if items is column:
+        mask: Mask = pc.invert(pc.is_finite(column)).fill_null(False).to_numpy(zero_copy_only=False)
+        return mask
+    return np.ones(len(column), np.bool_)
+
+
+def _records_with(key: str, column: pa.Array, texts: pa.Array) -> int:
+    """How many records have a key, a null value included.
+
+    Between quotes and before a colon the name of a key can only be that key: inside a string its
+    quotes would be escaped.
+    """
+    count = len(column) - column.null_count
+    if column.null_count:
+        pattern = re.escape(compact_json(key)) + r"\s*:"
+        found = pc.match_substring_regex(texts.filter(column.is_null()), pattern)
+        count += pc.sum(found).as_py() or 0
+    return int(count)
+
+
+# -- learning -----------------------------------------------------------------------------------
+
+
+def _learn(declared: EntityType, texts: pa.Array) -> Spelling:
+    """The spelling a few records suggest: the first and some from the whole length of the group."""
+    places = {*range(min(len(texts), _SAMPLE // 2))}
+    places |= {*range(0, len(texts), max(1, 2 * len(texts) // _SAMPLE))}
+    numeric: dict[str, bool] = {}
+    unknown: dict[str, pa.DataType] = {}
+    fields: dict[str, pa.DataType] = {}
+    own = (
+        {"edge", "from", "to", "data", "type"}
+        if isinstance(declared, EdgeType)
+        else {"type", "data"}
+    )
+    for place in sorted(places):
+        try:
+            record, _ = read_value(texts[place].as_py().decode())
+        except MalformedText:
+            continue
+        data = record.get("data")
+        if not isinstance(data, dict):
+            continue
+        for name, prop in declared.properties.items():
+            if prop.type.scalar in _TIMES and (sample := _first(data.get(name))) is not None:
+                numeric.setdefault(name, not isinstance(sample, str))
+        _learn_keys(unknown, data, declared.properties.keys() | {"id"})
+        _learn_keys(fields, record, own)
+    # A key that stands on both levels cannot be counted by its text.
+    inner = {key: kind for key, kind in unknown.items() if key not in own | fields.keys()}
+    numbers = frozenset(name for name, is_number in numeric.items() if is_number)
+    return Spelling(numbers, inner, fields)
+
+
+def _learn_keys(found: dict[str, pa.DataType], given: Mapping[str, Any], known: Any) -> None:
+    for key, value in given.items():
+        if key not in known and (key not in found or found[key] == pa.null()):
+            kind = _kind(value)
+            if kind is not None:
+                found[key] = kind
+
+
+def _kind(value: object) -> pa.DataType | None:
+    """The Arrow type of a value nobody wants; None for what only a single reading can take."""
+    match value:
+        case None:
+            return pa.null()
+        case bool():
+            return pa.bool_()
+        case int() | float():
+            return pa.float64()
+        case str():
+            return pa.utf8()
+        case list():
+            inner = _kind(_first(value))
+            return None if inner is None or kinds.is_nested(inner) else pa.list_(inner)
+        case _:
+            return None
+
+
+def _first(value: object) -> object:
+    """The value, or the first one in it that is not null."""
+    if isinstance(value, list):
+        return next((item for item in value if item is not None), None)
+    return value

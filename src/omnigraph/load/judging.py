@@ -1,0 +1,144 @@
+"""The record phase: typed rows to rows with ids, or everything that is wrong with a record.
+
+Nothing here compares two rows. A row that has no id of its own gets one when it is placed in the
+load (`omnigraph.load.placing`), because that id depends on the record's number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.constraints import group_scalar, identity_group
+from omnigraph.catalog.model import EdgeType, EntityType, NodeType
+from omnigraph.load.typed_rows import Numbers, Problem, TypedRows
+from omnigraph.rows.checks import find_nulls, rows_where, value_violations
+from omnigraph.rows.identity import derived_ids
+from omnigraph.rows.schema import row_schema
+
+Mask = npt.NDArray[np.bool_]
+_Blame = tuple[int, str, str, str | None]
+"""Row, code, message, property."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRows:
+    """Rows that are fine by themselves; the id is null where one has to be made.
+
+    `ignored_ids` counts explicit ids that gave way to derived ones.
+    """
+
+    declared: EntityType
+    rows: pa.RecordBatch
+    positions: Numbers
+    ignored_ids: int
+
+
+def judge_rows(typed: TypedRows) -> tuple[JudgedRows, list[Problem]]:
+    """The good rows, and the problems of all others in order of position."""
+    blames = list(_blames(typed))
+    if blames:
+        typed, problems = _without(typed, blames)
+    else:
+        problems = []
+    derived = derived_ids(typed.declared, typed.columns)
+    if isinstance(typed.declared, NodeType) and derived is not None:
+        mismatches = list(_mismatches(typed, derived))
+        if mismatches:
+            typed, more = _without(typed, mismatches)
+            problems += more
+            derived = derived_ids(typed.declared, typed.columns)
+    problems.sort(key=lambda p: p.position)
+    return _finished(typed, derived), problems
+
+
+def _finished(typed: TypedRows, derived: pa.Array | None) -> JudgedRows:
+    declared = typed.declared
+    ids, ignored = typed.ids, 0
+    if derived is not None:
+        if ids.null_count < len(ids):
+            ignored = pc.sum(pc.not_equal(ids, derived)).as_py() or 0
+        ids = derived if derived.null_count == 0 else pc.coalesce(derived, ids)
+    schema = row_schema(declared)
+    columns = [ids if name == "id" else typed.columns[name] for name in schema.names]
+    rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+    return JudgedRows(declared, rows, typed.positions, int(ignored))
+
+
+def _without(typed: TypedRows, blames: list[_Blame]) -> tuple[TypedRows, list[Problem]]:
+    """The rows nobody blames, and the blames as problems. The sort keeps the order of rules."""
+    name = typed.declared.name
+    problems = [
+        Problem(int(typed.positions[row]), code, message, name, prop)
+        for row, code, message, prop in sorted(blames, key=lambda blame: blame[0])
+    ]
+    good = np.ones(len(typed.positions), np.bool_)
+    good[[blame[0] for blame in blames]] = False
+    kept = pa.array(good)
+    moved = np.cumsum(good) - 1
+    return (
+        TypedRows(
+            typed.declared,
+            typed.positions[good],
+            {name: column.filter(kept) for name, column in typed.columns.items()},
+            typed.ids.filter(kept),
+            odd_ids={int(moved[row]): text for row, text in typed.odd_ids.items() if good[row]},
+        ),
+        problems,
+    )
+
+
+def _blames(typed: TypedRows) -> Iterator[_Blame]:
+    declared, columns = typed.declared, typed.columns
+    if isinstance(declared, EdgeType):
+        for end, key in (("src", "from"), ("dst", "to")):
+            for row in _nulls(columns[end]):
+                yield row, "missing_endpoint", f"edge missing '{key}'", None
+    misfits = {(m.row, m.property) for m in typed.misfits}
+    for misfit in typed.misfits:
+        yield misfit.row, "bad_value", misfit.message, misfit.property
+    keys = declared.key or () if isinstance(declared, NodeType) else ()
+    for name in keys:
+        for row in _nulls(columns[name]):
+            if (row, name) not in misfits:
+                yield row, "bad_key", f"missing @key property '{name}'", name
+    for violation in find_nulls(declared, columns).missing:
+        if violation.property not in keys and (violation.row, violation.property) not in misfits:
+            yield violation.row, violation.code, violation.message, violation.property
+    for violation in value_violations(declared, columns):
+        if (violation.row, violation.property) not in misfits:
+            yield violation.row, violation.code, violation.message, violation.property
+    yield from _unnameable(typed)
+
+
+def _nulls(column: pa.Array) -> list[int]:
+    return rows_where(column.is_null()) if column.null_count else []
+
+
+def _unnameable(typed: TypedRows) -> Iterator[_Blame]:
+    """Rows whose id would have to hold a number that is not finite; only tables have such."""
+    for name in identity_group(typed.declared) or ():
+        if group_scalar(typed.declared, name).is_float:
+            column = typed.columns[name]
+            odd = pc.fill_null(pc.invert(pc.is_finite(column)), False)
+            for row in rows_where(odd):
+                message = f"property '{name}' is part of the id and cannot be {column[row].as_py()}"
+                yield row, "bad_key", message, name
+
+
+def _mismatches(typed: TypedRows, derived: pa.Array) -> Iterator[_Blame]:
+    """Keyed nodes whose explicit id is not the one their key gives."""
+    assert isinstance(typed.declared, NodeType)
+    keys = ", ".join(typed.declared.key or ())
+    different = dict(typed.odd_ids)
+    if typed.ids.null_count < len(typed.ids):
+        for row in rows_where(pc.fill_null(pc.not_equal(typed.ids, derived), False)):
+            different[row] = typed.ids[row].as_py()
+    for row, explicit in different.items():
+        message = f"explicit id '{explicit}' that does not match @key property '{keys}'"
+        yield row, "bad_key", message, None

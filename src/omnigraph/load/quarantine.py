@@ -1,0 +1,148 @@
+"""Records that a load sets aside: which they are, their text, and what is written about them.
+
+Raw texts are not kept while a load is read. The few that are wanted are fetched by reading their
+source once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog.ir import compact_json
+from omnigraph.load.findings import Finding, Place
+from omnigraph.load.framing import read_stretches
+from omnigraph.load.placing import RECORD, SOURCE
+from omnigraph.load.sources import JsonFile, JsonText, Source, TableSource
+from omnigraph.load.table_rows import python_value
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A record with its text and all that is wrong with it."""
+
+    source: str
+    record: int
+    line: int | None
+    raw: str
+    findings: tuple[Finding, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The object `bad.jsonl` has for this record."""
+        document: dict[str, Any] = {"source": self.source, "record": self.record}
+        if self.line is not None:
+            document["line"] = self.line
+        document["errors"] = [_error(finding) for finding in self.findings]
+        document["raw"] = self.raw
+        return document
+
+
+def _error(finding: Finding) -> dict[str, Any]:
+    document = {"code": finding.code, "message": finding.message}
+    return document if finding.property is None else document | {"property": finding.property}
+
+
+def split_rows(rows: pa.Table, bad: Iterable[Place]) -> tuple[pa.Table, pa.Table]:
+    """The good rows of a table of placed rows, and the bad ones."""
+    mask = np.zeros(rows.num_rows, np.bool_)
+    sources, records = rows.column(SOURCE).to_numpy(), rows.column(RECORD).to_numpy()
+    by_source: dict[int, list[int]] = {}
+    for place in bad:
+        by_source.setdefault(place.source, []).append(place.record)
+    for source, numbers in by_source.items():
+        mask |= (sources == source) & np.isin(records, numbers)
+    if not mask.any():
+        return rows, rows.slice(0, 0)
+    return rows.filter(pa.array(~mask)), rows.filter(pa.array(mask))
+
+
+def set_aside(sources: Sequence[Source], findings: Iterable[Finding]) -> tuple[BadRecord, ...]:
+    """Every bad record once, in order, with its text and its findings."""
+    blamed: dict[Place, list[Finding]] = {}
+    for finding in findings:
+        for place in dict.fromkeys(finding.bad_records()):
+            blamed.setdefault(place, []).append(finding)
+    texts: dict[Place, str] = {}
+    for number, source in enumerate(sources):
+        wanted = {place.record: place for place in blamed if place.source == number}
+        for record, raw in _raw_records(source, wanted):
+            texts[wanted[record]] = raw
+    return tuple(
+        BadRecord(
+            sources[place.source].name, place.record, place.line, texts[place], tuple(blamed[place])
+        )
+        for place in sorted(blamed)
+    )
+
+
+def report(load_id: str, records: int, bad: Sequence[BadRecord]) -> dict[str, Any]:
+    """The summary `report.json` holds."""
+    codes: dict[str, int] = {}
+    for record in bad:
+        for finding in record.findings:
+            codes[finding.code] = codes.get(finding.code, 0) + 1
+    return {
+        "load_id": load_id,
+        "records": records,
+        "quarantined": len(bad),
+        "errors": dict(sorted(codes.items())),
+    }
+
+
+def _raw_records(source: Source, wanted: Mapping[int, Place]) -> Iterator[tuple[int, str]]:
+    if not wanted:
+        return
+    if isinstance(source, JsonText | JsonFile):
+        yield from _raw_texts(source, wanted)
+    else:
+        yield from _raw_rows(source, wanted)
+
+
+def _raw_texts(
+    source: JsonText | JsonFile, wanted: Mapping[int, Place]
+) -> Iterator[tuple[int, str]]:
+    before = 1
+    with source.open() as stream:
+        for stretch in read_stretches(stream):
+            records = stretch.read_by_value()
+            for malformed in records.malformed:
+                if before + malformed.position in wanted:
+                    yield before + malformed.position, _writable(malformed.raw)
+            for place, position in enumerate(records.positions.tolist()):
+                if before + position in wanted:
+                    yield before + position, records.texts[place].as_py().decode().rstrip()
+            before += records.count
+
+
+def _writable(raw: str) -> str:
+    """Text with bytes that are no UTF-8 made visible."""
+    return raw.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _raw_rows(source: TableSource, wanted: Mapping[int, Place]) -> Iterator[tuple[int, str]]:
+    before = 1
+    for batch in source.batches(source.schema().names):
+        for record in wanted:
+            if before <= record < before + batch.num_rows:
+                row = batch.slice(record - before, 1)
+                cells = {
+                    name: _plain_json(python_value(column[0]))
+                    for name, column in zip(row.schema.names, row.columns, strict=True)
+                }
+                yield record, compact_json(cells)
+        before += batch.num_rows
+
+
+def _plain_json(value: Any) -> Any:
+    """A cell for the eyes of a person: what JSON does not have is written as text."""
+    if isinstance(value, list):
+        return [_plain_json(item) for item in value]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and np.isfinite(value):
+        return value
+    return str(value)

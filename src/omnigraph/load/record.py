@@ -1,0 +1,242 @@
+"""One record at a time: the exact rules of conversion, and the words for every misfit.
+
+The quick way through a load is `omnigraph.load.columns`. Records it has doubts about come here, so
+this module decides what is accepted and what is said about the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, NoReturn, TypeGuard
+
+from omnigraph.language.temporal import parse_date, parse_datetime
+from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
+from omnigraph.load.columns import BASE64, decode_base64
+from omnigraph.rows.build import StoredValue
+
+_DAY_MS: Final = 86_400_000
+_DAYS: Final = (-(2**31), 2**31 - 1)
+_MILLIS: Final = (-(2**63), 2**63 - 1)
+
+
+class MalformedText(ValueError):
+    """Text that is no JSON value; `position` is where reading it failed."""
+
+    def __init__(self, problem: str, position: int) -> None:
+        super().__init__(problem)
+        self.position = position
+
+
+class Misfit(ValueError):
+    """A value that does not fit its property; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A calendar day from a table, as days since the epoch."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time from a table, as whole milliseconds since the epoch."""
+
+    millis: int
+
+
+# -- JSON text ----------------------------------------------------------------------------------
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def read_value(text: str, start: int = 0) -> tuple[Any, int]:
+    """The JSON value that begins at a position, and where it ends. Raises `MalformedText`.
+
+    Bytes that are no UTF-8 are expected as surrogate escapes.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise MalformedText(error.msg, max(error.pos, start + 1)) from None
+    except RecursionError:
+        raise MalformedText("nested too deeply", start + 1) from None
+    except ValueError as error:
+        raise MalformedText(str(error), start + 1) from None
+    problem = _unstorable(text[start:end], value)
+    if problem:
+        raise MalformedText(problem, end)
+    return value, end
+
+
+def _unstorable(raw: str, value: object) -> str | None:
+    """Why a text that reads well still holds something that is no text."""
+    if raw.isascii() and "\\u" not in raw:
+        return None
+    for problem, text in (
+        ("invalid UTF-8", raw),
+        ("half of a surrogate pair", json.dumps(value, ensure_ascii=False)),
+    ):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return problem
+    return None
+
+
+def json_type(given: object) -> str:
+    """The name of a value's type in messages."""
+    match given:
+        case bool():
+            return "boolean"
+        case int() | float() | Decimal():
+            return "number"
+        case str():
+            return "string"
+        case bytes():
+            return "binary"
+        case Day():
+            return "date"
+        case Moment():
+            return "timestamp"
+        case Sequence():
+            return "array"
+        case _:
+            return "object"
+
+
+# -- values -------------------------------------------------------------------------------------
+
+
+def convert_value(given: object, name: str, wanted: PropType, *, typed: bool) -> StoredValue:
+    """The stored value of a source value. Raises `Misfit`.
+
+    A typed source (a table) may hold infinities and NaN, and its integers become floats only when
+    nothing is lost.
+    """
+    if given is None:
+        return None
+    if wanted.is_vector:
+        return _vector(given, name, wanted, typed=typed)
+    subject = f"property '{name}'"
+    if not wanted.list:
+        return _scalar(given, subject, wanted.scalar, typed=typed)
+    if not _is_array(given):
+        raise Misfit(f"{subject} expects a JSON array, got {json_type(given)}")
+    return [
+        None
+        if item is None
+        else _scalar(item, f"element {n} of '{name}'", wanted.scalar, typed=typed)
+        for n, item in enumerate(given, 1)
+    ]
+
+
+def _is_array(given: object) -> TypeGuard[Sequence[object]]:
+    return json_type(given) == "array"
+
+
+def _scalar(given: object, subject: str, scalar: Scalar, *, typed: bool) -> StoredValue:
+    if scalar is Scalar.BLOB:
+        return _blob(given, subject)
+    if isinstance(given, bool):
+        if scalar is Scalar.BOOL:
+            return given
+    elif scalar is Scalar.STRING:
+        if isinstance(given, str):
+            return given
+    elif scalar is Scalar.DATE or scalar is Scalar.DATETIME:
+        if isinstance(given, str | int | Day | Moment):
+            return _time(given, subject, scalar)
+    elif scalar.is_integer:
+        if isinstance(given, int) or (isinstance(given, Decimal) and given % 1 == 0):
+            return _in_range(int(given), subject, scalar)
+    elif scalar.is_float and isinstance(given, int | float | Decimal):
+        return _nearest_float(given, subject, scalar, typed=typed)
+    raise Misfit(f"{subject} expects {scalar.value}, got {json_type(given)}")
+
+
+def _time(given: str | int | Day | Moment, subject: str, scalar: Scalar) -> int:
+    is_date = scalar is Scalar.DATE
+    match given:
+        case str():
+            try:
+                return parse_date(given) if is_date else parse_datetime(given)
+            except ValueError as error:
+                raise Misfit(f"{subject}: {error}") from None
+        case Day(days):
+            number = days if is_date else days * _DAY_MS
+        case Moment(millis):
+            number = millis // _DAY_MS if is_date else millis
+        case int():
+            number = given
+    low, high = _DAYS if is_date else _MILLIS
+    if not low <= number <= high:
+        raise Misfit(f"{subject}: {scalar.value} value out of range")
+    return number
+
+
+def _in_range(value: int, subject: str, scalar: Scalar) -> int:
+    low, high = INTEGER_RANGES[scalar]
+    if not low <= value <= high:
+        raise Misfit(f"{subject}: value out of range for {scalar.value}")
+    return value
+
+
+def _nearest_float(
+    given: int | float | Decimal, subject: str, scalar: Scalar, *, typed: bool
+) -> float:
+    if typed and isinstance(given, float) and not math.isfinite(given):
+        return given
+    try:
+        stored = float(given) if scalar is Scalar.F64 else _single(float(given))
+    except OverflowError:
+        stored = math.inf
+    if not math.isfinite(stored):
+        raise Misfit(f"{subject}: value out of range for {scalar.value}")
+    if typed and isinstance(given, int) and stored != given:
+        raise Misfit(f"{subject}: {given} has no exact {scalar.value}")
+    return stored
+
+
+def _single(value: float) -> float:
+    """The nearest single-precision number. Raises `OverflowError` beyond the largest one."""
+    return float(struct.unpack("<f", struct.pack("<f", value))[0])
+
+
+def _vector(given: object, name: str, wanted: PropType, *, typed: bool) -> StoredValue:
+    expects = f"property '{name}' expects {wanted.required().display}"
+    if not _is_array(given):
+        raise Misfit(f"{expects}, got {json_type(given)}")
+    if len(given) != wanted.dimension:
+        found = f"expects {wanted.dimension} dimensions, got {len(given)}"
+        raise Misfit(f"vector property '{name}' {found}")
+    components = []
+    for number, item in enumerate(given, 1):
+        if isinstance(item, bool) or not isinstance(item, int | float | Decimal):
+            raise Misfit(f"{expects}, but element {number} is no number")
+        subject = f"element {number} of '{name}'"
+        components.append(_nearest_float(item, subject, Scalar.F32, typed=typed))
+    return components
+
+
+def _blob(given: object, subject: str) -> bytes | str:
+    if isinstance(given, bytes):
+        return given
+    if not isinstance(given, str):
+        raise Misfit(f"{subject} must be a URI string or base64: prefixed data")
+    if not given.startswith(BASE64):
+        return given
+    try:
+        return decode_base64(given.removeprefix(BASE64))
+    except ValueError:
+        raise Misfit(f"{subject}: invalid base64 blob data") from None

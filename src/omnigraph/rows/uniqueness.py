@@ -1,0 +1,64 @@
+"""Tuples that several rows share, compared as typed values and never as joined text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+RowNumbers = npt.NDArray[np.int64]
+
+
+def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with equal values spelled equally; NaN, equal to nothing, becomes null."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        # Adding zero turns the negative zero into the positive one.
+        column = pc.add(column, pa.scalar(0.0, kind))
+        return pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
+    if pa.types.is_date32(kind):
+        return pa.chunked_array([c.view(pa.int32()) for c in column.chunks], pa.int32())
+    if pa.types.is_date64(kind):
+        return pa.chunked_array([c.view(pa.int64()) for c in column.chunks], pa.int64())
+    return column
+
+
+def tuples_of(rows: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, RowNumbers]:
+    """The complete tuples of a table and the rows they stand in; a null exempts its row.
+
+    The columns of the result are numbered, so that no property name can get in the way.
+    """
+    named = {str(i): comparable(rows.column(c)) for i, c in enumerate(columns)}
+    tuples = pa.table(named)
+    numbers = np.arange(rows.num_rows, dtype=np.int64)
+    if any(c.null_count for c in tuples.columns):
+        complete = pc.is_valid(tuples.column(0))
+        for column in tuples.columns[1:]:
+            complete = pc.and_(complete, pc.is_valid(column))
+        tuples = tuples.filter(complete)
+        numbers = numbers[complete.to_numpy()]
+    return tuples, numbers
+
+
+def shared_tuples(tuples: pa.Table, numbers: RowNumbers) -> list[RowNumbers]:
+    """The rows of every tuple that occurs more than once, in order of first occurrence."""
+    if tuples.num_columns == 1 and len(pc.unique(tuples.column(0))) == tuples.num_rows:
+        return []
+    names = tuples.column_names
+    place = pa.array(np.arange(tuples.num_rows, dtype=np.int64))
+    placed = tuples.append_column("place", place).group_by(names, use_threads=False)
+    counts = placed.aggregate([("place", "count")])["place_count"]
+    if len(counts) == tuples.num_rows:
+        return []
+    places = placed.aggregate([("place", "list")])["place_list"]
+    repeated = places.filter(pc.greater(counts, 1)).to_pylist()
+    return sorted((numbers[np.sort(rows)] for rows in repeated), key=lambda rows: int(rows[0]))
+
+
+def tuple_values(rows: pa.Table, columns: Sequence[str], row: int) -> tuple[Any, ...]:
+    """The values of a tuple in one row, dates as numbers; None where a value is missing."""
+    return tuple(comparable(rows.column(c).slice(row, 1))[0].as_py() for c in columns)

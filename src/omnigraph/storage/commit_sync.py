@@ -1,0 +1,155 @@
+"""Bringing the files of a table commit onto the disk, in the order that survives a power loss.
+
+The table library never syncs. What a commit adds is known from its transaction, so its cost does
+not depend on how many files a table has.
+Tests: tests/storage/tables/test_commit_sync.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import lance
+from lance import LanceOperation
+
+from omnigraph.storage.durability import DiskSync
+from omnigraph.storage.lineage import Lineage, version_file
+from omnigraph.storage.versions import read_transaction
+
+
+class CommitSync:
+    """Syncs what commits add, and remembers up to which version each line of versions is safe."""
+
+    def __init__(self, disk: DiskSync) -> None:
+        self._disk = disk
+        self._safe: dict[str, int] = {}
+        self._lock = Lock()
+
+    def before_commit(self, lineage: Lineage, transaction: lance.Transaction) -> None:
+        """Data, deletion and index files first: a version must never name a file that may vanish."""
+        self._disk.files(file.path for file in added_files(lineage, transaction))
+
+    def fragments(self, lineage: Lineage, fragments: Iterable[lance.FragmentMetadata]) -> None:
+        """The files of new fragments, for commits whose transaction only the library sees."""
+        self._disk.files(file.path for file in _data_files(lineage, fragments))
+
+    def after_commit(self, lineage: Lineage, transaction: lance.Transaction, version: int) -> None:
+        """Then the transaction and the version that names them."""
+        transaction_file = f"_transactions/{transaction.read_version}-{transaction.uuid}.txn"
+        self._version_file(lineage, version, lineage.file(transaction_file))
+
+    def _version_file(self, lineage: Lineage, version: int, *others: str) -> None:
+        self._disk.files([*others, lineage.file(version_file(version))])
+        with self._lock:
+            self._safe[lineage.uri] = max(version, self._safe.get(lineage.uri, 0))
+
+    def commit(self, lineage: Lineage, dataset: lance.LanceDataset) -> None:
+        """Everything the opened version added, for commits the library makes in one go.
+
+        Also for a version of another process, which may have died before it synced: whoever builds
+        on a version makes sure of it first, so that safe versions never rest on an unsafe one.
+        """
+        version = dataset.version
+        with self._lock:
+            if self._safe.get(lineage.uri, 0) >= version:
+                return
+        transaction = read_transaction(dataset, version)
+        if transaction is not None:
+            self.before_commit(lineage, transaction)
+            self.after_commit(lineage, transaction, version)
+        else:
+            self._disk.files(file.path for file in files_of_version(lineage, dataset))
+            self._version_file(lineage, version)
+
+    def branch(self, lineage: Lineage, ref_file: str, dataset: lance.LanceDataset) -> None:
+        """A new branch: its first version, then the ref that makes it exist."""
+        self.commit(lineage, dataset)
+        self._disk.files([ref_file])
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """A local file that a commit adds, and its size where the commit records it."""
+
+    path: str
+    size: int | None = None
+
+
+def added_files(lineage: Lineage, transaction: lance.Transaction) -> list[AddedFile]:
+    """The files that a transaction adds to a line of versions, besides its own record."""
+    operation = transaction.operation
+    data: Iterable[Any] = ()
+    shrunk: Iterable[Any] = ()
+    indexes: Iterable[Any] = ()
+    match operation:
+        case LanceOperation.Append() | LanceOperation.Overwrite():
+            data = operation.fragments
+        case LanceOperation.Update():
+            data, shrunk = operation.new_fragments, operation.updated_fragments
+        case LanceOperation.Delete():
+            shrunk = operation.updated_fragments
+        case LanceOperation.Rewrite():
+            data = (f for group in operation.groups for f in group.new_fragments)
+        case LanceOperation.CreateIndex():
+            indexes = operation.new_indices
+    return [
+        *_data_files(lineage, data),
+        *_deletion_files(lineage, shrunk, transaction.read_version),
+        *_index_files(lineage, indexes),
+    ]
+
+
+def files_of_version(lineage: Lineage, dataset: lance.LanceDataset) -> list[AddedFile]:
+    """All files of a version, for one whose transaction cannot be read: made by a compaction."""
+    metadata = [fragment.metadata for fragment in dataset.get_fragments()]
+    segments = [segment for index in dataset.describe_indices() for segment in index.segments]
+    return [
+        *_data_files(lineage, metadata),
+        *(
+            AddedFile(lineage.file(m.deletion_file.path(m.id)))
+            for m in metadata
+            if m.deletion_file is not None and m.deletion_file.base_id is None
+        ),
+        *(
+            AddedFile(entry.path)
+            for segment in segments
+            if segment.base_id is None
+            for entry in os.scandir(lineage.file(f"_indices/{segment.uuid}"))
+        ),
+    ]
+
+
+def _data_files(lineage: Lineage, fragments: Iterable[Any]) -> Iterator[AddedFile]:
+    for fragment in fragments:
+        for file in fragment.files:
+            # One with a base belongs to the line of versions this one was branched from.
+            if file.base_id is None:
+                path = lineage.file(f"data/{file.path}")
+                yield from map(AddedFile, _large_values(path))
+                yield AddedFile(path, file.file_size_bytes)
+
+
+def _large_values(data_file: str) -> list[str]:
+    """Blobs that are kept beside a data file, in a directory of its name."""
+    directory = os.path.splitext(data_file)[0]
+    return [entry.path for entry in os.scandir(directory)] if os.path.isdir(directory) else []
+
+
+def _deletion_files(
+    lineage: Lineage, fragments: Iterable[Any], read_version: int
+) -> Iterator[AddedFile]:
+    for fragment in fragments:
+        deletion = fragment.deletion_file
+        # Older deletions have been there before; only a new one carries the version it was read at.
+        if deletion is not None and deletion.read_version == read_version:
+            yield AddedFile(lineage.file(deletion.path(fragment.id)))
+
+
+def _index_files(lineage: Lineage, indexes: Iterable[Any]) -> Iterator[AddedFile]:
+    for index in indexes:
+        for file in index.files or ():
+            yield AddedFile(lineage.file(f"_indices/{index.uuid}/{file.path}"), file.size_bytes)

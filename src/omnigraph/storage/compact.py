@@ -1,0 +1,77 @@
+"""Folding: fewer, larger fragments and indexes that cover them. Content stays the same.
+
+These calls commit by themselves; the library cannot stage them. They move a table by several
+versions, so they are used only by maintenance steps that expect it.
+Tests: tests/storage/tables/test_compact.py.
+"""
+
+from __future__ import annotations
+
+import lance
+from lance.optimize import Compaction
+
+from omnigraph.errors import TableConflict
+from omnigraph.limits import ROWS_PER_FRAGMENT
+from omnigraph.storage.conflicts import Failure, cause_of, classify, naming_failures
+from omnigraph.storage.indexes import list_indexes
+from omnigraph.storage.table import Table
+
+
+def small_fragments(table: Table, below_rows: int) -> int:
+    """How many fragments hold fewer rows than this."""
+    return sum(fragment.rows < below_rows for fragment in table.fragments())
+
+
+def fold(table: Table) -> Table:
+    """Extend the indexes over all rows, then merge small fragments and drop deleted rows.
+
+    In this order, because only fragments that the same indexes cover are merged. Returns the table
+    it was given if there was nothing to do. Raises `TableConflict` if a concurrent change is in the
+    way; what was done until then is complete.
+    """
+    return compact(extend_indexes(table))
+
+
+def extend_indexes(table: Table) -> Table:
+    """Bring every index of a table up to date with the rows it does not cover."""
+    current = {fragment.id for fragment in table.fragments()}
+    if all(current <= index.fragment_ids for index in list_indexes(table)):
+        return table
+    handle = table.writable_handle()
+    with naming_failures("extend the indexes", table.lineage.uri):
+        try:
+            handle.optimize.optimize_indices()
+        except OSError as error:
+            raise _conflict(table, error) from error
+    return _synced(table, handle)
+
+
+def compact(table: Table) -> Table:
+    """Merge small fragments and drop deleted rows; row ids and row versions are kept."""
+    handle = table.writable_handle()
+    with naming_failures("compact", table.lineage.uri):
+        plan = Compaction.plan(handle, {"target_rows_per_fragment": ROWS_PER_FRAGMENT})
+        if not plan.num_tasks():
+            return table
+        results = [task.execute(handle) for task in plan.tasks]
+    if table.lineage.sync:
+        for result in results:
+            table.lineage.sync.fragments(table.lineage, result.new_fragments)
+    with naming_failures("compact", table.lineage.uri):
+        try:
+            Compaction.commit(handle, results)
+        except OSError as error:
+            raise _conflict(table, error) from error
+    return _synced(table, handle)
+
+
+def _conflict(table: Table, error: OSError) -> Exception:
+    if classify(error) is not Failure.CONFLICT:
+        return error
+    return TableConflict(table.lineage.name, table.version, cause_of(error))
+
+
+def _synced(table: Table, handle: lance.LanceDataset) -> Table:
+    if table.lineage.sync:
+        table.lineage.sync.commit(table.lineage, handle)
+    return Table(table.lineage, handle)

@@ -1,0 +1,77 @@
+"""What an error of the table library means. The one place that reads its texts.
+
+The library raises the same few builtin exceptions for everything, so the text decides; guard tests
+in tests/substrate pin the texts. Whoever acts on a conflict reads the store again before deciding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Final
+
+from lance.commit import CommitConflictError
+
+from omnigraph.errors import OmnigraphError, StoreCallFailed, TableMissing
+
+
+class Failure(Enum):
+    """Kinds of failure that callers treat differently."""
+
+    CONFLICT = "somebody else's commit is in the way"
+    KEY_EXISTS = "the key to be inserted exists"
+    NOT_FOUND = "the table, version or branch does not exist"
+    ALREADY_EXISTS = "the table, branch or index exists"
+    BRANCH_IN_USE = "other branches refer to the branch"
+    OTHER = "anything else"
+
+
+_TEXTS: Final = (
+    (Failure.KEY_EXISTS, "Merge insert failed: found matching row"),
+    (Failure.CONFLICT, "Too many concurrent writers"),
+    (Failure.CONFLICT, "Retryable commit conflict"),
+    (Failure.CONFLICT, "Incompatible transaction"),
+    (Failure.BRANCH_IN_USE, "Ref conflict error"),
+    (Failure.ALREADY_EXISTS, "already exists"),
+    # What creating a branch says when somebody else has created it.
+    (Failure.ALREADY_EXISTS, "Clone operation should not enter build_manifest"),
+    (Failure.NOT_FOUND, "Ref not found error"),
+    (Failure.NOT_FOUND, "was not found"),
+    (Failure.NOT_FOUND, "Version not found error"),
+)
+
+_SOURCE_POSITION: Final = re.compile(r",? (location: )?/\S+\.rs:\d+:\d+")
+
+
+def classify(error: BaseException) -> Failure:
+    """What an error raised by the table library means."""
+    if isinstance(error, CommitConflictError):
+        return Failure.CONFLICT
+    text = str(error)
+    return next((failure for failure, part in _TEXTS if part in text), Failure.OTHER)
+
+
+def cause_of(error: BaseException) -> str:
+    """The text of an error without the places in the library's own source."""
+    return _SOURCE_POSITION.sub("", str(error)).strip()
+
+
+def is_library_failure(error: BaseException) -> bool:
+    """Whether an exception may come from the table library; a panic of it is no `Exception`."""
+    if isinstance(error, OmnigraphError):
+        return False
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+@contextmanager
+def naming_failures(action: str, uri: str) -> Iterator[None]:
+    """Raise what the table library reports as `TableMissing` or `StoreCallFailed`."""
+    try:
+        yield
+    except BaseException as error:
+        if not is_library_failure(error):
+            raise
+        kind = TableMissing if classify(error) is Failure.NOT_FOUND else StoreCallFailed
+        raise kind(action, uri, cause_of(error)) from error

@@ -1,0 +1,115 @@
+"""Upserts and deletes by id as one change: the one way rows of a table are rewritten.
+
+Old positions of replaced and deleted rows join the deletions of their fragments; replaced rows are
+written first into new fragments and keep their row ids, so that identity, row versions and diffs
+stay right; new rows follow. All of it is one commit, so a table is written or not written.
+Tests: tests/storage/tables/test_delta.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceOperation
+from lance.fragment import RowIdSequence
+
+from omnigraph.errors import InputError, StorageError
+from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.fragments import write_rows
+from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
+from omnigraph.storage.stage import RowCounts, Staged
+from omnigraph.storage.table import Table
+
+
+def stage_delta(table: Table, upserts: pa.Table, deletes: Sequence[str]) -> Staged | None:
+    """Replace or add the rows of `upserts`, remove those of `deletes`; None if nothing would change.
+
+    Whether an id exists is decided here, at the table's version. Raises `InputError` for a delta
+    that contradicts itself.
+    """
+    ids = _column(upserts, "id")
+    deleted_ids = pc.unique(pa.array(deletes, pa.string()))
+    _check_delta(table, ids, deleted_ids)
+    found = table.lookup(pa.concat_arrays([ids, deleted_ids]), ["id", ROW_ID, ROW_ADDRESS])
+    if len(pc.unique(found.column("id"))) != found.num_rows:
+        raise StorageError(f"table '{table.lineage.name}' holds an id more than once")
+    if not upserts.num_rows and not found.num_rows:
+        return None
+    place = pc.index_in(ids, value_set=_column(found, "id"))
+    updated = len(ids) - place.null_count
+    counts = RowCounts(len(ids) - updated, updated, found.num_rows - updated)
+    removed, shrunk = _delete_positions(table, found)
+    return Staged(
+        "delta",
+        table.lineage,
+        table.version,
+        counts,
+        table.row_count() + counts.inserted - counts.deleted,
+        LanceOperation.Update(
+            removed_fragment_ids=removed,
+            updated_fragments=shrunk,
+            new_fragments=_write_upserts(table, upserts, place, found),
+            update_mode="rewrite_rows",
+        ),
+    )
+
+
+def _check_delta(table: Table, ids: pa.Array, deleted_ids: pa.Array) -> None:
+    if not len(ids) and not len(deleted_ids):
+        raise InputError(f"nothing to change in {table.path}")
+    if ids.null_count or deleted_ids.null_count:
+        raise InputError(f"a row of {table.path} needs an id")
+    if len(pc.unique(ids)) != len(ids):
+        raise InputError(f"a change of {table.path} writes one id twice")
+    if pc.any(pc.is_in(deleted_ids, value_set=ids)).as_py():
+        raise InputError(f"a change of {table.path} writes and deletes one id")
+
+
+def _delete_positions(
+    table: Table, found: pa.Table
+) -> tuple[list[int], list[lance.FragmentMetadata]]:
+    """Fragments of which nothing is left, and those with more deletions than before."""
+    if not found.num_rows:
+        return [], []
+    addresses = np.sort(_column(found, ROW_ADDRESS).to_numpy())
+    fragments, offsets = addresses >> np.uint64(32), addresses & np.uint64(0xFFFFFFFF)
+    numbers, starts = np.unique(fragments, return_index=True)
+    removed, shrunk = [], []
+    with naming_failures("delete rows", table.lineage.uri):
+        for number, positions in zip(numbers, np.split(offsets, starts[1:]), strict=True):
+            fragment = table.dataset.get_fragment(int(number))
+            assert fragment is not None, "addresses were read from this very version"
+            left = fragment.delete_rows(positions.tolist())
+            if left is None:
+                removed.append(int(number))
+            else:
+                shrunk.append(left)
+    return removed, shrunk
+
+
+def _write_upserts(
+    table: Table, upserts: pa.Table, place: pa.Array, found: pa.Table
+) -> list[lance.FragmentMetadata]:
+    """New fragments: replaced rows by row id, which keeps the list of ids short, then new rows."""
+    if not upserts.num_rows:
+        return []
+    row_ids = _column(found, ROW_ID).take(place)
+    # Nulls, the rows without an old row id, sort last.
+    order = pc.array_sort_indices(row_ids)
+    written = write_rows(table, upserts.take(order))
+    carried = row_ids.drop_null().sort()
+    start = 0
+    for fragment in written:
+        ids_here = carried.slice(start, fragment.physical_rows)
+        if len(ids_here):
+            fragment.row_id_meta = RowIdSequence(ids_here).to_inline_metadata()
+        start += fragment.physical_rows
+    return written
+
+
+def _column(rows: pa.Table, name: str) -> pa.Array:
+    return rows.column(name).combine_chunks()

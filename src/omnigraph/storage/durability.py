@@ -1,0 +1,129 @@
+"""How much is asked of the local disk, and the fsync calls that make it true.
+
+A write is acknowledged only when it would survive a power loss, so files are synced before what
+names them, and directories after. Nothing here writes: files are opened by path once they are
+complete. Object stores need none of it.
+Tests: tests/contract/objects/test_durability.py.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Final
+
+from omnigraph.errors import InputError, StoreCallFailed
+from omnigraph.faults import declare
+
+DURABILITY_VARIABLE: Final = "OMNIGRAPH_DURABILITY"
+
+BEFORE_FSYNC: Final = declare(
+    "durability.before_fsync", "a file or directory is complete but may not be on the disk yet"
+)
+AFTER_FSYNC: Final = declare("durability.after_fsync", "a file or directory is on the disk")
+
+_CLOCK_SLACK_NS: Final = 2_000_000_000
+"""File systems stamp changes with a clock that ticks coarsely, up to two seconds on old ones. Two
+changes within one tick have the same stamp, so a younger stamp than this proves nothing."""
+
+
+class Durability(Enum):
+    """What the disk must have done before a write is acknowledged."""
+
+    FSYNC = "fsync"
+    NONE = "none"
+
+
+def durability_from_environment(environment: Mapping[str, str] = os.environ) -> Durability:
+    """The setting of `OMNIGRAPH_DURABILITY`, or fsync. Raises `InputError` for an unknown value."""
+    value = environment.get(DURABILITY_VARIABLE, Durability.FSYNC.value)
+    try:
+        return Durability(value)
+    except ValueError:
+        known = " or ".join(f"'{setting.value}'" for setting in Durability)
+        raise InputError(f"{DURABILITY_VARIABLE} is '{value}'; set it to {known}") from None
+
+
+class DiskSync:
+    """Brings files below one directory, and the way to them, onto the disk.
+
+    A new directory is lost with its content unless its parent is synced too, whoever created it. So
+    every directory up to the root is synced, except those unchanged since this object last did it.
+    With `Durability.NONE` all methods do nothing.
+    """
+
+    def __init__(self, root: str, durability: Durability) -> None:
+        self._root = root
+        self._active = durability is Durability.FSYNC
+        # What a directory looked like when it was last synced: device, inode, time of change.
+        self._settled: dict[str, tuple[int, int, int]] = {}
+
+    def files(self, paths: Iterable[str]) -> None:
+        """Sync files, then the directories they are in. Raises `StoreCallFailed`."""
+        if not self._active:
+            return
+        synced = dict.fromkeys(paths)
+        for path in synced:
+            self._sync(path)
+        self._sync_directories({os.path.dirname(path) for path in synced}, self._root)
+
+    def descriptor(self, descriptor: int, path: str) -> None:
+        """Sync an open file; `path` is its name in errors and fault points."""
+        if self._active:
+            BEFORE_FSYNC.hit(path=path)
+            try:
+                os.fsync(descriptor)
+            except OSError as error:
+                raise StoreCallFailed("sync", path, error.strerror or str(error)) from error
+            AFTER_FSYNC.hit(path=path)
+
+    def directory(self, directory: str, *, top: str | None = None) -> None:
+        """Sync a directory whose entries changed, and those above it up to `top` (the root)."""
+        if self._active:
+            self._sync_directories({directory}, top or self._root)
+
+    def _sync_directories(self, changed: set[str], top: str) -> None:
+        """Sync directories that changed, and then those above them that may have."""
+        for directory in sorted(changed):
+            self._sync_directory(directory)
+        above = {parent for directory in changed for parent in _directories_above(directory, top)}
+        for directory in sorted(above - changed, key=len, reverse=True):
+            if not self._is_settled(directory):
+                self._sync_directory(directory)
+
+    def _is_settled(self, directory: str) -> bool:
+        try:
+            return self._settled.get(directory) == _appearance(os.stat(directory))
+        except OSError as error:
+            raise StoreCallFailed("sync", directory, error.strerror or str(error)) from error
+
+    def _sync_directory(self, directory: str) -> None:
+        status = self._sync(directory)
+        if status.st_mtime_ns < time.time_ns() - _CLOCK_SLACK_NS:
+            self._settled[directory] = _appearance(status)
+
+    def _sync(self, path: str) -> os.stat_result:
+        """Sync a path; returns what it looked like just before, so that later changes show."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise StoreCallFailed("sync", path, error.strerror or str(error)) from error
+        try:
+            status = os.fstat(descriptor)
+            self.descriptor(descriptor, path)
+        finally:
+            os.close(descriptor)
+        return status
+
+
+def _appearance(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_dev, status.st_ino, status.st_mtime_ns
+
+
+def _directories_above(directory: str, top: str) -> Iterator[str]:
+    """The directories above this one, nearest first, the last being `top`."""
+    while directory != top and directory != os.path.dirname(directory):
+        directory = os.path.dirname(directory)
+        yield directory

@@ -1,0 +1,141 @@
+"""A predicate on rows in memory, with the same results as the store's own evaluation.
+
+Two rules of the store are kept here: NaN equals itself and is greater than every number, and -0.0
+equals 0.0.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Final, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.language.temporal import format_date, format_datetime
+from omnigraph.storage.filters.bind import bind
+from omnigraph.storage.filters.bound import (
+    All,
+    Any,
+    AsText,
+    Bound,
+    Compare,
+    Element,
+    Member,
+    Null,
+    Order,
+    TextTest,
+)
+from omnigraph.storage.filters.model import Filter
+
+_COMPUTE: Final[Mapping[Order, Callable[..., pa.Array]]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def select(predicate: Filter, rows: pa.Table) -> pa.Table:
+    """The rows for which a predicate is true."""
+    return rows.filter(matches(bind(predicate, rows.schema), rows))
+
+
+def matches(bound: Bound, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
+    """For every row whether a bound predicate is true; never null."""
+    match bound:
+        case All(parts):
+            return functools.reduce(pc.and_, (matches(p, rows) for p in parts), _all(rows, True))
+        case Any(parts):
+            return functools.reduce(pc.or_, (matches(p, rows) for p in parts), _all(rows, False))
+        case _:
+            return pc.fill_null(_leaf(bound, _array(rows.column(bound.column))), False)
+
+
+def _leaf(
+    bound: Compare | Member | Null | TextTest | Element | AsText, column: pa.Array
+) -> pa.Array:
+    match bound:
+        case Compare(_, operator, value):
+            return _compared(column, operator, value)
+        case Member(_, values, negated):
+            return _member(column, values, negated)
+        case Null(_, negated):
+            return column.is_valid() if negated else column.is_null()
+        case TextTest(_, operator, needle, negated):
+            test = pc.match_substring if operator == "contains" else pc.starts_with
+            found = test(column, needle)
+            return pc.invert(found) if negated else found
+        case Element(_, value, negated):
+            found = _has_element(column, value)
+            return pc.and_(column.is_valid(), pc.invert(found)) if negated else found
+        case AsText(_, operator, text):
+            return _COMPUTE[operator](_texts(column), text)
+        case _:
+            assert_never(bound)
+
+
+def _compared(column: pa.Array, operator: Order, value: pa.Scalar) -> pa.Array:
+    compared = _COMPUTE[operator](column, value)
+    if not pa.types.is_floating(column.type):
+        return compared
+    if math.isnan(value.as_py()):
+        return _compared_with_nan(column, operator)
+    return pc.or_(compared, pc.is_nan(column)) if operator in (">", ">=") else compared
+
+
+def _compared_with_nan(column: pa.Array, operator: Order) -> pa.Array:
+    match operator:
+        case "=" | ">=":
+            return pc.is_nan(column)
+        case "!=" | "<":
+            return pc.invert(pc.is_nan(column))
+        case "<=":
+            return column.is_valid()
+        case ">":
+            return pa.array(np.zeros(len(column), dtype=bool))
+
+
+def _member(column: pa.Array, values: pa.Array, negated: bool) -> pa.Array:
+    valid = column.is_valid()
+    if pa.types.is_floating(column.type):
+        column, values = pc.add(column, _zero(column.type)), pc.add(values, _zero(values.type))
+    found = pc.is_in(column, value_set=values)
+    return pc.and_(valid, pc.invert(found)) if negated else pc.and_(valid, found)
+
+
+def _has_element(column: pa.Array, value: pa.Scalar) -> pa.Array:
+    found = np.zeros(len(column), dtype=bool)
+    rows = np.flatnonzero(column.is_valid())
+    # A null list may still span elements, which its owner must not be credited with.
+    lists = column.drop_null()
+    hits = pc.fill_null(_compared(pc.list_flatten(lists), "=", value), False)
+    found[rows[pc.list_parent_indices(lists).filter(hits)]] = True
+    return pa.array(found)
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    if not pa.types.is_date(column.type):
+        return column.cast(pa.string())
+    # Python's own dates end at the year 9999, so the texts are made from the stored numbers.
+    is_day = pa.types.is_date32(column.type)
+    numbers = column.view(pa.int32() if is_day else pa.int64()).to_pylist()
+    written = format_date if is_day else format_datetime
+    return pa.array([None if n is None else written(n) for n in numbers], pa.string())
+
+
+def _zero(kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar(0.0, kind)
+
+
+def _all(rows: pa.Table | pa.RecordBatch, answer: bool) -> pa.BooleanArray:
+    return pa.array(np.full(rows.num_rows, answer))
+
+
+def _array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,136 @@
+"""Text objects in the memory of this process, for tests.
+
+Two handles of one name see the same objects; other processes see none of them.
+Tests: tests/contract/objects.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+
+from omnigraph.errors import ObjectMissing
+from omnigraph.storage.objects import VersionToken, child_path, naming_failures, object_path
+from omnigraph.storage.uris import GraphRoot, fold_path
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    content: bytes
+    token: VersionToken
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The objects of one name. Whoever looks at or changes them holds the lock."""
+
+    objects: dict[str, _Object] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def put(self, key: str, content: bytes) -> VersionToken:
+        token = VersionToken(str(next(self._numbers)))
+        self.objects[key] = _Object(content, token)
+        return token
+
+
+_SHELVES: Final[dict[str, Shelf]] = {}
+_SHELVES_LOCK: Final = threading.Lock()
+
+
+def shelf_of(root: GraphRoot) -> Shelf:
+    """The objects of a root, the same for every caller in this process."""
+    with _SHELVES_LOCK:
+        return _SHELVES.setdefault(root.uri, Shelf())
+
+
+class MemoryObjects:
+    """An `ObjectStore` in a dictionary."""
+
+    def __init__(self, root: GraphRoot) -> None:
+        self._root = root
+        self._shelf = shelf_of(root)
+
+    def read_text(self, path: str) -> str:
+        return self.read_text_versioned(path)[0]
+
+    def read_text_versioned(self, path: str) -> tuple[str, VersionToken]:
+        with self._naming("read", path):
+            key = object_path(path)
+            with self._shelf.lock:
+                found = self._shelf.objects.get(key)
+            if found is None:
+                raise self._missing("read", path)
+            return found.content.decode(), found.token
+
+    def write_text(self, path: str, text: str) -> None:
+        with self._changing("write", path) as key:
+            self._shelf.put(key, text.encode())
+
+    def write_text_if_absent(self, path: str, text: str) -> bool:
+        with self._changing("create", path) as key:
+            if key in self._shelf.objects:
+                return False
+            self._shelf.put(key, text.encode())
+            return True
+
+    def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
+        with self._changing("update", path) as key:
+            found = self._shelf.objects.get(key)
+            if found is None or found.token != token:
+                return None
+            return self._shelf.put(key, text.encode())
+
+    def exists(self, path: str) -> bool:
+        with self._naming("check", path):
+            key = fold_path(path)
+            with self._shelf.lock:
+                return key in self._shelf.objects or any(self._below(key))
+
+    def rename_text(self, source: str, target: str) -> None:
+        with self._naming("rename", source), self._shelf.lock:
+            old, new = object_path(source), object_path(target)
+            if old not in self._shelf.objects:
+                raise self._missing("rename", source)
+            self._shelf.put(new, self._shelf.objects[old].content)
+            if old != new:
+                del self._shelf.objects[old]
+
+    def delete(self, path: str) -> None:
+        with self._changing("delete", path) as key:
+            self._shelf.objects.pop(key, None)
+
+    def list_dir(self, path: str) -> list[str]:
+        with self._naming("list", path):
+            start = len(_directory_prefix(fold_path(path)))
+            with self._shelf.lock:
+                names = [key[start:] for key in self._below(fold_path(path))]
+            return [child_path(path, name) for name in names if "/" not in name]
+
+    def delete_prefix(self, path: str) -> None:
+        with self._changing("delete", path) as key:
+            for below in [key, *self._below(key)]:
+                self._shelf.objects.pop(below, None)
+
+    def _below(self, directory: str) -> Iterator[str]:
+        prefix = _directory_prefix(directory)
+        return (key for key in self._shelf.objects if key.startswith(prefix))
+
+    def _naming(self, action: str, path: str) -> AbstractContextManager[None]:
+        return naming_failures(self._root, action, path)
+
+    def _missing(self, action: str, path: str) -> ObjectMissing:
+        return ObjectMissing(action, self._root.join(path), "no such object")
+
+    @contextmanager
+    def _changing(self, action: str, path: str) -> Iterator[str]:
+        with self._naming(action, path), self._shelf.lock:
+            yield object_path(path)
+
+
+def _directory_prefix(directory: str) -> str:
+    return f"{directory}/" if directory else ""

@@ -1,0 +1,126 @@
+"""Text objects: the one interface through which schema files, sidecars, leases and probes are kept.
+
+Local disk, S3 and memory keep the same promises, and tests/contract/objects runs one suite over all
+of them. Nothing here knows what a text means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NewType, Protocol, assert_never
+
+from omnigraph.errors import StoreCallFailed
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.uris import GraphRoot, fold_path
+
+VersionToken = NewType("VersionToken", str)
+"""Identifies the content an object had when it was read. Only for comparison by the same store."""
+
+NO_CONDITIONAL_PUT: Final = "the store does not honour conditional put"
+NO_HARD_LINKS: Final = "its file system does not support hard links"
+
+
+class ObjectStore(Protocol):
+    """Text objects below one root; paths are relative to it, and `/` separates their parts.
+
+    Every method raises `StoreCallFailed` when the store fails or the path is impossible. A write
+    that fails may have happened all the same, unless its method says otherwise.
+    """
+
+    def read_text(self, path: str) -> str:
+        """The whole object. Raises `ObjectMissing`."""
+        ...
+
+    def write_text(self, path: str, text: str) -> None:
+        """Create or replace. Readers see the old or the new text, never a part of it."""
+        ...
+
+    def write_text_if_absent(self, path: str, text: str) -> bool:
+        """Create. Of several callers exactly one gets True; the others change nothing."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether there is an object of this path, or one below it. Empty directories are not."""
+        ...
+
+    def rename_text(self, source: str, target: str) -> None:
+        """Move an object, replacing the target. Raises `ObjectMissing`.
+
+        On S3 this is a copy and a deletion: a crash may leave both.
+        """
+        ...
+
+    def delete(self, path: str) -> None:
+        """Remove an object. It is no error if there is none."""
+        ...
+
+    def list_dir(self, path: str) -> list[str]:
+        """The objects directly in a directory, in no order, each as `path/name`.
+
+        Empty for a missing directory. The paths can be read as they are.
+        """
+        ...
+
+    def read_text_versioned(self, path: str) -> tuple[str, VersionToken]:
+        """The whole object and the token of this content. Raises `ObjectMissing`."""
+        ...
+
+    def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
+        """Replace the content the token stands for. None: it has changed or gone, nothing was done."""
+        ...
+
+    def delete_prefix(self, path: str) -> None:
+        """Remove an object and everything below it, empty directories included. Not atomic."""
+        ...
+
+
+def open_store(root: GraphRoot, durability: Durability) -> ObjectStore:
+    """The store a root lies in. Nothing is read or written yet."""
+    match root.kind:
+        case "local":
+            from omnigraph.storage.local_objects import LocalObjects
+
+            return LocalObjects(root, durability)
+        case "s3":
+            from omnigraph.storage.remote_objects import RemoteObjects
+
+            return RemoteObjects(root)
+        case "memory":
+            from omnigraph.storage.memory_objects import MemoryObjects
+
+            return MemoryObjects(root)
+        case _:
+            assert_never(root.kind)
+
+
+def object_path(path: str) -> str:
+    """The folded path of one object. Raises `ValueError` for a path that cannot have one."""
+    folded = fold_path(path)
+    if not folded:
+        raise ValueError("the path names no object")
+    return folded
+
+
+def child_path(directory: str, name: str) -> str:
+    """The path of a listed object, beginning with the directory as the caller wrote it."""
+    separator = "/" if directory and not directory.endswith("/") else ""
+    return f"{directory}{separator}{name}"
+
+
+@contextmanager
+def naming_failures(
+    root: GraphRoot, action: str, path: str, *failures: type[Exception]
+) -> Iterator[None]:
+    """Turn what the system raises into `StoreCallFailed` with the action and the address."""
+    expected: tuple[type[Exception], ...] = (OSError, ValueError, *failures)
+    try:
+        yield
+    except expected as error:
+        raise StoreCallFailed(action, root.join(path), cause_of(error)) from error
+
+
+def cause_of(error: Exception) -> str:
+    """One line for a message; client libraries append pages of details."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return text.partition("\n")[0]

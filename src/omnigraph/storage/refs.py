@@ -1,0 +1,97 @@
+"""Branches of single tables: making, listing and reclaiming them, and telling what is left of one.
+
+The library cannot force the removal of a branch, and a late writer can bring back the files of a
+removed one without its ref. So reclaiming also removes files by their prefix. Whoever makes or
+reclaims a branch holds the lock of the graph branch it belongs to.
+Tests: tests/substrate/test_branches.py, tests/storage/tables/test_refs.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import lance
+from lance.file import LanceFileSession
+
+from omnigraph.errors import ForkInUse
+from omnigraph.storage.conflicts import Failure, classify, naming_failures
+from omnigraph.storage.objects import ObjectStore
+
+_NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
+"""Flat names only: removing `a` beside an `a/b` would leave files behind for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBranch:
+    """A branch of a table as its ref describes it. `parent` None is the main line."""
+
+    parent: str | None
+    parent_version: int
+    metadata: Mapping[str, str]
+
+
+def check_branch_name(name: str) -> str:
+    if not _NAME.fullmatch(name) or name in (".", "..", "main"):
+        raise ValueError(f"{name!r} is no flat branch name")
+    return name
+
+
+def tree_of(name: str) -> str:
+    return f"tree/{check_branch_name(name)}"
+
+
+def ref_of(name: str) -> str:
+    return f"_refs/branches/{check_branch_name(name)}.json"
+
+
+def list_refs(dataset: lance.LanceDataset, uri: str) -> dict[str, StoredBranch]:
+    with naming_failures("list the branches", uri):
+        listed = dataset.branches.list()
+    return {
+        name: StoredBranch(ref["parent_branch"], ref["parent_version"], ref["metadata"])
+        for name, ref in listed.items()
+    }
+
+
+def delete_ref(dataset: lance.LanceDataset, path: str, uri: str, name: str) -> None:
+    """Remove a branch through the library; a missing one is fine. Raises `ForkInUse`."""
+    with naming_failures("delete a branch", uri):
+        try:
+            dataset.branches.delete(name)
+        except (OSError, ValueError) as error:
+            match classify(error):
+                case Failure.NOT_FOUND:
+                    return
+                case Failure.BRANCH_IN_USE:
+                    raise ForkInUse(path, name) from error
+                case _:
+                    raise
+
+
+def remains(files: LanceFileSession, uri: str, name: str) -> bool:
+    """Whether there is any file of a branch, with or without its ref."""
+    with naming_failures("look for a branch", uri):
+        return bool(files.list(tree_of(name)))
+
+
+def trees(files: LanceFileSession, uri: str) -> set[str]:
+    """The names of all branches of which there are files."""
+    with naming_failures("list the branches", uri):
+        found = files.list_with_delimiter("tree").common_prefixes
+    return {prefix.rpartition("/")[2] for prefix in found}
+
+
+def remove_files(path: str, name: str, objects: ObjectStore) -> None:
+    """Remove everything a branch may have left."""
+    objects.delete_prefix(f"{path}/{tree_of(name)}")
+    objects.delete(f"{path}/{ref_of(name)}")
+
+
+def remove_memory_files(files: LanceFileSession, name: str) -> None:
+    """The same for tables in memory, which no object store can reach."""
+    for file in [*files.list(tree_of(name)), ref_of(name)]:
+        if files.contains(file):
+            files.delete_file(file)

@@ -1,0 +1,196 @@
+"""Text objects in an S3-compatible store, through obstore.
+
+Plain requests are repeated when the network fails. Conditional writes are sent once: a repeated one
+would be refused because of its own first attempt, and the winner would think it had lost.
+Tests: tests/contract/objects.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.store import S3Store
+
+from omnigraph.errors import ObjectMissing, StoreCallFailed, UnsafeStore
+from omnigraph.storage.objects import (
+    NO_CONDITIONAL_PUT,
+    VersionToken,
+    child_path,
+    naming_failures,
+    object_path,
+)
+from omnigraph.storage.s3_options import s3_options
+from omnigraph.storage.uris import GraphRoot, fold_path, is_addressable
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta, PutMode
+    from obstore.store import RetryConfig
+
+_REPEAT: Final[RetryConfig] = {"max_retries": 5, "retry_timeout": timedelta(seconds=30)}
+"""Half a minute rides out a restart or throttling; somebody is waiting for an answer."""
+
+_SEND_ONCE: Final[RetryConfig] = {"max_retries": 0}
+
+_CONTENDED_ATTEMPTS: Final = 20
+"""How often a conditional write is sent again after the store said that it was busy with another
+one on the same object. Each answer means that nothing was done, and somebody usually wins."""
+
+
+class RemoteObjects:
+    """An `ObjectStore` below a prefix of a bucket."""
+
+    def __init__(self, root: GraphRoot) -> None:
+        self._root = root
+        self._bucket, self._prefix = root.bucket_and_prefix
+        with self._naming("open", ""):
+            self._store = self._connect(_REPEAT)
+            self._store_once = self._connect(_SEND_ONCE)
+
+    def read_text(self, path: str) -> str:
+        return self._get(path)[0]
+
+    def read_text_versioned(self, path: str) -> tuple[str, VersionToken]:
+        text, e_tag = self._get(path)
+        return text, self._token("read", path, e_tag)
+
+    def write_text(self, path: str, text: str) -> None:
+        with self._naming("write", path):
+            # One request whatever the size: there are no parts that a crash could leave behind.
+            obstore.put(self._store, self._key(path), text.encode(), use_multipart=False)
+
+    def write_text_if_absent(self, path: str, text: str) -> bool:
+        with self._naming("create", path):
+            for attempt in range(_CONTENDED_ATTEMPTS):
+                _pause_before(attempt)
+                try:
+                    self._put_once(path, text, "create")
+                    return True
+                except AlreadyExistsError:
+                    # Also the answer while another request is undecided, and that one may fail.
+                    if self._head(self._key(path)):
+                        return False
+        raise self._contended("create", path)
+
+    def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
+        with self._naming("update", path):
+            for attempt in range(_CONTENDED_ATTEMPTS):
+                _pause_before(attempt)
+                try:
+                    e_tag = self._put_once(path, text, {"e_tag": token})
+                    return self._token("update", path, e_tag)
+                except PreconditionError:
+                    return None
+                except AlreadyExistsError:
+                    # Busy with another request: refused, but perhaps not for good.
+                    found = self._head(self._key(path))
+                    if found is None or found["e_tag"] != token:
+                        return None
+        raise self._contended("update", path)
+
+    def exists(self, path: str) -> bool:
+        with self._naming("check", path):
+            key = self._key_or_prefix(path)
+            found = self._head(key) if key else None
+            return found is not None or any(True for _ in self._below(key))
+
+    def rename_text(self, source: str, target: str) -> None:
+        with self._naming("rename", source):
+            old, new = self._key(source), self._key(target)
+            try:
+                if old == new:
+                    obstore.head(self._store, old)
+                    return
+                obstore.copy(self._store, old, new)
+            except FileNotFoundError:
+                raise self._missing("rename", source) from None
+            self._delete([old])
+
+    def delete(self, path: str) -> None:
+        with self._naming("delete", path):
+            self._delete([self._key(path)])
+
+    def list_dir(self, path: str) -> list[str]:
+        with self._naming("list", path):
+            prefix = self._key_or_prefix(path)
+            start = len(prefix) + 1 if prefix else 0
+            listing = obstore.list_with_delimiter(self._store, prefix or None)
+            names = [found["path"][start:] for found in listing["objects"]]
+            return [child_path(path, name) for name in names if name and is_addressable(name)]
+
+    def delete_prefix(self, path: str) -> None:
+        with self._naming("delete", path):
+            key = self._key(path)
+            self._delete(list(self._below(key)))
+            self._delete([key])
+
+    def _connect(self, retry: RetryConfig) -> S3Store:
+        # The names of the options are data here, which the declared keys cannot express.
+        return S3Store(self._bucket, config=s3_options(), retry_config=retry)  # type: ignore[arg-type]
+
+    def _naming(self, action: str, path: str) -> AbstractContextManager[None]:
+        return naming_failures(self._root, action, path, BaseError, NotImplementedError)
+
+    def _missing(self, action: str, path: str) -> ObjectMissing:
+        return ObjectMissing(action, self._root.join(path), "no such object")
+
+    def _contended(self, action: str, path: str) -> StoreCallFailed:
+        return StoreCallFailed(action, self._root.join(path), "the store stayed busy with others")
+
+    def _key(self, path: str) -> str:
+        return f"{self._prefix}/{object_path(path)}".removeprefix("/")
+
+    def _key_or_prefix(self, path: str) -> str:
+        return f"{self._prefix}/{fold_path(path)}".strip("/")
+
+    def _token(self, action: str, path: str, e_tag: str | None) -> VersionToken:
+        if e_tag is None:
+            raise StoreCallFailed(action, self._root.join(path), "the store sent no e-tag")
+        return VersionToken(e_tag)
+
+    def _get(self, path: str) -> tuple[str, str | None]:
+        with self._naming("read", path):
+            try:
+                answer = obstore.get(self._store, self._key(path))
+            except FileNotFoundError:
+                raise self._missing("read", path) from None
+            return answer.bytes().to_bytes().decode(), answer.meta["e_tag"]
+
+    def _head(self, key: str) -> ObjectMeta | None:
+        try:
+            return obstore.head(self._store, key)
+        except FileNotFoundError:
+            return None
+
+    def _put_once(self, path: str, text: str, mode: PutMode) -> str | None:
+        key, content = self._key(path), text.encode()
+        try:
+            answer = obstore.put(self._store_once, key, content, mode=mode, use_multipart=False)
+        except (BaseError, NotImplementedError) as error:
+            if isinstance(error, NotImplementedError) or "501 Not Implemented" in str(error):
+                check = "create if absent" if mode == "create" else "replace if unchanged"
+                raise UnsafeStore(self._root.uri, check, NO_CONDITIONAL_PUT) from error
+            raise
+        return answer["e_tag"]
+
+    def _below(self, key: str) -> Iterator[str]:
+        """The objects below a key, page by page."""
+        for page in obstore.list(self._store, key or None):
+            yield from (found["path"] for found in page if found["path"] != key)
+
+    def _delete(self, keys: list[str]) -> None:
+        # S3 does not mind what is missing; some other servers do.
+        with suppress(FileNotFoundError):
+            obstore.delete(self._store, keys)
+
+
+def _pause_before(attempt: int) -> None:
+    """Wait a little longer, and by chance, before each repetition."""
+    if attempt:
+        time.sleep(random.uniform(0, min(0.01 * 2**attempt, 0.5)))

@@ -1,0 +1,143 @@
+"""Staged changes: written in full, part of nothing, and made a version of the table by one commit.
+
+A staged change is committed at most once, at the version it was built on, and must become exactly
+the next version. Whoever commits holds the lock of the branch: the library would otherwise rebase
+silently onto somebody else's commit.
+Tests: tests/storage/tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import lance
+from lance import LanceDataset, LanceOperation
+
+from omnigraph.errors import InputError, TableConflict, TableOvertaken
+from omnigraph.storage.conflicts import Failure, cause_of, classify, naming_failures
+from omnigraph.storage.fragments import Rows, write_rows
+from omnigraph.storage.lineage import Lineage
+from omnigraph.storage.table import Table
+from omnigraph.storage.versions import OPERATION_ID, WRITER_KIND
+
+StagedKind = Literal["append", "delta", "overwrite", "index", "restore"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """How many rows a change adds, replaces and removes, decided at the version it is built on."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(slots=True)
+class Staged:
+    """A change that waits for its commit. Its files belong to one line of versions of one table."""
+
+    kind: StagedKind
+    lineage: Lineage
+    read_version: int
+    counts: RowCounts
+    row_count_after: int
+    operation: LanceOperation.BaseOperation
+    committed: bool = field(default=False, init=False)
+
+    @property
+    def is_bound_to_version(self) -> bool:
+        """Whether it means anything on another version than the one it was built on."""
+        return self.kind in ("delta", "index")
+
+
+def stage_append(table: Table, rows: Rows) -> Staged:
+    """New rows, whose ids the caller knows to be new. Raises `InputError` for no rows."""
+    written = write_rows(table, rows)
+    added = _stored_rows(written)
+    if not added:
+        raise InputError(f"nothing to append to {table.path}")
+    return Staged(
+        "append",
+        table.lineage,
+        table.version,
+        RowCounts(inserted=added),
+        table.row_count() + added,
+        LanceOperation.Append(written),
+    )
+
+
+def stage_overwrite(table: Table, rows: Rows) -> Staged:
+    """New content instead of the present one; no rows means an empty table."""
+    written = write_rows(table, rows)
+    added = _stored_rows(written)
+    return Staged(
+        "overwrite",
+        table.lineage,
+        table.version,
+        RowCounts(inserted=added, deleted=table.row_count()),
+        added,
+        LanceOperation.Overwrite(table.dataset.lance_schema, written if added else []),
+    )
+
+
+def stage_restore(table: Table, version: int) -> Staged:
+    """The content of an earlier version as the next one. It discards whatever came in between."""
+    with naming_failures("restore", table.lineage.uri):
+        rows = int(table.dataset.checkout_version(version).count_rows())
+    return Staged(
+        "restore",
+        table.lineage,
+        table.version,
+        RowCounts(),
+        rows,
+        LanceOperation.Restore(version),
+    )
+
+
+def commit_staged(table: Table, staged: Staged, *, operation_id: str, writer_kind: str) -> Table:
+    """Make a staged change the next version of the table that is given.
+
+    Raises `TableConflict` when it was refused and the table did not move, `TableOvertaken` when it
+    landed but not as the next version, and `StorageError` when nobody knows.
+    """
+    _check_commit(table, staged)
+    staged.committed = True
+    lineage = table.lineage
+    transaction = lance.Transaction(
+        read_version=table.version,
+        operation=staged.operation,
+        transaction_properties={OPERATION_ID: operation_id, WRITER_KIND: writer_kind},
+    )
+    if lineage.sync:
+        lineage.sync.before_commit(lineage, transaction)
+    committed = _commit(table, transaction)
+    if committed.version != table.version + 1:
+        raise TableOvertaken(lineage.name, table.version + 1, committed.version)
+    if lineage.sync:
+        lineage.sync.after_commit(lineage, transaction, committed.version)
+    return Table(lineage, committed)
+
+
+def _check_commit(table: Table, staged: Staged) -> None:
+    if staged.committed:
+        raise ValueError("a staged change is committed once; what became of it must be looked up")
+    if table.lineage != staged.lineage:
+        raise ValueError(f"staged for {staged.lineage.name}, not for {table.lineage.name}")
+    if staged.is_bound_to_version and table.version != staged.read_version:
+        raise ValueError(f"staged at version {staged.read_version}, not at {table.version}")
+
+
+def _commit(table: Table, transaction: lance.Transaction) -> LanceDataset:
+    with naming_failures("commit", table.lineage.uri):
+        try:
+            return LanceDataset.commit(table.dataset, transaction, max_retries=0)
+        except OSError as error:
+            if classify(error) is not Failure.CONFLICT:
+                raise
+            raise TableConflict(table.lineage.name, table.version, cause_of(error)) from error
+
+
+def _stored_rows(fragments: Iterable[lance.FragmentMetadata]) -> int:
+    return sum(fragment.physical_rows for fragment in fragments)

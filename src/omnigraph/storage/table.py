@@ -1,0 +1,123 @@
+"""A table opened at one version: what it holds, and what storage knows about it. Reading only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+import lance
+import pyarrow as pa
+
+from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.filters import Filter
+from omnigraph.storage.lineage import Lineage
+from omnigraph.storage.scan import Scan, lookup, scan
+from omnigraph.storage.versions import VersionInfo, VersionRecord, version_info, version_record
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A part of a table that is stored together. `rows` are those that are not deleted."""
+
+    id: int
+    rows: int
+    stored_rows: int
+
+
+class Table:
+    """One version of a table. It never changes; a commit gives a new one."""
+
+    __slots__ = ("_dataset", "lineage", "version")
+
+    def __init__(self, lineage: Lineage, dataset: lance.LanceDataset) -> None:
+        self.lineage = lineage
+        self.version: int = dataset.version
+        self._dataset = dataset
+
+    @property
+    def path(self) -> str:
+        return self.lineage.path
+
+    @property
+    def branch(self) -> str | None:
+        return self.lineage.branch
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._dataset.schema
+
+    @property
+    def dataset(self) -> lance.LanceDataset:
+        """The library's handle, for the modules of this package. It must not be committed to."""
+        return self._dataset
+
+    @property
+    def written_at(self) -> datetime:
+        """When this version was made. Known without reading, like its number."""
+        return cast(datetime, self._dataset.get_version()["timestamp"])
+
+    def writable_handle(self) -> lance.LanceDataset:
+        """A handle of its own for library calls that move the handle they are called on."""
+        return self._dataset.checkout_version(self.version)
+
+    def row_count(self) -> int:
+        with naming_failures("count", self.lineage.uri):
+            return int(self._dataset.count_rows())
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        *,
+        with_row_ids: bool = False,
+        limit: int | None = None,
+        order_by: str | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream rows; `_rowid`, `_rowaddr` and the row-version columns are read by naming them."""
+        names = list(self.schema.names if columns is None else columns)
+        if with_row_ids:
+            names.append("_rowid")
+        return scan(self._dataset, self.lineage.uri, Scan(names, filter, limit, order_by))
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        *,
+        with_row_ids: bool = False,
+        limit: int | None = None,
+        order_by: str | None = None,
+    ) -> pa.Table:
+        """All rows of `scan` at once."""
+        return self.scan(
+            columns,
+            filter,
+            with_row_ids=with_row_ids,
+            limit=limit,
+            order_by=order_by,
+        ).read_all()
+
+    def lookup(self, ids: pa.Array, columns: Sequence[str] = ("id",)) -> pa.Table:
+        """The rows with the given distinct ids, in no order; missing ones are left out."""
+        return lookup(self._dataset, self.lineage.uri, ids, columns)
+
+    def latest_version(self) -> int:
+        """The newest version of this line of versions as stored now."""
+        with naming_failures("look for the newest version", self.lineage.uri):
+            return int(self._dataset.latest_version)
+
+    def version_info(self) -> VersionInfo:
+        return version_info(self.lineage, self.version)
+
+    def record(self, version: int | None = None) -> VersionRecord:
+        """What made this version, or another one of the same line."""
+        return version_record(self.lineage, self._dataset, version or self.version)
+
+    def fragments(self) -> list[Fragment]:
+        metadata = (fragment.metadata for fragment in self._dataset.get_fragments())
+        return [Fragment(m.id, m.num_rows, m.physical_rows) for m in metadata]
+
+    def __repr__(self) -> str:
+        return f"Table({self.lineage.name!r}, version {self.version})"

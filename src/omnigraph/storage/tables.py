@@ -1,0 +1,180 @@
+"""The tables of one graph: the one door to the table library.
+
+Creating, opening and branching tables. Changes to a table are staged (`stage`, `delta`, `indexes`)
+and committed one by one; nothing here makes a change visible in the graph.
+Tests: tests/storage/tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import lance
+import pyarrow as pa
+from lance.file import LanceFileSession
+from lance.lance import _Session as Session
+
+from omnigraph.errors import ForkExists, StoreCallFailed, TableExists, TableMissing, TornVersion
+from omnigraph.limits import INDEX_CACHE_BYTES, METADATA_CACHE_BYTES
+from omnigraph.storage import refs
+from omnigraph.storage.blobs import stored_schema
+from omnigraph.storage.commit_sync import CommitSync
+from omnigraph.storage.conflicts import Failure, classify, naming_failures
+from omnigraph.storage.durability import DiskSync, Durability
+from omnigraph.storage.fragments import WRITE_OPTIONS, fit_rows
+from omnigraph.storage.lineage import Lineage
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.refs import StoredBranch
+from omnigraph.storage.s3_options import s3_options
+from omnigraph.storage.table import Table
+from omnigraph.storage.torn import Torn, find_torn_version, remove_torn_version
+from omnigraph.storage.uris import GraphRoot
+
+_NO_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class TableStore:
+    """The tables below one root. Thread-safe; all handles share one cache."""
+
+    def __init__(self, root: GraphRoot, durability: Durability) -> None:
+        self._root = root
+        self._options = s3_options() if root.kind == "s3" else None
+        self._session = Session(
+            index_cache_size_bytes=INDEX_CACHE_BYTES,
+            metadata_cache_size_bytes=METADATA_CACHE_BYTES,
+        )
+        on_disk = root.kind == "local" and durability is Durability.FSYNC
+        self._sync = CommitSync(DiskSync(root.uri, durability)) if on_disk else None
+
+    def create(
+        self,
+        path: str,
+        schema: pa.Schema,
+        *,
+        rows: pa.Table | None = None,
+        config: Mapping[str, str] = _NO_CONFIG,
+    ) -> Table:
+        """Create a table with its first rows and the schema's metadata in one commit.
+
+        `config` follows in a second one, as the library has no way to give it with the first.
+        Raises `TableExists`.
+        """
+        lineage = self._lineage(path, None)
+        stored = stored_schema(schema)
+        content = fit_rows(stored.empty_table() if rows is None else rows, stored)
+        with naming_failures("create", lineage.uri):
+            try:
+                dataset = lance.write_dataset(
+                    content,
+                    lineage.uri,
+                    mode="create",
+                    enable_stable_row_ids=True,
+                    enable_v2_manifest_paths=True,
+                    auto_cleanup_options=None,
+                    storage_options=self._options,
+                    session=self._session,
+                    **WRITE_OPTIONS,
+                )
+            except OSError as error:
+                if classify(error) is not Failure.ALREADY_EXISTS:
+                    raise
+                raise TableExists(path) from error
+            self._synced(lineage, dataset)
+            if config:
+                dataset.update_config(dict(config))
+                self._synced(lineage, dataset)
+        return Table(lineage, dataset)
+
+    def open(self, path: str, branch: str | None = None, version: int | None = None) -> Table:
+        """Open a table at its newest or a given version. Raises `TableMissing` or `TornVersion`."""
+        lineage = self._lineage(path, branch)
+        try:
+            with naming_failures("open", lineage.uri):
+                dataset = self._open(lineage, version)
+            # A version file of zeros, as a power loss may leave, opens as a version zero.
+            if dataset.version == 0:
+                raise StoreCallFailed("open", lineage.uri, "its version file holds nothing")
+        except TableMissing:
+            raise
+        except StoreCallFailed as error:
+            torn = find_torn_version(lineage, self._options) if version is None else None
+            if torn is None:
+                raise
+            raise TornVersion(lineage.uri, torn.version, torn.previous, torn.cause) from error
+        return Table(lineage, dataset)
+
+    def create_branch(
+        self, path: str, name: str, *, source_branch: str | None, source_version: int
+    ) -> Table:
+        """Branch a table at a version; nothing is copied. Raises `ForkExists`."""
+        source = self.open(path, source_branch, source_version)
+        lineage = self._lineage(path, refs.check_branch_name(name))
+        with naming_failures("create a branch", lineage.uri):
+            try:
+                source.dataset.create_branch(name, (source_branch, source_version))
+            except (OSError, ValueError) as error:
+                # The library has several words for "exists"; what is stored decides.
+                if not self.has_branch_files(path, name):
+                    raise
+                raise ForkExists(path, name) from error
+            made = self._open(lineage, None)
+            if self._sync:
+                ref_file = self._lineage(path, None).file(refs.ref_of(name))
+                self._sync.branch(lineage, ref_file, made)
+        return Table(lineage, made)
+
+    def list_branches(self, path: str) -> dict[str, StoredBranch]:
+        """The branches of a table that have a ref."""
+        table = self.open(path)
+        return refs.list_refs(table.dataset, table.lineage.uri)
+
+    def has_branch_files(self, path: str, name: str) -> bool:
+        """Whether anything of a branch is stored, even without a ref (a zombie)."""
+        return refs.remains(self._files(path), self._root.join(path), name)
+
+    def zombie_branches(self, path: str) -> set[str]:
+        """Branches of a table that have files but no ref."""
+        known = self.list_branches(path)
+        return refs.trees(self._files(path), self._root.join(path)) - set(known)
+
+    def reclaim_branch(self, path: str, name: str, objects: ObjectStore) -> None:
+        """Remove a branch of a table with all its files; fine if there is none of it.
+
+        Raises `ForkInUse` while other branches of the table were made from it.
+        """
+        refs.check_branch_name(name)
+        try:
+            table = self.open(path)
+        except TableMissing:
+            return
+        refs.delete_ref(table.dataset, path, table.lineage.uri, name)
+        if self._root.kind == "memory":
+            refs.remove_memory_files(self._files(path), name)
+        else:
+            refs.remove_files(path, name, objects)
+
+    def find_torn(self, path: str, branch: str | None = None) -> Torn | None:
+        """The newest version of a table, if a power loss has left it incomplete."""
+        return find_torn_version(self._lineage(path, branch), self._options)
+
+    def remove_torn(self, torn: Torn, objects: ObjectStore) -> None:
+        """Take such a version away, under the lock of its branch."""
+        remove_torn_version(torn, objects)
+
+    def _lineage(self, path: str, branch: str | None) -> Lineage:
+        uri = self._root.join(path if branch is None else f"{path}/{refs.tree_of(branch)}")
+        return Lineage(path, branch, uri, self._root.kind == "local", self._sync)
+
+    def _open(self, lineage: Lineage, version: int | None) -> lance.LanceDataset:
+        return lance.dataset(
+            lineage.uri, version=version, storage_options=self._options, session=self._session
+        )
+
+    def _files(self, path: str) -> LanceFileSession:
+        return LanceFileSession(self._root.join(path), storage_options=self._options)
+
+    def _synced(self, lineage: Lineage, dataset: lance.LanceDataset) -> None:
+        if self._sync:
+            self._sync.commit(lineage, dataset)

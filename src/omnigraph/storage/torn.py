@@ -1,0 +1,95 @@
+"""A newest version that a power loss left incomplete: finding it, and taking it away.
+
+A version becomes visible before its files are synced. What a power loss tears is therefore always
+the newest version of a line, and one that was never acknowledged. Nothing else is ever removed.
+Tests: tests/storage/tables/test_torn.py.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+import lance
+from lance.file import LanceFileSession
+
+from omnigraph.storage.commit_sync import AddedFile, added_files, files_of_version
+from omnigraph.storage.conflicts import cause_of, is_library_failure, naming_failures
+from omnigraph.storage.lineage import Lineage, version_file, version_of_file
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.versions import read_transaction
+
+_MAGIC: Final = b"LANC"
+"""How data and index files end. A file system may keep the size of a lost file and not its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """The newest version of a line, which cannot be used, and the one before it."""
+
+    lineage: Lineage
+    version: int
+    previous: int | None
+    cause: str
+
+
+def find_torn_version(lineage: Lineage, options: dict[str, str] | None) -> Torn | None:
+    """The newest version of a line, if it is unreadable while the one before it can be opened.
+
+    Whatever else keeps a table from being opened is not explained by a power loss.
+    """
+    files = LanceFileSession(lineage.uri, storage_options=options)
+    with naming_failures("list the versions", lineage.uri):
+        names = files.list("_versions")
+    found = sorted((v for v in map(version_of_file, names) if v is not None), reverse=True)
+    if not found:
+        return None
+    newest, previous = found[0], (found[1] if len(found) > 1 else None)
+    cause = _damage(lineage, newest, options)
+    if cause is None or (previous is not None and _damage(lineage, previous, options)):
+        return None
+    return Torn(lineage, newest, previous, cause)
+
+
+def remove_torn_version(torn: Torn, objects: ObjectStore) -> None:
+    """Take the version away; the caller holds the lock of the branch. Its other files are orphans."""
+    lineage = torn.lineage
+    folder = lineage.path if lineage.branch is None else f"{lineage.path}/tree/{lineage.branch}"
+    objects.delete(f"{folder}/{version_file(torn.version)}")
+
+
+def _damage(lineage: Lineage, version: int, options: dict[str, str] | None) -> str | None:
+    """Why a version cannot be used; None when it and everything it added is complete."""
+    try:
+        dataset = lance.dataset(lineage.uri, version=version, storage_options=options)
+        transaction = read_transaction(dataset, version)
+        if transaction is not None:
+            added = added_files(lineage, transaction)
+        else:
+            added = files_of_version(lineage, dataset)
+    except BaseException as error:
+        if not is_library_failure(error):
+            raise
+        return cause_of(error)
+    if lineage.is_local:
+        torn = [os.path.basename(file.path) for file in added if not _is_complete(file)]
+        if torn:
+            return f"incomplete: {', '.join(torn)}"
+    return None
+
+
+def _is_complete(file: AddedFile) -> bool:
+    try:
+        size = os.path.getsize(file.path)
+    except FileNotFoundError:
+        return False
+    if file.size is None:
+        return size > 0
+    return size == file.size and _last_bytes(file.path, len(_MAGIC)) == _MAGIC
+
+
+def _last_bytes(path: str, count: int) -> bytes:
+    with open(path, "rb") as file:
+        file.seek(-count, os.SEEK_END)
+        return file.read()

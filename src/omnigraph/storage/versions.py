@@ -1,0 +1,102 @@
+"""Versions of a table: where one is stored, and what made it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Final, Literal
+
+import lance
+
+from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.lineage import Lineage, version_file
+
+OPERATION_ID: Final = "omnigraph.operation_id"
+WRITER_KIND: Final = "omnigraph.writer_kind"
+
+Operation = Literal[
+    "append", "clone", "create_index", "delete", "merge", "overwrite", "project", "restore",
+    "rewrite", "update", "update_config", "unnamed",
+]  # fmt: skip
+
+_OPERATIONS: Final[Mapping[str, Operation]] = {
+    "Append": "append",
+    "Clone": "clone",
+    "CreateIndex": "create_index",
+    "Delete": "delete",
+    "Merge": "merge",
+    "Overwrite": "overwrite",
+    "Project": "project",
+    "Restore": "restore",
+    "Rewrite": "rewrite",
+    "Update": "update",
+    "UpdateConfig": "update_config",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VersionInfo:
+    """Where a version is stored. For information only: tables are opened by path and number."""
+
+    manifest_path: str
+    manifest_size: int | None
+    e_tag: str | None
+    naming_scheme: Literal["V1", "V2"] | None
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """What made a version.
+
+    The library does not name every operation: `unnamed` is what the first of the two commits of a
+    compaction, which reserves fragment numbers, looks like.
+    """
+
+    version: int
+    operation: Operation
+    properties: Mapping[str, str]
+
+    @property
+    def operation_id(self) -> str | None:
+        return self.properties.get(OPERATION_ID)
+
+    @property
+    def writer_kind(self) -> str | None:
+        return self.properties.get(WRITER_KIND)
+
+
+def version_info(lineage: Lineage, version: int) -> VersionInfo:
+    """The library tells neither size nor e-tag; on a local disk the size is looked up."""
+    name = version_file(version)
+    path = f"{lineage.path_in_store}/{name}"
+    size = os.stat(lineage.file(name)).st_size if lineage.is_local else None
+    return VersionInfo(path, size, None, "V2")
+
+
+def version_record(lineage: Lineage, dataset: lance.LanceDataset, version: int) -> VersionRecord:
+    """Raises `TableMissing` for a version that does not exist (any more)."""
+    with naming_failures("read the history", lineage.uri):
+        transaction = read_transaction(dataset, version)
+    if transaction is None:
+        return VersionRecord(version, "rewrite", {})
+    operation = _OPERATIONS.get(type(transaction.operation).__name__, "unnamed")
+    return VersionRecord(version, operation, dict(transaction.transaction_properties or {}))
+
+
+def read_transaction(dataset: lance.LanceDataset, version: int) -> lance.Transaction | None:
+    """What made a version; None for a compaction that rewrote an index.
+
+    The library's Python side cannot build the object for such a transaction, and fails before it
+    returns anything of it.
+    """
+    try:
+        return dataset.read_transaction(version)
+    except TypeError as error:
+        if "RewrittenIndex" not in str(error):
+            raise
+        return None

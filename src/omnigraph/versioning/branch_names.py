@@ -1,0 +1,110 @@
+"""Branch names: what people write, and the flattened names storage uses for them.
+
+Storage cannot hold `a` and `a/b` side by side, so a public name is flattened reversibly: `_` becomes
+`__`, `/` becomes `_s`. A name that is still taken by leftovers of an earlier branch gets an
+incarnation suffix. Names that do not decode belong to somebody else and are never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, NewType
+
+from omnigraph.errors import InvalidBranchName
+
+BranchName = NewType("BranchName", str)
+"""A public branch name, checked and trimmed."""
+
+PhysicalName = NewType("PhysicalName", str)
+"""The name of a branch in storage."""
+
+MAIN: Final = BranchName("main")
+RESERVED: Final = "__schema_apply_lock__"
+MAX_LENGTH: Final = 120
+MAX_FLAT_LENGTH: Final = 200
+"""Storage writes a ref under its name plus up to 44 characters, and file names end at 255."""
+
+_SEGMENTS = re.compile(r"[\w.-]+(/[\w.-]+)*\Z", re.ASCII)
+_INCARNATION = re.compile(r"(?<!_)((?:__)*)_i([0-9]+)\Z")
+
+
+def branch_name(written: str) -> BranchName:
+    """Check a name a caller gave. Raises `InvalidBranchName` that says which rule it breaks."""
+    name = written.strip()
+    if not name:
+        raise InvalidBranchName(written, "branch name cannot be empty")
+    if name.lstrip("/") == RESERVED:
+        raise InvalidBranchName(written, f"'{RESERVED}' is an internal system ref")
+    if len(name) > MAX_LENGTH:
+        raise InvalidBranchName(written, f"a branch name has at most {MAX_LENGTH} characters")
+    if ".." in name:
+        raise InvalidBranchName(written, "a branch name cannot contain '..'")
+    if name.endswith(".lock"):
+        raise InvalidBranchName(written, "a branch name cannot end in '.lock'")
+    if not _SEGMENTS.match(name):
+        advice = "use the letters a to z and A to Z, digits, '.', '-' and '_', with single '/' between parts"
+        raise InvalidBranchName(written, advice)
+    if "." in name.split("/"):
+        raise InvalidBranchName(written, "no part of a branch name can be '.'")
+    if len(_flattened(name)) > MAX_FLAT_LENGTH:
+        advice = f"each '_' and '/' counts twice, and then at most {MAX_FLAT_LENGTH} characters fit"
+        raise InvalidBranchName(written, advice)
+    return BranchName(name)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedName:
+    public: BranchName
+    incarnation: int
+
+
+def physical_name(public: BranchName, incarnation: int = 1) -> PhysicalName:
+    """The storage name of a branch other than main, which has none."""
+    if public == MAIN:
+        raise ValueError("the main lineage has no storage name")
+    flat = _flattened(public)
+    return PhysicalName(flat if incarnation == 1 else f"{flat}_i{incarnation}")
+
+
+def _flattened(public: str) -> str:
+    return public.replace("_", "__").replace("/", "_s")
+
+
+def decode_physical_name(physical: str) -> DecodedName | None:
+    """The public name behind a storage name, or None when it is not one of ours."""
+    incarnation, flat = 1, physical
+    match = _INCARNATION.search(physical)
+    if match:
+        incarnation = int(match[2])
+        flat = physical[: match.start(2) - len("_i")]
+    out: list[str] = []
+    at = 0
+    while at < len(flat):
+        char = flat[at]
+        if char == "/":
+            return None
+        if char == "_":
+            following = flat[at + 1 : at + 2]
+            if following not in ("_", "s"):
+                return None
+            char = "_" if following == "_" else "/"
+            at += 1
+        out.append(char)
+        at += 1
+    try:
+        public = branch_name("".join(out))
+    except InvalidBranchName:
+        return None
+    # Only what we would write ourselves: `x_i0`, `x_i1` and `x_i02` are not how a branch `x` is stored.
+    if public == MAIN or incarnation < 1 or physical_name(public, incarnation) != physical:
+        return None
+    return DecodedName(public, incarnation)
+
+
+def public_name(physical: str | None) -> BranchName:
+    """The public name of a lineage in messages and documents; a foreign name shows as it is."""
+    if physical is None:
+        return MAIN
+    decoded = decode_physical_name(physical)
+    return decoded.public if decoded else BranchName(physical)

@@ -1,0 +1,156 @@
+"""The schema contract: the files that say which schema a graph has accepted.
+
+Three files must agree: the source text, the compiled form with its identities, and the recorded
+hash. A fourth, one per schema a graph ever had, keeps old compiled forms for time travel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omnigraph.catalog.build import build_declared
+from omnigraph.catalog.ir import SchemaIR, compact_json
+from omnigraph.catalog.ir_json import schema_from_json
+from omnigraph.catalog.model import Catalog
+from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken
+from omnigraph.language.span import Source
+from omnigraph.storage.objects import ObjectStore
+
+SOURCE_FILE: Final = "_schema.pg"
+IR_FILE: Final = "_schema.ir.json"
+STATE_FILE: Final = "__schema_state.json"
+HISTORY_DIR: Final = "__schema_history"
+CONTRACT_FILES: Final = (SOURCE_FILE, IR_FILE, STATE_FILE)
+
+_STATE_FORMAT: Final = 1
+_IDENTITY_VERSION: Final = 2
+
+
+@dataclass(frozen=True)
+class SchemaContract:
+    """An accepted schema: its source and its compiled form, which agree."""
+
+    source: str
+    ir: SchemaIR
+    catalog: Catalog
+
+    @classmethod
+    def accept(cls, source: str, ir: SchemaIR) -> SchemaContract:
+        return cls(source, ir, Catalog.from_ir(ir))
+
+    @property
+    def hash(self) -> str:
+        return self.catalog.hash
+
+    @property
+    def reference(self) -> str:
+        """The name of the compiled form's file in the history."""
+        return history_name(self.ir)
+
+
+def history_name(ir: SchemaIR) -> str:
+    """A compiled schema is filed under the hash of its own text, identities included."""
+    digest = hashlib.sha256(compact_json(ir.to_json()).encode()).hexdigest()
+    return f"{digest}.json"
+
+
+def write_history(objects: ObjectStore, ir: SchemaIR) -> None:
+    """File a compiled schema; a file that exists holds the same text."""
+    text = compact_json(ir.to_json())
+    objects.write_text_if_absent(f"{HISTORY_DIR}/{history_name(ir)}", text)
+
+
+def read_history(objects: ObjectStore, reference: str) -> SchemaIR:
+    """The compiled schema a commit was made under."""
+    return schema_from_json(json.loads(objects.read_text(f"{HISTORY_DIR}/{reference}")))
+
+
+def write_compiled(objects: ObjectStore, contract: SchemaContract) -> None:
+    """Write the compiled form and, last, the record that makes it count."""
+    objects.write_text(IR_FILE, _pretty(contract.ir.to_json()))
+    state = {
+        "format_version": _STATE_FORMAT,
+        "schema_ir_hash": contract.hash,
+        "schema_identity_version": _IDENTITY_VERSION,
+    }
+    objects.write_text(STATE_FILE, _pretty(state))
+
+
+@dataclass(frozen=True, slots=True)
+class ContractFiles:
+    """The texts of the three files; a compiled file that does not exist is None."""
+
+    source: str
+    ir: str | None
+    state: str | None
+
+
+def read_files(objects: ObjectStore) -> ContractFiles:
+    """Read the contract's files as they are now."""
+    try:
+        source = objects.read_text(SOURCE_FILE)
+    except ObjectMissing:
+        raise SchemaContractBroken(f"{SOURCE_FILE} is missing") from None
+    return ContractFiles(
+        source, _read_if_there(objects, IR_FILE), _read_if_there(objects, STATE_FILE)
+    )
+
+
+def check_files(files: ContractFiles) -> SchemaContract:
+    """The contract, if its parts agree. Raises `SchemaContractBroken`."""
+    if (files.ir is None) != (files.state is None):
+        cause = f"{IR_FILE} and {STATE_FILE} must either both exist or both be absent"
+        raise SchemaContractBroken(cause)
+    if files.ir is None or files.state is None:
+        raise SchemaContractBroken(f"missing persisted schema state ({IR_FILE}, {STATE_FILE})")
+    ir = _read_ir(files.ir)
+    recorded = _read_state(files.state)
+    if ir.hash != recorded:
+        cause = "accepted compiled schema does not match the recorded schema state"
+        raise SchemaContractBroken(cause)
+    if declared_hash(files.source) != recorded:
+        raise SchemaContractBroken(
+            f"current {SOURCE_FILE} no longer matches the accepted compiled schema"
+        )
+    return SchemaContract.accept(files.source, ir)
+
+
+def _read_if_there(objects: ObjectStore, path: str) -> str | None:
+    try:
+        return objects.read_text(path)
+    except ObjectMissing:
+        return None
+
+
+def declared_hash(source: str) -> str | None:
+    """The hash a schema text compiles to, or None when it does not compile."""
+    try:
+        return build_declared(Source(SOURCE_FILE, source)).hash
+    except LanguageError:
+        return None
+
+
+def _read_ir(text: str) -> SchemaIR:
+    try:
+        return schema_from_json(json.loads(text))
+    except ValueError as error:
+        cause = f"accepted compiled schema contract in {IR_FILE} is invalid ({error})"
+        raise SchemaContractBroken(cause) from error
+
+
+def _read_state(text: str) -> str:
+    try:
+        state = json.loads(text)
+        if state["format_version"] != _STATE_FORMAT:
+            raise ValueError(f"format_version is {state['format_version']}")
+        return str(state["schema_ir_hash"])
+    except (ValueError, KeyError, TypeError) as error:
+        cause = f"the recorded schema state in {STATE_FILE} is invalid ({error!r})"
+        raise SchemaContractBroken(cause) from error
+
+
+def _pretty(document: Any) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,302 @@
+"""Reading the manifest: the state of a branch, now or at an earlier version, and its commits.
+
+State is folded from rows in publish order. A handle that knows a branch reads only what is new; a
+cold one starts from the newest checkpoint. Neither gets slower as history grows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import BranchNotFound, ManifestDamaged, TableMissing, UnknownVersion
+from omnigraph.storage.filters import And, Comparison, Filter
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branch_names import public_name
+from omnigraph.versioning.commits import (
+    CommitId,
+    CommitRecord,
+    LoadNote,
+    OperationId,
+    TableId,
+)
+from omnigraph.versioning.rows import (
+    KEY_COLUMN,
+    MANIFEST_PATH,
+    TableRegistration,
+    TableVersion,
+    commit_table_key,
+    load_key,
+    operation_key,
+)
+from omnigraph.versioning.stamp import check_stamp
+
+_COLUMNS = [
+    KEY_COLUMN,
+    "object_type",
+    "location",
+    "metadata",
+    "table_key",
+    "table_version",
+    "table_branch",
+    "row_count",
+    "commit_seq",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestState:
+    """One branch at one version: which version of which table belongs to the graph."""
+
+    branch: str | None
+    sequence: int
+    head: CommitId
+    tables: Mapping[TableId, TableVersion]
+    registered: Mapping[TableId, TableRegistration]
+
+    def to_checkpoint(self) -> dict[str, Any]:
+        return {
+            "seq": self.sequence,
+            "head": self.head,
+            "tables": [self.tables[t].to_json() for t in sorted(self.tables)],
+            "registered": [self.registered[t].to_json() for t in sorted(self.registered)],
+        }
+
+    @classmethod
+    def from_checkpoint(cls, branch: str | None, text: str) -> ManifestState:
+        document = json.loads(text)
+        tables = [TableVersion(**t) for t in document["tables"]]
+        registered = [TableRegistration(**t) for t in document["registered"]]
+        return cls(
+            branch=branch,
+            sequence=document["seq"],
+            head=document["head"],
+            tables={t.table_id: t for t in tables},
+            registered={t.table_id: t for t in registered},
+        )
+
+
+def fold(state: ManifestState, rows: Iterable[Mapping[str, Any]]) -> ManifestState:
+    """The state after the given rows, which must all come after `state`."""
+    tables = dict(state.tables)
+    registered = dict(state.registered)
+    sequence, head = state.sequence, state.head
+    for row in sorted(rows, key=lambda r: r["commit_seq"]):
+        match row["object_type"]:
+            case "table":
+                registration = _registration(row)
+                registered[registration.table_id] = registration
+            case "table_version":
+                entry = _table_version(row)
+                tables[entry.table_id] = entry
+            case "table_tombstone":
+                tables.pop(TableId(row["table_key"]), None)
+            case "graph_commit":
+                sequence = row["commit_seq"]
+                head = CommitId(row["table_key"].removeprefix("commit:"))
+    missing = sorted(set(tables) - set(registered))
+    if missing:
+        raise ManifestDamaged(f"the manifest names versions of unregistered tables {missing}")
+    return replace(state, sequence=sequence, head=head, tables=tables, registered=registered)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A state and the stored version it was read from.
+
+    The number alone does not tell: a branch that was deleted and made again starts from the number
+    its source has reached, which may be one the old branch had as well.
+    """
+
+    storage_version: int
+    written_at: datetime
+    state: ManifestState
+
+    def is_of(self, table: Table) -> bool:
+        return (self.storage_version, self.written_at) == (table.version, table.written_at)
+
+
+class Manifest:
+    """The manifest of one graph, with what is known about each of its branches. Thread-safe."""
+
+    def __init__(self, tables: TableStore) -> None:
+        self.tables = tables
+        self._known: dict[str | None, _Known] = {}
+        self._lock = Lock()
+
+    def open(self, branch: str | None) -> Table:
+        """The newest stored version of a branch's manifest.
+
+        Raises `BranchNotFound`, or `StorageError` when there is no graph at all.
+        """
+        try:
+            table = self.tables.open(MANIFEST_PATH, branch)
+        except TableMissing:
+            if branch is None:
+                raise
+            raise BranchNotFound(public_name(branch)) from None
+        check_stamp(table.schema)
+        return table
+
+    def current(self, branch: str | None) -> ManifestState:
+        """The state of a branch as stored now."""
+        return self.read(self.open(branch))
+
+    def read(self, table: Table) -> ManifestState:
+        """The state an opened manifest describes; only rows not known yet are read."""
+        with self._lock:
+            known = self._known.get(table.branch)
+        if known is not None and known.is_of(table):
+            return known.state
+        state = None
+        if known is not None and known.storage_version < table.version:
+            state = _continued(known.state, table)
+        if state is None:
+            state = _cold_state(table, None)
+        with self._lock:
+            self._known[table.branch] = _Known(table.version, table.written_at, state)
+        return state
+
+    def at(self, branch: str | None, sequence: int) -> ManifestState:
+        """The state of a branch right after its commit number `sequence`."""
+        table = self.open(branch)
+        head = self.read(table).sequence
+        if not 1 <= sequence <= head:
+            raise UnknownVersion(sequence, head)
+        return _cold_state(table, sequence)
+
+    def forget(self, branch: str | None) -> None:
+        """Drop what is known about a branch, after it was deleted or made anew."""
+        with self._lock:
+            self._known.pop(branch, None)
+
+    def commits(self, branch: str | None) -> list[CommitRecord]:
+        """All commits visible on a branch, oldest first."""
+        rows = _rows(self.open(branch), Comparison("object_type", "=", "graph_commit"))
+        return sorted((_commit(row) for row in rows), key=lambda commit: commit.sequence)
+
+    def find_commit(self, branch: str | None, commit_id: CommitId) -> CommitRecord | None:
+        """A commit visible on a branch, by its id."""
+        wanted = And(
+            (
+                Comparison("table_key", "=", commit_table_key(commit_id)),
+                Comparison("object_type", "=", "graph_commit"),
+            )
+        )
+        rows = _rows(self.open(branch), wanted)
+        return _commit(rows[0]) if rows else None
+
+    def operation_outcome(
+        self, table: Table, operation_id: OperationId
+    ) -> tuple[CommitId, str] | None:
+        """What became of an operation, if a publish or a recovery has recorded it."""
+        rows = _rows(table, Comparison(KEY_COLUMN, "=", operation_key(operation_id)))
+        if not rows:
+            return None
+        commit_id = CommitId(rows[0]["table_key"].removeprefix("commit:"))
+        return commit_id, str(json.loads(rows[0]["metadata"])["outcome"])
+
+    def commit_of_load(
+        self, branch: str | None, load_id: str
+    ) -> tuple[CommitRecord, LoadNote] | None:
+        """The commit that carried a load id on a branch, and what was noted about the load."""
+        rows = _rows(self.open(branch), Comparison(KEY_COLUMN, "=", load_key(load_id)))
+        if not rows:
+            return None
+        document = json.loads(rows[0]["metadata"])
+        commit = self.find_commit(branch, CommitId(document.pop("graph_commit_id")))
+        if commit is None:
+            raise ManifestDamaged(f"load id '{load_id}' names a commit that is missing")
+        return commit, LoadNote(**document)
+
+
+def _continued(state: ManifestState, table: Table) -> ManifestState | None:
+    """A known state and what came after it; None if the table is not what it was read from.
+
+    A branch that was deleted and made again under the same name has another history.
+    """
+    rows = _rows(table, _after(state.sequence))
+    commits = sorted((_commit(r) for r in rows if r["object_type"] == "graph_commit"), key=_place)
+    if commits:
+        return fold(state, rows) if commits[0].parent_commit_id == state.head else None
+    at_head = And(
+        (
+            Comparison("commit_seq", "=", state.sequence),
+            Comparison("object_type", "=", "graph_commit"),
+        )
+    )
+    heads = [_commit(row).graph_commit_id for row in _rows(table, at_head)]
+    return fold(state, rows) if heads == [state.head] else None
+
+
+def _place(commit: CommitRecord) -> int:
+    return commit.sequence
+
+
+def _cold_state(table: Table, sequence: int | None) -> ManifestState:
+    """Fold from the newest checkpoint at or below the wanted sequence."""
+    checkpoints = table.read(
+        ["commit_seq"], filter=Comparison("object_type", "=", "checkpoint")
+    ).column("commit_seq")
+    usable = [s for s in checkpoints.to_pylist() if sequence is None or s <= sequence]
+    if not usable:
+        raise ManifestDamaged("the manifest has no checkpoint to start from")
+    start = max(usable)
+    at_start = And(
+        (
+            Comparison("commit_seq", "=", start),
+            Comparison("object_type", "=", "checkpoint"),
+        )
+    )
+    checkpoint = _rows(table, at_start)[0]
+    state = ManifestState.from_checkpoint(table.branch, checkpoint["metadata"])
+    wanted: Filter = _after(start)
+    if sequence is not None:
+        wanted = And((wanted, Comparison("commit_seq", "<=", sequence)))
+    return fold(state, _rows(table, wanted))
+
+
+def _after(sequence: int) -> Comparison:
+    return Comparison("commit_seq", ">", sequence)
+
+
+def _rows(table: Table, wanted: Filter) -> list[dict[str, Any]]:
+    found: pa.Table = table.read(_COLUMNS, filter=wanted)
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
+
+
+def _registration(row: Mapping[str, Any]) -> TableRegistration:
+    if row["location"] is None or row["metadata"] is None:
+        raise ManifestDamaged(f"the registration of table {row['table_key']} is incomplete")
+    document = json.loads(row["metadata"])
+    return TableRegistration(
+        table_id=TableId(row["table_key"]),
+        location=row["location"],
+        kind=document["kind"],
+        type_id=document["type_id"],
+        name=document["name"],
+    )
+
+
+def _table_version(row: Mapping[str, Any]) -> TableVersion:
+    if row["metadata"] is None or row["table_version"] is None or row["row_count"] is None:
+        raise ManifestDamaged(f"a version row of table {row['table_key']} is incomplete")
+    return TableVersion(
+        table_id=TableId(row["table_key"]),
+        version=row["table_version"],
+        branch=row["table_branch"],
+        row_count=row["row_count"],
+        info=row["metadata"],
+    )
+
+
+def _commit(row: Mapping[str, Any]) -> CommitRecord:
+    return CommitRecord.from_metadata(row["metadata"], row["commit_seq"], row["table_branch"])

@@ -1,0 +1,205 @@
+"""The one door to visibility: table versions and their commit appear together, or not at all.
+
+Every publish inserts the key of the next sequence number and the key of its operation. Storage lets
+exactly one of several inserters of a key win, so lineage is linear and an operation publishes once.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from omnigraph.errors import (
+    CommitStateUnknown,
+    ConflictError,
+    ExpectedVersionMismatch,
+    HeadMoved,
+    LoadIdReused,
+    ManifestDamaged,
+    NotFoundError,
+    OperationFenced,
+    PublishContention,
+    StorageError,
+    TableExists,
+)
+from omnigraph.faults import declare
+from omnigraph.limits import CHECKPOINT_INTERVAL, PUBLISH_BUDGET_SECONDS
+from omnigraph.storage.keyed_insert import KeyTaken, insert_if_absent
+from omnigraph.storage.table import Table
+from omnigraph.versioning.branch_names import public_name
+from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, TableId
+from omnigraph.versioning.manifest import Manifest, ManifestState, fold
+from omnigraph.versioning.rows import (
+    KEY_COLUMN,
+    Row,
+    TableRegistration,
+    TableVersion,
+    checkpoint_row,
+    commit_rows,
+    registration_row,
+    rows_table,
+    version_row,
+)
+from omnigraph.versioning.upkeep import tend_manifest
+
+BEFORE_INSERT = declare("graph_publish.before_manifest_commit", "before the manifest insert")
+AFTER_INSERT = declare("graph_publish.after_manifest_commit", "after the publish is confirmed")
+
+_PUBLISHED = ("committed", "rolled_forward")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The version of a table a writer built on."""
+
+    version: int
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Everything one publish makes visible, and what must still hold for it to be right."""
+
+    draft: CommitDraft
+    versions: tuple[TableVersion, ...] = ()
+    registrations: tuple[TableRegistration, ...] = ()
+    expected: Mapping[TableId, Pin] = field(default_factory=dict)
+    expected_head: CommitId | None = None
+    revalidate: Callable[[ManifestState], None] | None = None
+    """Called with the state published onto; raises when the write no longer holds there."""
+
+
+def publish(manifest: Manifest, branch: str | None, publication: Publication) -> CommitRecord:
+    """Publish onto the head of a branch; retried with jitter while only others' commits are in the way."""
+    deadline = time.monotonic() + PUBLISH_BUDGET_SECONDS
+    attempt = 0
+    while True:
+        attempt += 1
+        table = manifest.open(branch)
+        state = manifest.read(table)
+        earlier = _earlier_outcome(manifest, table, publication.draft)
+        if earlier is not None:
+            return earlier
+        _check_preconditions(state, publication)
+        _check_changes(state, publication)
+        commit = CommitRecord(publication.draft, state.head, state.sequence + 1, branch)
+        rows = _rows(state, commit, publication)
+        BEFORE_INSERT.hit(branch=branch, sequence=commit.sequence)
+        failure = _try_insert(table, rows)
+        outcome = _confirm(manifest, branch, commit, failure)
+        if outcome:
+            AFTER_INSERT.hit(branch=branch, sequence=commit.sequence)
+            tend_manifest(manifest, branch)
+            return commit
+        if time.monotonic() > deadline:
+            raise PublishContention(public_name(branch), attempt)
+        time.sleep(random.uniform(0, min(0.1, 0.002 * 2 ** min(attempt, 6))))
+
+
+def _earlier_outcome(manifest: Manifest, table: Table, draft: CommitDraft) -> CommitRecord | None:
+    """The commit of this very operation, when an earlier attempt or a recovery published it."""
+    found = manifest.operation_outcome(table, draft.operation_id)
+    if found is None:
+        return None
+    commit_id, outcome = found
+    if outcome not in _PUBLISHED:
+        raise OperationFenced(draft.operation_id)
+    commit = manifest.find_commit(table.branch, commit_id)
+    if commit is None:
+        raise ManifestDamaged(f"operation {draft.operation_id} names a commit that is missing")
+    return commit
+
+
+def _check_preconditions(state: ManifestState, publication: Publication) -> None:
+    if publication.expected_head is not None and publication.expected_head != state.head:
+        raise HeadMoved(public_name(state.branch), publication.expected_head, state.head)
+    for table_id in sorted(publication.expected):
+        pin = publication.expected[table_id]
+        entry = state.tables.get(table_id)
+        found = Pin(entry.version, entry.branch) if entry else Pin(0, None)
+        if found != pin:
+            raise ExpectedVersionMismatch(_name(state, table_id), pin.version, found.version)
+    if publication.revalidate is not None:
+        publication.revalidate(state)
+
+
+def _check_changes(state: ManifestState, publication: Publication) -> None:
+    """A change that makes no sense must not get in: rows are never taken back."""
+    locations = {table.location for table in state.registered.values()}
+    for table in publication.registrations:
+        if table.table_id in state.registered or table.location in locations:
+            raise TableExists(table.location)
+        locations.add(table.location)
+    known = state.registered.keys() | {table.table_id for table in publication.registrations}
+    changed: set[TableId] = set()
+    for change in publication.versions:
+        name, entry = _name(state, change.table_id), state.tables.get(change.table_id)
+        if change.table_id not in known:
+            raise NotFoundError(f"the graph has no table '{name}'")
+        if change.table_id in changed:
+            raise ConflictError(f"a change of '{name}' already exists in this publish")
+        if entry is not None and (entry.version, entry.branch) == (change.version, change.branch):
+            raise ConflictError(f"version {change.version} of '{name}' already exists")
+        changed.add(change.table_id)
+
+
+def _name(state: ManifestState, table_id: TableId) -> str:
+    """How messages call a table: after its type, by the name the type had at first."""
+    registered = state.registered.get(table_id)
+    return f"{registered.kind}:{registered.name}" if registered else table_id
+
+
+def _rows(state: ManifestState, commit: CommitRecord, publication: Publication) -> list[Row]:
+    sequence = commit.sequence
+    rows = [registration_row(r, sequence) for r in publication.registrations]
+    rows += [version_row(v, sequence) for v in publication.versions]
+    rows += commit_rows(commit, "committed")
+    if sequence % CHECKPOINT_INTERVAL == 0:
+        rows.append(checkpoint_row(sequence, fold(state, _complete(rows)).to_checkpoint()))
+    return rows
+
+
+def _complete(rows: list[Row]) -> list[Row]:
+    """Rows with every column present, as they would be read back."""
+    found: list[Row] = rows_table(rows).to_pylist()
+    return found
+
+
+def _try_insert(table: Table, rows: list[Row]) -> Exception | None:
+    try:
+        insert_if_absent(table, rows_table(rows), KEY_COLUMN)
+    except (KeyTaken, StorageError) as error:
+        return error
+    return None
+
+
+def _confirm(
+    manifest: Manifest, branch: str | None, commit: CommitRecord, failure: Exception | None
+) -> bool:
+    """Whoever holds the sequence number won, whatever the insert itself reported."""
+    try:
+        state = manifest.current(branch)
+        if state.head == commit.graph_commit_id:
+            return True
+        found = manifest.find_commit(branch, commit.graph_commit_id)
+    except StorageError as error:
+        raise CommitStateUnknown(commit.draft.operation_id, commit.graph_commit_id) from error
+    if found is not None:
+        return True
+    if state.sequence >= commit.sequence:
+        return False
+    if isinstance(failure, KeyTaken):
+        _refuse_used_load_id(manifest, branch, commit.draft.load_id)
+        return False
+    if failure is not None:
+        raise failure
+    raise CommitStateUnknown(commit.draft.operation_id, commit.graph_commit_id)
+
+
+def _refuse_used_load_id(manifest: Manifest, branch: str | None, load_id: str | None) -> None:
+    """The other key a publish may lose to; waiting would not free it."""
+    earlier = None if load_id is None else manifest.commit_of_load(branch, load_id)
+    if load_id is not None and earlier is not None:
+        raise LoadIdReused(load_id, earlier[0].graph_commit_id)

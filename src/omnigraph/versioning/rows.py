@@ -1,0 +1,177 @@
+"""The rows of the manifest: their columns, and one function per kind of row.
+
+Rows are only ever inserted. `object_id` is the key every publish competes for; `commit_seq` is the
+sequence number of the publish that wrote the row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from omnigraph.versioning.commits import CommitRecord, OperationId, TableId
+
+MANIFEST_PATH: Final = "__manifest"
+FORMAT_STAMP: Final = 4
+STAMP_KEY: Final = "omnigraph:internal_schema_version"
+CONFIG: Final = {"table_version_management": "true"}
+
+KEY_COLUMN: Final = "object_id"
+SCHEMA: Final = pa.schema(
+    [
+        pa.field(
+            KEY_COLUMN,
+            pa.utf8(),
+            nullable=False,
+            metadata={"lance-schema:unenforced-primary-key": "true"},
+        ),
+        pa.field("object_type", pa.utf8(), nullable=False),
+        pa.field("location", pa.utf8()),
+        pa.field("metadata", pa.utf8()),
+        pa.field("base_objects", pa.list_(pa.field("item", pa.utf8()))),
+        pa.field("table_key", pa.utf8(), nullable=False),
+        pa.field("table_version", pa.uint64()),
+        pa.field("table_branch", pa.utf8()),
+        pa.field("row_count", pa.uint64()),
+        pa.field("commit_seq", pa.uint64(), nullable=False),
+    ],
+    metadata={STAMP_KEY: str(FORMAT_STAMP)},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRegistration:
+    """A table the graph knows; `name` is the type's name when the table was made."""
+
+    table_id: TableId
+    location: str
+    kind: str
+    type_id: int
+    name: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table_id": self.table_id,
+            "location": self.location,
+            "kind": self.kind,
+            "type_id": self.type_id,
+            "name": self.name,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """The version of a table that belongs to the graph. `branch` None is the main lineage."""
+
+    table_id: TableId
+    version: int
+    branch: str | None
+    row_count: int
+    info: str
+    """What storage says about the version, as JSON text."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table_id": self.table_id,
+            "version": self.version,
+            "branch": self.branch,
+            "row_count": self.row_count,
+            "info": self.info,
+        }
+
+
+def sequence_key(sequence: int) -> str:
+    return f"seq${sequence:020d}"
+
+
+def operation_key(operation_id: OperationId) -> str:
+    return f"op${operation_id}"
+
+
+def load_key(load_id: str) -> str:
+    return f"load${load_id}"
+
+
+def commit_table_key(commit_id: str) -> str:
+    return f"commit:{commit_id}"
+
+
+Row = dict[str, Any]
+
+
+def registration_row(table: TableRegistration, sequence: int) -> Row:
+    metadata = {"kind": table.kind, "type_id": table.type_id, "name": table.name}
+    return _row(
+        sequence,
+        table.table_id,
+        "table",
+        table.table_id,
+        location=table.location,
+        metadata=json.dumps(metadata, ensure_ascii=False),
+    )
+
+
+def version_row(entry: TableVersion, sequence: int) -> Row:
+    return _row(
+        sequence,
+        f"{entry.table_id}${sequence:020d}",
+        "table_version",
+        entry.table_id,
+        metadata=entry.info,
+        table_version=entry.version,
+        table_branch=entry.branch,
+        row_count=entry.row_count,
+    )
+
+
+def commit_rows(commit: CommitRecord, outcome: str) -> list[Row]:
+    """The commit and its operation: the two keys that make lineage linear and writes unique."""
+    key = commit_table_key(commit.graph_commit_id)
+    rows = [
+        _row(
+            commit.sequence,
+            sequence_key(commit.sequence),
+            "graph_commit",
+            key,
+            metadata=commit.to_metadata(),
+            table_branch=commit.branch,
+        ),
+        _row(
+            commit.sequence,
+            operation_key(commit.draft.operation_id),
+            "operation",
+            key,
+            metadata=json.dumps({"outcome": outcome}),
+        ),
+    ]
+    if commit.draft.load_id is not None:
+        note = commit.draft.load_note
+        document = {"graph_commit_id": commit.graph_commit_id, **(note.to_json() if note else {})}
+        load = load_key(commit.draft.load_id)
+        metadata = json.dumps(document, ensure_ascii=False)
+        rows.append(_row(commit.sequence, load, "load_id", key, metadata=metadata))
+    return rows
+
+
+def checkpoint_row(sequence: int, state: dict[str, Any]) -> Row:
+    text = json.dumps(state, ensure_ascii=False)
+    key = f"checkpoint${sequence:020d}"
+    return _row(sequence, key, "checkpoint", "checkpoint", metadata=text)
+
+
+def rows_table(rows: Iterable[Row]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=SCHEMA)
+
+
+def _row(sequence: int, object_id: str, object_type: str, table_key: str, **rest: Any) -> Row:
+    return {
+        KEY_COLUMN: object_id,
+        "object_type": object_type,
+        "table_key": table_key,
+        "commit_seq": sequence,
+        **rest,
+    }

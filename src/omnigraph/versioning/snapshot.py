@@ -1,0 +1,105 @@
+"""Snapshots: one immutable view of a whole graph, under the type names of its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.catalog.model import Catalog, EntityType, NodeType
+from omnigraph.errors import InputError
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branch_names import BranchName, public_name
+from omnigraph.versioning.commits import CommitId, TableId
+from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.publish import Pin
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotEntry:
+    """One table of a snapshot: exactly this version of exactly this lineage."""
+
+    table_key: str
+    table_id: TableId
+    location: str
+    version: int
+    branch: str | None
+    row_count: int
+
+    @property
+    def pin(self) -> Pin:
+        return Pin(self.version, self.branch)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table_key": self.table_key,
+            "table_path": self.location,
+            "table_version": self.version,
+            "table_branch": None if self.branch is None else public_name(self.branch),
+            "row_count": self.row_count,
+        }
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A graph at one commit. Later commits never change it."""
+
+    branch: BranchName
+    version: int
+    commit_id: CommitId
+    catalog: Catalog
+    entries: Mapping[str, SnapshotEntry]
+
+    @classmethod
+    def of(
+        cls, state: ManifestState, catalog: Catalog, last_names: Catalog | None = None
+    ) -> Snapshot:
+        """The snapshot of a manifest state under a catalog's names.
+
+        A table whose type the catalog no longer has keeps the name of `last_names`, the schema the
+        state was written under.
+        """
+        names = table_keys(catalog)
+        old_names = table_keys(last_names) if last_names is not None else {}
+        entries = {}
+        for table_id, entry in state.tables.items():
+            registered = state.registered[table_id]
+            key = names.get(table_id) or old_names.get(table_id)
+            if key is None:
+                key = f"{registered.kind}:{registered.name}"
+            entries[key] = SnapshotEntry(
+                key, table_id, registered.location, entry.version, entry.branch, entry.row_count
+            )
+        ordered = {key: entries[key] for key in sorted(entries)}
+        return cls(public_name(state.branch), state.sequence, state.head, catalog, ordered)
+
+    def entry(self, table_key: str) -> SnapshotEntry:
+        """The entry of a table. Raises `InputError` for a key the snapshot does not have."""
+        found = self.entries.get(table_key)
+        if found is None:
+            raise InputError(f"no manifest entry for '{table_key}' at version {self.version}")
+        return found
+
+    def open(self, tables: TableStore, table_key: str) -> Table:
+        """The table as this snapshot sees it."""
+        entry = self.entry(table_key)
+        return tables.open(entry.location, entry.branch, entry.version)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "branch": self.branch,
+            "manifest_version": self.version,
+            "tables": [entry.to_json() for entry in self.entries.values()],
+        }
+
+
+def table_id(declared: EntityType) -> TableId:
+    """The durable name of a type's table."""
+    kind = "node" if isinstance(declared, NodeType) else "edge"
+    return TableId(f"{kind}#{declared.type_id}")
+
+
+def table_keys(catalog: Catalog) -> dict[TableId, str]:
+    """Table ids to the public names the catalog gives them."""
+    return {table_id(declared): declared.table_key for declared in catalog}

@@ -1,0 +1,42 @@
+"""Keeping the manifest quick: its indexes, and folding the many small inserts of its publishes.
+
+Best effort and invisible: graph versions, rows and commits stay as they are, and a publish that was
+acknowledged does not fail because the tidying after it did.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.limits import MANIFEST_SMALL_FRAGMENTS, MANIFEST_SMALL_ROWS
+from omnigraph.storage.compact import fold, small_fragments
+from omnigraph.storage.indexes import stage_btree_index
+from omnigraph.storage.stage import commit_staged
+from omnigraph.storage.table import Table
+from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.rows import KEY_COLUMN
+
+INDEXED_COLUMNS: Final = (KEY_COLUMN, "commit_seq", "table_key")
+
+_log = logging.getLogger(__name__)
+
+
+def index_manifest(table: Table, operation_id: str) -> Table:
+    """Give a new manifest the indexes its look-ups use."""
+    for column in INDEXED_COLUMNS:
+        staged = stage_btree_index(table, column)
+        if staged is not None:
+            table = commit_staged(table, staged, operation_id=operation_id, writer_kind="Init")
+    return table
+
+
+def tend_manifest(manifest: Manifest, branch: str | None) -> None:
+    """Fold the manifest of a branch once it consists of many small pieces."""
+    try:
+        table = manifest.open(branch)
+        if small_fragments(table, MANIFEST_SMALL_ROWS) > MANIFEST_SMALL_FRAGMENTS:
+            fold(table)
+    except OmnigraphError as error:
+        _log.warning("the manifest stays as it is for now: %s", error)

@@ -1,0 +1,65 @@
+"""A graph for each test, on a local disk and in memory."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph.engine.graph import Graph, init
+from tests.behaviour.graphs import SCHEMA, Backstage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What reaches the disk when is tested elsewhere, and syncing takes most of the time."""
+    monkeypatch.setenv("OMNIGRAPH_DURABILITY", "none")
+
+
+@pytest.fixture
+def memory_uri() -> str:
+    return f"memory://{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def local_uri(tmp_path: Path) -> str:
+    return str(tmp_path / "graph")
+
+
+@pytest.fixture(params=["local", "memory"])
+def uri(request: pytest.FixtureRequest) -> str:
+    """An empty place, on each kind of store in turn."""
+    found: str = request.getfixturevalue(f"{request.param}_uri")
+    return found
+
+
+@pytest.fixture
+def graph(uri: str) -> Graph:
+    return init(uri, SCHEMA)
+
+
+@pytest.fixture
+def backstage(graph: Graph) -> Backstage:
+    """The same graph without its façade."""
+    return Backstage(graph.uri)
+
+
+@pytest.fixture
+def local_graph(local_uri: str) -> Graph:
+    return init(local_uri, SCHEMA)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user of the machine can get at, unlike those of `tmp_path`."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)

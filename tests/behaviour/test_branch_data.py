@@ -1,0 +1,252 @@
+"""Data on branches: a table is forked by the first write to it, and by nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.errors import BranchInUse, HeadMoved, OmnigraphError
+from omnigraph.faults import InjectedFault
+from omnigraph.storage.stage import commit_staged, stage_append
+from omnigraph.testing.faults import Fail, armed
+from omnigraph.versioning.snapshot import Snapshot
+from tests.behaviour.graphs import COMPANY, KEYS, PERSON, SCHEMA, Backstage, pins
+
+LOADED = "rows are loaded, there is no mutation yet"
+
+
+def people(names: Sequence[str]) -> str:
+    return "".join(json.dumps({"type": "Person", "data": {"name": name}}) + "\n" for name in names)
+
+
+SEED = people(["Alice", "Bob", "Cara", "Dan"]) + (
+    '{"type": "Company", "data": {"name": "Acme"}}\n'
+    '{"edge": "Knows", "from": "Alice", "to": "Bob"}\n'
+    '{"edge": "WorksAt", "from": "Cara", "to": "Acme"}\n'
+)
+EVERYBODY = ["Alice", "Bob", "Cara", "Dan"]
+
+
+@pytest.fixture
+def graph(uri: str) -> Graph:
+    """The standard graph with four people and some edges."""
+    graph = init(uri, SCHEMA)
+    graph.load(SEED, "append")
+    return graph
+
+
+@pytest.fixture
+def backstage(graph: Graph) -> Backstage:
+    return Backstage(graph.uri)
+
+
+def names(graph: Graph, at: Snapshot | str | None = None) -> list[str]:
+    """The people of a branch or a snapshot."""
+    snapshot = at if isinstance(at, Snapshot) else graph.snapshot(at)
+    table = snapshot.open(Backstage(graph.uri).tables, PERSON)
+    return sorted(table.read(["id"]).column("id").to_pylist())
+
+
+def owners(graph: Graph, branch: str) -> dict[str, str | None]:
+    return {key: pin.branch for key, pin in pins(graph, branch).items()}
+
+
+def forks(backstage: Backstage, graph: Graph, key: str = PERSON) -> set[str]:
+    return set(backstage.tables.list_branches(graph.snapshot("main").entry(key).location))
+
+
+# -- the first write -------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-022", partly=LOADED)
+def test_the_first_write_forks_its_table_and_leaves_main_alone(graph):
+    before = graph.snapshot("main").to_json()
+    feature = graph.create_branch("feature")
+    feature.load(people(["Eve"]))
+    assert owners(graph, "feature") == dict.fromkeys(KEYS) | {PERSON: "feature"}
+    assert names(graph, "feature") == [*EVERYBODY, "Eve"]
+    assert graph.snapshot("main").to_json() == before
+    assert names(graph, "main") == EVERYBODY
+    (entry,) = [t for t in feature.snapshot().to_json()["tables"] if t["table_key"] == PERSON]
+    assert entry["table_branch"] == "feature"
+
+
+@pytest.mark.acceptance("S-023", partly=LOADED)
+def test_a_branch_of_a_branch_reads_its_parent_and_forks_again(graph):
+    graph.create_branch("feature").load(people(["Eve"]))
+    experiment = graph.create_branch("experiment", source="feature")
+    assert names(graph, "experiment") == [*EVERYBODY, "Eve"]
+    assert owners(graph, "experiment")[PERSON] == "feature"
+    experiment.load(people(["Flo"]))
+    assert owners(graph, "experiment")[PERSON] == "experiment"
+    assert names(graph, "experiment") == [*EVERYBODY, "Eve", "Flo"]
+    assert names(graph, "feature") == [*EVERYBODY, "Eve"]
+    assert owners(graph, "feature")[PERSON] == "feature"
+
+
+def test_writes_on_main_after_the_fork_do_not_reach_the_branch(graph):
+    graph.create_branch("feature")
+    graph.load(people(["Max"]))
+    assert names(graph, "feature") == EVERYBODY
+    graph.load(people(["Eve"]), branch="feature")
+    assert names(graph, "feature") == [*EVERYBODY, "Eve"]
+    assert names(graph, "main") == [*EVERYBODY, "Max"]
+
+
+def test_a_branch_name_with_a_slash_and_one_without_own_different_tables(graph):
+    for name in ("team", "team/x", "team_x"):
+        graph.create_branch(name).load(people([f"of {name}"]))
+    for name in ("team", "team/x", "team_x"):
+        assert names(graph, name) == [*EVERYBODY, f"of {name}"]
+    assert [owners(graph, name)[PERSON] for name in ("team", "team/x", "team_x")] == [
+        "team",
+        "team_sx",
+        "team__x",
+    ]
+    tables = graph.snapshot("team/x").to_json()["tables"]
+    assert {t["table_key"]: t["table_branch"] for t in tables}[PERSON] == "team/x"
+
+
+def test_old_versions_of_a_branch_stay_readable(graph):
+    feature = graph.create_branch("feature")
+    for name in ("Eve", "Flo"):
+        feature.load(people([name]))
+    assert names(graph, feature.at(2)) == EVERYBODY
+    assert names(graph, feature.at(3)) == [*EVERYBODY, "Eve"]
+    assert names(graph, feature.at(4)) == [*EVERYBODY, "Eve", "Flo"]
+    assert names(graph, graph.at(feature.commits()[2].graph_commit_id)) == [*EVERYBODY, "Eve"]
+
+
+@pytest.mark.acceptance("S-019", partly=LOADED)
+def test_a_snapshot_keeps_its_rows_while_branches_go_on(graph):
+    old = graph.snapshot()
+    graph.load(people(["Eve"]))
+    graph.create_branch("feature").load(people(["Flo"]))
+    assert (old.version, names(graph, old)) == (2, EVERYBODY)
+
+
+@pytest.mark.acceptance("S-020", partly="rows are read through a snapshot, not queried")
+def test_another_handle_reads_new_rows_without_refresh(graph):
+    other = open_graph(graph.uri)
+    assert names(other) == EVERYBODY
+    graph.load(people(["Eve"]))
+    assert names(other) == [*EVERYBODY, "Eve"]
+
+
+@pytest.mark.acceptance("S-035", partly=LOADED)
+def test_a_write_is_one_commit_with_actor_message_and_counts(graph):
+    before = graph.head()
+    receipt = graph.load(people(["Eve"]), actor="act-1", message="one more").receipt
+    (made,) = graph.commits(actor="act-1")
+    assert made.graph_commit_id == graph.head() == receipt.graph_commit_id
+    assert made.parent_commit_id == before == receipt.parent_commit_id
+    assert (made.draft.operation.value, made.draft.message) == ("load", "one more")
+    assert receipt.to_json() == graph.receipt_of(graph.head()).to_json()
+    assert receipt.to_json()["counts"] == {PERSON: {"inserted": 1, "updated": 0, "deleted": 0}}
+
+
+@pytest.mark.acceptance("S-145", partly=LOADED + "; no HTTP")
+@pytest.mark.parametrize("branch", ["main", "feature"])
+def test_a_write_that_expects_another_head_leaves_nothing(graph, branch):
+    graph.create_branch("feature")
+    head = graph.head(branch)
+    graph.load(people(["Eve"]), branch=branch, expected_head=head)
+    before = graph.snapshot(branch).to_json()
+    with pytest.raises(HeadMoved) as caught:
+        graph.load(people(["Flo"]), branch=branch, expected_head=head)
+    assert (caught.value.branch, caught.value.expected) == (branch, head)
+    assert caught.value.actual == graph.head(branch)
+    assert graph.snapshot(branch).to_json() == before
+    assert not Backstage(graph.uri).objects.list_dir("__recovery")
+    graph.load(people(["Flo"]), branch=branch, expected_head=graph.head(branch))
+    assert names(graph, branch) == [*EVERYBODY, "Eve", "Flo"]
+
+
+# -- what is left behind ---------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-029", partly=LOADED)
+@pytest.mark.parametrize(
+    "point", ["mutation.post_table_commit", "mutation.post_finalize_pre_publisher"]
+)
+def test_a_fork_left_by_a_failed_first_write_is_reclaimed(graph, backstage, point):
+    feature = graph.create_branch("feature")
+    with armed(point, Fail(), times=1), pytest.raises(InjectedFault):
+        feature.load(people(["Eve"]))
+    assert forks(backstage, graph) == {"feature"}
+    assert owners(graph, "feature")[PERSON] is None
+    assert names(graph, "feature") == EVERYBODY
+    feature.load(people(["Flo"]))
+    assert names(graph, "feature") == [*EVERYBODY, "Flo"]
+    assert owners(graph, "feature")[PERSON] == "feature"
+
+
+@pytest.mark.acceptance("S-135", partly="a load that fails its checks stands in for a mutation")
+def test_a_write_that_fails_its_checks_forks_nothing(graph, backstage):
+    feature = graph.create_branch("feature")
+    dangling = '{"edge": "Knows", "from": "Alice", "to": "Nobody"}\n'
+    with pytest.raises(OmnigraphError):
+        feature.load(people(["Eve"]) + dangling)
+    assert forks(backstage, graph) == set()
+    feature.load(people(["Eve"]))
+    assert names(graph, "feature") == [*EVERYBODY, "Eve"]
+
+
+@pytest.mark.acceptance("S-028", partly=LOADED + "; no cleanup yet")
+def test_a_fork_left_by_a_deleted_branch_is_reclaimed_by_the_next_write(graph, backstage):
+    graph.create_branch("feature").load(people(["Eve"]))
+    with armed("branch_delete.before_table_cleanup", Fail()) as record:
+        graph.delete_branch("feature")
+    assert record.count() == 1
+    assert graph.branches() == ["main"]
+    assert forks(backstage, graph) == {"feature"}
+    again = graph.create_branch("feature")
+    assert names(graph, "feature") == EVERYBODY
+    again.load(people(["Flo"]))
+    assert names(graph, "feature") == [*EVERYBODY, "Flo"]
+
+
+def test_deleting_a_branch_removes_the_forks_it_owns(graph, backstage):
+    feature = graph.create_branch("feature")
+    feature.load(people(["Eve"]) + '{"type": "Company", "data": {"name": "Bolt"}}\n')
+    assert forks(backstage, graph) == forks(backstage, graph, COMPANY) == {"feature"}
+    graph.delete_branch("feature")
+    assert forks(backstage, graph) == forks(backstage, graph, COMPANY) == set()
+    assert names(graph) == EVERYBODY
+
+
+@pytest.mark.acceptance("S-026", partly=LOADED)
+def test_a_branch_beside_one_below_it_is_written_deleted_and_made_again(graph, backstage):
+    for name in ("team", "team/x"):
+        graph.create_branch(name).load(people([f"of {name}"]))
+    graph.delete_branch("team")
+    assert names(graph, "team/x") == [*EVERYBODY, "of team/x"]
+    graph.create_branch("team").load(people(["of the new team"]))
+    assert names(graph, "team") == [*EVERYBODY, "of the new team"]
+    assert names(graph, "team/x") == [*EVERYBODY, "of team/x"]
+
+
+@pytest.mark.acceptance("S-031")
+def test_a_branch_whose_tables_another_branch_reads_is_kept(graph):
+    graph.create_branch("feature").load(people(["Eve"]))
+    graph.create_branch("experiment", source="feature").load(people(["Flo"]))
+    with pytest.raises(BranchInUse, match="still depends on it"):
+        graph.delete_branch("feature")
+    assert names(graph, "experiment") == [*EVERYBODY, "Eve", "Flo"]
+
+
+@pytest.mark.acceptance("S-142", partly=LOADED + "; no cleanup yet")
+def test_a_zombie_of_a_table_is_no_part_of_the_branch_made_again(graph, backstage):
+    graph.create_branch("feature").load(people(["Eve"]))
+    entry = graph.snapshot("feature").entry(PERSON)
+    stale = backstage.tables.open(entry.location, entry.branch)
+    late = stage_append(stale, stale.read())
+    graph.delete_branch("feature")
+    commit_staged(stale, late, operation_id="late", writer_kind="Load")
+    assert backstage.tables.zombie_branches(entry.location) == {"feature"}
+    graph.create_branch("feature").load(people(["Flo"]))
+    assert names(graph, "feature") == [*EVERYBODY, "Flo"]

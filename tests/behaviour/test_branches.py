@@ -1,0 +1,449 @@
+"""Branches: making, listing and deleting them, their names in storage, and what they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.errors import (
+    BranchExists,
+    BranchInUse,
+    BranchNotFound,
+    ConflictError,
+    InputError,
+    InvalidBranchName,
+    StoreCallFailed,
+)
+from omnigraph.faults import InjectedFault
+from omnigraph.storage.keyed_insert import insert_if_absent
+from omnigraph.testing.faults import Fail, armed
+from omnigraph.versioning.branches import Branches
+from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table
+from tests.behaviour.graphs import PERSON, SCHEMA, Backstage, pins, tree
+
+
+def physical_names(backstage: Backstage) -> set[str]:
+    return set(backstage.tables.list_branches(MANIFEST_PATH))
+
+
+def at_once(*calls: Callable[[], Any]) -> Sequence[Any]:
+    """What several calls return or raise when they are made together."""
+    together = Barrier(len(calls))
+
+    def run(call: Callable[[], Any]) -> Any:
+        together.wait()
+        try:
+            return call()
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(run, calls))
+
+
+# -- making and listing ----------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-021")
+def test_a_new_branch_is_listed_and_touches_no_table(local_graph):
+    folder = Path(local_graph.uri)
+    before = [tree(folder / kind) for kind in ("nodes", "edges")]
+    local_graph.create_branch("feature")
+    assert local_graph.branches() == ["main", "feature"]
+    assert [tree(folder / kind) for kind in ("nodes", "edges")] == before
+
+
+def test_a_new_branch_starts_at_the_head_of_its_source_without_a_commit(graph, backstage):
+    backstage.add(graph, PERSON, ["ada"])
+    feature = graph.create_branch("feature")
+    assert feature.branch == "feature"
+    assert feature.head() == graph.head()
+    assert feature.snapshot().version == 2
+    assert pins(graph, "feature") == pins(graph)
+    assert len(feature.commits()) == len(graph.commits()) == 2
+
+
+def test_creating_a_branch_does_not_rebind_the_handle(graph):
+    graph.create_branch("feature")
+    assert graph.branch == "main"
+    graph.create_branch("experiment", source="feature")
+    assert graph.branch == "main"
+
+
+def test_a_branch_is_made_from_the_bound_branch_unless_another_is_named(graph, backstage):
+    feature = graph.create_branch("feature")
+    tip = backstage.publish("feature")
+    assert feature.create_branch("a").head() == tip.graph_commit_id
+    assert graph.create_branch("b", source="feature").head() == tip.graph_commit_id
+    assert feature.create_branch("c", source="main").head() == graph.head()
+
+
+def test_main_comes_first_and_the_others_by_name(graph):
+    for name in ("zeta", "Alpha", "a/b", "a", "_x"):
+        graph.create_branch(name)
+    assert graph.branches() == ["main", *sorted(["zeta", "Alpha", "a/b", "a", "_x"])]
+
+
+def test_branches_have_histories_of_their_own(graph, backstage):
+    graph.create_branch("feature")
+    on_main, on_feature = backstage.publish(), backstage.publish("feature")
+    assert on_main.sequence == on_feature.sequence == 2
+    assert on_main.parent_commit_id == on_feature.parent_commit_id
+    assert graph.head("main") == on_main.graph_commit_id
+    assert graph.head("feature") == on_feature.graph_commit_id
+    assert [c.graph_commit_id for c in graph.commits("feature")][1:] == [on_feature.graph_commit_id]
+
+
+def test_surrounding_white_space_does_not_make_another_branch(graph):
+    graph.create_branch("feature")
+    with pytest.raises(BranchExists):
+        graph.create_branch(" feature ")
+    assert graph.snapshot(" feature\n").branch == "feature"
+
+
+@pytest.mark.acceptance("S-024")
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("main", "cannot create branch 'main'"),
+        (" main ", "cannot create branch 'main'"),
+        ("", "branch name cannot be empty"),
+        ("a//b", "single '/'"),
+        ("a b", "use the letters"),
+        ("x.lock", "'.lock'"),
+        ("__schema_apply_lock__", "internal system ref"),
+        ("/__schema_apply_lock__", "internal system ref"),
+        ("..", "'..'"),
+        (".", "'.'"),
+        ("_" * 120, "counts twice"),
+    ],
+)
+def test_no_branch_is_made_under_a_bad_name(graph, backstage, name, reason):
+    with pytest.raises(InvalidBranchName) as caught:
+        graph.create_branch(name)
+    assert reason in caught.value.message
+    assert isinstance(caught.value, InputError)
+    assert graph.branches() == ["main"]
+    assert physical_names(backstage) == set()
+
+
+@pytest.mark.acceptance("S-025")
+def test_a_name_that_old_releases_reserved_is_an_ordinary_one(graph, backstage):
+    graph.create_branch("__run__x")
+    assert graph.branches() == ["main", "__run__x"]
+    assert physical_names(backstage) == {"____run____x"}
+
+
+@pytest.mark.parametrize("name", ["a" * 120, "_" * 100, "/".join("a" * 60)])
+def test_the_longest_names_work(graph, backstage, name):
+    graph.create_branch(name)
+    assert backstage.publish(name).sequence == 2
+    assert graph.snapshot(name).version == 2
+    graph.delete_branch(name)
+    assert graph.branches() == ["main"]
+
+
+def test_a_name_that_is_taken_is_refused(graph):
+    feature = graph.create_branch("feature")
+    for handle in (graph, feature, open_graph(graph.uri)):
+        with pytest.raises(BranchExists) as caught:
+            handle.create_branch("feature")
+        assert isinstance(caught.value, ConflictError)
+    assert graph.branches() == ["main", "feature"]
+
+
+def test_a_branch_is_not_made_from_a_branch_that_does_not_exist(graph):
+    with pytest.raises(BranchNotFound):
+        graph.create_branch("feature", source="nope")
+    assert graph.branches() == ["main"]
+
+
+def test_a_branch_is_not_made_from_a_commit(graph):
+    with pytest.raises(InputError, match="not from a commit"):
+        graph.create_branch("feature", source=graph.head())
+    assert graph.branches() == ["main"]
+
+
+@pytest.mark.acceptance("S-027")
+def test_a_create_that_fails_leaves_no_branch_and_the_name_free(graph):
+    point = "branch_create.before_manifest_branch_create"
+    with armed(point, Fail(), times=1) as record:
+        with pytest.raises(InjectedFault, match=point):
+            graph.create_branch("feature")
+        assert graph.branches() == ["main"]
+        graph.create_branch("feature")
+    assert record.count() == 2
+    assert graph.branches() == ["main", "feature"]
+
+
+# -- names in storage ------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-141")
+def test_stored_names_are_flat_and_foreign_ones_are_left_alone(graph, backstage):
+    for name in ("a_b/c", "a/b_c", "x_i2"):
+        graph.create_branch(name)
+    stored = backstage.tables.open(MANIFEST_PATH)
+    backstage.tables.create_branch(
+        MANIFEST_PATH, "not_ours", source_branch=None, source_version=stored.version
+    )
+    assert physical_names(backstage) == {"a__b_sc", "a_sb__c", "x__i2", "not_ours"}
+    assert graph.branches() == ["main", "a/b_c", "a_b/c", "x_i2"]
+    for name in ("not_ours", "x"):
+        with pytest.raises(BranchNotFound):
+            graph.snapshot(name)
+    graph.create_branch("not/ours")
+    for name in graph.branches()[1:]:
+        graph.delete_branch(name)
+    assert physical_names(backstage) == {"not_ours"}
+
+
+@pytest.mark.acceptance("S-026", partly="commits without rows are written, no table is forked")
+def test_a_branch_and_one_below_it_live_side_by_side(graph, backstage):
+    graph.create_branch("team")
+    graph.create_branch("team/x")
+    first, second = backstage.publish("team"), backstage.publish("team/x")
+    assert physical_names(backstage) == {"team", "team_sx"}
+    graph.delete_branch("team")
+    assert graph.branches() == ["main", "team/x"]
+    assert graph.head("team/x") == second.graph_commit_id
+    graph.create_branch("team")
+    assert graph.head("team") == graph.head("main") != first.graph_commit_id
+    assert backstage.publish("team").sequence == 2
+    assert physical_names(backstage) in ({"team", "team_sx"}, {"team_i2", "team_sx"})
+
+
+@pytest.mark.acceptance("S-142", partly="no table is forked; nothing cleans the zombie up")
+def test_a_branch_can_be_made_again_beside_a_zombie_of_it(graph, backstage):
+    graph.create_branch("feature")
+    stale = backstage.tables.open(MANIFEST_PATH, "feature")
+    graph.delete_branch("feature")
+    insert_if_absent(stale, rows_table([checkpoint_row(999, {})]), KEY_COLUMN)
+    assert backstage.tables.zombie_branches(MANIFEST_PATH) == {"feature"}
+    assert graph.branches() == ["main"]
+    with pytest.raises(BranchNotFound):
+        graph.snapshot("feature")
+
+    again = graph.create_branch("feature")
+    assert physical_names(backstage) == {"feature_i2"}
+    assert backstage.publish("feature").sequence == 2
+    assert graph.branches() == ["main", "feature"]
+    assert again.snapshot().branch == "feature"
+    assert again.commits()[-1].branch == "feature_i2"
+    assert again.receipt_of(again.head()).branch == "feature"
+
+    graph.delete_branch("feature")
+    graph.create_branch("feature")
+    assert graph.branches() == ["main", "feature"]
+    assert backstage.tables.zombie_branches(MANIFEST_PATH) == {"feature"}
+
+
+# -- deleting --------------------------------------------------------------------------------
+
+
+def test_a_deleted_branch_is_gone_for_every_handle(graph):
+    other = open_graph(graph.uri)
+    bound = graph.create_branch("feature")
+    assert other.snapshot("feature").version == 1
+    graph.delete_branch("feature")
+    for handle in (graph, other):
+        assert handle.branches() == ["main"]
+        with pytest.raises(BranchNotFound):
+            handle.snapshot("feature")
+    for call in (bound.snapshot, bound.commits, bound.head, lambda: bound.create_branch("x")):
+        with pytest.raises(BranchNotFound):
+            call()
+    assert bound.commit(graph.head()).graph_commit_id == graph.head()
+    bound.sync_branch("main")
+    assert bound.snapshot().version == 1
+
+
+def test_deleting_a_branch_leaves_no_file_of_it(local_graph):
+    before = set(tree(Path(local_graph.uri) / "__manifest"))
+    local_graph.create_branch("feature")
+    Backstage(local_graph.uri).publish("feature")
+    local_graph.delete_branch("feature")
+    left = set(tree(Path(local_graph.uri) / "__manifest")) - before
+    assert not [path for path in left if "feature" in path]
+
+
+def test_main_is_never_deleted(graph):
+    with pytest.raises(InvalidBranchName, match="cannot delete branch 'main'"):
+        graph.delete_branch("main")
+    assert graph.snapshot().version == 1
+
+
+@pytest.mark.parametrize("name", ["nope", "feature"])
+def test_deleting_a_branch_that_does_not_exist_is_not_found(graph, name):
+    graph.create_branch("feature")
+    graph.delete_branch("feature")
+    with pytest.raises(BranchNotFound):
+        graph.delete_branch(name)
+
+
+def test_a_system_name_is_not_deleted(graph):
+    with pytest.raises(InvalidBranchName, match="internal system ref"):
+        graph.delete_branch("__schema_apply_lock__")
+
+
+@pytest.mark.acceptance("S-031")
+def test_a_branch_that_another_was_cut_from_is_kept(graph):
+    graph.create_branch("feature")
+    graph.create_branch("experiment", source="feature")
+    with pytest.raises(BranchInUse, match="still depends on it") as caught:
+        graph.delete_branch("feature")
+    assert isinstance(caught.value, ConflictError)
+    assert graph.branches() == ["main", "experiment", "feature"]
+    graph.delete_branch("experiment")
+    graph.delete_branch("feature")
+    assert graph.branches() == ["main"]
+
+
+def test_a_branch_a_foreign_one_was_cut_from_is_kept(graph, backstage):
+    graph.create_branch("feature")
+    stored = backstage.tables.open(MANIFEST_PATH, "feature")
+    backstage.tables.create_branch(
+        MANIFEST_PATH, "not_ours", source_branch="feature", source_version=stored.version
+    )
+    with pytest.raises(BranchInUse, match="still depends on it"):
+        graph.delete_branch("feature")
+    assert graph.snapshot("feature").version == 1
+
+
+@pytest.mark.acceptance("S-032")
+def test_the_branch_a_handle_is_bound_to_is_kept(graph):
+    feature = graph.create_branch("feature")
+    with pytest.raises(BranchInUse, match="currently active"):
+        feature.delete_branch("feature")
+    graph.sync_branch("feature")
+    with pytest.raises(BranchInUse, match="currently active"):
+        graph.delete_branch("feature")
+    graph.sync_branch("main")
+    graph.delete_branch("feature")
+    assert graph.branches() == ["main"]
+
+
+class FullStore:
+    """An object store that cannot delete."""
+
+    def delete_prefix(self, path: str) -> None:
+        raise StoreCallFailed("delete", path, "the store says no")
+
+    delete = delete_prefix
+
+
+def test_left_over_files_do_not_fail_a_delete(local_graph):
+    """The ref is gone, and with it the branch; its files are somebody's later work."""
+    backstage = Backstage(local_graph.uri)
+    local_graph.create_branch("feature")
+    branches = Branches(backstage.manifest, backstage.tables, FullStore())  # type: ignore[arg-type]  # two methods suffice
+    branches.delete(branches.find("feature"))
+    assert local_graph.branches() == ["main"]
+    local_graph.create_branch("feature")
+    assert local_graph.snapshot("feature").version == 1
+
+
+# -- handles that knew an earlier branch of the same name ------------------------------------
+
+
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("between", [0, 1, 2, 3, 4])
+def test_a_branch_made_again_is_not_mistaken_for_the_earlier_one(graph, backstage, before, between):
+    """Stored version numbers repeat: the new branch may well reach one the old branch had."""
+    other = open_graph(graph.uri)
+    graph.create_branch("feature")
+    for _ in range(before):
+        backstage.publish("feature")
+    assert other.snapshot("feature").version == 1 + before
+    graph.delete_branch("feature")
+    for _ in range(between):
+        backstage.publish("main")
+    graph.create_branch("feature")
+    tip = backstage.publish("feature")
+    assert other.head("feature") == tip.graph_commit_id
+    assert other.snapshot("feature").version == 2 + between
+    assert other.snapshot_at_version(1, "feature").commit_id == graph.commits()[0].graph_commit_id
+
+
+# -- several at once -------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-034")
+def test_branches_made_at_once_on_one_handle_have_their_own_sources(graph, backstage):
+    graph.create_branch("p1")
+    graph.create_branch("p2")
+    heads = {name: backstage.publish(name).graph_commit_id for name in ("p1", "p2")}
+    for round in range(3):
+        made = at_once(
+            partial(graph.create_branch, f"a{round}", source="p1"),
+            partial(graph.create_branch, f"b{round}", source="p2"),
+        )
+        assert [type(handle) for handle in made] == [Graph, Graph]
+        assert graph.head(f"a{round}") == heads["p1"]
+        assert graph.head(f"b{round}") == heads["p2"]
+    assert graph.branch == "main"
+
+
+@pytest.mark.acceptance("S-186", partly="threads instead of processes, no schema apply")
+def test_of_several_creates_of_one_name_exactly_one_succeeds(graph, backstage):
+    graph.create_branch("p1")
+    backstage.publish("p1")
+    handles = [open_graph(graph.uri) for _ in range(3)]
+    for round in range(4):
+        name = f"race/{round}"
+        results = at_once(
+            partial(handles[0].create_branch, name),
+            partial(handles[1].create_branch, name, source="p1"),
+            partial(handles[2].create_branch, name),
+        )
+        assert sorted(type(result).__name__ for result in results) == [
+            "BranchExists",
+            "BranchExists",
+            "Graph",
+        ]
+        assert graph.branches().count(name) == 1
+    assert physical_names(backstage) == {"p1", *(f"race_s{round}" for round in range(4))}
+
+
+@pytest.mark.acceptance("S-186", partly="threads instead of processes, no schema apply")
+def test_of_several_deletes_of_one_name_exactly_one_succeeds(graph):
+    handles = [open_graph(graph.uri) for _ in range(3)]
+    for _ in range(3):
+        graph.create_branch("feature")
+        results = at_once(*(partial(h.delete_branch, "feature") for h in handles))
+        kinds = sorted(type(result).__name__ for result in results)
+        assert kinds == ["BranchNotFound", "BranchNotFound", "NoneType"]
+    assert graph.branches() == ["main"]
+
+
+def test_creates_and_deletes_of_one_name_at_once_end_in_one_state(graph):
+    handles = [open_graph(graph.uri) for _ in range(2)]
+    for _ in range(4):
+        results = at_once(
+            partial(handles[0].create_branch, "feature"),
+            partial(handles[1].delete_branch, "feature"),
+        )
+        failures = [result for result in results if isinstance(result, Exception)]
+        assert {type(failure) for failure in failures} <= {BranchExists, BranchNotFound}
+        listed = graph.branches()
+        assert listed in (["main"], ["main", "feature"])
+        if "feature" in listed:
+            assert graph.snapshot("feature").version == 1
+            graph.delete_branch("feature")
+
+
+def test_a_local_graph_in_two_spellings_has_one_set_of_branches(tmp_path):
+    init(tmp_path / "g", SCHEMA)
+    (tmp_path / "link").symlink_to(tmp_path / "g")
+    one, two = open_graph(tmp_path / "g"), open_graph(tmp_path / "link")
+    results = at_once(partial(one.create_branch, "x"), partial(two.create_branch, "x"))
+    assert sorted(type(result).__name__ for result in results) == ["BranchExists", "Graph"]
+    assert one.branches() == two.branches() == ["main", "x"]

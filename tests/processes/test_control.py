@@ -1,0 +1,177 @@
+"""Several processes create one graph, control its branches, hold its locks and die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from omnigraph.engine.graph import init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.errors import BranchLocked
+from omnigraph.testing.faults import (
+    ENVIRONMENT_VARIABLE,
+    Arm,
+    Kill,
+    PauseAcrossProcesses,
+    describe,
+)
+from omnigraph.versioning import writer_lock as locking
+from omnigraph.versioning.contract import CONTRACT_FILES
+from omnigraph.versioning.writer_lock import writer_lock
+from tests.behaviour.graphs import SCHEMA, Backstage
+from tests.processes.conftest import Place
+
+ROOT = Path(__file__).parents[2]
+
+
+def child(place: Place, arms: list[Arm], work: str, *arguments: object) -> subprocess.Popen[bytes]:
+    """A process that is meant to die or to wait."""
+    call = f"in_process({work!r}, {{}}, 0, {', '.join(map(repr, arguments))})"
+    return subprocess.Popen(
+        [sys.executable, "-c", f"from tests.processes.working import in_process; {call}"],
+        cwd=ROOT,
+        env={**os.environ, **place.environment, ENVIRONMENT_VARIABLE: describe(arms)},
+    )
+
+
+# -- creating the graph ----------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-004")
+@pytest.mark.parametrize("store", ["local", "s3"])
+def test_of_several_inits_in_processes_exactly_one_succeeds(request, run, store):
+    place = request.getfixturevalue(f"{store}_place")
+    for round in range(3 if store == "local" else 1):
+        uri = f"{place.uri}/{round}"
+        schemas = [SCHEMA + f"node Mine{n} {{ name: String @key }}\n" for n in range(4)]
+        won = run(place, [("init_graph", uri, schema) for schema in schemas])
+        assert sorted(won) == [False, False, False, True]
+        graph = open_graph(uri)
+        assert graph.schema == schemas[won.index(True)]
+        assert graph.snapshot().version == 1
+        assert len(graph.snapshot().entries) == 5
+        assert all(Backstage(uri).objects.exists(name) for name in CONTRACT_FILES)
+
+
+# -- branches --------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-186", partly="no schema apply yet")
+def test_of_several_creates_and_deletes_in_processes_exactly_one_succeeds(local_place, run):
+    graph = init(local_place.uri, SCHEMA)
+    graph.create_branch("other")
+    Backstage(local_place.uri).publish("other")
+    names = [f"race/{number}" for number in range(6)]
+    sources = ["main", "other", "main", "other"]
+    made = run(
+        local_place, [("create_branches", local_place.uri, names, source) for source in sources]
+    )
+    assert sorted(name for won in made for name in won) == names
+    assert graph.branches() == ["main", "other", *names]
+    for won, source in zip(made, sources, strict=True):
+        for name in won:
+            assert graph.head(name) == graph.head(source)
+    deleted = run(local_place, [("delete_branches", local_place.uri, names)] * 4)
+    assert sorted(name for won in deleted for name in won) == names
+    assert graph.branches() == ["main", "other"]
+
+
+# -- locks -----------------------------------------------------------------------------------
+
+
+def test_a_lock_keeps_other_processes_out_until_its_holder_dies(local_place, tmp_path, monkeypatch):
+    init(local_place.uri, SCHEMA)
+    root = Backstage(local_place.uri).root
+    pause = PauseAcrossProcesses(tmp_path / "held")
+    holder = child(
+        local_place,
+        [Arm("lock.after_acquire", pause)],
+        "publish_many", local_place.uri, ["main"], True, "act",
+    )  # fmt: skip
+    try:
+        pause.wait_until_reached()
+        with monkeypatch.context() as patch:
+            patch.setattr(locking, "LOCK_WAIT_SECONDS", 0.1)
+            with pytest.raises(BranchLocked, match="'main' is locked"):
+                writer_lock(root, None, "test").__enter__()
+            with writer_lock(root, "feature", "test"):
+                pass
+        assert open_graph(local_place.uri, read_only=True).snapshot().version == 1
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    with writer_lock(root, None, "test"):
+        pass
+
+
+def test_a_process_started_by_the_holder_does_not_inherit_the_lock(local_place):
+    init(local_place.uri, SCHEMA)
+    root = Backstage(local_place.uri).root
+    with writer_lock(root, None, "test"):
+        sleeper = subprocess.Popen(
+            [sys.executable, "-c", "import sys; sys.stdin.read()"],
+            stdin=subprocess.PIPE,
+            close_fds=False,
+        )
+    try:
+        started = time.monotonic()
+        with writer_lock(root, None, "test"):
+            pass
+        assert time.monotonic() - started < 5
+    finally:
+        assert sleeper.stdin is not None
+        sleeper.stdin.close()
+        sleeper.wait()
+
+
+# -- processes that die ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("point", "version"),
+    [
+        ("graph_publish.before_manifest_commit", 1),
+        ("graph_publish.after_manifest_commit", 2),
+    ],
+)
+def test_a_publisher_that_is_killed_leaves_all_or_nothing(local_place, point, version):
+    graph = init(local_place.uri, SCHEMA)
+    killed = child(
+        local_place, [Arm(point, Kill())], "publish_many", local_place.uri, ["main"], True, "act"
+    )
+    assert killed.wait(60) == -signal.SIGKILL
+    assert graph.snapshot().version == version
+    assert Backstage(local_place.uri).publish().sequence == version + 1
+    assert open_graph(local_place.uri).snapshot().version == version + 1
+
+
+@pytest.mark.parametrize(
+    ("point", "listed"),
+    [
+        ("branch_create.before_manifest_branch_create", ["main"]),
+        ("lock.after_acquire", ["main"]),
+    ],
+)
+def test_a_process_killed_while_it_makes_a_branch_blocks_nobody(local_place, point, listed):
+    graph = init(local_place.uri, SCHEMA)
+    killed = child(
+        local_place, [Arm(point, Kill())], "create_branches", local_place.uri, ["x"], "main"
+    )
+    assert killed.wait(60) == -signal.SIGKILL
+    assert graph.branches() == listed
+    graph.create_branch("x")
+    assert graph.branches() == ["main", "x"]
+
+
+@pytest.mark.acceptance("S-003")
+@pytest.mark.parametrize("point", ["init.after_schema_pg_written", "init.after_schema_contract_written"])  # fmt: skip
+def test_a_process_killed_while_it_creates_a_graph_leaves_what_force_overcomes(local_place, point):
+    killed = child(local_place, [Arm(point, Kill())], "init_graph", local_place.uri, SCHEMA)
+    assert killed.wait(60) == -signal.SIGKILL
+    assert init(local_place.uri, SCHEMA, force=True).snapshot().version == 1

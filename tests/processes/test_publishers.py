@@ -1,0 +1,150 @@
+"""Several processes publish at once: the history stays linear, gapless and complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.versioning.ids import new_ulid
+from tests.behaviour.graphs import SCHEMA, Backstage
+from tests.processes.working import Published
+
+
+def check_history(graph: Graph, branch: str, made: Sequence[Published]) -> None:
+    """Every commit that a process was told about is there, in one line, and nothing else."""
+    commits = graph.commits(branch)
+    assert [commit.sequence for commit in commits] == list(range(1, len(commits) + 1))
+    assert [commit.parent_commit_id for commit in commits] == [
+        None,
+        *(commit.graph_commit_id for commit in commits[:-1]),
+    ]
+    own = [commit for commit in commits if commit.draft.operation.value != "init"]
+    on_branch = [(id, sequence) for name, id, sequence in made if name == branch]
+    assert sorted(on_branch) == sorted((c.graph_commit_id, c.sequence) for c in own)
+    assert graph.head(branch) == commits[-1].graph_commit_id
+    for commit in commits[:: max(1, len(commits) // 5)]:
+        assert graph.snapshot_of(commit.graph_commit_id).version == commit.sequence
+
+
+def check_rows(uri: str, branch: str | None) -> None:
+    """No key twice, and for every commit exactly one row of its operation."""
+    rows = Backstage(uri).rows(branch)
+    keys = [row["object_id"] for row in rows]
+    assert len(keys) == len(set(keys))
+    kinds = [row["object_type"] for row in rows]
+    assert kinds.count("graph_commit") == kinds.count("operation")
+
+
+@pytest.mark.parametrize(("processes", "locked"), [(4, False), (2, True)])
+def test_processes_publish_to_one_branch(local_place, run, processes, locked):
+    graph = init(local_place.uri, SCHEMA)
+    results = run(
+        local_place,
+        [
+            ("publish_many", local_place.uri, ["main"] * 15, locked, f"act-{number}")
+            for number in range(processes)
+        ],
+    )
+    made = [published for result in results for published in result]
+    assert len(made) == 15 * processes
+    for result in results:
+        assert result == sorted(result, key=lambda published: published[2])
+    check_history(graph, "main", made)
+    check_history(open_graph(local_place.uri), "main", made)
+    check_rows(local_place.uri, None)
+    for number in range(processes):
+        assert len(graph.commits(actor=f"act-{number}")) == 15
+
+
+def test_processes_publish_to_branches_of_their_own(local_place, run):
+    graph = init(local_place.uri, SCHEMA)
+    names = [f"team/{number}" for number in range(4)]
+    for name in names:
+        graph.create_branch(name)
+    results = run(
+        local_place, [("publish_many", local_place.uri, [name] * 8, False, name) for name in names]
+    )
+    for name, made in zip(names, results, strict=True):
+        assert [sequence for _, _, sequence in made] == list(range(2, 10))
+        check_history(graph, name, made)
+    assert graph.snapshot("main").version == 1
+
+
+def test_processes_publish_to_shared_branches_in_turn(local_place, run):
+    graph = init(local_place.uri, SCHEMA)
+    graph.create_branch("feature")
+    plans = [["main", "feature"] * 4, ["feature", "main"] * 4]
+    results = run(
+        local_place,
+        [("publish_many", local_place.uri, plan, False, "act") for plan in plans],
+    )
+    made = [published for result in results for published in result]
+    for name in ("main", "feature"):
+        check_history(graph, name, made)
+
+
+def test_a_reader_never_sees_a_hole_while_others_publish(local_place, run):
+    init(local_place.uri, SCHEMA)
+    works = [("publish_many", local_place.uri, ["main"] * 12, False, "act")] * 2
+    *_, seen = run(local_place, [*works, ("watch", local_place.uri, "main", 25)])
+    assert seen == sorted(seen)
+    assert seen[-1] == 25
+
+
+@pytest.mark.acceptance("S-188")
+def test_one_operation_published_by_four_processes_is_one_commit(local_place, run):
+    graph = init(local_place.uri, SCHEMA)
+    for round in range(3):
+        operation = new_ulid()
+        results = run(local_place, [("publish_operation", local_place.uri, operation)] * 4)
+        assert len(set(results)) == 1
+        assert graph.snapshot().version == 2 + round
+        assert graph.head() == results[0]
+
+
+@pytest.mark.parametrize("branches", [["main"] * 8, ["main", "feature"]])
+def test_processes_publish_on_an_object_store(s3_place, run, branches):
+    graph = init(s3_place.uri, SCHEMA)
+    graph.create_branch("feature")
+    results = run(
+        s3_place,
+        [("publish_many", s3_place.uri, branches, False, f"act-{number}") for number in range(2)],
+    )
+    made = [published for result in results for published in result]
+    for name in set(branches):
+        check_history(graph, name, made)
+        check_rows(s3_place.uri, None if name == "main" else name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locked", [False, True])
+def test_processes_publish_long_enough_to_fold_many_times(local_place, run, locked):
+    graph = init(local_place.uri, SCHEMA)
+    results = run(
+        local_place,
+        [
+            ("publish_many", local_place.uri, ["main"] * 150, locked, f"act-{number}")
+            for number in range(4)
+        ],
+    )
+    made = [published for result in results for published in result]
+    assert len(made) == 600
+    check_history(graph, "main", made)
+    check_history(open_graph(local_place.uri), "main", made)
+    check_rows(local_place.uri, None)
+
+
+@pytest.mark.slow
+def test_four_processes_publish_on_an_object_store(s3_place, run):
+    graph = init(s3_place.uri, SCHEMA)
+    results = run(
+        s3_place,
+        [("publish_many", s3_place.uri, ["main"] * 30, False, "act") for _ in range(4)],
+    )
+    made = [published for result in results for published in result]
+    assert len(made) == 120
+    check_history(graph, "main", made)
+    check_rows(s3_place.uri, None)

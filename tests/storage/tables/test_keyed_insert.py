@@ -1,0 +1,131 @@
+"""Of several inserts of one key exactly one succeeds, whoever tries: threads, processes, stores."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from threading import Barrier
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.errors import InputError, KeyTaken
+from omnigraph.storage.compact import fold
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.indexes import stage_btree_index
+from omnigraph.storage.keyed_insert import insert_if_absent
+from omnigraph.storage.tables import TableStore
+from omnigraph.storage.uris import normalise_root
+from tests.storage.tables.rows import KEYED, commit, content, numbered
+
+ROUNDS = 5
+WRITERS = 4
+
+
+def keyed(store: TableStore):
+    return store.create("keyed", KEYED, rows=numbered({"start": 0}, KEYED))
+
+
+def test_the_table_that_was_given_stays_at_its_version(store):
+    table = keyed(store)
+    after = insert_if_absent(table, numbered({"a": 1}, KEYED), "id")
+    assert (table.version, after.version) == (1, 2)
+    assert content(table) == {"start": 0}
+    assert content(after) == {"start": 0, "a": 1}
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_an_existing_key_keeps_all_rows_out(store, indexed):
+    table = keyed(store)
+    if indexed:
+        table = commit(table, stage_btree_index(table, "id"))
+    with pytest.raises(KeyTaken):
+        insert_if_absent(table, numbered({"new": 1, "start": 2}, KEYED), "id")
+    assert content(store.open("keyed")) == {"start": 0}
+
+
+def test_a_key_inserted_meanwhile_keeps_all_rows_out(store):
+    table = keyed(store)
+    insert_if_absent(table, numbered({"a": 1}, KEYED), "id")
+    with pytest.raises(KeyTaken):
+        insert_if_absent(table, numbered({"a": 2, "b": 2}, KEYED), "id")
+    assert content(store.open("keyed")) == {"start": 0, "a": 1}
+
+
+def test_other_keys_inserted_meanwhile_do_no_harm(store):
+    table = keyed(store)
+    insert_if_absent(table, numbered({"a": 1}, KEYED), "id")
+    after = insert_if_absent(table, numbered({"b": 2}, KEYED), "id")
+    assert content(after) == {"start": 0, "a": 1, "b": 2}
+
+
+def test_a_compaction_meanwhile_does_no_harm(store):
+    table = insert_if_absent(keyed(store), numbered({"a": 1}, KEYED), "id")
+    folded = fold(table)
+    assert folded.version > table.version
+    after = insert_if_absent(table, numbered({"b": 2}, KEYED), "id")
+    assert content(after) == {"start": 0, "a": 1, "b": 2}
+    with pytest.raises(KeyTaken):
+        insert_if_absent(table, numbered({"b": 3}, KEYED), "id")
+
+
+@pytest.mark.parametrize("rows", [{}, {"a": 1}])
+def test_rows_need_distinct_keys(store, rows):
+    table = keyed(store)
+    doubled = pa.concat_tables([numbered(rows, KEYED)] * 2)
+    with pytest.raises(InputError, match="distinct keys"):
+        insert_if_absent(table, doubled, "id")
+
+
+def attempt(table, writer: int, number: int) -> bool:
+    try:
+        insert_if_absent(
+            table, numbered({f"seq{number}": writer, f"w{writer}-{number}": 0}, KEYED), "id"
+        )
+    except KeyTaken:
+        return False
+    return True
+
+
+def test_racing_threads_have_one_winner_on_every_store(anywhere):
+    store = TableStore(anywhere, Durability.NONE)
+    keyed(store)
+    barrier = Barrier(WRITERS)
+
+    def race(writer: int) -> list[bool]:
+        won = []
+        for number in range(ROUNDS):
+            table = store.open("keyed")
+            barrier.wait()
+            won.append(attempt(table, writer, number))
+            barrier.wait()
+        return won
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        results = list(pool.map(race, range(WRITERS)))
+    assert [sum(won) for won in zip(*results, strict=True)] == [1] * ROUNDS
+    found = content(store.open("keyed"))
+    for number in range(ROUNDS):
+        winner = found[f"seq{number}"]
+        assert [w for w in range(WRITERS) if f"w{w}-{number}" in found] == [winner]
+
+
+def race_in_a_process(arguments: tuple[str, int, int]) -> int:
+    uri, writer, rounds = arguments
+    store = TableStore(normalise_root(uri), Durability.NONE)
+    won = 0
+    for number in range(rounds):
+        # Every writer tries every number: there is no barrier between processes.
+        won += attempt(store.open("keyed"), writer, number)
+    return won
+
+
+def test_racing_processes_share_the_keys_between_them(store, root):
+    keyed(store)
+    rounds = 30
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        won = list(pool.map(race_in_a_process, [(root.uri, w, rounds) for w in range(2)]))
+    assert sum(won) == rounds
+    found = content(store.open("keyed"))
+    assert sum(name.startswith("seq") for name in found) == rounds
+    assert sum(name.startswith("w") for name in found) == rounds

@@ -1,0 +1,78 @@
+"""The guide to graphs is true: its commands print what it shows, apart from ids and times."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+from omnigraph.cli.main import main
+from tests.docs.test_user_docs import FOLDER, blocks_of, commands_of
+from tests.docs.test_user_docs import run as run_in_shell
+
+PAGE = FOLDER / "graphs.md"
+_ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
+_TIME = re.compile(r"\b\d{16}\b")
+
+
+class Ids:
+    """Which id of this run stands where the page has another one."""
+
+    def __init__(self) -> None:
+        self._real: dict[str, str] = {}
+
+    def learn(self, shown: str, printed: str) -> None:
+        for page_id, real_id in zip(_ID.findall(shown), _ID.findall(printed), strict=False):
+            self._real.setdefault(page_id, real_id)
+
+    def translate(self, text: str) -> str:
+        return _ID.sub(lambda match: self._real.get(match[0], match[0]), text)
+
+
+def without_times(text: str) -> str:
+    return _TIME.sub("<time>", text)
+
+
+def run(command: str, folder: Path) -> str:
+    """All that a command prints. Our own need no process for that, which saves most of the time."""
+    program, *args = shlex.split(command)
+    if program != "omnigraph":
+        return run_in_shell(command, folder)
+    with io.StringIO() as out, redirect_stdout(out), redirect_stderr(out), chdir(folder):
+        main(args)
+        return out.getvalue()
+
+
+def run_page(page: Path, folder: Path) -> list[tuple[str, str, str]]:
+    """Every command of a page with what is shown, in the ids of this run, and what is printed."""
+    ids, found = Ids(), []
+    for block in blocks_of(page):
+        if block.file is not None:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+        if block.language == "console":
+            for command, shown in commands_of(block):
+                printed = run(ids.translate(command), folder)
+                ids.learn(shown, printed)
+                found.append((command, ids.translate(shown), printed))
+    return found
+
+
+def test_the_commands_of_the_guide_print_what_it_shows(tmp_path):
+    found = run_page(PAGE, tmp_path)
+    assert len(found) > 10
+    for command, shown, printed in found:
+        assert (command, without_times(printed)) == (command, without_times(shown))
+
+
+def test_an_output_that_differs_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```console\n$ echo 01ARZ3NDEKTSV4RRFFQ69G5FA0\n01ARZ3NDEKTSV4RRFFQ69G5FA9\n"
+        "$ echo 01ARZ3NDEKTSV4RRFFQ69G5FA9 b\n01ARZ3NDEKTSV4RRFFQ69G5FA9 a\n```\n"
+    )
+    (_, shown, printed), (_, shown_after, printed_after) = run_page(page, tmp_path)
+    assert shown == printed == "01ARZ3NDEKTSV4RRFFQ69G5FA0\n"
+    assert printed_after == "01ARZ3NDEKTSV4RRFFQ69G5FA0 b\n"
+    assert shown_after == "01ARZ3NDEKTSV4RRFFQ69G5FA0 a\n"

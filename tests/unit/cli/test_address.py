@@ -1,0 +1,75 @@
+"""Which graph a data-plane command works on, and the addresses none of them can use."""
+
+from __future__ import annotations
+
+import pytest
+
+AT_THE_END: list[tuple[str, ...]] = [
+    ("snapshot",),
+    ("export",),
+    ("commit", "list"),
+    ("load", "--mode", "merge", "--data", "library.jsonl"),
+    ("ingest", "--data", "library.jsonl"),
+]
+AS_AN_OPTION: list[tuple[str, ...]] = [
+    ("branch", "list"),
+    ("branch", "create", "feature"),
+    ("branch", "delete", "feature"),
+    ("commit", "show", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+]
+EVERY = [(w, ()) for w in AT_THE_END] + [(w, ("--uri",)) for w in AS_AN_OPTION]
+
+every_command = pytest.mark.parametrize(
+    ("words", "flag"), EVERY, ids=[" ".join(words[:2]) for words, _ in EVERY]
+)
+
+
+def errors_of(outcome) -> str:
+    """What a failed command says, without the note on an old spelling."""
+    assert (outcome.code, outcome.out) == (1, "")
+    return "".join(
+        line for line in outcome.err.splitlines(keepends=True) if "is deprecated" not in line
+    )
+
+
+@every_command
+def test_no_address_is_an_error_that_says_how_to_give_one(cli, library, words, flag):
+    message = errors_of(cli(*words))
+    assert message == "URI must be provided via <URI>, --target, or config\n"
+
+
+@every_command
+@pytest.mark.parametrize("uri", ["http://h.invalid/g", "https://h.invalid"])
+def test_a_remote_graph_is_not_supported_yet(cli, library, words, flag, uri):
+    message = errors_of(cli(*words, *flag, uri))
+    assert message.startswith(f"{uri} is a remote graph, and remote graphs are not supported yet")
+
+
+@every_command
+def test_a_server_nobody_defined_is_unknown(cli, library, words, flag):
+    assert errors_of(cli(*words, "--server", "prod")).startswith("unknown server 'prod'")
+
+
+@every_command
+def test_a_server_and_an_address_are_exclusive(cli, library, words, flag):
+    assert "exclusive" in errors_of(cli("--server", "prod", *words, *flag, "G"))
+
+
+@every_command
+def test_a_place_without_a_graph_is_named(cli, library, words, flag):
+    message = errors_of(cli(*words, *flag, "nowhere"))
+    assert message.startswith(f"no graph at '{library}/nowhere'; create one")
+    assert not (library / "nowhere").exists()
+
+
+def test_a_file_is_no_graph(cli, library):
+    before = (library / "library.pg").read_bytes()
+    message = errors_of(cli("snapshot", "library.pg"))
+    assert f"{library}/library.pg" in message
+    assert "internal error" not in message
+    assert (library / "library.pg").read_bytes() == before
+
+
+@every_command
+def test_an_address_no_store_has_is_refused(cli, library, words, flag):
+    assert "ftp://" in errors_of(cli(*words, *flag, "ftp://h.invalid/g"))

@@ -1,0 +1,156 @@
+"""The kernels and the reference graph agree: same rows, same errors, whatever the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from omnigraph.errors import LoadError
+from omnigraph.load.placing import GENERATED, RECORD
+from omnigraph.load.reading import read_sources
+from omnigraph.load.sources import JsonText
+from omnigraph.testing.model.image import Image
+from omnigraph.testing.model.load import load as reference_load
+from omnigraph.testing.outcome import Refusal
+from tests.unit.load.inputs import DENSE, catalogs, dense_inputs, inputs
+from tests.unit.load.loading import CommittedTables, catalog_of, load, rows_of, table_of
+
+RELAXED = settings(
+    max_examples=120,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
+)
+MODES = st.sampled_from(["append", "merge", "overwrite"])
+SIZES = st.sampled_from([40, 200, 10_000])
+DENSE_CATALOG = catalog_of(DENSE)
+LOAD_ID = "job"
+EVERYTHING = 10**9
+
+
+@contextmanager
+def small_steps(size: int) -> Iterator[None]:
+    """Blocks of a few bytes and slices of a few rows, so that every seam is crossed."""
+    with (
+        patch("omnigraph.load.framing.LOAD_BLOCK_BYTES", size),
+        patch("omnigraph.load.json_rows._SLICE", max(1, size // 40)),
+    ):
+        yield
+
+
+def generated_ids(text, catalog, load_id):
+    """The ids the kernels make, in order of record."""
+    made = []
+    for piece in read_sources([JsonText(text.encode())], catalog, load_id, threads=1):
+        for placed in piece.rows:
+            rows = placed.rows
+            made += (
+                (record, id)
+                for record, id, is_made in zip(
+                    rows.column(RECORD).to_pylist(),
+                    rows.column("id").to_pylist(),
+                    rows.column(GENERATED).to_pylist(),
+                    strict=True,
+                )
+                if is_made
+            )
+    return iter([id for _, id in sorted(made)])
+
+
+def committed_tables(image):
+    return CommittedTables(
+        image.catalog,
+        {
+            d.table_key: table_of(d, list(image.tables[d.table_key].values()))
+            for d in image.catalog
+        },
+    )
+
+
+def reference(image, text, mode, quarantine, load_id=LOAD_ID):
+    ids = generated_ids(text, image.catalog, load_id)
+    return reference_load(image, text, mode, ids, EVERYTHING, quarantine=quarantine)
+
+
+def property_of(error):
+    """The property an error names; the kernels also name the one that makes a group unusable."""
+    return None if error.code == "unique" else error.property
+
+
+def errors_of(found):
+    """Comparable errors; those of one record in any order."""
+    return sorted(
+        (
+            (e.record or 0, e.code, e.message, e.line, e.type, e.id, property_of(e))
+            for e in found
+        ),
+        key=repr,
+    )
+
+
+@RELAXED
+@given(st.data())
+def test_both_take_the_same_rows_and_refuse_with_the_same_errors(data):
+    catalog = data.draw(catalogs())
+    before = committed_image(catalog, data.draw(inputs(catalog, damaged=False)))
+    text = data.draw(inputs(catalog, damaged=data.draw(st.booleans())))
+    assert_alike(before, text, data.draw(MODES), data.draw(st.booleans()), data.draw(SIZES))
+
+
+@settings(RELAXED, max_examples=200)
+@given(dense_inputs(), dense_inputs(), MODES, st.booleans(), SIZES)
+def test_both_judge_a_set_of_rows_alike(first, text, mode, quarantine, size):
+    assert_alike(committed_image(DENSE_CATALOG, first), text, mode, quarantine, size)
+
+
+def committed_image(catalog, text):
+    """What a graph holds after the good records of a first load."""
+    try:
+        return reference(Image.empty(catalog), text, "merge", True, "seed").image
+    except Refusal:
+        return Image.empty(catalog)
+
+
+def assert_alike(before, text, mode, quarantine, size):
+    catalog = before.catalog
+    committed = committed_tables(before)
+    with small_steps(size):
+        expected, refusal = None, None
+        try:
+            expected = reference(before, text, mode, quarantine)
+        except Refusal as error:
+            refusal = error
+        options = {"quarantine": quarantine, "max_errors": EVERYTHING, "load_id": LOAD_ID}
+        try:
+            found = load(text.encode(), catalog, mode, committed, **options)
+        except LoadError as error:
+            assert refusal is not None, str(error)
+            assert errors_of(error.load_errors) == errors_of(refusal.load_errors)
+            assert error.load_errors_total == refusal.load_errors_total
+            headline = str(refusal).splitlines()[0].replace(" 1 bad records", " 1 bad record")
+            assert str(error).splitlines()[0] == headline
+            return
+    assert refusal is None, str(refusal)
+    assert {k: t.rows_loaded for k, t in found.types.items()} == expected.rows_loaded
+    for declared in catalog:
+        key = declared.table_key
+        staged = {row["id"]: row for row in rows_of(found, key)}
+        kept = {} if mode == "overwrite" and key in found.types else before.tables[key]
+        assert {**kept, **staged} == expected.image.tables[key]
+    assert [(w.code, w.message, w.count) for w in found.warnings] == [
+        (w.code, w.message, w.count) for w in expected.warnings
+    ]
+    assert [(b.record, b.line, b.raw) for b in found.quarantined] == [
+        (b.record, b.line, b.raw) for b in expected.quarantined
+    ]
+    for mine, theirs in zip(found.quarantined, expected.quarantined, strict=True):
+        listed = [(f.code, f.message, property_of(f)) for f in mine.findings]
+        assert sorted(listed, key=repr) == sorted(
+            ((e.code, e.message, property_of(e)) for e in theirs.errors), key=repr
+        )

@@ -1,0 +1,75 @@
+"""Catalogs to compile against, and short ways to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from omnigraph.catalog.compile import compile_schema
+from omnigraph.catalog.model import Catalog
+from omnigraph.language.span import Source
+from omnigraph.plan.compile import CompiledQuery, compile_query
+from omnigraph.plan.describe import describe_expression, describe_plan
+from omnigraph.plan.ir import MutationPlan, ReadPlan
+from tests.unit.language.schemas import NOTES, PAGES, WORKSHOP, read_query
+
+ODDS = """\
+// every type the other schemas lack
+node Odd {
+    code: String @key
+    big: U64?
+    pic: Blob?
+    flags: [Bool]?
+    numbers: [I32]?
+    moments: [DateTime]?
+    at: DateTime?
+    on: Date?
+    kind: enum(a, b)
+    required: Vector(2)
+}
+node Same { a: I32? }
+edge Same: Odd -> Odd { pic: Blob?  weight: F64 }
+edge Linked: Odd -> Same { from: I32?  label: String? }
+"""
+
+
+def catalog(text: str) -> Catalog:
+    return compile_schema(Source("<schema>", text))
+
+
+W, P, E, O = (catalog(text) for text in (WORKSHOP, PAGES, NOTES, ODDS))  # noqa: E741
+
+
+def against(schema: Catalog) -> Callable[[Source], CompiledQuery]:
+    """Compile the only query of a source."""
+    return lambda source: compile_query(source, schema)
+
+
+def read(
+    match: str, returned: str = "$m", tail: str = "", params: str = "", schema: Catalog = W
+) -> ReadPlan:
+    """The plan of a read called `q`."""
+    text = read_query(match, returned, tail, params)
+    return compile_query(Source("<query>", text), schema).read_plan()
+
+
+def mutation(statements: str, params: str = "", schema: Catalog = W) -> MutationPlan:
+    """The plan of a mutation called `q`."""
+    source = Source("<query>", f"query q({params}) {{ {statements} }}")
+    return compile_query(source, schema).mutation_plan()
+
+
+def pipeline(plan: ReadPlan) -> list[str]:
+    """The operations as lines; what an anti-join holds is indented."""
+    lines = [line[2:] for line in describe_plan(plan).split("\n")[1:]]
+    return lines[: next(i for i, line in enumerate(lines) if line.startswith(("project", "group")))]
+
+
+def columns(plan: ReadPlan) -> dict[str, str]:
+    return {c.name: describe_expression(c.expression) for c in plan.columns}
+
+
+def order(plan: ReadPlan) -> list[str]:
+    return [
+        f"{describe_expression(k.expression)} {'desc' if k.descending else 'asc'}"
+        for k in plan.order
+    ]
