@@ -202,21 +202,20 @@ def test_a_graph_that_cannot_be_written_refuses_changes_and_stays_as_it_is(open_
     assert graph.create_branch("feature").snapshot().version == 2
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda graph: graph.create_branch("new"),
-        lambda graph: graph.delete_branch("feature"),
-        lambda graph: graph.delete_branch("no such branch!"),
-    ],
-)
-def test_a_read_only_handle_refuses_every_change(local_uri, change):
+def test_a_read_only_handle_refuses_every_change(local_uri):
     init(local_uri, SCHEMA).create_branch("feature")
     graph = open_graph(local_uri, read_only=True)
     before = tree(Path(local_uri))
-    with pytest.raises(ReadOnlyHandle) as caught:
-        change(graph)
-    assert isinstance(caught.value, InputError)
+    for change in (
+        lambda: graph.create_branch("new"),
+        lambda: graph.delete_branch("feature"),
+        lambda: graph.delete_branch("no such branch!"),
+        lambda: graph.load('{"type": "Person", "data": {"name": "Eve"}}'),
+        lambda: graph.load("", branch="new", base="main"),
+    ):
+        with pytest.raises(ReadOnlyHandle) as caught:
+            change()
+        assert isinstance(caught.value, InputError)
     assert tree(Path(local_uri)) == before
 
 
@@ -274,12 +273,12 @@ def test_a_manifest_without_checkpoint_is_refused(graph, backstage):
 
 
 @pytest.mark.acceptance("S-011")
-@pytest.mark.parametrize("read", READS_UNDER_THE_SCHEMA)
-def test_an_open_graph_notices_that_its_schema_file_was_edited(graph, backstage, read):
+def test_an_open_graph_notices_that_its_schema_file_was_edited(graph, backstage):
     graph.snapshot()
     backstage.objects.write_text(SOURCE_FILE, SCHEMA.replace("age: I32?", "age: I64?"))
-    with pytest.raises(SchemaContractBroken, match="no longer matches"):
-        read(graph)
+    for read in READS_UNDER_THE_SCHEMA:
+        with pytest.raises(SchemaContractBroken, match="no longer matches"):
+            read(graph)
 
 
 @pytest.mark.acceptance("S-011")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from omnigraph.engine.graph import init
 from omnigraph.errors import (
     CommitStateUnknown,
     ConflictError,
@@ -24,7 +23,6 @@ from omnigraph.errors import (
     TableExists,
 )
 from omnigraph.faults import InjectedFault
-from omnigraph.limits import CHECKPOINT_INTERVAL
 from omnigraph.storage.keyed_insert import KeyTaken, insert_if_absent
 from omnigraph.storage.tables import TableStore
 from omnigraph.testing.faults import Call, Fail, armed
@@ -40,7 +38,7 @@ from omnigraph.versioning.rows import (
     commit_rows,
     rows_table,
 )
-from tests.behaviour.graphs import COMPANY, PERSON, SCHEMA, Backstage, pins
+from tests.behaviour.graphs import COMPANY, PERSON, Backstage, pins
 
 BEFORE, AFTER = "graph_publish.before_manifest_commit", "graph_publish.after_manifest_commit"
 
@@ -301,7 +299,7 @@ def test_a_lost_publish_is_checked_again_on_what_it_lost_to(graph, backstage):
 # -- changes that make no sense --------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-064", partly="no tombstone can be published yet")
+@pytest.mark.acceptance("S-064")
 @pytest.mark.parametrize(
     ("versions", "registrations", "error", "text"),
     [
@@ -482,18 +480,3 @@ def test_an_outcome_that_cannot_be_read_back_is_unknown_and_can_be_looked_up(
     assert graph.head() == draft.graph_commit_id
     assert publish(backstage.manifest, None, Publication(draft)).sequence == 2
     assert graph.snapshot().version == 2
-
-
-# -- checkpoints -----------------------------------------------------------------------------
-
-
-def test_every_64th_commit_carries_the_folded_state(memory_uri):
-    graph = init(memory_uri, SCHEMA)
-    backstage = Backstage(memory_uri)
-    assert CHECKPOINT_INTERVAL == 64
-    for _ in range(64):
-        backstage.publish()
-    rows = backstage.rows()
-    checkpoints = [r["commit_seq"] for r in rows if r["object_type"] == "checkpoint"]
-    assert sorted(checkpoints) == [1, 64]
-    assert graph.snapshot().version == 65

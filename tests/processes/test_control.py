@@ -175,3 +175,20 @@ def test_a_process_killed_while_it_creates_a_graph_leaves_what_force_overcomes(l
     killed = child(local_place, [Arm(point, Kill())], "init_graph", local_place.uri, SCHEMA)
     assert killed.wait(60) == -signal.SIGKILL
     assert init(local_place.uri, SCHEMA, force=True).snapshot().version == 1
+
+
+# -- a disk that is full ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [0, 300])
+def test_a_full_disk_is_a_typed_error_and_the_next_call_works(local_place, run, limit):
+    graph = init(local_place.uri, SCHEMA)
+    (seen,) = run(local_place, [("on_a_full_disk", local_place.uri, limit)])
+    writes = ["init", "publish", "create a branch", "load"]
+    assert seen == dict.fromkeys(writes, "StoreCallFailed")
+    assert graph.snapshot().version == 1
+    assert graph.branches() == ["main"]
+    assert Backstage(local_place.uri).publish().sequence == 2
+    assert graph.create_branch("feature").snapshot().version == 2
+    assert graph.load('{"type": "Person", "data": {"name": "Eve"}}').receipt.manifest_version == 3
+    assert init(f"{local_place.uri}-new", SCHEMA).snapshot().version == 1

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 
 from omnigraph.engine.graph import init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import AlreadyInitialized, BranchExists, BranchNotFound
+from omnigraph.errors import AlreadyInitialized, BranchExists, BranchNotFound, StorageError
 from omnigraph.testing.faults import arm_from_environment
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.writer_lock import writer_lock
-from tests.behaviour.graphs import Backstage
+from tests.behaviour.graphs import SCHEMA, Backstage
 
 Published = tuple[str, str, int]
 """The branch, the commit and its place in the history."""
@@ -76,6 +77,28 @@ def init_graph(uri: str, schema: str) -> bool:
     except AlreadyInitialized:
         return False
     return True
+
+
+def on_a_full_disk(uri: str, limit: int) -> dict[str, str]:
+    """What every kind of write raises when no file can grow beyond so many bytes."""
+    person = '{"type": "Person", "data": {"name": "Eve"}}'
+    writes: dict[str, Callable[[], object]] = {
+        "init": lambda: init(f"{uri}-new", SCHEMA),
+        "publish": lambda: Backstage(uri).publish(),
+        "create a branch": lambda: open_graph(uri).create_branch("feature"),
+        "load": lambda: open_graph(uri).load(person),
+    }
+    seen = {}
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for name, write in writes.items():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+        try:
+            write()
+        except StorageError as error:
+            seen[name] = type(error).__name__
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    return seen
 
 
 def create_branches(uri: str, names: Sequence[str], source: str) -> list[str]:

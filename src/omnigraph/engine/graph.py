@@ -304,11 +304,16 @@ class Graph:
         out: TextIO,
         *,
         branch: str | None = None,
+        at: str | int | None = None,
         types: Sequence[str] = (),
         tables: Sequence[str] = (),
     ) -> int:
-        """Write the graph as JSON lines that load back into an equal graph; returns the rows."""
-        return export_snapshot(self.snapshot(branch), self._tables, out, [*types, *tables])
+        """Write the graph as JSON lines that load back into an equal graph; returns the rows.
+
+        `at` is a version, a commit or a branch, as for `Graph.at`; without it the newest state.
+        """
+        snapshot = self.snapshot(branch) if at is None else self.at(at)
+        return export_snapshot(snapshot, self._tables, out, [*types, *tables])
 
     # -- helpers ----------------------------------------------------------------------------
 
@@ -323,7 +328,10 @@ class Graph:
             raise
 
     def _ref(self, branch: str | None) -> BranchRef:
-        return self._bound if branch is None else self._branches.find(branch)
+        """A branch as it is now. The bound one is looked up too, as others may have deleted it."""
+        if branch is None and self._bound.physical is None:
+            return self._bound
+        return self._branches.find(self._bound.public if branch is None else branch)
 
     def _find_bound(self, name: str) -> BranchRef:
         try:

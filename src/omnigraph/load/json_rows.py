@@ -24,8 +24,14 @@ from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Property
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.load.columns import convert_column
 from omnigraph.load.framing import Records, Stretch
-from omnigraph.load.json_records import SeveralRecords, read_records
-from omnigraph.load.json_table import JsonMismatch, is_utf8, only_chunk, parse_objects
+from omnigraph.load.json_records import read_records
+from omnigraph.load.json_table import (
+    JsonMismatch,
+    SeveralRecords,
+    is_utf8,
+    only_chunk,
+    parse_objects,
+)
 from omnigraph.load.record import MalformedText, read_value
 from omnigraph.load.routing import Router
 from omnigraph.load.typed_rows import Problem, Reading, TypedRows

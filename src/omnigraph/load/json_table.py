@@ -14,11 +14,15 @@ import pyarrow.json as pj
 
 
 class JsonMismatch(Exception):
-    """The texts are not all objects of the wanted shape, one each."""
+    """The texts are not all objects of the wanted shape."""
+
+
+class SeveralRecords(Exception):
+    """A text that was taken for one record holds more than one."""
 
 
 def parse_objects(texts: pa.Array, shape: pa.Schema, *, ignore_others: bool = False) -> pa.Table:
-    """The texts as rows of the given shape. Raises `JsonMismatch`.
+    """The texts as rows of the given shape. Raises `JsonMismatch` and `SeveralRecords`.
 
     A key that is not in the shape is ignored, or counts as a mismatch. A missing key is null.
     """
@@ -37,7 +41,7 @@ def parse_objects(texts: pa.Array, shape: pa.Schema, *, ignore_others: bool = Fa
     except pa.ArrowException as error:
         raise JsonMismatch(str(error)) from None
     if table.num_rows != len(texts):
-        raise JsonMismatch("a text holds several objects")
+        raise SeveralRecords
     return table
 
 

@@ -46,9 +46,9 @@ class Router:
         self._prefixes: dict[bytes, EntityType | None] = {}
 
     def route(self, texts: pa.Array) -> list[Routed]:
-        """Every row of the column, in one group per type."""
+        """Every row of the column, in one group per type. Raises `SeveralRecords`."""
         found: dict[str | None, list[Routed]] = {}
-        for routed in self._by_prefix(texts):
+        for routed in filter(lambda r: len(r.rows), self._by_prefix(texts)):
             key = routed.declared.table_key if routed.declared else None
             found.setdefault(key, []).append(routed)
         return [
@@ -65,8 +65,7 @@ class Router:
         for prefix, declared in tuple(self._prefixes.items()):
             tried.add(prefix)
             same, left = heads.split(left, prefix)
-            if len(same):
-                yield Routed(declared, same)
+            yield Routed(declared, same)
             if not len(left):
                 return
         while len(left):

@@ -34,6 +34,7 @@ from omnigraph.load.placing import GENERATED, LINE, RECORD, SOURCE
 from omnigraph.rows.uniqueness import (
     RowNumbers,
     comparable,
+    distinct_tuples,
     shared_tuples,
     tuple_values,
     tuples_of,
@@ -154,8 +155,7 @@ class _Judge:
         """Rows whose tuple a committed row with another id has, with that id."""
         if self.mode == "overwrite":
             return []
-        complete = rows.select(list(group)).take(pa.array(numbers))
-        distinct = complete.group_by(list(group), use_threads=False).aggregate([])
+        distinct = distinct_tuples(rows, group)
         owners = self.committed.owners(declared, group, distinct, pc.unique(_given_ids(rows)))
         if not owners.num_rows:
             return []
@@ -165,9 +165,9 @@ class _Judge:
             holders.setdefault(values, owners.column("id")[row].as_py())
         candidates = np.ones(len(numbers), np.bool_)
         for column in group:
-            given = comparable(complete.column(column))
             held = comparable(owners.column(column))
-            candidates &= pc.is_in(given, value_set=held.combine_chunks()).to_numpy()
+            given = comparable(rows.column(column))
+            candidates &= pc.is_in(given, value_set=held.combine_chunks()).to_numpy()[numbers]
         found = []
         for row in numbers[candidates].tolist():
             owner = holders.get(tuple_values(rows, group, row))

@@ -16,15 +16,11 @@ RowNumbers = npt.NDArray[np.int64]
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column with equal values spelled equally; NaN, equal to nothing, becomes null."""
     kind = column.type
-    if pa.types.is_floating(kind):
-        # Adding zero turns the negative zero into the positive one.
-        column = pc.add(column, pa.scalar(0.0, kind))
-        return pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
-    if pa.types.is_date32(kind):
-        return pa.chunked_array([c.view(pa.int32()) for c in column.chunks], pa.int32())
-    if pa.types.is_date64(kind):
-        return pa.chunked_array([c.view(pa.int64()) for c in column.chunks], pa.int64())
-    return column
+    if not pa.types.is_floating(kind):
+        return column
+    # Adding zero turns the negative zero into the positive one.
+    column = pc.add(column, pa.scalar(0.0, kind))
+    return pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
 
 
 def tuples_of(rows: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, RowNumbers]:
@@ -44,6 +40,13 @@ def tuples_of(rows: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, RowNumb
     return tuples, numbers
 
 
+def distinct_tuples(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Every complete tuple once, under the names of its columns."""
+    tuples, _ = tuples_of(rows, columns)
+    distinct = tuples.group_by(tuples.column_names, use_threads=False).aggregate([])
+    return distinct.rename_columns(list(columns))
+
+
 def shared_tuples(tuples: pa.Table, numbers: RowNumbers) -> list[RowNumbers]:
     """The rows of every tuple that occurs more than once, in order of first occurrence."""
     if tuples.num_columns == 1 and len(pc.unique(tuples.column(0))) == tuples.num_rows:
@@ -61,4 +64,12 @@ def shared_tuples(tuples: pa.Table, numbers: RowNumbers) -> list[RowNumbers]:
 
 def tuple_values(rows: pa.Table, columns: Sequence[str], row: int) -> tuple[Any, ...]:
     """The values of a tuple in one row, dates as numbers; None where a value is missing."""
-    return tuple(comparable(rows.column(c).slice(row, 1))[0].as_py() for c in columns)
+    return tuple(_value(comparable(rows.column(c).slice(row, 1))) for c in columns)
+
+
+def _value(cell: pa.ChunkedArray) -> Any:
+    # Python's dates end at the year 9999 and have no time of day.
+    if pa.types.is_date(cell.type):
+        number = pa.int32() if pa.types.is_date32(cell.type) else pa.int64()
+        return cell.combine_chunks().view(number)[0].as_py()
+    return cell[0].as_py()

@@ -22,7 +22,7 @@ from omnigraph.storage.versions import read_transaction
 
 
 class CommitSync:
-    """Syncs what commits add, and remembers up to which version each line of versions is safe."""
+    """Syncs what commits add, and remembers which version of each line was synced last."""
 
     def __init__(self, disk: DiskSync) -> None:
         self._disk = disk
@@ -45,7 +45,7 @@ class CommitSync:
     def _version_file(self, lineage: Lineage, version: int, *others: str) -> None:
         self._disk.files([*others, lineage.file(version_file(version))])
         with self._lock:
-            self._safe[lineage.uri] = max(version, self._safe.get(lineage.uri, 0))
+            self._safe[lineage.uri] = version
 
     def commit(self, lineage: Lineage, dataset: lance.LanceDataset) -> None:
         """Everything the opened version added, for commits the library makes in one go.
@@ -55,7 +55,8 @@ class CommitSync:
         """
         version = dataset.version
         with self._lock:
-            if self._safe.get(lineage.uri, 0) >= version:
+            # Not "up to this one": a branch made again has lower numbers that nobody has synced.
+            if self._safe.get(lineage.uri) == version:
                 return
         transaction = read_transaction(dataset, version)
         if transaction is not None:

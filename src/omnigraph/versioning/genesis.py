@@ -68,8 +68,8 @@ def create_graph(
     check_reserved_names(schema)
     contract = SchemaContract.accept(schema.text, build_schema(schema))
     probe_store(objects, root)
-    _refuse_over_a_graph(tables)
     if force:
+        _refuse_over_a_graph(tables)
         objects.write_text(SOURCE_FILE, schema.text)
     elif not objects.write_text_if_absent(SOURCE_FILE, schema.text):
         raise AlreadyInitialized(root.uri)

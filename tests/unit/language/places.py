@@ -3,46 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from omnigraph.diagnostics import Diagnostic
+from omnigraph.diagnostics import Diagnostic, Position
 from omnigraph.errors import LanguageError
 from omnigraph.language.span import Source
 
-
-class Marked(NamedTuple):
-    """A text without its marks, and the bytes between them."""
-
-    text: str
-    start: int
-    end: int
+NAME = "<text>"
 
 
-def unmark(text: str) -> Marked:
-    """Take the marks `«…»` out. An empty pair is a place between two characters: one is meant."""
+def unmark(text: str) -> tuple[str, Position]:
+    """The text without its marks `«…»`, and the place between them.
+
+    An empty pair stands between two characters; the place is then one character wide.
+    """
     before, opening, rest = text.partition("«")
     inner, closing, after = rest.partition("»")
     assert opening, f"no mark in {text!r}"
     assert closing, f"no closing mark in {text!r}"
-    start = len(before.encode())
-    return Marked(before + inner + after, start, start + max(1, len(inner.encode())))
+    wide = inner or "?"
+    first = len(before.encode())
+    line, column = _line_and_column(before)
+    last_line, last_column = _line_and_column(before + wide[:-1])
+    place = Position(
+        file=NAME,
+        line=line,
+        column=column,
+        end_line=last_line,
+        end_column=last_column + 1,
+        start=first,
+        end=first + len(wide.encode()),
+    )
+    return before + inner + after, place
 
 
-def refusal(
-    use: Callable[[Source], object], text: str, *, name: str = "<text>", marked: bool = True
-) -> Diagnostic:
+def _line_and_column(before: str) -> tuple[int, int]:
+    lines = before.split("\n")
+    return len(lines), len(lines[-1]) + 1
+
+
+def refusal(use: Callable[[Source], object], text: str, *, marked: bool = True) -> Diagnostic:
     """The one diagnostic of a text that must be refused, at the marked place if there is one."""
-    place = unmark(text) if marked else Marked(text, 0, 0)
+    plain, place = unmark(text) if marked else (text, None)
     with pytest.raises(LanguageError) as caught:
-        use(Source(name, place.text))
+        use(Source(NAME, plain))
     assert len(caught.value.diagnostics) == 1
     diagnostic = caught.value.diagnostic
-    if marked:
-        at = diagnostic.position
-        found = place.text.encode()[at.start : at.end].decode()
-        assert (at.start, at.end) == (place.start, place.end), f"points at {found!r}: {diagnostic}"
+    if place is not None:
+        found = plain.encode()[diagnostic.position.start : diagnostic.position.end].decode()
+        assert diagnostic.position == place, f"points at {found!r}: {diagnostic}"
     return diagnostic
 
 

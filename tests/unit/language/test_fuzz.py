@@ -19,7 +19,7 @@ from tests.unit.language.sources import QUERIES, SCHEMA
 CATALOG = compile_schema(Source("library.pg", SCHEMA))
 PIECE = re.compile(r"\s+|\w+|.", re.DOTALL)
 ALPHABET = [chr(c) for c in range(32, 127)] + list('\n\t\r\0"\\$@{}[]()/*.,:<>=!-é漢🎈\u202e')
-SECONDS_PER_INPUT = 5
+SECONDS_PER_INPUT = 60
 
 
 @contextmanager

@@ -64,9 +64,10 @@ def test_a_misspelt_property_of_a_schema_is_underlined():
 
 @pytest.mark.parametrize("name", ["<schema>", "a b/s.pg"])
 def test_the_source_is_called_as_its_reader_called_it(name):
-    diagnostic = refusal(resolve_schema, "node «lamp» { }", name=name)
-    assert diagnostic.headline.startswith(f"{name}:1:6: parse error: ")
-    assert diagnostic.position.file == name
+    with pytest.raises(LanguageError) as caught:
+        resolve_schema(Source(name, "node lamp { }"))
+    assert caught.value.diagnostic.headline.startswith(f"{name}:1:6: parse error: ")
+    assert caught.value.diagnostic.position.file == name
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,9 @@ def test_the_source_is_called_as_its_reader_called_it(name):
         pytest.param(
             'node L @description(\n\n  " \n") { }', (1, 8, 4, 3), "@description(", id="many lines"
         ),
+        pytest.param("\nnode l { }", (2, 6, 2, 7), "l", id="line break at the very start"),
+        pytest.param("node L {\n  a: Strings\n}", (2, 6, 2, 13), "Strings", id="end of a line"),
+        pytest.param("node L { }\nnodes", (2, 1, 2, 6), "nodes", id="last line without a break"),
         pytest.param("node L {", (1, 9, 1, 10), "", id="end of file"),
         pytest.param("node L {\n", (2, 1, 2, 2), "", id="end of file after a line break"),
         pytest.param("node L", (1, 7, 1, 8), "", id="end of file inside a line"),
@@ -141,7 +145,24 @@ def test_carets_stand_below_the_text_whatever_tabs_precede_it(before):
 def test_a_line_of_a_megabyte_stays_readable(text):
     shown = refusal(resolve_schema, text, marked=False).render()
     assert len(shown) < 1_000
+    assert underlined(shown)
     assert set(underlined(shown)) <= {"x", "B"}
+
+
+def test_cut_ends_of_a_line_are_marked():
+    text = "node L { " + "a: I32 " * 1_000 + "B: I32 " + "c: I32 " * 1_000
+    _, line, carets = refusal(resolve_schema, text, marked=False).render().split("\n")
+    assert line.startswith("    1 | …")
+    assert line.endswith("…")
+    assert "a: I32 B: I32 c: I32" in line
+    assert line[carets.index("^")] == "B"
+    assert carets.count("^") == 1
+
+
+@pytest.mark.parametrize("columns", [159, 160])
+def test_a_line_that_fits_is_shown_whole(columns):
+    text = "B".ljust(columns - 1) + "x"
+    assert refusal(resolve_schema, text, marked=False).render().split("\n")[1] == f"    1 | {text}"
 
 
 # -- hints --------------------------------------------------------------------------------------
@@ -236,14 +257,16 @@ def test_a_query_name_is_suggested():
 
 
 def test_a_diagnostic_travels_as_json_with_its_hint_if_it_has_one():
-    with_hint = refusal(
-        check_query, "query q() { match { $m: «Makr» } return { $m } }", name="q.gq"
-    )
+    with_hint = refusal(check_query, "query q() { match { $m: «Makr» } return { $m } }")
     assert with_hint.to_json() == {
         "severity": "error",
         "code": "T1",
         "message": "T1: unknown node type `Makr`",
-        "file": "q.gq", "line": 1, "column": 25, "end_line": 1, "end_column": 29,
+        "file": "<text>",
+        "line": 1,
+        "column": 25,
+        "end_line": 1,
+        "end_column": 29,
         "hint": "did you mean `Maker`?",
     }
     without = refusal(check_query, "query q() { match { $m: «Gizmo» } return { $m } }")

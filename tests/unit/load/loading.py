@@ -15,7 +15,7 @@ from omnigraph.language.types import Scalar
 from omnigraph.load import PreparedLoad, RowStore, prepare_load, recognise_sources
 from omnigraph.rows.build import build_column
 from omnigraph.rows.schema import row_schema
-from omnigraph.rows.uniqueness import comparable
+from omnigraph.rows.uniqueness import tuple_values
 
 WORKSHOP = """
 node Maker {
@@ -130,12 +130,7 @@ def _array(column: Any) -> pa.Array:
 
 
 def _rows(table: pa.Table, columns: Group) -> list[tuple[Any, ...]]:
-    lists = [comparable(_chunked(table.column(c))).to_pylist() for c in columns]
-    return list(zip(*lists, strict=True))
-
-
-def _chunked(column: Any) -> pa.ChunkedArray:
-    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    return [tuple_values(table, columns, row) for row in range(table.num_rows)]
 
 
 def load(

@@ -1,0 +1,146 @@
+"""The engine as stories see it, for the verbs it has: loads, branches, history and export."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, NoReturn
+
+import omnigraph as og
+from omnigraph.errors import LoadError as EngineLoadError
+from omnigraph.errors import OmnigraphError
+from omnigraph.testing.cases.actions import CreateBranch, DeleteBranch, Load
+from omnigraph.testing.cases.readings import Diff
+from omnigraph.testing.cases.story import Action, Case
+from omnigraph.testing.outcome import (
+    Counts,
+    LoadError,
+    LoadResult,
+    MergeResult,
+    MutationResult,
+    Receipt,
+    ReceiptWarning,
+    Refusal,
+)
+
+_names = count()
+
+
+class EngineBackend:
+    """A graph in memory. Verbs the engine lacks are never called: see `can_play`."""
+
+    _graph: og.Graph
+
+    def create(self, schema: str) -> None:
+        with _refusing():
+            self._graph = og.init(f"memory://story-{next(_names)}", schema + "\n")
+
+    def load(self, data: str, mode: str, *, branch: str, quarantine: bool, **options: Any):
+        assert not quarantine, "stories with quarantine are not played"
+        with _refusing():
+            done = self._graph.load(data.encode(), mode, branch=branch, **options)
+        return LoadResult(
+            receipt=_receipt(done.receipt),
+            rows_loaded=done.rows_loaded,
+            base_branch=done.base_branch,
+            branch_created=done.branch_created,
+            load_id=done.load_id,
+            replayed=done.replayed,
+        )
+
+    def create_branch(self, name: str, source: str) -> None:
+        with _refusing():
+            self._graph.create_branch(name, source=source)
+
+    def delete_branch(self, name: str) -> None:
+        with _refusing():
+            self._graph.delete_branch(name)
+
+    def branches(self) -> list[str]:
+        return list(self._graph.branches())
+
+    def commits(self, branch: str) -> list[Receipt]:
+        with _refusing():
+            found = self._graph.commits(branch)
+            return [_receipt(self._graph.receipt_of(c.graph_commit_id)) for c in found]
+
+    def export(self, target: str, types: Sequence[str]) -> list[str]:
+        out = io.StringIO()
+        with _refusing():
+            self._graph.export(out, at=target, types=types)
+        return out.getvalue().splitlines()
+
+    def mutate(self, *_: object, **__: object) -> MutationResult:
+        _missing()
+
+    def merge(self, *_: object, **__: object) -> MergeResult:
+        _missing()
+
+    def apply_schema(self, *_: object, **__: object) -> Receipt:
+        _missing()
+
+    def diff(self, *_: object, **__: object) -> NoReturn:
+        _missing()
+
+
+def _missing() -> NoReturn:
+    raise AssertionError("the engine has no such verb, and can_play said it is not needed")
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except EngineLoadError as error:
+        found = tuple(
+            LoadError(
+                code=p.code,
+                message=p.message,
+                record=p.record,
+                line=p.line,
+                type=p.type,
+                id=p.id,
+                property=p.property,
+            )
+            for p in error.load_errors
+        )
+        raise Refusal(
+            error.kind,
+            str(error),
+            load_errors=found,
+            load_errors_total=error.load_errors_total,
+        ) from error
+    except OmnigraphError as error:
+        raise Refusal(error.kind, str(error)) from error
+
+
+def _receipt(receipt: og.Receipt) -> Receipt:
+    counts: Mapping[str, Counts] = {
+        key: Counts(c.inserted, c.updated, c.deleted) for key, c in receipt.counts.items()
+    }
+    warnings = (ReceiptWarning(w.code, w.message, w.count or 0) for w in receipt.warnings)
+    return Receipt(
+        commit=receipt.graph_commit_id,
+        parent=receipt.parent_commit_id,
+        branch=receipt.branch,
+        version=receipt.manifest_version,
+        operation=receipt.operation.value,
+        actor=receipt.actor_id,
+        counts=counts,
+        warnings=tuple(warnings),
+    )
+
+
+def can_play(case: Case) -> bool:
+    """Whether a story needs only what the engine has today."""
+    return all(_can_play(step.does) for step in case.steps)
+
+
+def _can_play(does: object) -> bool:
+    if isinstance(does, Load):
+        return not does.quarantine
+    if isinstance(does, Action):
+        return isinstance(does, CreateBranch | DeleteBranch)
+    return not isinstance(does, Diff)

@@ -1,0 +1,176 @@
+"""What a load reads, recognised from what it is given."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from omnigraph.errors import LoadError, LoadSourceError, SourceUnreadable
+from omnigraph.load import recognise_sources
+from omnigraph.load.sources import Frame, JsonFile, JsonText, ParquetFile
+from tests.unit.load.loading import W, catalog_of, load, rows_of
+
+SHED = '{"type":"Shed","data":{"slug":"%s"}}'
+
+
+class Stream:
+    """A data frame of some other library: it offers an Arrow stream and nothing else."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("given", ["", "  ", SHED, "[1]", "a\nb", b"anything"])
+def test_text_is_a_source_by_itself(given):
+    (source,) = recognise_sources(given, W)
+    assert isinstance(source, JsonText)
+    assert source.name == "<data>"
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.json", "a.txt", "a"])
+def test_a_file_of_any_other_name_is_a_json_stream(tmp_path, name):
+    (tmp_path / name).write_text(SHED % "x")
+    (source,) = recognise_sources(tmp_path / name, W)
+    assert isinstance(source, JsonFile)
+
+
+def test_several_paths_are_one_load_in_the_order_given(tmp_path):
+    for name in ("b", "a", "c"):
+        (tmp_path / f"{name}.jsonl").write_text(SHED % name)
+    result = load([tmp_path / "c.jsonl", str(tmp_path / "[ab].jsonl")])
+    assert [row["id"] for row in rows_of(result, "node:Shed")] == ["c", "a", "b"]
+
+
+def test_records_are_numbered_in_each_source():
+    with pytest.raises(LoadError) as caught:
+        load([SHED % "x", (SHED % "y") + '{"type":"Ghost"}', "{"])
+    assert [(e.source, e.record) for e in caught.value.load_errors] == [("<data>", 2), ("<data>", 1)]
+
+
+def test_a_duplicate_in_two_sources_names_both(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(SHED % "x")
+    with pytest.raises(LoadError) as caught:
+        load([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
+    (problem,) = caught.value.load_errors
+    here, there = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    assert problem.message.endswith(f"appears in {here} record 1 and {there} record 1")
+    assert problem.source == str(there)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("Maker.parquet", "node:Maker"),
+        ("node:Maker.parquet", "node:Maker"),
+        ("edge:Mentors.parquet", "edge:Mentors"),
+        ("mentors.parquet", "edge:Mentors"),
+    ],
+)
+def test_a_parquet_file_is_named_after_its_type(tmp_path, name, key):
+    pq.write_table(pa.table({"handle": ["x"], "from": ["x"], "to": ["x"]}), tmp_path / name)
+    (source,) = recognise_sources(tmp_path / name, W)
+    assert isinstance(source, ParquetFile)
+    assert source.declared.table_key == key
+
+
+def test_a_node_type_comes_before_an_edge_type_of_the_same_name():
+    catalog = catalog_of("node Tie { k: String @key }\nedge Tie: Tie -> Tie")
+    table = pa.table({"k": ["x"], "from": ["x"], "to": ["x"]})
+    (source,) = recognise_sources({"Tie": table}, catalog)
+    assert source.declared.table_key == "node:Tie"
+    (source,) = recognise_sources({"edge:Tie": table}, catalog)
+    assert source.declared.table_key == "edge:Tie"
+
+
+def test_a_folder_of_parquet_parts_is_named_after_its_type(tmp_path):
+    folder = tmp_path / "Maker.parquet"
+    folder.mkdir()
+    for number in (1, 0):
+        pq.write_table(pa.table({"handle": [f"m{number}"]}), folder / f"part-{number}.parquet")
+    result = load(folder)
+    assert [row["id"] for row in rows_of(result, "node:Maker")] == ["m0", "m1"]
+
+
+def test_the_format_can_be_told(tmp_path):
+    (tmp_path / "Maker.parquet").write_text('{"type":"Maker","data":{"handle":"x"}}')
+    assert load(tmp_path / "Maker.parquet", format="json").records == 1
+    pq.write_table(pa.table({"handle": ["x"]}), tmp_path / "Maker")
+    assert load(tmp_path / "Maker", format="parquet").records == 1
+
+
+def test_tables_of_every_library_are_read():
+    table = pa.table({"handle": ["x"], "age": [3]})
+    for given in (table, Stream(table), ds.dataset(table), table.to_reader()):
+        (row,) = rows_of(load({"Maker": given}), "node:Maker")
+        assert (row["id"], row["age"]) == ("x", 3)
+
+
+def test_columns_without_a_property_are_ignored_without_a_warning():
+    result = load({"Maker": pa.table({"handle": ["x"], "junk": [1], "id": ["other"]})})
+    assert [row["id"] for row in rows_of(result, "node:Maker")] == ["x"]
+    assert result.warnings == ()
+
+
+def test_an_id_column_names_rows_that_have_no_id_of_their_own():
+    result = load({"Maker": pa.table({"handle": ["x"]}), "Mentors": edges(id=["e1"])})
+    assert [row["id"] for row in rows_of(result, "edge:Mentors")] == ["e1"]
+
+
+def edges(**columns):
+    return pa.table({"from": ["x"], "to": ["x"], **columns})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"Maker": pa.table({"age": [1]})}, "Maker: source has no column 'handle'"),
+        ({"Mentors": pa.table({"from": ["x"]})}, "Mentors: source has no column 'to'"),
+        ({"Nobody": pa.table({"a": [1]})}, "Nobody: needs a mapping: no type is called 'Nobody'"),
+        ({"Maker": [1, 2]}, "Maker: is no table: list offers no Arrow stream"),
+        (pa.table({"a": [1]}), "needs a mapping"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_before_it_is_read(given, message):
+    with pytest.raises(LoadSourceError) as caught:
+        load(given)
+    assert message in str(caught.value)
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path):
+    with pytest.raises(SourceUnreadable, match="does not exist"):
+        load(tmp_path / "none.jsonl")
+    with pytest.raises(SourceUnreadable, match="matches no file"):
+        load(str(tmp_path / "*.jsonl"))
+    with pytest.raises(SourceUnreadable, match="folder without Parquet files"):
+        load(tmp_path)
+    (tmp_path / "Maker.parquet").write_bytes(b"PAR1 broken")
+    with pytest.raises(LoadSourceError, match="no readable Parquet file"):
+        load(tmp_path / "Maker.parquet")
+    (tmp_path / "Maker.csv").write_text("handle\nx\n")
+    with pytest.raises(LoadSourceError, match="CSV is not supported"):
+        load(tmp_path / "Maker.csv")
+
+
+@pytest.mark.parametrize("kept", [20, 200])
+def test_damaged_gzip_names_its_source(tmp_path, kept):
+    path = tmp_path / "seed.jsonl"
+    text = "\n".join(SHED % n for n in range(200)).encode()
+    path.write_bytes(gzip.compress(text)[:kept])
+    with pytest.raises(LoadSourceError, match=r"seed\.jsonl: damaged gzip data"):
+        load(path)
+
+
+def test_sources_can_be_sent_to_another_process(tmp_path):
+    pq.write_table(pa.table({"handle": ["x"]}), tmp_path / "Maker.parquet")
+    given = [SHED % "x", tmp_path / "Maker.parquet", {"Maker": pa.table({"handle": ["y"]})}]
+    sources = pickle.loads(pickle.dumps(recognise_sources(given, W)))
+    assert [type(s) for s in sources] == [JsonText, ParquetFile, Frame]
