@@ -9,7 +9,7 @@ import pytest
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.versioning.ids import new_ulid
-from tests.behaviour.graphs import SCHEMA, Backstage
+from tests.behaviour.graphs import COMPANY, PERSON, SCHEMA, Backstage
 from tests.processes.working import Published
 
 
@@ -103,6 +103,27 @@ def test_one_operation_published_by_four_processes_is_one_commit(local_place, ru
         assert len(set(results)) == 1
         assert graph.snapshot().version == 2 + round
         assert graph.head() == results[0]
+
+
+@pytest.mark.acceptance("S-157", partly="rows are loaded; there are no sidecars yet")
+@pytest.mark.parametrize("types", [("Person",), ("Person", "Company")])
+def test_processes_load_into_one_type_and_into_different_ones(local_place, run, types):
+    graph = init(local_place.uri, SCHEMA)
+    plans = [[types[number % len(types)]] * 6 for number in range(4)]
+    results = run(
+        local_place,
+        [("load_many", local_place.uri, plan, f"p{n}-") for n, plan in enumerate(plans)],
+    )
+    check_history(graph, "main", [published for result in results for published in result])
+    tables = Backstage(local_place.uri).tables
+    stored = {
+        name
+        for key in (PERSON, COMPANY)
+        for name in graph.snapshot().open(tables, key).read(["id"]).column("id").to_pylist()
+    }
+    assert stored == {f"p{process}-{row}" for process in range(4) for row in range(6)}
+    for entry in graph.snapshot().entries.values():
+        assert tables.open(entry.location).version == entry.version
 
 
 @pytest.mark.parametrize("branches", [["main"] * 8, ["main", "feature"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import time
@@ -56,6 +57,17 @@ def publish_operation(uri: str, operation_id: str) -> str:
     backstage = Backstage(uri)
     draft = backstage.draft(operation_id=operation_id)
     return publish(backstage.manifest, None, Publication(draft)).graph_commit_id
+
+
+def load_many(uri: str, types: Sequence[str], prefix: str) -> list[Published]:
+    """Load one row after the other, each into the next of the types."""
+    graph = open_graph(uri)
+    made: list[Published] = []
+    for number, name in enumerate(types):
+        row = json.dumps({"type": name, "data": {"name": f"{prefix}{number}"}})
+        receipt = graph.load(row, "append").receipt
+        made.append(("main", str(receipt.graph_commit_id), receipt.manifest_version))
+    return made
 
 
 def watch(uri: str, branch: str, until: int) -> list[int]:

@@ -8,11 +8,10 @@ import re
 from typing import NoReturn
 
 from omnigraph.language.temporal import parse_date, parse_datetime
-from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
+from omnigraph.language.types import F32_MAX, INTEGER_RANGES, PropType, Scalar
 
 _INTEGER = re.compile(r"-?[0-9]+\Z", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z", re.ASCII)
-_F32_MAX = 3.4028234663852886e38
 
 Value = str | int | float | bool | list["Value | None"] | None
 
@@ -60,7 +59,7 @@ def _in_range(value: int, scalar: Scalar) -> int:
 
 
 def _finite(value: float, scalar: Scalar) -> float:
-    if math.isinf(value) or (scalar is Scalar.F32 and abs(value) > _F32_MAX):
+    if math.isinf(value) or (scalar is Scalar.F32 and abs(value) > F32_MAX):
         raise ValueError(f"{value} is out of range for {scalar.value}")
     return value
 

@@ -40,6 +40,9 @@ _FLOATS = frozenset({Scalar.F32, Scalar.F64})
 
 SCALAR_NAMES = {s.value: s for s in Scalar if s is not Scalar.VECTOR}
 
+F32_MAX = 3.4028234663852886e38
+"""The largest finite single-precision number."""
+
 INTEGER_RANGES = {
     Scalar.I32: (-(2**31), 2**31 - 1),
     Scalar.I64: (-(2**63), 2**63 - 1),

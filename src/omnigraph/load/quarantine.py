@@ -6,6 +6,8 @@ source once more.
 
 from __future__ import annotations
 
+import base64
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.ir import compact_json
+from omnigraph.language.temporal import format_date, format_datetime
+from omnigraph.load.columns import BASE64
 from omnigraph.load.findings import Finding, Place
 from omnigraph.load.framing import read_stretches
 from omnigraph.load.placing import RECORD, SOURCE
+from omnigraph.load.record import Day, Moment
 from omnigraph.load.sources import JsonFile, JsonText, Source, TableSource
 from omnigraph.load.table_rows import python_value
 
@@ -139,10 +144,18 @@ def _raw_rows(source: TableSource, wanted: Mapping[int, Place]) -> Iterator[tupl
 
 def _plain_json(value: Any) -> Any:
     """A cell for the eyes of a person: what JSON does not have is written as text."""
-    if isinstance(value, list):
-        return [_plain_json(item) for item in value]
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float) and np.isfinite(value):
-        return value
-    return str(value)
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case list():
+            return [_plain_json(item) for item in value]
+        case Day(days):
+            return format_date(days)
+        case Moment(millis):
+            return format_datetime(millis)
+        case bytes():
+            return BASE64 + base64.b64encode(value).decode()
+        case _:
+            return str(value)

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from omnigraph.errors import HostValueError, ParameterError
 from omnigraph.language.temporal import parse_date, parse_datetime
-from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
+from omnigraph.language.types import F32_MAX, INTEGER_RANGES, PropType, Scalar
 from omnigraph.plan.ir import DATETIME_TYPE, NOW_PARAMETER, ParameterSpec
 
 BoundValue = str | int | float | bool | list["BoundValue"] | None
@@ -24,7 +24,6 @@ BoundParameters = dict[str, BoundValue]
 
 _I64_MIN, _I64_MAX = INTEGER_RANGES[Scalar.I64]
 _JS_SAFE = 2**53 - 1
-_F32_MAX = 3.4028234663852886e38
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,40}\Z", re.ASCII)
 
 
@@ -159,7 +158,7 @@ class _Converter:
             number = math.inf
         if not math.isfinite(number):
             self._fail("expected float that is finite")
-        if scalar is Scalar.F32 and abs(number) > _F32_MAX:
+        if scalar is Scalar.F32 and abs(number) > F32_MAX:
             self._fail(f"value {number} exceeds F32")
         return number
 

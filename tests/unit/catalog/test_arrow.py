@@ -11,7 +11,8 @@ from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.ir_json import schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.language.span import Source
-from tests.unit.language.schemas import NOTES, WORKSHOP
+from tests.unit.language.schemas import NOTES
+from tests.workshop import WORKSHOP
 
 
 def catalog(text: str) -> Catalog:

@@ -11,7 +11,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.resolve import resolve_schema
 from omnigraph.language.span import Source
 from tests.unit.language.places import raises, refusal, table
-from tests.unit.language.schemas import WORKSHOP
+from tests.workshop import WORKSHOP
 
 
 def catalog(text: str) -> Catalog:

@@ -13,7 +13,8 @@ from omnigraph.catalog.ir import SchemaIR, TypeIR
 from omnigraph.catalog.ir_json import schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.language.span import Source
-from tests.unit.language.schemas import NOTES, PAGES, WORKSHOP
+from tests.unit.language.schemas import NOTES, PAGES
+from tests.workshop import WORKSHOP
 
 TAG = "node Tag { slug: String @key }"
 

@@ -7,7 +7,8 @@ import pytest
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.indexes import index_intents
 from omnigraph.language.span import Source
-from tests.unit.language.schemas import PAGES, WORKSHOP
+from tests.unit.language.schemas import PAGES
+from tests.workshop import WORKSHOP
 
 
 def indexes(text: str, name: str = "Lamp") -> dict[str, str]:

@@ -2,34 +2,6 @@
 
 from __future__ import annotations
 
-WORKSHOP = """\
-// who builds what, with which tool, kept where
-node Maker {
-    handle: String @key
-    joined: Date?
-    age: I32?
-    score: F64?
-    active: Bool?
-    skills: [String]?
-    level: enum(novice, skilled, master)?
-}
-node Tool {
-    code: String @key
-    label: String @index
-    weight: F32?
-    serial: String? @unique
-    @range(weight, 0.0..500.0)
-    @check(code, "^[a-z]{2}-[0-9]+$")
-}
-node Shed {
-    slug: String @key
-    openedAt: DateTime?
-}
-edge Mentors: Maker -> Maker { since: Date? }
-edge Borrows: Maker -> Tool { note: String? }
-edge StoredIn: Tool -> Shed @card(0..1)
-"""
-
 PAGES = """\
 node Page {
     slug: String @key

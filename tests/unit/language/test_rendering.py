@@ -11,7 +11,7 @@ from omnigraph.language.schema.resolve import resolve_schema
 from omnigraph.language.span import Source
 from omnigraph.plan.compile import compile_query
 from tests.unit.language.places import refusal
-from tests.unit.language.schemas import WORKSHOP
+from tests.workshop import WORKSHOP
 
 CATALOG = compile_schema(Source("<schema>", WORKSHOP))
 

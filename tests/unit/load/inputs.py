@@ -29,7 +29,19 @@ moments = st.integers(-62_167_219_200_000, 253_402_300_799_999)
 ODD_VALUES = st.sampled_from(
     [0, 1, -1, 3.0, 1.5, 2**31, 2**63, 2**64, -(2**63) - 1, 1e300, True, False]
     + ["", "x", "41", "2020-02-30", "15/07/2021", "2020-01-01T25:00:00", "base64:!", "base64:SGk"]
-    + [[], [1], ["x", 3], [None], [1.5, "x"], {}, {"a": 1}, [[1]], [True], [1e300], ["2020-01-01", 5]]
+    + [
+        [],
+        [1],
+        ["x", 3],
+        [None],
+        [1.5, "x"],
+        {},
+        {"a": 1},
+        [[1]],
+        [True],
+        [1e300],
+        ["2020-01-01", 5],
+    ]
 )
 
 
@@ -175,7 +187,11 @@ def _torn(draw: st.DrawFn, text: str) -> str:
             return text.replace(":", ": NaN,", 1)
         case 4:
             place = draw(st.integers(0, len(text)))
-            return text[:place] + draw(st.sampled_from(['"', "{", "}", "\n", "\\", ","])) + text[place:]
+            return (
+                text[:place]
+                + draw(st.sampled_from(['"', "{", "}", "\n", "\\", ","]))
+                + text[place:]
+            )
         case _:
             return text + text
 
@@ -202,7 +218,12 @@ edge H: L -> L { }
 _DENSE_IDS = {"N": ["a", "b", "c"], "M": ['["0","true"]', '["1","false"]'], "L": ["l1", "l2"]}
 _DENSE_ENDS = {"E": ("N", "N"), "F": ("N", "M"), "G": ("L", "N"), "H": ("L", "L")}
 _DENSE_VALUES: dict[str, dict[str, list[Any]]] = {
-    "N": {"a": [0, 1, 2, 3], "b": [0.0, -0.0, 1, 1.5], "u": ["2020-01-01", 18262, 5], "e": ["x", "z"]},
+    "N": {
+        "a": [0, 1, 2, 3],
+        "b": [0.0, -0.0, 1, 1.5],
+        "u": ["2020-01-01", 18262, 5],
+        "e": ["x", "z"],
+    },
     "M": {"t": ["a", "b", "c"]},
     "L": {"v": ["", "v"]},
     "E": {"w": [1, 2]},

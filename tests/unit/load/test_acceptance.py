@@ -390,9 +390,7 @@ def test_quarantine_takes_the_good_records_and_keeps_the_bad():
 
 @pytest.mark.acceptance("L-273", partly=KERNELS)
 def test_an_edge_to_a_quarantined_node_follows_it():
-    text = "\n".join(
-        [maker(handle="x"), maker(handle="y", age="old"), edge("Mentors", "x", "y")]
-    )
+    text = "\n".join([maker(handle="x"), maker(handle="y", age="old"), edge("Mentors", "x", "y")])
     result = load(text, quarantine=True)
     assert list(result.types) == ["node:Maker"]
     assert [(b.record, b.findings[0].code) for b in result.quarantined] == [
@@ -454,7 +452,9 @@ def test_a_parquet_file_that_names_no_type_needs_a_mapping(tmp_path):
 # Embeddings
 
 
-@pytest.mark.acceptance("L-287", "L-288", partly="no provider; waiting vectors are found and counted")
+@pytest.mark.acceptance(
+    "L-287", "L-288", partly="no provider; waiting vectors are found and counted"
+)
 def test_vectors_that_wait_for_their_text_are_counted():
     notes = [
         {"slug": "a", "body": "text"},
@@ -478,7 +478,9 @@ def test_an_export_begins_with_edges_and_writes_times_as_loads_read_them():
     lines = lines_of(workshop(), W).splitlines()
     assert lines[0].startswith('{"edge":"Borrows"')
     assert '"joined":18293' in next(line for line in lines if '"handle":"ada"' in line)
-    assert '"openedAt":"2019-05-01T08:00:00"' in next(line for line in lines if "north" in line[:40])
+    assert '"openedAt":"2019-05-01T08:00:00"' in next(
+        line for line in lines if "north" in line[:40]
+    )
 
 
 @pytest.mark.acceptance("L-267", partly=KERNELS)

@@ -66,10 +66,7 @@ def generated_ids(text, catalog, load_id):
 def committed_tables(image):
     return CommittedTables(
         image.catalog,
-        {
-            d.table_key: table_of(d, list(image.tables[d.table_key].values()))
-            for d in image.catalog
-        },
+        {d.table_key: table_of(d, list(image.tables[d.table_key].values())) for d in image.catalog},
     )
 
 
@@ -86,10 +83,7 @@ def property_of(error):
 def errors_of(found):
     """Comparable errors; those of one record in any order."""
     return sorted(
-        (
-            (e.record or 0, e.code, e.message, e.line, e.type, e.id, property_of(e))
-            for e in found
-        ),
+        ((e.record or 0, e.code, e.message, e.line, e.type, e.id, property_of(e)) for e in found),
         key=repr,
     )
 

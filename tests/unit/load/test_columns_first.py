@@ -31,7 +31,9 @@ def columns_only(monkeypatch):
 
 
 def stream(*data):
-    return "\n".join(json.dumps({"type": "Thing", "data": {"k": f"t{n}", **d}}) for n, d in enumerate(data))
+    return "\n".join(
+        json.dumps({"type": "Thing", "data": {"k": f"t{n}", **d}}) for n, d in enumerate(data)
+    )
 
 
 @pytest.mark.usefixtures("columns_only")
@@ -43,7 +45,8 @@ def stream(*data):
         WORKSHOP_RECORDS.replace("\n", "\n\n"),
         "".join(json.dumps(json.loads(line), indent=2) for line in WORKSHOP_RECORDS.splitlines()),
         "\n".join(
-            json.dumps(dict(sorted(json.loads(line).items()))) for line in WORKSHOP_RECORDS.splitlines()
+            json.dumps(dict(sorted(json.loads(line).items())))
+            for line in WORKSHOP_RECORDS.splitlines()
         ),
     ],
     ids=["lines", "crlf", "blank lines", "pretty", "data first"],
@@ -54,7 +57,10 @@ def test_every_layout_of_the_workshop_is_read_in_columns(text):
 
 @pytest.mark.usefixtures("columns_only")
 def test_dates_as_numbers_and_as_text_are_read_in_columns():
-    load(stream({"day": "2020-01-01", "moment": "2020-01-01T00:00:00Z", "days": ["2020-01-01"]}), KINDS)
+    load(
+        stream({"day": "2020-01-01", "moment": "2020-01-01T00:00:00Z", "days": ["2020-01-01"]}),
+        KINDS,
+    )
     load(stream({"day": 5}, {"moment": 5}, {"days": [5, None]}, {}), KINDS)
     load(stream({"single": 0.1, "huge": 2**64 - 1, "blob": "base64:SGk=", "vec": [1, 2, 3]}), KINDS)
 

@@ -85,24 +85,30 @@ def test_rows_of_tables_are_kept_as_json():
             "handle": ["a", "b"],
             "age": pa.array([1.5, None]),
             "joined": pa.array([1, 2], pa.date32()),
+            "seen": pa.array([1, 2], pa.timestamp("s")),
+            "raw": [b"Hi", None],
             "skills": [["x"], None],
         }
     )
     result = load({"Maker": table}, W, quarantine=True)
     (bad,) = result.quarantined
-    assert bad.raw == '{"handle":"a","age":1.5,"joined":"1970-01-02","skills":["x"]}'
+    assert json.loads(bad.raw) == {
+        "handle": "a",
+        "age": 1.5,
+        "joined": "1970-01-02",
+        "seen": "1970-01-01T00:00:01.000Z",
+        "raw": "base64:SGk=",
+        "skills": ["x"],
+    }
     assert bad.line is None
     assert "line" not in bad.to_json()
 
 
 def test_the_report_counts_errors_by_code():
-    result = load("\n".join([node("a", u="?"), node("b", u="?"), "{", node("c")]), GRAPH, quarantine=True)
+    result = load(
+        "\n".join([node("a", u="?"), node("b", u="?"), "{", node("c")]), GRAPH, quarantine=True
+    )
     assert report("job", result.records, result.quarantined) == {
-        "load_id": "job",
-        "records": 3,
-        "quarantined": 3,
-        "errors": {"bad_value": 2, "invalid_json": 1},
-    } or report("job", result.records, result.quarantined) == {
         "load_id": "job",
         "records": 4,
         "quarantined": 3,

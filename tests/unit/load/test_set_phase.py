@@ -62,9 +62,11 @@ def test_nan_equals_nothing():
 def test_every_row_of_a_shared_tuple_is_reported_with_the_first():
     found = problems("".join(node("Pair", k=str(n), f=1) for n in range(4)))
     assert [p.record for p in found] == [2, 3, 4]
-    assert [p.message[-13:] for p in found] == ["ecords 1 and 2", "ecords 1 and 3", "ecords 1 and 4"] or [
-        p.message.endswith(f"records 1 and {n}") for p, n in zip(found, (2, 3, 4), strict=True)
-    ] == [True] * 3
+    assert [p.message.partition("appears in ")[2] for p in found] == [
+        "records 1 and 2",
+        "records 1 and 3",
+        "records 1 and 4",
+    ]
 
 
 @pytest.mark.parametrize("mode", ["append", "merge"])

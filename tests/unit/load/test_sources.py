@@ -52,7 +52,10 @@ def test_several_paths_are_one_load_in_the_order_given(tmp_path):
 def test_records_are_numbered_in_each_source():
     with pytest.raises(LoadError) as caught:
         load([SHED % "x", (SHED % "y") + '{"type":"Ghost"}', "{"])
-    assert [(e.source, e.record) for e in caught.value.load_errors] == [("<data>", 2), ("<data>", 1)]
+    assert [(e.source, e.record) for e in caught.value.load_errors] == [
+        ("<data>", 2),
+        ("<data>", 1),
+    ]
 
 
 def test_a_duplicate_in_two_sources_names_both(tmp_path):

@@ -21,10 +21,14 @@ likely = st.builds(
     st.sampled_from(["00", "59", "60"]),
     st.sampled_from(["00", "59", "60", "-1"]),
     st.sampled_from(["", ".", ".1", ".12", ".123", ".123456789", ".x"]),
-    st.sampled_from(["", "Z", "z", "+00:00", "-23:59", "+24:00", "+0100", "+01", "+1:00", "~00:00"]),
+    st.sampled_from(
+        ["", "Z", "z", "+00:00", "-23:59", "+24:00", "+0100", "+01", "+1:00", "~00:00"]
+    ),
 )
 days = st.builds("{}-{}-{}".format, st.sampled_from(["2023", "2024", "0000"]), digits, digits)
-strange = st.sampled_from(["", "20240229", "20230229", "2026-4-9", "+10999-12-31", "é024-01-01", "x"])
+strange = st.sampled_from(
+    ["", "20240229", "20230229", "2026-4-9", "+10999-12-31", "é024-01-01", "x"]
+)
 texts = st.lists(st.none() | likely | days | strange, max_size=20)
 
 

@@ -74,7 +74,7 @@ def complaint(name, value):
         ("moment", "2019-05-01t08:00:00+0130", 1556692200000),
         ("moment", 10**15, 10**15),
         ("text", "", ""),
-        ("text", "\x00ä😀\"\\\n", "\x00ä😀\"\\\n"),
+        ("text", '\x00ä😀"\\\n', '\x00ä😀"\\\n'),
         ("mood", "good", "good"),
         ("blob", "base64:", b""),
         ("blob", "base64:/+8=", b"\xff\xef"),
@@ -231,7 +231,11 @@ node Box {
         ("enum", "kind", "invalid enum value 'tiny' for Box.kind (expected: big, small)"),
         ("range", "count", "@range violation on Box.count: value 11 > max 10"),
         ("range", "load", "@range violation on Box.load: value 0.25 < min 0.5"),
-        ("check", "code", "@check violation on Box.code: value 'a b' does not match pattern '^[a-z]+$'"),
+        (
+            "check",
+            "code",
+            "@check violation on Box.code: value 'a b' does not match pattern '^[a-z]+$'",
+        ),
     ]
 
 
@@ -306,7 +310,11 @@ def test_a_column_becomes_a_property(name, column, expected):
         ("single", pa.array([2**24 + 1]), "property 'single': 16777217 has no exact F32"),
         ("single", pa.array([1e39]), "property 'single': value out of range for F32"),
         ("text", pa.array([dt.date(2020, 1, 1)]), "property 'text' expects String, got date"),
-        ("text", pa.array([5], pa.timestamp("ns")), "property 'text' expects String, got timestamp"),
+        (
+            "text",
+            pa.array([5], pa.timestamp("ns")),
+            "property 'text' expects String, got timestamp",
+        ),
         ("text", pa.array([{"a": 1}]), "property 'text' expects String, got object"),
         ("text", pa.array([b"x"]), "property 'text' expects String, got binary"),
         ("flag", pa.array([1]), "property 'flag' expects Bool, got number"),
@@ -314,10 +322,18 @@ def test_a_column_becomes_a_property(name, column, expected):
         ("day", pa.array(["x"]), "property 'day': invalid Date literal 'x'"),
         ("day", pa.array([2**40], pa.timestamp("s")), None),
         ("day", pa.array([2**55], pa.timestamp("s")), "property 'day': Date value out of range"),
-        ("moment", pa.array([2**62], pa.timestamp("s")), "property 'moment': DateTime value out of range"),
+        (
+            "moment",
+            pa.array([2**62], pa.timestamp("s")),
+            "property 'moment': DateTime value out of range",
+        ),
         ("blob", pa.array(["base64:?"]), "property 'blob': invalid base64 blob data"),
         ("vec", pa.array([[1.0]]), "vector property 'vec' expects 2 dimensions, got 1"),
-        ("vec", pa.array([[1.0, None]]), "property 'vec' expects Vector(2), but element 2 is no number"),
+        (
+            "vec",
+            pa.array([[1.0, None]]),
+            "property 'vec' expects Vector(2), but element 2 is no number",
+        ),
         ("texts", pa.array(["a"]), "property 'texts' expects a JSON array, got string"),
         ("texts", pa.array([["a"], [1]][1:]), "element 1 of 'texts' expects String, got number"),
         ("days", pa.array([["2020-01-01", "x"]]), "element 2 of 'days': invalid Date literal 'x'"),

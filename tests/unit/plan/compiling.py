@@ -10,7 +10,8 @@ from omnigraph.language.span import Source
 from omnigraph.plan.compile import CompiledQuery, compile_query
 from omnigraph.plan.describe import describe_expression, describe_plan
 from omnigraph.plan.ir import MutationPlan, ReadPlan
-from tests.unit.language.schemas import NOTES, PAGES, WORKSHOP, read_query
+from tests.unit.language.schemas import NOTES, PAGES, read_query
+from tests.workshop import WORKSHOP
 
 ODDS = """\
 // every type the other schemas lack

@@ -12,7 +12,6 @@ import pytest
 from omnigraph.catalog.migrate import plan_migration
 from omnigraph.catalog.migrate.codes import MigrationCode
 from tests.unit.catalog.migrate.workshop import (
-    WORKSHOP,
     accepted,
     change,
     desired,
@@ -24,6 +23,7 @@ from tests.unit.catalog.migrate.workshop import (
     type_of,
     workshop,
 )
+from tests.workshop import WORKSHOP
 
 NEEDS_ROWS = "rows and table versions need storage"
 NEEDS_CLI = "the command itself is not there yet"

@@ -12,7 +12,6 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.errors import UnsupportedMigration
 from omnigraph.language.types import PropType, Scalar
 from tests.unit.catalog.migrate.workshop import (
-    WORKSHOP,
     accepted,
     change,
     desired,
@@ -21,6 +20,7 @@ from tests.unit.catalog.migrate.workshop import (
     type_of,
     workshop,
 )
+from tests.workshop import WORKSHOP
 
 
 def test_an_empty_plan_carries_every_identity():

@@ -10,7 +10,8 @@ from omnigraph.catalog.build import build_declared
 from omnigraph.catalog.migrate import MigrationPlan, plan_migration, refuse_unsupported
 from omnigraph.errors import UnsupportedMigration
 from omnigraph.language.span import Source
-from tests.unit.catalog.migrate.workshop import WORKSHOP, accepted, change, workshop
+from tests.unit.catalog.migrate.workshop import accepted, change, workshop
+from tests.workshop import WORKSHOP
 
 
 def refusal(before: str, after: str) -> UnsupportedMigration:

@@ -7,34 +7,7 @@ from omnigraph.catalog.ir import PropertyIR, SchemaIR, TypeIR
 from omnigraph.catalog.migrate import MigrationPlan, carry_identities, plan_migration
 from omnigraph.catalog.migrate.steps import UnsupportedChange
 from omnigraph.language.span import Source
-
-WORKSHOP = """\
-// who builds what, with which tool, kept where
-node Maker {
-    handle: String @key
-    joined: Date?
-    age: I32?
-    score: F64?
-    active: Bool?
-    skills: [String]?
-    level: enum(novice, skilled, master)?
-}
-node Tool {
-    code: String @key
-    label: String @index
-    weight: F32?
-    serial: String? @unique
-    @range(weight, 0.0..500.0)
-    @check(code, "^[a-z]{2}-[0-9]+$")
-}
-node Shed {
-    slug: String @key
-    openedAt: DateTime?
-}
-edge Mentors: Maker -> Maker { since: Date? }
-edge Borrows: Maker -> Tool { note: String? }
-edge StoredIn: Tool -> Shed @card(0..1)
-"""
+from tests.workshop import WORKSHOP
 
 
 def change(text: str, *replacements: tuple[str, str]) -> str:
