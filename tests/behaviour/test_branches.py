@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from omnigraph.errors import (
     BranchExists,
     BranchInUse,
     BranchNotFound,
+    CommitNotFound,
     ConflictError,
     InputError,
     InvalidBranchName,
@@ -474,6 +475,59 @@ def test_creates_and_deletes_of_one_name_at_once_end_in_one_state(graph):
         if "feature" in listed:
             assert graph.snapshot("feature").version == 1
             graph.delete_branch("feature")
+
+
+def test_branches_are_listed_while_others_come_and_go(local_graph):
+    """A branch may be deleted between the moment it is listed and the moment its ref is read."""
+    for number in range(12):
+        local_graph.create_branch(f"b{number:02}")
+    done = Event()
+
+    def churn() -> None:
+        graph = open_graph(local_graph.uri)
+        for number in range(12):
+            graph.delete_branch(f"b{number:02}")
+
+    reader = open_graph(local_graph.uri)
+    with ThreadPoolExecutor(1) as thread:
+        deleting = thread.submit(churn)
+        deleting.add_done_callback(lambda _: done.set())
+        while not done.is_set():
+            assert reader.branches()[0] == "main"
+        deleting.result()
+    assert reader.branches() == ["main"]
+
+
+def test_branches_deleted_at_once_do_not_disturb_each_other(local_graph):
+    handles = [open_graph(local_graph.uri) for _ in range(3)]
+    for round in range(4):
+        names = [f"{name}{round}" for name in "abc"]
+        for name in names:
+            local_graph.create_branch(name)
+        calls = [partial(h.delete_branch, n) for h, n in zip(handles, names, strict=True)]
+        assert at_once(*calls) == [None, None, None]
+    assert local_graph.branches() == ["main"]
+
+
+def test_a_commit_is_found_while_branches_come_and_go(local_graph):
+    done = Event()
+
+    def churn() -> None:
+        graph = open_graph(local_graph.uri)
+        for number in range(15):
+            graph.create_branch(f"b{number}")
+            graph.delete_branch(f"b{number}")
+
+    reader = open_graph(local_graph.uri)
+    head = reader.head()
+    with ThreadPoolExecutor(1) as thread:
+        deleting = thread.submit(churn)
+        deleting.add_done_callback(lambda _: done.set())
+        while not done.is_set():
+            assert reader.commit(head).graph_commit_id == head
+            with pytest.raises(CommitNotFound):
+                reader.commit("nope")
+        deleting.result()
 
 
 def test_a_local_graph_in_two_spellings_has_one_set_of_branches(tmp_path):

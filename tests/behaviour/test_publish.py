@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
 from typing import Any
 
 import pytest
+from lance.dataset import MergeInsertBuilder
 
+from omnigraph.engine.graph import init
 from omnigraph.errors import (
     CommitStateUnknown,
     ConflictError,
@@ -20,6 +24,7 @@ from omnigraph.errors import (
     PublishContention,
     StorageError,
     StoreCallFailed,
+    SyncFailed,
     TableExists,
 )
 from omnigraph.faults import InjectedFault
@@ -480,3 +485,30 @@ def test_an_outcome_that_cannot_be_read_back_is_unknown_and_can_be_looked_up(
     assert graph.head() == draft.graph_commit_id
     assert publish(backstage.manifest, None, Publication(draft)).sequence == 2
     assert graph.snapshot().version == 2
+
+
+def test_a_publish_the_disk_does_not_confirm_is_not_acknowledged(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_DURABILITY", "fsync")
+    graph = init(tmp_path / "g", "node Person { name: String @key }\n")
+    backstage = Backstage(tmp_path / "g")
+    real_sync = os.fsync
+    inserted: list[bool] = []
+
+    def refuse_after_the_insert(handle: int) -> None:
+        if inserted:
+            raise OSError(errno.EIO, "Input/output error")
+        real_sync(handle)
+
+    real_execute = MergeInsertBuilder.execute
+
+    def execute(*arguments: Any) -> Any:
+        done = real_execute(*arguments)
+        inserted.append(True)
+        return done
+
+    monkeypatch.setattr(MergeInsertBuilder, "execute", execute)
+    monkeypatch.setattr(os, "fsync", refuse_after_the_insert)
+    with pytest.raises(CommitStateUnknown) as caught:
+        backstage.publish()
+    assert isinstance(caught.value.__cause__, SyncFailed)
+    assert graph.head() == caught.value.commit_id

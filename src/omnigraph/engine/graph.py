@@ -204,6 +204,8 @@ class Graph:
         newest_first: bool = False,
     ) -> list[CommitRecord]:
         """The commits visible on a branch, oldest first unless asked otherwise."""
+        if limit is not None and limit < 0:
+            raise InputError(f"limit {limit} is negative; use 0 or more, or leave it out")
         found = self._manifest.commits(self._ref(branch).physical)
         if actor is not None:
             found = [c for c in found if c.draft.actor_id == actor]
@@ -229,9 +231,11 @@ class Graph:
         """The handle's branch first, then main, then the others: every hit is the same commit."""
         listed = self._branches.list()
         for ref in sorted(listed, key=lambda ref: ref.physical != self._bound.physical):
-            commit = self._manifest.find_commit(ref.physical, commit_id)
-            if commit is not None:
-                return commit, ref
+            # A branch that is deleted while we look has nothing for us.
+            with suppress(BranchNotFound):
+                commit = self._manifest.find_commit(ref.physical, commit_id)
+                if commit is not None:
+                    return commit, ref
         raise CommitNotFound(commit_id)
 
     # -- bulk data --------------------------------------------------------------------------

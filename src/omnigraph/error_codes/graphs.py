@@ -130,6 +130,12 @@ GRAPH_CODES: Final = (
         "the named commit before repeating the write.",
     ),
     _of(
+        errors.SyncFailed,
+        "disk does not confirm a write",
+        "data was handed to the disk, but the request to make it permanent failed, as it does on a "
+        "failing or full disk. Do not count on the write; look at the disk first.",
+    ),
+    _of(
         errors.ManifestDamaged,
         "damaged manifest",
         "the manifest of the graph contradicts itself or lacks something it must have. Something "

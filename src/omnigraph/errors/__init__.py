@@ -52,6 +52,7 @@
         ├── CommitStateUnknown   a publish whose outcome could not be read back
         ├── ManifestDamaged      the manifest contradicts itself
         ├── StoreCallFailed      one call to the store failed; says which, where and why
+        │   ├── SyncFailed       the disk would not confirm what was written
         │   ├── ObjectMissing    the object that was to be read is not there
         │   ├── TableMissing     the table, or this version of it, is not there
         │   └── TornVersion      the newest version of a table was not written completely
@@ -131,6 +132,7 @@ from omnigraph.errors.storage import (
     ObjectMissing,
     StorageError,
     StoreCallFailed,
+    SyncFailed,
     TableMissing,
     TornVersion,
     UnsafeStore,
@@ -184,6 +186,7 @@ __all__ = [
     "SourceUnreadable",
     "StorageError",
     "StoreCallFailed",
+    "SyncFailed",
     "TableConflict",
     "TableDrift",
     "TableExists",

@@ -47,6 +47,13 @@ class StoreCallFailed(StorageError):
         super().__init__(f"storage {action} failed for '{uri}': {cause}")
 
 
+class SyncFailed(StoreCallFailed):
+    """Something was written, but the disk would not confirm that it is there for good."""
+
+    code = "OG-F-008"
+    retry = Retry.NEVER
+
+
 class ObjectMissing(StoreCallFailed):
     """The object that was to be read or renamed is not there."""
 

@@ -52,7 +52,8 @@ def plain(column: pa.Array) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if kinds.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        # Arrow cannot decode dictionaries of string views, which Polars makes.
+        column = plain(column.dictionary).take(column.indices)
     if kinds.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
     kind = column.type

@@ -21,6 +21,7 @@ from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.load.json_table import JsonMismatch, only_chunk, parse_objects
 
 Numbers = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.uint64]
 
 # No brace in the name: the prefix then always ends before the record does.
 _PREFIX: Final = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\{}]*)"')
@@ -60,25 +61,26 @@ class Router:
 
     def _by_prefix(self, texts: pa.Array) -> Iterator[Routed]:
         heads = _Heads(texts)
-        left = np.arange(len(texts), dtype=np.int64)
-        tried: set[bytes] = set()
+        # No prefix is the beginning of another, so a row is found at most once.
+        left = np.ones(len(texts), np.bool_)
         for prefix, declared in tuple(self._prefixes.items()):
-            tried.add(prefix)
-            same, left = heads.split(left, prefix)
-            yield Routed(declared, same)
-            if not len(left):
-                return
-        while len(left):
-            match = _PREFIX.match(texts[int(left[0])].as_py())
-            if match is None or len(match[0]) > _LONGEST_PREFIX or len(tried) >= _MOST_PREFIXES:
+            same = heads.begin_with(prefix)
+            yield Routed(declared, np.flatnonzero(same))
+            left &= ~same
+        while left.any():
+            match = _PREFIX.match(texts[int(np.argmax(left))].as_py())
+            if match is None or len(match[0]) > _LONGEST_PREFIX:
+                break
+            if len(self._prefixes) >= _MOST_PREFIXES:
                 break
             declared = self._named(match[1].decode(), match[2])
             self._prefixes[match[0]] = declared
-            tried.add(match[0])
-            same, left = heads.split(left, match[0])
-            yield Routed(declared, same)
-        if len(left):
-            yield from self._by_keys(texts.take(pa.array(left)), left)
+            same = heads.begin_with(match[0])
+            yield Routed(declared, np.flatnonzero(same))
+            left &= ~same
+        if left.any():
+            rows = np.flatnonzero(left)
+            yield from self._by_keys(texts.take(pa.array(rows)), rows)
 
     def _by_keys(self, texts: pa.Array, rows: Numbers) -> Iterator[Routed]:
         try:
@@ -114,18 +116,23 @@ class _Heads:
         content = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
         padded = np.concatenate([content, np.zeros(_LONGEST_PREFIX + _WORD, np.uint8)])
         # Word i begins at byte i, so that a text may begin anywhere.
-        self._words: npt.NDArray[np.uint64] = np.ndarray(
+        self._words: _Words = np.ndarray(
             (len(padded) - _WORD + 1,), "<u8", padded.data, strides=(1,)
         )
+        self._columns: dict[int, _Words] = {}
 
-    def split(self, rows: Numbers, prefix: bytes) -> tuple[Numbers, Numbers]:
-        """The rows that begin with the prefix, and the others."""
-        starts = self._starts[rows]
-        same = np.ones(len(rows), np.bool_)
+    def begin_with(self, prefix: bytes) -> npt.NDArray[np.bool_]:
+        """Which texts begin with the prefix."""
+        same = np.ones(len(self._starts), np.bool_)
         for place in range(0, len(prefix), _WORD):
             part = prefix[place : place + _WORD]
-            wanted = int.from_bytes(part, "little")
-            mask = (1 << (8 * len(part))) - 1
-            words = self._words[starts + place]
-            same &= (words & np.uint64(mask)) == np.uint64(wanted)
-        return rows[same], rows[~same]
+            words = self._column(place)
+            if len(part) < _WORD:
+                words = words & np.uint64((1 << (8 * len(part))) - 1)
+            same &= words == np.uint64(int.from_bytes(part, "little"))
+        return same
+
+    def _column(self, place: int) -> _Words:
+        if place not in self._columns:
+            self._columns[place] = self._words[self._starts + place]
+        return self._columns[place]

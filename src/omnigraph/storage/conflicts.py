@@ -53,6 +53,12 @@ def classify(error: BaseException) -> Failure:
     return next((failure for failure, part in _TEXTS if part in text), Failure.OTHER)
 
 
+def is_vanished_ref(error: BaseException) -> bool:
+    """Whether a branch was deleted between listing the refs and reading its own."""
+    text = str(error)
+    return "Not found" in text and "/_refs/branches/" in text
+
+
 def cause_of(error: BaseException) -> str:
     """The text of an error without the places in the library's own source."""
     return _SOURCE_POSITION.sub("", str(error)).strip()

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final
 
-from omnigraph.errors import InputError, StoreCallFailed
+from omnigraph.errors import InputError, SyncFailed
 from omnigraph.faults import declare
 
 DURABILITY_VARIABLE: Final = "OMNIGRAPH_DURABILITY"
@@ -61,7 +61,7 @@ class DiskSync:
         self._settled: dict[str, tuple[int, int, int]] = {}
 
     def files(self, paths: Iterable[str]) -> None:
-        """Sync files, then the directories they are in. Raises `StoreCallFailed`."""
+        """Sync files, then the directories they are in. Raises `SyncFailed`."""
         if not self._active:
             return
         synced = dict.fromkeys(paths)
@@ -76,7 +76,7 @@ class DiskSync:
             try:
                 os.fsync(descriptor)
             except OSError as error:
-                raise StoreCallFailed("sync", path, error.strerror or str(error)) from error
+                raise SyncFailed("sync", path, error.strerror or str(error)) from error
             AFTER_FSYNC.hit(path=path)
 
     def directory(self, directory: str, *, top: str | None = None) -> None:
@@ -97,7 +97,7 @@ class DiskSync:
         try:
             return self._settled.get(directory) == _appearance(os.stat(directory))
         except OSError as error:
-            raise StoreCallFailed("sync", directory, error.strerror or str(error)) from error
+            raise SyncFailed("sync", directory, error.strerror or str(error)) from error
 
     def _sync_directory(self, directory: str) -> None:
         status = self._sync(directory)
@@ -109,7 +109,7 @@ class DiskSync:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise StoreCallFailed("sync", path, error.strerror or str(error)) from error
+            raise SyncFailed("sync", path, error.strerror or str(error)) from error
         try:
             status = os.fstat(descriptor)
             self.descriptor(descriptor, path)

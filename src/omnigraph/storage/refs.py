@@ -9,19 +9,25 @@ Tests: tests/substrate/test_branches.py, tests/storage/tables/test_refs.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import lance
 from lance.file import LanceFileSession
 
 from omnigraph.errors import ForkInUse
-from omnigraph.storage.conflicts import Failure, classify, naming_failures
+from omnigraph.storage.conflicts import Failure, classify, is_vanished_ref, naming_failures
 from omnigraph.storage.objects import ObjectStore
 
 _NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
 """Flat names only: removing `a` beside an `a/b` would leave files behind for ever."""
+
+
+_ATTEMPTS: Final = 20
+"""How often a call is made again because somebody has deleted another branch meanwhile."""
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +55,29 @@ def ref_of(name: str) -> str:
 
 def list_refs(dataset: lance.LanceDataset, uri: str) -> dict[str, StoredBranch]:
     with naming_failures("list the branches", uri):
-        listed = dataset.branches.list()
+        listed = _patiently(dataset.branches.list)
     return {
         name: StoredBranch(ref["parent_branch"], ref["parent_version"], ref["metadata"])
         for name, ref in listed.items()
     }
 
 
+def _patiently(call: Callable[[], _Result]) -> _Result:
+    """The library lists the files of all refs first, and fails if one goes before it is read."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return call()
+        except (OSError, ValueError) as error:
+            if not is_vanished_ref(error):
+                raise
+    return call()
+
+
 def delete_ref(dataset: lance.LanceDataset, path: str, uri: str, name: str) -> None:
     """Remove a branch through the library; a missing one is fine. Raises `ForkInUse`."""
     with naming_failures("delete a branch", uri):
         try:
-            dataset.branches.delete(name)
+            _patiently(lambda: dataset.branches.delete(name))
         except (OSError, ValueError) as error:
             match classify(error):
                 case Failure.NOT_FOUND:

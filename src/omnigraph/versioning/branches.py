@@ -152,9 +152,17 @@ class Branches:
             reason = f"branch '{other.public}' still depends on it"
             if other.parent == ref.physical:
                 raise BranchInUse(ref.public, reason)
-            tables = self._manifest.current(other.physical).tables.values()
-            if any(entry.branch == ref.physical for entry in tables):
+            if ref.physical in self._owners(other):
                 raise BranchInUse(ref.public, reason)
+
+    def _owners(self, ref: BranchRef) -> set[str | None]:
+        """The branches whose tables a branch reads; none if it was deleted meanwhile."""
+        try:
+            return {entry.branch for entry in self._manifest.current(ref.physical).tables.values()}
+        except OmnigraphError:
+            if ref.physical in [other.physical for other in self.list()]:
+                raise
+            return set()
 
     def _reclaim_fork(self, location: str, physical: PhysicalName) -> None:
         try:

@@ -214,7 +214,8 @@ class Manifest:
         commit = self.find_commit(branch, CommitId(document.pop("graph_commit_id")))
         if commit is None:
             raise ManifestDamaged(f"load id '{load_id}' names a commit that is missing")
-        return commit, LoadNote(**document)
+        mode, rows = document.get("mode", ""), document.get("rows_loaded", {})
+        return commit, LoadNote(mode, rows, document.get("quarantined", 0))
 
 
 def _continued(state: ManifestState, table: Table) -> ManifestState | None:

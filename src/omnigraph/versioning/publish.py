@@ -22,6 +22,7 @@ from omnigraph.errors import (
     OperationFenced,
     PublishContention,
     StorageError,
+    SyncFailed,
     TableExists,
 )
 from omnigraph.faults import declare
@@ -88,8 +89,12 @@ def publish(manifest: Manifest, branch: str | None, publication: Publication) ->
         rows = _rows(state, commit, publication)
         BEFORE_INSERT.hit(branch=branch, sequence=commit.sequence)
         failure = _try_insert(table, rows)
-        outcome = _confirm(manifest, branch, commit, failure)
-        if outcome:
+        if _confirm(manifest, branch, commit, failure):
+            if isinstance(failure, SyncFailed):
+                # Everybody sees the commit, but a power loss may take it back: not acknowledged.
+                raise CommitStateUnknown(
+                    commit.draft.operation_id, commit.graph_commit_id
+                ) from failure
             AFTER_INSERT.hit(branch=branch, sequence=commit.sequence)
             tend_manifest(manifest, branch)
             return commit

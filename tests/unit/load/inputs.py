@@ -26,23 +26,29 @@ days = st.integers(-719_528, 2_932_896)
 """The years 0000 to 9999."""
 moments = st.integers(-62_167_219_200_000, 253_402_300_799_999)
 
-ODD_VALUES = st.sampled_from(
-    [0, 1, -1, 3.0, 1.5, 2**31, 2**63, 2**64, -(2**63) - 1, 1e300, True, False]
-    + ["", "x", "41", "2020-02-30", "15/07/2021", "2020-01-01T25:00:00", "base64:!", "base64:SGk"]
-    + [
-        [],
-        [1],
-        ["x", 3],
-        [None],
-        [1.5, "x"],
-        {},
-        {"a": 1},
-        [[1]],
-        [True],
-        [1e300],
-        ["2020-01-01", 5],
-    ]
+ODD_NUMBERS = (0, 1, -1, 3.0, 1.5, 2**31, 2**63, 2**64, -(2**63) - 1, 1e300)
+ODD_TEXTS = (
+    "",
+    "x",
+    "41",
+    "2020-02-30",
+    "15/07/2021",
+    "2020-01-01T25:00:00",
+    "base64:!",
+    "base64:SGk",
 )
+ODD_LISTS: tuple[list[Any], ...] = (
+    [],
+    [1],
+    ["x", 3],
+    [None],
+    [1.5, "x"],
+    [[1]],
+    [True],
+    [1e300],
+    ["2020-01-01", 5],
+)
+ODD_VALUES = st.sampled_from([*ODD_NUMBERS, *ODD_TEXTS, *ODD_LISTS, True, False, {}, {"a": 1}])
 
 
 @st.composite
@@ -106,10 +112,16 @@ def _moment_texts() -> st.SearchStrategy[str]:
     return st.builds(spell, moments, st.sampled_from("Tt "), st.integers(0, 6), zones)
 
 
+def floats(scalar: Scalar) -> st.SearchStrategy[float]:
+    """Finite values of a float type."""
+    if scalar is Scalar.F32:
+        return st.floats(allow_nan=False, allow_infinity=False, width=32)
+    return st.floats(allow_nan=False, allow_infinity=False)
+
+
 def _numbers(scalar: Scalar) -> st.SearchStrategy[Any]:
     if scalar.is_float:
-        width = 32 if scalar is Scalar.F32 else 64
-        return st.floats(allow_nan=False, allow_infinity=False, width=width) | st.integers(-9, 9)
+        return floats(scalar) | st.integers(-9, 9)
     low, high = INTEGER_RANGES[scalar]
     return st.integers(max(low, -3), 3) | st.integers(low, high)
 
@@ -139,13 +151,14 @@ def records(draw: st.DrawFn, catalog: Catalog, *, damaged: bool) -> dict[str, An
         record |= {"edge": name, "from": draw(ids), "to": draw(ids)}
     else:
         record["type"] = declared.name
-    if data or draw(st.booleans()):
+    without_data = not data and draw(st.booleans())
+    if not without_data:
         record["data"] = data
     if draw(st.integers(0, 5)) == 0:
         record["note"] = draw(ODD_VALUES)
     if damaged and draw(st.integers(0, 9)) == 0:
         key = draw(st.sampled_from(["type", "edge", "from", "to", "data"]))
-        wrong = draw(st.sampled_from(["Ghost", 3, None, [], "drop"]))
+        wrong: Any = draw(st.sampled_from(["Ghost", 3, None, [], "drop"]))
         if wrong == "drop":
             record.pop(key, None)
         else:

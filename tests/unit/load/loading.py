@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -193,7 +193,7 @@ def stored_values(column: Any, scalar: Scalar | None) -> list[Any]:
     return values
 
 
-def table_of(declared: EntityType, rows: list[Mapping[str, Any]]) -> pa.Table:
+def table_of(declared: EntityType, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Stored rows as a table."""
     schema = row_schema(declared)
     columns = []

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from tests.unit.load.inputs import DENSE, catalogs, dense_inputs, inputs
 from tests.unit.load.loading import CommittedTables, catalog_of, load, rows_of, table_of
 
 RELAXED = settings(
-    max_examples=120,
     suppress_health_check=[
         HealthCheck.too_slow,
         HealthCheck.data_too_large,
@@ -46,7 +46,7 @@ def small_steps(size: int) -> Iterator[None]:
 
 def generated_ids(text, catalog, load_id):
     """The ids the kernels make, in order of record."""
-    made = []
+    made: list[tuple[int, str]] = []
     for piece in read_sources([JsonText(text.encode())], catalog, load_id, threads=1):
         for placed in piece.rows:
             rows = placed.rows
@@ -88,19 +88,43 @@ def errors_of(found):
     )
 
 
-@RELAXED
-@given(st.data())
-def test_both_take_the_same_rows_and_refuse_with_the_same_errors(data):
+def random_schema(data):
     catalog = data.draw(catalogs())
     before = committed_image(catalog, data.draw(inputs(catalog, damaged=False)))
     text = data.draw(inputs(catalog, damaged=data.draw(st.booleans())))
     assert_alike(before, text, data.draw(MODES), data.draw(st.booleans()), data.draw(SIZES))
 
 
-@settings(RELAXED, max_examples=200)
-@given(dense_inputs(), dense_inputs(), MODES, st.booleans(), SIZES)
-def test_both_judge_a_set_of_rows_alike(first, text, mode, quarantine, size):
-    assert_alike(committed_image(DENSE_CATALOG, first), text, mode, quarantine, size)
+def dense_schema(data):
+    before = committed_image(DENSE_CATALOG, data.draw(dense_inputs()))
+    text = data.draw(dense_inputs())
+    assert_alike(before, text, data.draw(MODES), data.draw(st.booleans()), data.draw(SIZES))
+
+
+@settings(RELAXED, max_examples=40)
+@given(st.data())
+def test_both_take_the_same_rows_and_refuse_with_the_same_errors(data):
+    random_schema(data)
+
+
+@settings(RELAXED, max_examples=60)
+@given(st.data())
+def test_both_judge_a_set_of_rows_alike(data):
+    dense_schema(data)
+
+
+@pytest.mark.slow
+@settings(RELAXED, max_examples=1500)
+@given(st.data())
+def test_both_agree_on_many_more_inputs(data):
+    random_schema(data)
+
+
+@pytest.mark.slow
+@settings(RELAXED, max_examples=1500)
+@given(st.data())
+def test_both_judge_many_more_sets_alike(data):
+    dense_schema(data)
 
 
 def committed_image(catalog, text):
@@ -112,39 +136,52 @@ def committed_image(catalog, text):
 
 
 def assert_alike(before, text, mode, quarantine, size):
-    catalog = before.catalog
     committed = committed_tables(before)
     with small_steps(size):
-        expected, refusal = None, None
-        try:
-            expected = reference(before, text, mode, quarantine)
-        except Refusal as error:
-            refusal = error
+        expected = outcome(lambda: reference(before, text, mode, quarantine), Refusal)
         options = {"quarantine": quarantine, "max_errors": EVERYTHING, "load_id": LOAD_ID}
-        try:
-            found = load(text.encode(), catalog, mode, committed, **options)
-        except LoadError as error:
-            assert refusal is not None, str(error)
-            assert errors_of(error.load_errors) == errors_of(refusal.load_errors)
-            assert error.load_errors_total == refusal.load_errors_total
-            headline = str(refusal).splitlines()[0].replace(" 1 bad records", " 1 bad record")
-            assert str(error).splitlines()[0] == headline
-            return
-    assert refusal is None, str(refusal)
+        data = text.encode()
+        found = outcome(lambda: load(data, before.catalog, mode, committed, **options), LoadError)
+    if isinstance(expected, Refusal) or isinstance(found, LoadError):
+        assert_same_refusal(found, expected)
+    else:
+        assert_same_rows(found, expected, before)
+        assert_same_quarantine(found.quarantined, expected.quarantined)
+
+
+def outcome(call, error):
+    """What a call returns, or the error it raises."""
+    try:
+        return call()
+    except error as raised:
+        return raised
+
+
+def assert_same_refusal(found, expected):
+    assert isinstance(found, LoadError), str(expected)
+    assert isinstance(expected, Refusal), str(found)
+    assert errors_of(found.load_errors) == errors_of(expected.load_errors)
+    assert found.load_errors_total == expected.load_errors_total
+    headline = str(expected).splitlines()[0].replace(" 1 bad records", " 1 bad record")
+    assert str(found).splitlines()[0] == headline
+
+
+def assert_same_rows(found, expected, before):
     assert {k: t.rows_loaded for k, t in found.types.items()} == expected.rows_loaded
-    for declared in catalog:
-        key = declared.table_key
+    for key, rows in expected.image.tables.items():
         staged = {row["id"]: row for row in rows_of(found, key)}
-        kept = {} if mode == "overwrite" and key in found.types else before.tables[key]
-        assert {**kept, **staged} == expected.image.tables[key]
+        replaced = found.mode == "overwrite" and key in found.types
+        assert {**({} if replaced else before.tables[key]), **staged} == rows
     assert [(w.code, w.message, w.count) for w in found.warnings] == [
         (w.code, w.message, w.count) for w in expected.warnings
     ]
-    assert [(b.record, b.line, b.raw) for b in found.quarantined] == [
-        (b.record, b.line, b.raw) for b in expected.quarantined
+
+
+def assert_same_quarantine(found, expected):
+    assert [(b.record, b.line, b.raw) for b in found] == [
+        (b.record, b.line, b.raw) for b in expected
     ]
-    for mine, theirs in zip(found.quarantined, expected.quarantined, strict=True):
+    for mine, theirs in zip(found, expected, strict=True):
         listed = [(f.code, f.message, property_of(f)) for f in mine.findings]
-        assert sorted(listed, key=repr) == sorted(
-            ((e.code, e.message, property_of(e)) for e in theirs.errors), key=repr
-        )
+        wanted = [(e.code, e.message, property_of(e)) for e in theirs.errors]
+        assert sorted(listed, key=repr) == sorted(wanted, key=repr)

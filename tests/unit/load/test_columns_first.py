@@ -7,6 +7,7 @@ import json
 import pytest
 
 from omnigraph.load import json_rows
+from omnigraph.load.json_records import read_records
 from tests.unit.load.loading import WORKSHOP_RECORDS, W, catalog_of, load
 
 KINDS = catalog_of(
@@ -78,7 +79,7 @@ def test_keys_the_schema_does_not_know_are_read_in_columns_and_counted():
 
 def test_one_bad_record_sends_only_its_neighbours_the_slow_way(monkeypatch):
     seen = []
-    slowly = json_rows.read_records
+    slowly = read_records
 
     def counting(catalog, texts, positions):
         seen.append(len(texts))
@@ -93,7 +94,7 @@ def test_one_bad_record_sends_only_its_neighbours_the_slow_way(monkeypatch):
 
 def test_a_value_that_parses_but_does_not_fit_is_the_only_one_read_again(monkeypatch):
     seen = []
-    slowly = json_rows.read_records
+    slowly = read_records
 
     def counting(catalog, texts, positions):
         seen.append(positions)

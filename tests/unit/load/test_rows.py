@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -177,8 +180,6 @@ def test_rows_have_the_logical_columns_with_blobs_by_content_or_address():
 
 @given(st.lists(st.none() | texts, max_size=6))
 def test_json_escapes_are_python_s(values):
-    import json
-
     found = json_escaped(pa.array(values, pa.utf8())).to_pylist()
     assert found == [v if v is None else json.dumps(v, ensure_ascii=False)[1:-1] for v in values]
 
@@ -192,8 +193,6 @@ def test_blank_means_what_strip_removes(values):
 
 
 def test_every_white_space_is_blank():
-    import sys
-
     spaces = [chr(c) for c in range(sys.maxunicode + 1) if chr(c).isspace()]
     assert not any(is_present(pa.array(spaces)).to_pylist())
 

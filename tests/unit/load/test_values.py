@@ -263,6 +263,13 @@ def test_an_invalid_pattern_fails_every_row_of_its_type():
         ("single", pa.array([0.1]), [0.10000000149011612]),
         ("flag", pa.array([True, None]), [True, None]),
         ("text", pa.array(["a", "b", None]).dictionary_encode(), ["a", "b", None]),
+        (
+            "text",
+            pa.DictionaryArray.from_arrays(
+                pa.array([1, None, 0]), pa.array(["a", "b"], pa.string_view())
+            ),
+            ["b", None, "a"],
+        ),
         ("text", pa.array(["a"], pa.large_utf8()), ["a"]),
         ("text", pa.array(["a", "b"], pa.string_view()), ["a", "b"]),
         ("text", pa.nulls(2), [None, None]),
@@ -281,6 +288,7 @@ def test_an_invalid_pattern_fails_every_row_of_its_type():
         ("vec", pa.array([[1, 2], None], pa.large_list(pa.int8())), [(1.0, 2.0), None]),
         ("texts", pa.array([["a", None], None, []]), [("a", None), None, ()]),
         ("texts", pa.array([[None]], pa.list_(pa.null())), [(None,)]),
+        ("texts", pa.array([["a", None]], pa.large_list(pa.string_view())), [("a", None)]),
         ("days", pa.array([[dt.date(1970, 1, 2)]]), [(1,)]),
         ("doubles", pa.array([[1, 2]], pa.list_(pa.int32(), 2)), [(1.0, 2.0)]),
     ],

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.faults import FaultPoints, InjectedFault
 from omnigraph.errors import StorageError
+from omnigraph.faults import FaultPoints, InjectedFault
 from omnigraph.testing.faults import (
     ENVIRONMENT_VARIABLE,
     Arm,
