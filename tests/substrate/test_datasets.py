@@ -147,6 +147,7 @@ def test_a_literal_of_another_type_is_an_error_and_not_an_empty_answer(condition
         dataset.to_table(filter=condition)
 
 
+@pytest.mark.slow
 def test_the_library_never_syncs(tmp_path):
     """Counted from outside, because the calls would be made by native code."""
     strace = subprocess.run(["sh", "-c", "command -v strace"], capture_output=True, check=False)

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.load.findings import Finding, place_problem
-from omnigraph.load.framing import read_stretches
+from omnigraph.load.framing import Stretch, read_stretches
 from omnigraph.load.generated_ids import id_prefix
 from omnigraph.load.json_rows import JsonReader
 from omnigraph.load.judging import JudgedRows, judge_rows
@@ -26,12 +27,12 @@ from omnigraph.load.sources import JsonFile, JsonText, Source, table_columns
 from omnigraph.load.table_rows import read_table
 from omnigraph.load.typed_rows import Problem, Reading
 
-_Task = Callable[[], "_Piece"]
+_Task = Callable[[], "JudgedPiece"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A judged piece of a source, not placed yet."""
+class JudgedPiece:
+    """A judged piece of a source that does not know yet how many records come before it."""
 
     reading: Reading
     judged: list[JudgedRows]
@@ -66,11 +67,11 @@ def read_sources(
         prefix = id_prefix(load_id, number)
         before = 0
         for piece in _in_order(_tasks(source, reader), threads):
-            yield _placed(piece, number, before, prefix)
+            yield place_piece(piece, number, before, prefix)
             before += piece.reading.count
 
 
-def judge_reading(reading: Reading) -> _Piece:
+def judge_reading(reading: Reading) -> JudgedPiece:
     """The record phase on what was read; rows of one type end up in one batch, by position."""
     judged: dict[str, list[JudgedRows]] = {}
     problems = list(reading.problems)
@@ -79,7 +80,7 @@ def judge_reading(reading: Reading) -> _Piece:
         judged.setdefault(rows.declared.table_key, []).append(rows)
         problems += more
     problems.sort(key=lambda p: p.position)
-    return _Piece(reading, [_joined(same) for same in judged.values()], problems)
+    return JudgedPiece(reading, [_joined(same) for same in judged.values()], problems)
 
 
 def _joined(judged: list[JudgedRows]) -> JudgedRows:
@@ -97,14 +98,21 @@ def _tasks(source: Source, reader: JsonReader) -> Iterator[_Task]:
     if isinstance(source, JsonText | JsonFile):
         with source.open() as stream:
             for stretch in read_stretches(stream):
-                yield lambda stretch=stretch: judge_reading(reader.read(stretch))  # type: ignore[misc]
+                yield partial(_read_stretch, reader, stretch)
     else:
-        declared = source.declared
         for batch in source.batches(table_columns(source)):
-            yield lambda batch=batch: judge_reading(read_table(declared, batch))  # type: ignore[misc]
+            yield partial(_read_batch, source.declared, batch)
 
 
-def _in_order(tasks: Iterator[_Task], threads: int) -> Iterator[_Piece]:
+def _read_stretch(reader: JsonReader, stretch: Stretch) -> JudgedPiece:
+    return judge_reading(reader.read(stretch))
+
+
+def _read_batch(declared: EntityType, batch: pa.RecordBatch) -> JudgedPiece:
+    return judge_reading(read_table(declared, batch))
+
+
+def _in_order(tasks: Iterator[_Task], threads: int) -> Iterator[JudgedPiece]:
     """The results of the tasks, in their order, with a bounded number of them ahead."""
     first = list(islice(tasks, 2))
     if threads <= 1 or len(first) < 2:
@@ -112,7 +120,7 @@ def _in_order(tasks: Iterator[_Task], threads: int) -> Iterator[_Piece]:
             yield task()
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="omnigraph-load") as pool:
-        ahead: deque[Future[_Piece]] = deque()
+        ahead: deque[Future[JudgedPiece]] = deque()
         for task in chain(first, tasks):
             ahead.append(pool.submit(task))
             if len(ahead) > threads:
@@ -121,7 +129,8 @@ def _in_order(tasks: Iterator[_Task], threads: int) -> Iterator[_Piece]:
             yield ahead.popleft().result()
 
 
-def _placed(piece: _Piece, source: int, before: int, prefix: str) -> ReadPiece:
+def place_piece(piece: JudgedPiece, source: int, before: int, prefix: str) -> ReadPiece:
+    """The piece in its place: `before` records of the source come before it."""
     lines = piece.reading.lines
     read = ReadPiece(
         piece.reading.count,
