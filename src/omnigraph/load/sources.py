@@ -205,6 +205,10 @@ def _files(path: str, catalog: Catalog, format: Format | None) -> Iterator[Sourc
         yield ParquetFile(path, _declared(path, stem, None, catalog))
     elif format is None and last in _CSV:
         raise LoadSourceError(path, "CSV is not supported; give JSON lines or Parquet")
+    elif Path(path).exists() and not Path(path).is_file():
+        # A pipe or a device can be read once and not wound back: its text is kept instead.
+        with _open(path) as stream:
+            yield JsonText(stream.read(), path)
     else:
         yield JsonFile(path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import pickle
 
 import pyarrow as pa
@@ -40,6 +41,20 @@ def test_a_file_of_any_other_name_is_a_json_stream(tmp_path, name):
     (tmp_path / name).write_text(SHED % "x")
     (source,) = recognise_sources(tmp_path / name, W)
     assert isinstance(source, JsonFile)
+
+
+def test_a_pipe_is_read_once_and_kept():
+    reader, writer = os.pipe()
+    os.write(writer, b'{"type":"Shed","data":{"slug":"east"}}')
+    os.close(writer)
+    try:
+        (source,) = recognise_sources(f"/dev/fd/{reader}", W)
+    finally:
+        os.close(reader)
+    assert isinstance(source, JsonText)
+    for _ in range(2):
+        with source.open() as stream:
+            assert stream.read() == b'{"type":"Shed","data":{"slug":"east"}}'
 
 
 def test_several_paths_are_one_load_in_the_order_given(tmp_path):
