@@ -42,6 +42,9 @@ _TEXTS: Final = (
     (Failure.NOT_FOUND, "Version not found error"),
 )
 
+# A version that was listed and then removed, with its whole branch or by a cleanup.
+_VANISHED_VERSION: Final = re.compile(r"Not found: \S*/_versions/\d+\.manifest")
+
 _SOURCE_POSITION: Final = re.compile(r",? (location: )?/\S+\.rs:\d+:\d+")
 
 
@@ -50,6 +53,8 @@ def classify(error: BaseException) -> Failure:
     if isinstance(error, CommitConflictError):
         return Failure.CONFLICT
     text = str(error)
+    if _VANISHED_VERSION.search(text):
+        return Failure.NOT_FOUND
     return next((failure for failure, part in _TEXTS if part in text), Failure.OTHER)
 
 
