@@ -29,7 +29,12 @@ def fold(table: Table) -> Table:
     it was given if there was nothing to do. Raises `TableConflict` if a concurrent change is in the
     way; what was done until then is complete.
     """
-    return compact(extend_indexes(table))
+    extended = extend_indexes(table)
+    if extended is table and table.branch is not None and list_indexes(table):
+        # The indexes may still be those of the line this one was branched from. Merging fragments
+        # would make the library write adapted copies here and then look for them there.
+        return table
+    return compact(extended)
 
 
 def extend_indexes(table: Table) -> Table:

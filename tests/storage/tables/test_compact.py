@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from lance.optimize import Compaction
 
 from omnigraph.errors import TableConflict
+from omnigraph.storage import scan
 from omnigraph.storage.compact import compact, extend_indexes, fold, small_fragments
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.indexes import stage_btree_index, uncovered_fragments
@@ -94,3 +96,15 @@ def test_rows_appended_meanwhile_survive(store):
     assert content(folded) == content(store.open("nodes/people"))
     assert content(folded)["late"] == 9
     assert row_ids(folded)["late"] == 8
+
+
+def test_folding_a_branch_keeps_the_indexes_it_inherited_usable(store, monkeypatch):
+    monkeypatch.setattr(scan, "ROWS_SCANNED_PER_LOOKUP", 0)
+    table = make(store, ada=1)
+    table = commit(table, stage_append(table, people(bo=2)))
+    table = commit(table, stage_btree_index(table, "id"))
+    branched = store.create_branch(
+        table.path, "b", source_branch=None, source_version=table.version
+    )
+    folded = fold(branched)
+    assert folded.lookup(pa.array(["bo"]), ["id"]).column("id").to_pylist() == ["bo"]
