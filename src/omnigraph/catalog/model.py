@@ -136,6 +136,11 @@ class Catalog:
         """The edge type a traversal or load record names, whatever its capitals."""
         return self._edges_by_folded_name.get(word.lower())
 
+    def entity(self, table_key: str) -> EntityType:
+        """The type behind `node:Name` or `edge:Name`. Raises `KeyError` for one it does not have."""
+        kind, _, name = table_key.partition(":")
+        return self.nodes[name] if kind == "node" else self.edges[name]
+
     def __iter__(self) -> Iterator[EntityType]:
         """All types, nodes before edges, each by name."""
         yield from self.nodes.values()

@@ -111,7 +111,7 @@ def prepare_load(
         log = FindingLog(max_errors)
         log.add(findings)
         raise log.error(names, records)
-    types = {key: _loaded(_declared(catalog, key), rows, mode) for key, rows in tables.items()}
+    types = {key: _loaded(catalog.entity(key), rows, mode) for key, rows in tables.items()}
     return PreparedLoad(
         mode=mode,
         load_id=load_id,
@@ -144,15 +144,10 @@ class _Notes:
         return tuple(found)
 
 
-def _declared(catalog: Catalog, key: str) -> EntityType:
-    kind, _, name = key.partition(":")
-    return catalog.nodes[name] if kind == "node" else catalog.edges[name]
-
-
 def _collapsed(
     catalog: Catalog, tables: Mapping[str, pa.Table], mode: LoadMode
 ) -> dict[str, pa.Table]:
-    return {key: collapse(_declared(catalog, key), rows, mode) for key, rows in tables.items()}
+    return {key: collapse(catalog.entity(key), rows, mode) for key, rows in tables.items()}
 
 
 def _loaded(declared: EntityType, rows: pa.Table, mode: LoadMode) -> LoadedType:

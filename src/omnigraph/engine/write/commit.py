@@ -14,7 +14,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.catalog.model import Catalog
 from omnigraph.engine.write.columns import stored_rows
 from omnigraph.engine.write.lookups import index_lookups
 from omnigraph.errors import ExpectedVersionMismatch, ForkExists, HeadMoved, TableDrift
@@ -112,7 +112,7 @@ class TableWriter:
                 AFTER_TABLE.hit(table=write.table_key)
                 committed, unindexed = index_lookups(
                     committed,
-                    entity_type(current.catalog, write.table_key),
+                    current.catalog.entity(write.table_key),
                     operation_id=request.draft.operation_id,
                     writer_kind=request.writer_kind,
                 )
@@ -184,7 +184,7 @@ class TableWriter:
 
 
 def _stage(table: Table, catalog: Catalog, write: TableWrite) -> Staged:
-    rows = stored_rows(entity_type(catalog, write.table_key), write.rows, table.schema)
+    rows = stored_rows(catalog.entity(write.table_key), write.rows, table.schema)
     if write.mode == "append":
         return stage_append(table, rows)
     if write.mode == "overwrite":
@@ -216,9 +216,3 @@ def _version(entry: SnapshotEntry, committed: Table) -> TableVersion:
         row_count=committed.row_count(),
         info=committed.version_info().to_json(),
     )
-
-
-def entity_type(catalog: Catalog, table_key: str) -> EntityType:
-    """The type behind a table key of the catalog."""
-    kind, _, name = table_key.partition(":")
-    return catalog.nodes[name] if kind == "node" else catalog.edges[name]
