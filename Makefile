@@ -29,6 +29,10 @@ test: install ## Run the tests, without the slow ones
 test-slow: install ## Run the slow tests alone
 	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
 
+.PHONY: test-crash
+test-crash: install ## Kill every writer at every step, with and without a power loss
+	$(BIN)/python -m pytest -n auto -m "slow or not slow" tests/crash $(ARGS)
+
 .PHONY: acceptance
 acceptance: install ## Run the acceptance tests; print row, test and result, then the open rows
 	@$(BIN)/python -m pytest -q -n auto -m acceptance --acceptance-report $(ARGS)

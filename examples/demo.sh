@@ -41,9 +41,16 @@ run omnigraph load workshop.omni --data seed.jsonl --mode append -m "the worksho
 say "Bad records are all reported, and nothing of the load is visible."
 run_failing omnigraph load workshop.omni --data damaged.jsonl --mode append
 
-say "A branch copies nothing; what is loaded there stays there."
+say "Queries follow edges, negate, count and order."
+run omnigraph query workshop.omni --query queries.gq --name taught_by --params '{"who": "ada"}'
+run omnigraph query workshop.omni --query queries.gq --name busiest_sheds
+
+say "A branch copies nothing; what is loaded or changed there stays there."
 run omnigraph branch create --uri workshop.omni review/newcomers
 run omnigraph --as ada load workshop.omni --data newcomers.jsonl --mode merge --branch review/newcomers
+run omnigraph --as ada mutate workshop.omni --query queries.gq --name lend \
+    --params '{"who": "ada", "code": "sa-1"}' --branch review/newcomers
+run omnigraph query workshop.omni --query queries.gq --name busiest_sheds --branch review/newcomers
 run omnigraph snapshot workshop.omni --branch review/newcomers
 run omnigraph snapshot workshop.omni
 run omnigraph commit list workshop.omni --branch review/newcomers

@@ -1,7 +1,8 @@
-"""The workshop example most suites use: its schema, kept with the text cases."""
+"""The workshop example most suites use: its schema and rows, kept with the text cases."""
 
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent / "cases"
 
 WORKSHOP = (_FOLDER / "workshop.pg").read_text(encoding="utf-8")
+WORKSHOP_ROWS = (_FOLDER / "workshop.jsonl").read_text(encoding="utf-8")

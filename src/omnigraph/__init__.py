@@ -14,14 +14,18 @@ from omnigraph.errors import OmnigraphError
 if TYPE_CHECKING:
     from omnigraph.engine.graph import Graph, init, open
     from omnigraph.engine.receipts import Receipt
+    from omnigraph.engine.result import Result
     from omnigraph.engine.write.load import LoadResult
+    from omnigraph.engine.write.mutation import MutationResult
     from omnigraph.versioning.snapshot import Snapshot
 
 __all__ = [
     "Graph",
     "LoadResult",
+    "MutationResult",
     "OmnigraphError",
     "Receipt",
+    "Result",
     "Snapshot",
     "__version__",
     "errors",
@@ -32,7 +36,9 @@ __all__ = [
 _LATE = {
     "Graph": "omnigraph.engine.graph",
     "LoadResult": "omnigraph.engine.write.load",
+    "MutationResult": "omnigraph.engine.write.mutation",
     "Receipt": "omnigraph.engine.receipts",
+    "Result": "omnigraph.engine.result",
     "Snapshot": "omnigraph.versioning.snapshot",
     "init": "omnigraph.engine.graph",
     "open": "omnigraph.engine.graph",

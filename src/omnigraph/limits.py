@@ -29,8 +29,20 @@ this many commits' rows."""
 PUBLISH_BUDGET_SECONDS: Final = 10.0
 """How long a publish competes for the next version before it gives up with a conflict."""
 
-LOCK_WAIT_SECONDS: Final = 30.0
-"""How long a writer waits for the lock of a branch, whose holders keep it for milliseconds."""
+LOCK_WAIT_MS: Final = 30_000
+"""How long a writer waits for the lock of a branch unless told otherwise. Holders keep it for
+milliseconds; on an object store a dead one is found out within the term of its lease."""
+
+LEASE_TTL_SECONDS: Final = 10.0
+"""A lease that nobody renewed for this long may be taken over. Shorter, and a slow store would cost
+living writers their lease; longer, and everybody waits for the dead ones."""
+
+LEASE_RENEW_SECONDS: Final = 3.0
+"""How often a holder renews its lease: one renewal may fail before the lease is in danger."""
+
+LEASE_LOSS_SECONDS: Final = 7.0
+"""A holder that could not renew for this long stops. What it began just before has the remaining
+three seconds of the term to arrive at the store."""
 
 ROWS_PER_FRAGMENT: Final = 100_000
 """Rows per file of a table. With stable row ids a one-row change costs time in proportion to the
@@ -52,6 +64,20 @@ MANIFEST_SMALL_ROWS: Final = 1024
 MANIFEST_SMALL_FRAGMENTS: Final = 32
 """More pieces than this with fewer rows than that, and the manifest is folded after a publish. Each
 publish adds a piece; reading 200 of them takes forty times as long as reading one."""
+
+FOLD_SMALL_ROWS: Final = ROWS_PER_FRAGMENT // 10
+FOLD_FRAGMENTS: Final = 64
+"""More fragments than this with fewer rows than that, and a writer folds the table after its write.
+Small writes leave a fragment each, which every look-up by id has to scan until it is folded."""
+
+CACHE_SHARE: Final = 0.25
+"""Share of the machine's memory that reads may keep of decoded columns and adjacency, per graph."""
+
+QUERY_MAX_ROWS: Final = 100_000_000
+QUERY_MAX_BYTES: Final = 4 * 1024 * 1024 * 1024
+QUERY_TIMEOUT_SECONDS: Final = 300.0
+"""What one query may use unless the caller says otherwise. Honest questions stay far below; a cross
+product by mistake ends with an error instead of a full memory."""
 
 LOAD_BLOCK_BYTES: Final = 4 * 1024 * 1024
 """Text of a load that is parsed at a time. Larger blocks are no quicker, and a block with one

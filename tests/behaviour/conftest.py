@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import tempfile
 import uuid
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +17,7 @@ from omnigraph.engine.graph import Graph, init
 from tests.behaviour.graphs import SCHEMA, Backstage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +57,24 @@ def backstage(graph: Graph) -> Backstage:
 @pytest.fixture
 def local_graph(local_uri: str) -> Graph:
     return init(local_uri, SCHEMA)
+
+
+@pytest.fixture
+def without_hard_links(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[], AbstractContextManager[None]]:
+    """A while in which the disk makes no hard links, as some network disks never do."""
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    @contextmanager
+    def refusing() -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "link", refuse)
+            yield
+
+    return refusing
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import check_files, read_files
 from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.publish import Pin, Publication, publish
 from omnigraph.versioning.rows import MANIFEST_PATH, TableVersion
@@ -58,6 +59,7 @@ class Backstage:
         self.tables = TableStore(self.root, durability)
         self.manifest = Manifest(self.tables)
         self.branches = Branches(self.manifest, self.tables, self.objects)
+        self.locks = WriterLocks(self.root, self.objects)
 
     def draft(self, **fields: Any) -> CommitDraft:
         contract = check_files(read_files(self.objects))

@@ -16,7 +16,8 @@ from omnigraph.testing.faults import Fail, armed
 from omnigraph.versioning.snapshot import Snapshot
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, SCHEMA, Backstage, pins
 
-LOADED = "rows are loaded, there is no mutation yet"
+LOADED = "rows are loaded, there is no mutation here"
+ADD = "query add($who: String) { insert Person { name: $who } }"
 
 
 def people(names: Sequence[str]) -> str:
@@ -62,11 +63,11 @@ def forks(backstage: Backstage, graph: Graph, key: str = PERSON) -> set[str]:
 # -- the first write -------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-022", partly=LOADED)
+@pytest.mark.acceptance("S-022")
 def test_the_first_write_forks_its_table_and_leaves_main_alone(graph):
     before = graph.snapshot("main").to_json()
     feature = graph.create_branch("feature")
-    feature.load(people(["Eve"]))
+    feature.mutate(ADD, who="Eve")
     assert owners(graph, "feature") == dict.fromkeys(KEYS) | {PERSON: "feature"}
     assert names(graph, "feature") == [*EVERYBODY, "Eve"]
     assert graph.snapshot("main").to_json() == before
@@ -75,13 +76,13 @@ def test_the_first_write_forks_its_table_and_leaves_main_alone(graph):
     assert entry["table_branch"] == "feature"
 
 
-@pytest.mark.acceptance("S-023", partly=LOADED)
+@pytest.mark.acceptance("S-023")
 def test_a_branch_of_a_branch_reads_its_parent_and_forks_again(graph):
-    graph.create_branch("feature").load(people(["Eve"]))
+    graph.create_branch("feature").mutate(ADD, who="Eve")
     experiment = graph.create_branch("experiment", source="feature")
     assert names(graph, "experiment") == [*EVERYBODY, "Eve"]
     assert owners(graph, "experiment")[PERSON] == "feature"
-    experiment.load(people(["Flo"]))
+    experiment.mutate(ADD, who="Flo")
     assert owners(graph, "experiment")[PERSON] == "experiment"
     assert names(graph, "experiment") == [*EVERYBODY, "Eve", "Flo"]
     assert names(graph, "feature") == [*EVERYBODY, "Eve"]
@@ -121,10 +122,10 @@ def test_old_versions_of_a_branch_stay_readable(graph):
     assert names(graph, graph.at(feature.commits()[2].graph_commit_id)) == [*EVERYBODY, "Eve"]
 
 
-@pytest.mark.acceptance("S-019", partly=LOADED)
+@pytest.mark.acceptance("S-019")
 def test_a_snapshot_keeps_its_rows_while_branches_go_on(graph):
     old = graph.snapshot()
-    graph.load(people(["Eve"]))
+    graph.mutate(ADD, who="Eve")
     graph.create_branch("feature").load(people(["Flo"]))
     assert (old.version, names(graph, old)) == (2, EVERYBODY)
 
@@ -137,14 +138,19 @@ def test_another_handle_reads_new_rows_without_refresh(graph):
     assert names(other) == [*EVERYBODY, "Eve"]
 
 
-@pytest.mark.acceptance("S-035", partly=LOADED)
-def test_a_write_is_one_commit_with_actor_message_and_counts(graph):
+@pytest.mark.acceptance("S-035")
+@pytest.mark.parametrize("operation", ["load", "mutate"])
+def test_a_write_is_one_commit_with_actor_message_and_counts(graph, operation):
     before = graph.head()
-    receipt = graph.load(people(["Eve"]), actor="act-1", message="one more").receipt
+    given = {"actor": "act-1", "message": "one more"}
+    if operation == "load":
+        receipt = graph.load(people(["Eve"]), **given).receipt
+    else:
+        receipt = graph.mutate(ADD, who="Eve", **given).receipt
     (made,) = graph.commits(actor="act-1")
     assert made.graph_commit_id == graph.head() == receipt.graph_commit_id
     assert made.parent_commit_id == before == receipt.parent_commit_id
-    assert (made.draft.operation.value, made.draft.message) == ("load", "one more")
+    assert (made.draft.operation.value, made.draft.message) == (operation, "one more")
     assert receipt.to_json() == graph.receipt_of(graph.head()).to_json()
     assert receipt.to_json()["counts"] == {PERSON: {"inserted": 1, "updated": 0, "deleted": 0}}
 
@@ -169,19 +175,19 @@ def test_a_write_that_expects_another_head_leaves_nothing(graph, branch):
 # -- what is left behind ---------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-029", partly=LOADED)
-@pytest.mark.parametrize(
-    "point", ["mutation.post_table_commit", "mutation.post_finalize_pre_publisher"]
-)
+@pytest.mark.acceptance("S-029")
+@pytest.mark.parametrize("point", ["mutation.pre_table_commit", "mutation.post_table_commit"])
 def test_a_fork_left_by_a_failed_first_write_is_reclaimed(graph, backstage, point):
     feature = graph.create_branch("feature")
+    company = '{"type": "Company", "data": {"name": "Acme"}}\n'
     with armed(point, Fail(), times=1), pytest.raises(InjectedFault):
-        feature.load(people(["Eve"]))
-    assert forks(backstage, graph) == {"feature"}
-    assert owners(graph, "feature")[PERSON] is None
+        feature.load(company + people(["Eve"]))
+    assert forks(backstage, graph, "node:Company") == {"feature"}
+    assert owners(graph, "feature")["node:Company"] is None
     assert names(graph, "feature") == EVERYBODY
-    feature.load(people(["Flo"]))
+    feature.load(company + people(["Flo"]))
     assert names(graph, "feature") == [*EVERYBODY, "Flo"]
+    assert owners(graph, "feature")["node:Company"] == "feature"
     assert owners(graph, "feature")[PERSON] == "feature"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,14 +24,23 @@ from omnigraph.errors import (
     ConflictError,
     InputError,
     InvalidBranchName,
+    StorageError,
     StoreCallFailed,
+    SyncFailed,
 )
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.keyed_insert import insert_if_absent
 from omnigraph.testing.faults import Fail, armed, recording
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table
-from tests.behaviour.graphs import PERSON, SCHEMA, Backstage, pins, tree
+from tests.behaviour.graphs import (
+    PERSON,
+    SCHEMA,
+    Backstage,
+    pins,
+    tree,
+    without_write_access,
+)
 
 
 def physical_names(backstage: Backstage) -> set[str]:
@@ -181,6 +192,49 @@ def test_a_create_that_fails_leaves_no_branch_and_the_name_free(graph):
         graph.create_branch("feature")
     assert record.count() == 2
     assert graph.branches() == ["main", "feature"]
+
+
+def test_a_create_that_leaves_files_but_no_ref_says_why_and_the_next_one_works(open_folder):
+    graph = init(open_folder / "graph", SCHEMA)
+    graph.create_branch("first")
+    for path in (open_folder / "graph").rglob("*"):
+        path.chmod(0o777)
+    with without_write_access(open_folder / "graph" / "__manifest" / "_refs"):
+        with pytest.raises(StorageError, match="Permission denied"):
+            graph.create_branch("second")
+        assert graph.branches() == ["main", "first"]
+    assert Backstage(graph.uri).tables.zombie_branches(MANIFEST_PATH) == {"second"}
+    assert graph.create_branch("second").snapshot().version == 1
+    assert graph.branches() == ["main", "first", "second"]
+
+
+def test_a_branch_the_disk_does_not_confirm_is_not_said_to_be_somebody_elses(
+    local_uri, monkeypatch
+):
+    monkeypatch.setenv("OMNIGRAPH_DURABILITY", "fsync")
+    graph = init(local_uri, SCHEMA)
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(SyncFailed, match="Input/output error"):
+            graph.create_branch("feature")
+
+
+@pytest.mark.parametrize("name", ["a b", "größe", "100%", "a%41b", "a#1", "[x] {y}", "~", "日本"])
+def test_branches_work_wherever_a_graph_may_lie(tmp_path, name):
+    graph = init(tmp_path / name / "graph", SCHEMA)
+    feature = graph.create_branch("feature")
+    feature.load('{"type": "Person", "data": {"name": "ada"}}')
+    nested = graph.create_branch("nested", source="feature")
+    nested.load('{"type": "Person", "data": {"name": "bo"}}')
+    assert open_graph(graph.uri, branch="nested").snapshot().entry(PERSON).row_count == 2
+    graph.delete_branch("nested")
+    graph.delete_branch("feature")
+    assert graph.branches() == ["main"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 # -- names in storage ------------------------------------------------------------------------
@@ -344,7 +398,7 @@ def test_left_over_files_do_not_fail_a_delete(local_graph):
     backstage = Backstage(local_graph.uri)
     local_graph.create_branch("feature")
     branches = Branches(backstage.manifest, backstage.tables, FullStore())  # type: ignore[arg-type]  # two methods suffice
-    branches.delete(branches.find("feature"))
+    branches.delete(branches.find("feature"), lambda: None)
     assert local_graph.branches() == ["main"]
     local_graph.create_branch("feature")
     assert local_graph.snapshot("feature").version == 1
@@ -372,11 +426,11 @@ def test_commits_on_a_branch_made_again_reach_the_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_DURABILITY", "fsync")
     graph = init(tmp_path / "graph", SCHEMA)
     backstage = Backstage(graph.uri)
-    feature = backstage.branches.create("feature", backstage.branches.find("main"))
+    feature = backstage.branches.create("feature", backstage.branches.find("main"), lambda: None)
     for _ in range(3):
         backstage.publish("feature")
-    backstage.branches.delete(feature)
-    backstage.branches.create("feature", backstage.branches.find("main"))
+    backstage.branches.delete(feature, lambda: None)
+    backstage.branches.create("feature", backstage.branches.find("main"), lambda: None)
     for _ in range(4):
         with recording() as record:
             backstage.publish("feature")

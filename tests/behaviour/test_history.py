@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise, product
 from typing import Any
 
@@ -248,6 +249,35 @@ def test_commits_are_listed_and_filtered(graph, backstage):
     assert graph.commits(actor="nobody") == []
     assert first.parent_commit_id == genesis.graph_commit_id
     assert (first.draft.operation.value, first.draft.message) == ("mutate", "mine")
+
+
+def test_commits_are_bounded_by_commits_and_by_moments(graph, backstage):
+    noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
+    micros = int(noon.timestamp()) * 1_000_000
+    made = [backstage.publish(created_at=micros + n * 1_000_000, actor_id="ada") for n in range(4)]
+    ids = [commit.graph_commit_id for commit in made]
+    assert graph.commits(since=ids[1]) == made[1:]
+    assert graph.commits(since=ids[1], until=ids[2]) == made[1:3]
+    assert graph.commits(since=ids[2], until=ids[1]) == []
+    assert graph.commits(until=ids[0])[-1] == made[0]
+    second = timedelta(seconds=1)
+    for moment in (noon + second, (noon + second).replace(tzinfo=None), "2030-01-01T12:00:01"):
+        assert graph.commits(since=moment) == made[1:]
+        assert graph.commits(since=moment, until="2030-01-01T14:00:02+02:00") == made[1:3]
+    assert graph.commits(since="2030-01-02") == []
+    assert graph.commits(since="20300101", newest_first=True, limit=1) == [made[3]]
+    assert graph.commits(until=noon - timedelta(microseconds=1)) == graph.commits()[:1]
+    assert graph.commits(since=ids[3], actor="nobody") == []
+
+
+def test_a_bound_that_is_no_time_and_no_commit_of_the_branch_is_refused(graph, backstage):
+    feature = graph.create_branch("feature")
+    elsewhere = backstage.publish("feature").graph_commit_id
+    assert len(feature.commits(since=elsewhere)) == 1
+    for bound in (elsewhere, "yesterday", "", "2030-02-30"):
+        for call in ({"since": bound}, {"until": bound}):
+            with pytest.raises(InputError, match="neither a time nor a commit of this branch"):
+                graph.commits(**call)
 
 
 def test_a_commit_as_json_names_types_and_branches_as_people_do(graph, backstage):

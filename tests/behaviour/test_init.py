@@ -19,6 +19,7 @@ from omnigraph.errors import (
     OmnigraphError,
     StorageError,
     TableExists,
+    UnsafeStore,
 )
 from omnigraph.faults import InjectedFault
 from omnigraph.testing.faults import Fail, armed
@@ -32,6 +33,8 @@ from tests.behaviour.graphs import (
     tree,
     without_write_access,
 )
+from tests.contract.objects.moto_server import environment_for
+from tests.contract.objects.stub_server import stub_server
 
 POINTS = [
     "init.after_schema_pg_written",
@@ -240,9 +243,23 @@ def test_a_failing_init_leaves_tables_alone_that_are_not_its_own(local_uri):
 def test_a_path_that_is_a_file_is_refused(tmp_path, below):
     file = tmp_path / "file"
     file.write_text("mine")
-    with pytest.raises(StorageError, match="Not a directory"):
-        init(file / below, SCHEMA)
+    for force in (False, True):
+        with pytest.raises(InputError, match=r"file' is a file, not a directory"):
+            init(file / below, SCHEMA, force=force)
     assert file.read_text() == "mine"
+
+
+def test_a_link_to_nowhere_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(InputError, match=r"link' is a link to nowhere"):
+        init(tmp_path / "link" / "graph", SCHEMA)
+    assert list(tmp_path.iterdir()) == [tmp_path / "link"]
+
+
+def test_a_link_to_a_directory_is_a_place(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert init(tmp_path / "link" / "graph", SCHEMA).snapshot().version == 1
 
 
 @pytest.mark.parametrize("uri", ["", "ftp://host/graph", "memory://", "s3://", "file://host/graph"])
@@ -260,6 +277,31 @@ def test_a_read_only_place_is_refused_and_stays_empty(open_folder):
             init(open_folder / "graph", SCHEMA)
     assert list(open_folder.iterdir()) == []
     assert init(open_folder, SCHEMA).snapshot().version == 1
+
+
+# -- a store that cannot be trusted ----------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-137")
+@pytest.mark.parametrize(
+    ("ignored", "check"),
+    [("if-none-match", "refuse to create twice"), ("if-match", "refuse to replace a change")],
+)
+def test_a_server_that_ignores_a_condition_is_refused_and_stays_empty(ignored, check, monkeypatch):
+    with stub_server(ignored=frozenset({ignored})) as stub:
+        for name, value in environment_for(stub.endpoint).items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(UnsafeStore, match="does not honour conditional put") as caught:
+            init("s3://bucket/graph", SCHEMA)
+        assert caught.value.check == check
+        assert stub.objects == {}
+
+
+@pytest.mark.acceptance("S-137")
+def test_a_disk_without_hard_links_is_refused_and_stays_empty(tmp_path, without_hard_links):
+    with without_hard_links(), pytest.raises(UnsafeStore, match="hard links"):
+        init(tmp_path, SCHEMA)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_missing_parents_are_made(tmp_path):

@@ -19,6 +19,7 @@ from omnigraph.errors import (
     ReadOnlyHandle,
     SchemaContractBroken,
     StorageError,
+    UnsafeStore,
 )
 from omnigraph.storage.memory_objects import shelf_of
 from omnigraph.storage.uris import normalise_root
@@ -101,6 +102,19 @@ def test_opening_binds_the_handle_to_the_branch(graph):
     graph.create_branch("review/7")
     assert open_graph(graph.uri).branch == "main"
     assert open_graph(graph.uri, branch="review/7").snapshot().branch == "review/7"
+
+
+@pytest.mark.acceptance("S-137")
+def test_a_graph_that_was_moved_to_a_disk_without_hard_links_is_only_read(
+    local_graph, without_hard_links
+):
+    before = tree(Path(local_graph.uri))
+    with without_hard_links():
+        with pytest.raises(UnsafeStore, match="hard links"):
+            open_graph(local_graph.uri)
+        assert open_graph(local_graph.uri, read_only=True).snapshot().version == 1
+    assert tree(Path(local_graph.uri)).keys() == before.keys()
+    assert open_graph(local_graph.uri).snapshot().version == 1
 
 
 # -- the same graph under several addresses --------------------------------------------------

@@ -1,4 +1,4 @@
-"""The engine as stories see it, for the verbs it has: loads, branches, history and export."""
+"""The engine as stories see it, for the verbs it has: loads, mutations, branches and readings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Any, NoReturn
 import omnigraph as og
 from omnigraph.errors import LoadError as EngineLoadError
 from omnigraph.errors import OmnigraphError
-from omnigraph.testing.cases.actions import CreateBranch, DeleteBranch, Load
+from omnigraph.plan.params import JsonParameters
+from omnigraph.testing.cases.actions import CreateBranch, DeleteBranch, Load, Mutate
 from omnigraph.testing.cases.readings import Diff
 from omnigraph.testing.cases.story import Action, Case
 from omnigraph.testing.outcome import (
     Counts,
+    Json,
     LoadError,
     LoadResult,
     MergeResult,
@@ -50,6 +52,13 @@ class EngineBackend:
             replayed=done.replayed,
         )
 
+    def mutate(self, query: str, parameters: Mapping[str, Json], *, branch: str, **options: Any):
+        # The text of a story has no line break of its own at its end.
+        with _refusing():
+            given = JsonParameters(parameters)
+            done = self._graph.mutate(query + "\n", None, given, branch=branch, **options)
+        return MutationResult(_receipt(done.receipt), done.affected_nodes, done.affected_edges)
+
     def create_branch(self, name: str, source: str) -> None:
         with _refusing():
             self._graph.create_branch(name, source=source)
@@ -66,14 +75,16 @@ class EngineBackend:
             found = self._graph.commits(branch)
             return [_receipt(self._graph.receipt_of(c.graph_commit_id)) for c in found]
 
+    def query(self, query: str, parameters: Mapping[str, Json], target: str):
+        with _refusing():
+            given = JsonParameters(parameters)
+            return self._graph.query(query + "\n", None, given, at=target).to_dicts()
+
     def export(self, target: str, types: Sequence[str]) -> list[str]:
         out = io.StringIO()
         with _refusing():
             self._graph.export(out, at=target, types=types)
         return out.getvalue().splitlines()
-
-    def mutate(self, *_: object, **__: object) -> MutationResult:
-        _missing()
 
     def merge(self, *_: object, **__: object) -> MergeResult:
         _missing()
@@ -142,5 +153,5 @@ def _can_play(does: object) -> bool:
     if isinstance(does, Load):
         return not does.quarantine
     if isinstance(does, Action):
-        return isinstance(does, CreateBranch | DeleteBranch)
+        return isinstance(does, CreateBranch | DeleteBranch | Mutate)
     return not isinstance(does, Diff)

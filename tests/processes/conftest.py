@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.seaweed_server import BINARY as SEAWEED
+from tests.contract.objects.seaweed_server import running_seaweed
 from tests.processes.working import in_process, process_id
 
 WORKERS = 4
@@ -74,7 +76,38 @@ def s3_endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def s3_place(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Place:
-    environment = environment_for(s3_endpoint)
+    return _place_at(s3_endpoint, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def seaweed_endpoint() -> Iterator[str]:
+    if not SEAWEED.exists():
+        pytest.skip("there is no SeaweedFS for this system")
+    with running_seaweed() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def seaweed_place(seaweed_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return _place_at(seaweed_endpoint, monkeypatch)
+
+
+def _place_at(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Place:
+    environment = environment_for(endpoint)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     return Place(f"s3://{BUCKET}/{uuid.uuid4().hex}", environment)
+
+
+@pytest.fixture(params=["s3", pytest.param("seaweed", marks=pytest.mark.slow)])
+def object_place(request: pytest.FixtureRequest) -> Place:
+    """Every object store in turn."""
+    found: Place = request.getfixturevalue(f"{request.param}_place")
+    return found
+
+
+@pytest.fixture(params=["local", "s3", pytest.param("seaweed", marks=pytest.mark.slow)])
+def place(request: pytest.FixtureRequest) -> Place:
+    """Every store that several processes can share."""
+    found: Place = request.getfixturevalue(f"{request.param}_place")
+    return found

@@ -1,44 +1,17 @@
-"""Several processes create one graph, control its branches, hold its locks and die."""
+"""Several processes create one graph, control its branches and die."""
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 
 from omnigraph.engine.graph import init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import BranchLocked
-from omnigraph.testing.faults import (
-    ENVIRONMENT_VARIABLE,
-    Arm,
-    Kill,
-    PauseAcrossProcesses,
-    describe,
-)
-from omnigraph.versioning import writer_lock as locking
+from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.contract import CONTRACT_FILES
-from omnigraph.versioning.writer_lock import writer_lock
 from tests.behaviour.graphs import SCHEMA, Backstage
-from tests.processes.conftest import Place
-
-ROOT = Path(__file__).parents[2]
-
-
-def child(place: Place, arms: list[Arm], work: str, *arguments: object) -> subprocess.Popen[bytes]:
-    """A process that is meant to die or to wait."""
-    call = f"in_process({work!r}, {{}}, 0, {', '.join(map(repr, arguments))})"
-    return subprocess.Popen(
-        [sys.executable, "-c", f"from tests.processes.working import in_process; {call}"],
-        cwd=ROOT,
-        env={**os.environ, **place.environment, ENVIRONMENT_VARIABLE: describe(arms)},
-    )
-
+from tests.processes.children import child
 
 # -- creating the graph ----------------------------------------------------------------------
 
@@ -80,54 +53,6 @@ def test_of_several_creates_and_deletes_in_processes_exactly_one_succeeds(local_
     deleted = run(local_place, [("delete_branches", local_place.uri, names)] * 4)
     assert sorted(name for won in deleted for name in won) == names
     assert graph.branches() == ["main", "other"]
-
-
-# -- locks -----------------------------------------------------------------------------------
-
-
-def test_a_lock_keeps_other_processes_out_until_its_holder_dies(local_place, tmp_path, monkeypatch):
-    init(local_place.uri, SCHEMA)
-    root = Backstage(local_place.uri).root
-    pause = PauseAcrossProcesses(tmp_path / "held")
-    holder = child(
-        local_place,
-        [Arm("lock.after_acquire", pause)],
-        "publish_many", local_place.uri, ["main"], True, "act",
-    )  # fmt: skip
-    try:
-        pause.wait_until_reached()
-        with monkeypatch.context() as patch:
-            patch.setattr(locking, "LOCK_WAIT_SECONDS", 0.1)
-            with pytest.raises(BranchLocked, match="'main' is locked"):
-                writer_lock(root, None, "test").__enter__()
-            with writer_lock(root, "feature", "test"):
-                pass
-        assert open_graph(local_place.uri, read_only=True).snapshot().version == 1
-    finally:
-        holder.send_signal(signal.SIGKILL)
-        holder.wait()
-    with writer_lock(root, None, "test"):
-        pass
-
-
-def test_a_process_started_by_the_holder_does_not_inherit_the_lock(local_place):
-    init(local_place.uri, SCHEMA)
-    root = Backstage(local_place.uri).root
-    with writer_lock(root, None, "test"):
-        sleeper = subprocess.Popen(
-            [sys.executable, "-c", "import sys; sys.stdin.read()"],
-            stdin=subprocess.PIPE,
-            close_fds=False,
-        )
-    try:
-        started = time.monotonic()
-        with writer_lock(root, None, "test"):
-            pass
-        assert time.monotonic() - started < 5
-    finally:
-        assert sleeper.stdin is not None
-        sleeper.stdin.close()
-        sleeper.wait()
 
 
 # -- processes that die ----------------------------------------------------------------------
@@ -175,20 +100,3 @@ def test_a_process_killed_while_it_creates_a_graph_leaves_what_force_overcomes(l
     killed = child(local_place, [Arm(point, Kill())], "init_graph", local_place.uri, SCHEMA)
     assert killed.wait(60) == -signal.SIGKILL
     assert init(local_place.uri, SCHEMA, force=True).snapshot().version == 1
-
-
-# -- a disk that is full ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("limit", [0, 300])
-def test_a_full_disk_is_a_typed_error_and_the_next_call_works(local_place, run, limit):
-    graph = init(local_place.uri, SCHEMA)
-    (seen,) = run(local_place, [("on_a_full_disk", local_place.uri, limit)])
-    writes = ["init", "publish", "create a branch", "load"]
-    assert seen == dict.fromkeys(writes, "StoreCallFailed")
-    assert graph.snapshot().version == 1
-    assert graph.branches() == ["main"]
-    assert Backstage(local_place.uri).publish().sequence == 2
-    assert graph.create_branch("feature").snapshot().version == 2
-    assert graph.load('{"type": "Person", "data": {"name": "Eve"}}').receipt.manifest_version == 3
-    assert init(f"{local_place.uri}-new", SCHEMA).snapshot().version == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pytest
 
 from omnigraph.engine.graph import Graph, init
@@ -105,39 +106,72 @@ def test_one_operation_published_by_four_processes_is_one_commit(local_place, ru
         assert graph.head() == results[0]
 
 
-@pytest.mark.acceptance("S-157", partly="rows are loaded; there are no sidecars yet")
+@pytest.mark.acceptance("S-155")
+def test_one_load_made_by_several_processes_is_one_commit(place, run):
+    graph = init(place.uri, SCHEMA)
+    for round in range(2):
+        graph.load({"Person": pa.table({"name": pa.array([], pa.utf8())})}, "overwrite")
+        before = graph.snapshot().version
+        results = run(place, [("load_once", place.uri, f"job-{round}")] * 2)
+        assert len({commit for commit, _ in results}) == 1
+        assert sorted(replayed for _, replayed in results) == [False, True]
+        assert graph.snapshot().version == before + 1
+        assert graph.snapshot().entry(PERSON).row_count == 1
+        again = graph.load('{"type": "Person", "data": {"name": "zoe"}}', "append", load_id=f"job-{round}")  # fmt: skip
+        assert (again.replayed, again.receipt.graph_commit_id) == (True, results[0][0])
+
+
+@pytest.mark.acceptance("S-157", partly="rows are loaded, there is no mutation yet")
 @pytest.mark.parametrize("types", [("Person",), ("Person", "Company")])
-def test_processes_load_into_one_type_and_into_different_ones(local_place, run, types):
-    graph = init(local_place.uri, SCHEMA)
-    plans = [[types[number % len(types)]] * 6 for number in range(4)]
-    results = run(
-        local_place,
-        [("load_many", local_place.uri, plan, f"p{n}-") for n, plan in enumerate(plans)],
-    )
+@pytest.mark.parametrize("processes", [2, 4])
+def test_processes_load_into_one_type_and_into_different_ones(place, run, processes, types):
+    graph = init(place.uri, SCHEMA)
+    rows = 6 if place.uri.startswith("/") else 2
+    plans = [[types[number % len(types)]] * rows for number in range(processes)]
+    results = run(place, [("load_many", place.uri, plan, f"p{n}-") for n, plan in enumerate(plans)])
     check_history(graph, "main", [published for result in results for published in result])
-    tables = Backstage(local_place.uri).tables
+    backstage = Backstage(place.uri)
     stored = {
         name
         for key in (PERSON, COMPANY)
-        for name in graph.snapshot().open(tables, key).read(["id"]).column("id").to_pylist()
+        for name in graph.snapshot()
+        .open(backstage.tables, key)
+        .read(["id"])
+        .column("id")
+        .to_pylist()
     }
-    assert stored == {f"p{process}-{row}" for process in range(4) for row in range(6)}
+    assert stored == {f"p{process}-{row}" for process in range(processes) for row in range(rows)}
     for entry in graph.snapshot().entries.values():
-        assert tables.open(entry.location).version == entry.version
+        assert backstage.tables.open(entry.location).version == entry.version
+    assert backstage.objects.list_dir("__recovery") == []
 
 
 @pytest.mark.parametrize("branches", [["main"] * 8, ["main", "feature"]])
-def test_processes_publish_on_an_object_store(s3_place, run, branches):
-    graph = init(s3_place.uri, SCHEMA)
+def test_processes_publish_on_an_object_store(object_place, run, branches):
+    graph = init(object_place.uri, SCHEMA)
     graph.create_branch("feature")
     results = run(
-        s3_place,
-        [("publish_many", s3_place.uri, branches, False, f"act-{number}") for number in range(2)],
+        object_place,
+        [
+            ("publish_many", object_place.uri, branches, False, f"act-{number}")
+            for number in range(2)
+        ],
     )
     made = [published for result in results for published in result]
     for name in set(branches):
         check_history(graph, name, made)
-        check_rows(s3_place.uri, None if name == "main" else name)
+        check_rows(object_place.uri, None if name == "main" else name)
+
+
+@pytest.mark.acceptance("S-188")
+def test_one_operation_published_by_four_processes_on_an_object_store_is_one_commit(
+    object_place, run
+):
+    graph = init(object_place.uri, SCHEMA)
+    operation = new_ulid()
+    results = run(object_place, [("publish_operation", object_place.uri, operation)] * 4)
+    assert len(set(results)) == 1
+    assert [commit.graph_commit_id for commit in graph.commits()[1:]] == [results[0]]
 
 
 @pytest.mark.slow
@@ -159,13 +193,13 @@ def test_processes_publish_long_enough_to_fold_many_times(local_place, run, lock
 
 
 @pytest.mark.slow
-def test_four_processes_publish_on_an_object_store(s3_place, run):
-    graph = init(s3_place.uri, SCHEMA)
+def test_four_processes_publish_on_an_object_store(object_place, run):
+    graph = init(object_place.uri, SCHEMA)
     results = run(
-        s3_place,
-        [("publish_many", s3_place.uri, ["main"] * 30, False, "act") for _ in range(4)],
+        object_place,
+        [("publish_many", object_place.uri, ["main"] * 30, False, "act") for _ in range(4)],
     )
     made = [published for result in results for published in result]
     assert len(made) == 120
     check_history(graph, "main", made)
-    check_rows(s3_place.uri, None)
+    check_rows(object_place.uri, None)

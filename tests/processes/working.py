@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
 
 from omnigraph.engine.graph import init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import AlreadyInitialized, BranchExists, BranchNotFound, StorageError
+from omnigraph.errors import (
+    AlreadyInitialized,
+    BranchExists,
+    BranchLocked,
+    BranchNotFound,
+)
 from omnigraph.testing.faults import arm_from_environment
 from omnigraph.versioning import publish as publishing
+from omnigraph.versioning.locks import LeaseTiming, WriterLocks
 from omnigraph.versioning.publish import Publication, publish
-from omnigraph.versioning.writer_lock import writer_lock
-from tests.behaviour.graphs import SCHEMA, Backstage
+from tests.behaviour.graphs import Backstage
+from tests.crash.recovery.situations import with_locks
 
 Published = tuple[str, str, int]
 """The branch, the commit and its place in the history."""
@@ -25,11 +32,13 @@ Published = tuple[str, str, int]
 def in_process(
     work: str, environment: Mapping[str, str], start: float, *arguments: object
 ) -> object:
-    """Run one of the functions below, together with the other processes."""
+    """Run one of the functions below, or of `writing`, together with the other processes."""
     os.environ.update(environment)
     arm_from_environment()
     time.sleep(max(0.0, start - time.time()))
-    return globals()[work](*arguments)
+    module, _, name = work.rpartition(".")
+    home = import_module(f"tests.processes.{module or 'working'}")
+    return getattr(home, name)(*arguments)
 
 
 def process_id() -> int:
@@ -45,11 +54,38 @@ def publish_many(uri: str, branches: Sequence[str], locked: bool, actor: str) ->
     made: list[Published] = []
     for name in branches:
         publication = Publication(backstage.draft(actor_id=actor))
-        lock = writer_lock(backstage.root, refs[name], "publish") if locked else nullcontext()
+        lock = backstage.locks.hold(refs[name], "publish") if locked else nullcontext()
         with lock:
             commit = publish(backstage.manifest, refs[name], publication)
         made.append((name, commit.graph_commit_id, commit.sequence))
     return made
+
+
+def hold_lock(uri: str, operation: str, timing: Sequence[float], report: str) -> None:
+    """Hold the lock of main until a trap lets go, and say whether it was still held then."""
+    backstage = Backstage(uri)
+    locks = WriterLocks(backstage.root, backstage.objects, LeaseTiming(*timing))
+    with locks.hold(None, operation) as held:
+        try:
+            held.check()
+            outcome = "held"
+        except BranchLocked as error:
+            outcome = str(error)
+    Path(report).write_text(outcome)
+
+
+def count_up(uri: str, timing: Sequence[float], times: int) -> list[int]:
+    """Raise a number in the store by one, again and again. Only a lock makes that safe."""
+    backstage = Backstage(uri)
+    locks = WriterLocks(backstage.root, backstage.objects, LeaseTiming(*timing))
+    seen = []
+    for _ in range(times):
+        with locks.hold(None, "count", wait_ms=120_000) as held:
+            number = int(backstage.objects.read_text("number"))
+            seen.append(number)
+            held.check()
+            backstage.objects.write_text("number", str(number + 1))
+    return seen
 
 
 def publish_operation(uri: str, operation_id: str) -> str:
@@ -68,6 +104,13 @@ def load_many(uri: str, types: Sequence[str], prefix: str) -> list[Published]:
         receipt = graph.load(row, "append").receipt
         made.append(("main", str(receipt.graph_commit_id), receipt.manifest_version))
     return made
+
+
+def load_once(uri: str, load_id: str) -> tuple[str, bool]:
+    """Load under an id that other processes use as well: the commit, and whether it was theirs."""
+    row = '{"type": "Person", "data": {"name": "ada"}}'
+    result = open_graph(uri).load(row, "append", load_id=load_id)
+    return str(result.receipt.graph_commit_id), result.replayed
 
 
 def watch(uri: str, branch: str, until: int) -> list[int]:
@@ -89,28 +132,6 @@ def init_graph(uri: str, schema: str) -> bool:
     except AlreadyInitialized:
         return False
     return True
-
-
-def on_a_full_disk(uri: str, limit: int) -> dict[str, str]:
-    """What every kind of write raises when no file can grow beyond so many bytes."""
-    person = '{"type": "Person", "data": {"name": "Eve"}}'
-    writes: dict[str, Callable[[], object]] = {
-        "init": lambda: init(f"{uri}-new", SCHEMA),
-        "publish": lambda: Backstage(uri).publish(),
-        "create a branch": lambda: open_graph(uri).create_branch("feature"),
-        "load": lambda: open_graph(uri).load(person),
-    }
-    seen = {}
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for name, write in writes.items():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-        try:
-            write()
-        except StorageError as error:
-            seen[name] = type(error).__name__
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    return seen
 
 
 def create_branches(uri: str, names: Sequence[str], source: str) -> list[str]:
@@ -137,3 +158,19 @@ def delete_branches(uri: str, names: Sequence[str]) -> list[str]:
             continue
         deleted.append(name)
     return deleted
+
+
+def open_and_count(uri: str) -> tuple[int, int]:
+    """Open a graph for writing; the recoveries and commits it then has."""
+    graph = open_graph(uri)
+    return len(graph.recoveries()), len(graph.commits())
+
+
+def write_once(uri: str, timing: Sequence[float], who: str, branch: str) -> None:
+    """One mutation; on an object store with leases of this timing."""
+    graph = open_graph(uri)
+    if timing:
+        locks = WriterLocks(graph._root, graph._objects, LeaseTiming(*timing))
+        graph = with_locks(graph, locks)
+    query = "query add($who: String) { insert Person { name: $who } }"
+    graph.mutate(query, who=who, branch=branch)

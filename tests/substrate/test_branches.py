@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from urllib.parse import quote
 
 import lance
 import pytest
@@ -115,3 +116,30 @@ def test_a_question_mark_in_the_address_breaks_branches(tmp_path):
     dataset = make("a", uri=str(tmp_path / "what?" / "t"))
     dataset.create_branch("x", (None, 1))
     assert not os.path.exists(f"{dataset.uri}/tree/x")
+
+
+@pytest.mark.parametrize("name", ["ü", "a#b", "a%b", "~"])
+def test_making_a_branch_makes_a_directory_of_the_escaped_name_unless_asked_the_other_way(
+    tmp_path, name
+):
+    make("a", uri=str(tmp_path / name / "t"))
+    other_way = lance.dataset(f"file-object-store://{quote(str(tmp_path / name))}/t")
+    other_way.create_branch("x", (None, 1))
+    assert os.listdir(tmp_path) == [name]
+    assert ids(branch_of(lance.dataset(str(tmp_path / name / "t")), "x")) == ["a"]
+    lance.dataset(str(tmp_path / name / "t")).create_branch("y", (None, 1))
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_a_question_mark_in_a_path_ends_it(tmp_path):
+    make("a", uri=str(tmp_path / "a?b" / "t")).create_branch("x", (None, 1))
+    assert (tmp_path / "a").exists()
+
+
+def test_a_branch_refers_to_the_files_of_its_parent_by_their_full_path(dataset, tmp_path):
+    dataset.create_branch("x", (None, 1))
+    (tmp_path / "place").rename(tmp_path / "moved")
+    moved = str(tmp_path / "moved" / "t")
+    assert ids(lance.dataset(moved)) == ["a"]
+    with pytest.raises((OSError, ValueError), match=r"[Nn]ot found"):
+        ids(lance.dataset(f"{moved}/tree/x"))

@@ -44,7 +44,7 @@ def cli(
     return run
 
 
-def test_a_graph_is_created_loaded_branched_and_exported(cli):
+def test_a_graph_is_created_loaded_branched_changed_and_exported(cli):
     def run(*args: str) -> str:
         code, out, err = cli(*args)
         assert (code, err) == (0, "")
@@ -59,6 +59,12 @@ def test_a_graph_is_created_loaded_branched_and_exported(cli):
     exported = run("export", URI, "--branch", "draft").splitlines()
     assert [json.loads(line)["data"]["slug"] for line in exported] == ["ada", "bob"]
     assert len(run("commit", "list", URI, "--branch", "draft").splitlines()) == 2
+    change = 'query q() { insert Author { slug: "cy" }  delete Author where slug = "ada" }'
+    assert run("mutate", URI, "--branch", "draft", "-e", change).startswith(
+        "changed draft via q: 2"
+    )
+    exported = run("export", URI, "--branch", "draft").splitlines()
+    assert [json.loads(line)["data"]["slug"] for line in exported] == ["bob", "cy"]
 
 
 @pytest.mark.parametrize("command", [("init", "--schema", "library.pg"), ("snapshot",)])

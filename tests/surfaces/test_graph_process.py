@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from omnigraph.storage.uris import normalise_root
-from omnigraph.versioning.writer_lock import writer_lock
+from tests.behaviour.graphs import Backstage
 from tests.surfaces.test_cli_process import OMNIGRAPH, omnigraph
 
 SCHEMA = "node Author {\n    slug: String @key\n}\n\nedge Knows: Author -> Author\n"
@@ -114,7 +113,7 @@ def test_a_load_shows_progress_on_a_terminal_and_its_document_stays_pure(folder)
 def test_an_interrupted_load_says_nothing_and_leaves_the_graph_as_it_was(folder):
     before = omnigraph("commit", "list", "G", cwd=folder).stdout
     # Whoever waits for the branch is certainly not done yet.
-    with writer_lock(normalise_root(str(folder / "G")), None, "test"):
+    with Backstage(folder / "G").locks.hold(None, "test"):
         terminal = Terminal.starting(*LOAD, cwd=folder)
         with terminal.process as load:
             terminal.read_until("loading authors.jsonl")

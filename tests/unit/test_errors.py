@@ -24,6 +24,7 @@ SAMPLES = {
     "int": 7,
     "str | None": None,
     "int | None": None,
+    "Sequence[str]": ["one", "another"],
     "Sequence[Diagnostic]": [DIAGNOSTIC],
     "Sequence[LoadProblem]": [
         errors.LoadProblem(source="a.jsonl", record=3, code="bad_value", message="no")

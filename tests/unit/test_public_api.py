@@ -10,8 +10,10 @@ def test_the_public_names_are_exactly_the_documented_ones():
     assert sorted(omnigraph.__all__) == [
         "Graph",
         "LoadResult",
+        "MutationResult",
         "OmnigraphError",
         "Receipt",
+        "Result",
         "Snapshot",
         "__version__",
         "errors",

@@ -94,6 +94,11 @@ def missing_value(prop: Property) -> str:
     return f"non-nullable {noun} '{prop.name}' has null value"
 
 
+def uncomputable_vector(declared: EntityType, prop: Property) -> str:
+    """A required `@embed` vector that nobody has given and no provider can compute."""
+    return f"{declared.name}.{prop.name} cannot be computed: GEMINI_API_KEY is not set"
+
+
 # -- tuples -------------------------------------------------------------------------------------
 
 
@@ -106,6 +111,11 @@ def identity_group(declared: EntityType) -> Group | None:
     if group is None or any(_is_unkeyable(declared.properties.get(name)) for name in group):
         return None
     return group
+
+
+def key_assigned(node: NodeType, name: str) -> str:
+    """An update that assigns a property the ids of its rows are made of."""
+    return f"cannot update @key property '{name}' of {node.name}"
 
 
 def other_unique_groups(declared: EntityType) -> tuple[Group, ...]:

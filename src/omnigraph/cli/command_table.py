@@ -38,6 +38,8 @@ class CommandEntry(NamedTuple):
 
 
 _ENTRIES = (
+    CommandEntry("query", "query", Plane.DATA, "Run a query that reads."),
+    CommandEntry("mutate", "mutate", Plane.DATA, "Run a query that changes a branch."),
     CommandEntry("load", "load", Plane.DATA, "Load files into a branch."),
     CommandEntry("ingest", "ingest", Plane.DATA, "Old form of load.", hidden=True),
     CommandEntry("export", "export", Plane.DATA, "Write all nodes and edges as JSON lines."),
@@ -48,6 +50,7 @@ _ENTRIES = (
     CommandEntry("commit list", "commit", Plane.DATA, "List the history of a branch.", "list_all"),
     CommandEntry("commit show", "commit", Plane.DATA, "Show one commit.", "show"),
     CommandEntry("init", "init", Plane.STORAGE, "Create a graph."),
+    CommandEntry("repair", "repair", Plane.STORAGE, "Decide about tables nobody published."),
     CommandEntry("lint", "lint", Plane.STORAGE, "Find mistakes in a query file."),
     CommandEntry("fmt", "fmt", Plane.SESSION, "Lay out schema and query files the standard way."),
     CommandEntry("errors", "errors", Plane.SESSION, "Explain error codes."),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 SPELLINGS = {
+    ("change",): "mutate",
     ("check",): "lint",
+    ("read",): "query",
     ("query", "lint"): "lint",
     ("query", "check"): "lint",
 }

@@ -6,62 +6,84 @@ forks. Reads always look at storage, so another writer's commits are seen withou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from omnigraph.catalog.model import Catalog
+from omnigraph.engine.commit_selection import CommitOrTime, CommitSelection
+from omnigraph.engine.entities import read_entity
 from omnigraph.engine.export import export_snapshot
 from omnigraph.engine.gate import Action, Gate, OpenGate, Request
+from omnigraph.engine.maintain.repair import Repair, RepairOptions, RepairReport
+from omnigraph.engine.opening import open_manifest, restore_schema
+from omnigraph.engine.queries import Queries
+from omnigraph.engine.read.budget import QueryBudget
+from omnigraph.engine.read.reader import Reader
+from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.receipts import Receipt, receipt_of
+from omnigraph.engine.result import Result
 from omnigraph.engine.schema_cache import SchemaCache
 from omnigraph.engine.source_files import schema_source
-from omnigraph.engine.write.commit import TableWriter
+from omnigraph.engine.write.commit import Begun, TableWriter
 from omnigraph.engine.write.load import Loader, LoadOptions, LoadResult, check_load_options
+from omnigraph.engine.write.mutation import MutationOptions, MutationResult, Mutator
 from omnigraph.errors import (
     BranchInUse,
     BranchNotFound,
     CommitNotFound,
     GraphNotFound,
+    HeadMoved,
     InputError,
+    OmnigraphError,
     ReadOnlyHandle,
     TableMissing,
 )
 from omnigraph.limits import MAX_LOAD_ERRORS
+from omnigraph.plan.params import bind_host_values
 from omnigraph.storage.durability import durability_from_environment
 from omnigraph.storage.objects import ObjectStore, open_store
+from omnigraph.storage.probe import probe_hard_links
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot, normalise_root
+from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.branch_names import BranchName, physical_name
 from omnigraph.versioning.branches import Branches, BranchRef, new_branch_name
 from omnigraph.versioning.commits import CommitId, CommitRecord
 from omnigraph.versioning.genesis import create_graph
+from omnigraph.versioning.locks import WriterLocks, lock_wait_from_environment
 from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.recovery.heal import Recovery, RecoveryStatus
 from omnigraph.versioning.snapshot import Snapshot
-from omnigraph.versioning.writer_lock import writer_lock, writer_locks
 
 
 def init(uri: str | Path, schema: str | Path, *, force: bool = False) -> Graph:
     """Create a graph and open it. `schema` is schema text or the path of a schema file."""
     root = normalise_root(str(uri))
     durability = durability_from_environment()
+    # A wrong setting is reported before anything is made.
+    lock_wait_from_environment()
     objects, tables = open_store(root, durability), TableStore(root, durability)
     create_graph(root, objects, tables, schema_source(schema), force=force)
     return Graph(root, objects, tables)
 
 
 def open(uri: str | Path, *, branch: str = "main", read_only: bool = False) -> Graph:
-    """Open a graph. Raises `GraphNotFound` or `BranchNotFound`."""
+    """Open a graph. Raises `GraphNotFound`, `BranchNotFound` or `UnsafeStore`."""
     root = normalise_root(str(uri))
     # The store takes its time to find out that a file holds no graph.
     if root.kind == "local" and not Path(root.uri).is_dir():
         raise GraphNotFound(root.uri)
     durability = durability_from_environment()
-    graph = Graph(
-        root, open_store(root, durability), TableStore(root, durability), read_only=read_only
-    )
-    graph._manifest.current(None)
+    objects, tables = open_store(root, durability), TableStore(root, durability)
+    manifest, schemas = open_manifest(root, objects, tables, read_only=read_only)
+    graph = Graph(root, objects, tables, manifest=manifest, schemas=schemas, read_only=read_only)
+    if not read_only:
+        probe_hard_links(root)
+        graph._recovery.heal_everywhere()
+    locks = None if read_only else graph._locks
+    restore_schema(objects, manifest, graph._branches, schemas, locks)
     graph.sync_branch(branch)
     return graph
 
@@ -75,24 +97,30 @@ class Graph:
         objects: ObjectStore,
         tables: TableStore,
         *,
+        manifest: Manifest | None = None,
+        schemas: SchemaCache | None = None,
         read_only: bool = False,
         gate: Gate | None = None,
     ) -> None:
         self._root = root
         self._objects = objects
         self._tables = tables
-        self._manifest = Manifest(tables)
+        self._locks = WriterLocks(root, objects)
+        self._manifest = manifest or Manifest(tables)
         self._branches = Branches(self._manifest, tables, objects)
-        self._schemas = SchemaCache(objects)
+        self._schemas = schemas or SchemaCache(objects)
         self._gate: Gate = gate or OpenGate()
         self._read_only = read_only
-        self._loader = Loader(
-            self._manifest,
-            tables,
-            TableWriter(root, tables, objects, self._manifest),
-            self._snapshot,
+        self._recovery = Recovery(tables, objects, self._manifest, self._branches, self._locks)
+        self._writer = TableWriter(
+            tables, objects, self._manifest, self._locks, self._recovery, self._snapshot
         )
+        self._reader = Reader(tables)
+        self._loader = Loader(self._manifest, tables, self._writer, self._snapshot)
+        self._mutator = Mutator(self._manifest, tables, self._writer, self._snapshot)
+        self._queries = Queries()
         self._bound = self._find_bound("main")
+        self._view: ManifestState | None = None
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -141,12 +169,24 @@ class Graph:
             return self.snapshot(target)
         return self.snapshot_of(target)
 
+    def entity_at(self, table_key: str, id: str, version: int) -> dict[str, Any] | None:
+        """One entity of the bound branch as commit number `version` left it, or None."""
+        return read_entity(self.snapshot_at_version(version), self._tables, table_key, id)
+
+    def entity_at_target(self, target: str | int, table_key: str, id: str) -> dict[str, Any] | None:
+        """One entity at a version, a commit or the head of a branch, or None.
+
+        A document with `id`, for an edge `src` and `dst`, and every property; values as exported.
+        """
+        return read_entity(self.at(target), self._tables, table_key, id)
+
     def _snapshot(self, state: ManifestState) -> Snapshot:
         contract = self._schemas.contract()
-        commit = self._manifest.find_commit(state.branch, state.head)
-        last_names = None
-        if commit is not None and commit.draft.schema_ref != contract.reference:
-            last_names = self._schemas.past(commit.draft.schema_ref)
+        reference = state.schema_ref
+        if reference is None:
+            head = self._manifest.find_commit(state.branch, state.head)
+            reference = head.draft.schema_ref if head else contract.reference
+        last_names = None if reference == contract.reference else self._schemas.past(reference)
         return Snapshot.of(state, contract.catalog, last_names)
 
     # -- branches ---------------------------------------------------------------------------
@@ -165,25 +205,36 @@ class Graph:
         self._gate.check(Request(actor, Action.BRANCH_CREATE, origin.public, name))
         self._schemas.contract()
         locked = (origin.physical, physical_name(new_branch_name(name)))
-        with writer_locks(self._root, locked, "create a branch"):
-            created = self._branches.create(name, origin)
+        with self._locks.hold_all(locked, "branch create") as lock:
+            avoid = self._recovery.named_branches()
+            created = self._branches.create(name, origin, lock.check, avoid)
         return self._bound_to(created)
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """Delete a branch that nothing depends on."""
         self._writable("delete a branch")
         self._gate.check(Request(actor, Action.BRANCH_DELETE, target_branch=name))
-        self._schemas.contract()
+        self.refresh()
         ref = self._branches.find(name)
         if ref.physical is not None and ref.physical == self._bound.physical:
             raise BranchInUse(name, "cannot delete currently active branch")
-        with writer_lock(self._root, ref.physical, "delete a branch"):
-            self._branches.delete(ref)
+        with self._locks.hold(ref.physical, "branch delete") as lock:
+            # A writer may have died since the refresh. Its sidecar must not outlive the branch: the
+            # next branch of that name would be given what it wrote.
+            self._recovery.heal_locked(ref.physical, lock)
+            self._branches.delete(ref, lock.check)
 
     def sync_branch(self, name: str) -> None:
         """Bind this handle to another branch."""
         self._schemas.contract()
         self._bound = self._branches.find(name)
+        self._view = self._manifest.current(self._bound.physical)
+
+    def refresh(self) -> None:
+        """Settle interrupted writes, of any branch, and look at the bound branch anew."""
+        if not self._read_only:
+            self._recovery.heal_everywhere()
+        self.sync_branch(self.branch)
 
     def _bound_to(self, ref: BranchRef) -> Graph:
         other = Graph(
@@ -200,20 +251,17 @@ class Graph:
         *,
         actor: str | None = None,
         operation: str | None = None,
+        since: CommitOrTime | None = None,
+        until: CommitOrTime | None = None,
         limit: int | None = None,
         newest_first: bool = False,
     ) -> list[CommitRecord]:
-        """The commits visible on a branch, oldest first unless asked otherwise."""
-        if limit is not None and limit < 0:
-            raise InputError(f"limit {limit} is negative; use 0 or more, or leave it out")
-        found = self._manifest.commits(self._ref(branch).physical)
-        if actor is not None:
-            found = [c for c in found if c.draft.actor_id == actor]
-        if operation is not None:
-            found = [c for c in found if c.draft.operation.value == operation]
-        if newest_first:
-            found.reverse()
-        return found if limit is None else found[:limit]
+        """The commits visible on a branch, oldest first unless asked otherwise.
+
+        `since` and `until` are commits or moments, and are part of what is listed.
+        """
+        wanted = CommitSelection(actor, operation, since, until, limit, newest_first)
+        return wanted.of(self._manifest.commits(self._ref(branch).physical))
 
     def commit(self, commit_id: str) -> CommitRecord:
         """One commit, from whichever branch has it. Raises `CommitNotFound`."""
@@ -237,6 +285,73 @@ class Graph:
                 if commit is not None:
                     return commit, ref
         raise CommitNotFound(commit_id)
+
+    # -- queries ----------------------------------------------------------------------------
+
+    def mutate(
+        self,
+        query: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        /,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        expected_head: str | None = None,
+        **more: object,
+    ) -> MutationResult:
+        """Run a mutation as one commit, or as none when nothing changes in the end.
+
+        `query` is query text or the path of a query file; `name` picks one of several queries in
+        it. Parameters come as a mapping, or as keywords unless one here has their name.
+        """
+        self._writable("mutate")
+        contract = self._schemas.contract()
+        plan = self._queries.compile(query, name, contract.catalog).mutation_plan()
+        bound = bind_host_values(plan.parameters, _joined(params, more))
+        head = None if expected_head is None else CommitId(expected_head)
+        ref = self._ref(branch)
+        self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
+        options = MutationOptions(actor, message, head)
+        with self._writing(ref, head) as begun:
+            return self._mutator.mutate(plan, bound, ref, contract, options, begun)
+
+    # -- reads ------------------------------------------------------------------------------
+
+    def query(
+        self,
+        query: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        /,
+        *,
+        branch: str | None = None,
+        at: str | int | None = None,
+        view: ReadView = ReadView.ALL,
+        budget: QueryBudget | None = None,
+        **more: object,
+    ) -> Result:
+        """Run a read on the newest state of a branch, or on an earlier one with `at`.
+
+        `query` is query text or the path of a query file; `name` picks one of several queries in
+        it. Parameters come as a mapping, or as keywords where their names are not taken here.
+        """
+        if branch is not None and at is not None:
+            raise InputError(
+                "a read is of a branch or of a commit; give `branch` or `at`, not both"
+            )
+        snapshot = self.snapshot(branch) if at is None else self.at(at)
+        plan = self._reader.compile(query, name, snapshot.catalog, view)
+        target = None if at is None else snapshot.commit_id
+        return self._reader.run(
+            plan,
+            _joined(params, more),
+            snapshot,
+            target=target,
+            view=view,
+            budget=budget or QueryBudget(),
+        )
 
     # -- bulk data --------------------------------------------------------------------------
 
@@ -276,9 +391,10 @@ class Graph:
         contract = self._schemas.contract()
         ref, created = self._load_target(branch, base, actor)
         self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
-        loaded = self._loader.replay(ref, options)
-        if loaded is None:
-            loaded = self._loader.load(source, ref, contract, options)
+        with self._writing(ref, options.expected_head) as begun:
+            loaded = self._loader.replay(ref, options) if load_id is not None else None
+            if loaded is None:
+                loaded = self._loader.load(source, ref, contract, options, begun)
         return LoadResult(
             receipt=receipt_of(loaded.commit, contract.catalog),
             branch=ref.public,
@@ -319,7 +435,70 @@ class Graph:
         snapshot = self.snapshot(branch) if at is None else self.at(at)
         return export_snapshot(snapshot, self._tables, out, [*types, *tables])
 
+    # -- recovery ---------------------------------------------------------------------------
+
+    def recovery_status(self) -> RecoveryStatus:
+        """Interrupted writes that wait to be settled, and those that only an operator can judge."""
+        return self._recovery.status()
+
+    def repair(
+        self,
+        branch: str = "main",
+        *,
+        confirm: bool = False,
+        force: bool = False,
+        rollback: bool = False,
+    ) -> RepairReport:
+        """Look at tables of a branch that moved without a commit and, if told to, decide about them.
+
+        Without `confirm` nothing is changed. Raises `RecoveryPending` while an interrupted write
+        of the branch waits to be settled.
+        """
+        self._writable("repair")
+        options = RepairOptions(confirm, force, rollback)
+        repair = Repair(
+            self._tables,
+            self._manifest,
+            self._branches,
+            self._locks,
+            self._recovery,
+            self._snapshot,
+        )
+        report = repair.run(self._branches.find(branch), self._schemas.contract(), options)
+        if report.commit is not None and report.branch == self.branch:
+            self.sync_branch(report.branch)
+        return report
+
+    def recoveries(self, branch: str | None = None) -> list[RecordedAudit]:
+        """What recovery has done on a branch, oldest first."""
+        return self._manifest.audits(self._ref(branch).physical)
+
     # -- helpers ----------------------------------------------------------------------------
+
+    @contextmanager
+    def _writing(self, ref: BranchRef, expected_head: CommitId | None) -> Iterator[Begun]:
+        """Around every write: settle what was interrupted on the branch, and know it anew after.
+
+        The bound branch is written from what the handle knows of it, so that a write that would
+        change rows others have changed meanwhile is refused. That refusal tells the caller; the
+        handle then knows the newest state.
+        """
+        healed = self._recovery.heal(ref.physical)
+        is_bound = ref.physical == self._bound.physical
+        if healed.settled or self._view is None or not is_bound:
+            base = self._manifest.current(ref.physical)
+        else:
+            base = self._view
+        if expected_head is not None:
+            head = self._manifest.current(ref.physical).head
+            if head != expected_head:
+                raise HeadMoved(ref.public, expected_head, head)
+        try:
+            yield Begun(base, healed.quarantined)
+        finally:
+            if is_bound:
+                with suppress(OmnigraphError):
+                    self._view = self._manifest.current(ref.physical)
 
     def _origin(self, source: str | None) -> BranchRef:
         """The branch a new one is made from."""
@@ -346,3 +525,15 @@ class Graph:
     def _writable(self, operation: str) -> None:
         if self._read_only:
             raise ReadOnlyHandle(operation)
+
+
+def _joined(
+    params: Mapping[str, object] | None, more: Mapping[str, object]
+) -> Mapping[str, object]:
+    """Parameters given both ways. Raises `InputError` for one that is given twice."""
+    if not more:
+        return params or {}
+    for name in more:
+        if params is not None and name in params:
+            raise InputError(f"parameter '{name}' is given twice; give it once")
+    return {**(params or {}), **more}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
 from threading import Lock
 
 from omnigraph.catalog.model import Catalog
@@ -19,15 +21,26 @@ from omnigraph.versioning.contract import (
 class SchemaCache:
     """Schemas of one graph, present and past. Thread-safe."""
 
-    def __init__(self, objects: ObjectStore) -> None:
+    def __init__(
+        self, objects: ObjectStore, read: Callable[[], ContractFiles] | None = None
+    ) -> None:
+        """`read` says what the files hold, for a graph that is not stored as it is read."""
         self._objects = objects
+        self._read = read or partial(read_files, objects)
+        self._stand_in: ContractFiles | None = None
         self._lock = Lock()
         self._known: tuple[ContractFiles, SchemaContract] | None = None
         self.past = lru_cache(maxsize=32)(self._read_past)
 
+    def stand_in(self, files: ContractFiles) -> None:
+        """From now on, use the given compiled files until somebody has written both."""
+        self._stand_in = files
+
     def contract(self) -> SchemaContract:
         """The contract as its files say now. Raises `SchemaContractBroken`."""
-        files = read_files(self._objects)
+        files = self._read()
+        if self._stand_in is not None and None in (files.ir, files.state):
+            files = replace(self._stand_in, source=files.source)
         with self._lock:
             known = self._known
         if known is not None and known[0] == files:

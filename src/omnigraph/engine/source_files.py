@@ -52,6 +52,13 @@ def schema_source(schema: str | Path) -> Source:
     return read_source(schema)
 
 
+def query_source(query: str | Path) -> Source:
+    """Queries given as text or as the path of a file, told apart as schemas are."""
+    if isinstance(query, str) and (not query.strip() or "{" in query or "\n" in query):
+        return Source("<query>", query)
+    return read_source(query)
+
+
 def decode_source(name: str, data: bytes) -> Source:
     """The text of bytes that came from a file or a pipe. Raises `SourceUnreadable`."""
     if len(data) > MAX_SOURCE_BYTES:

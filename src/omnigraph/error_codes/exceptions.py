@@ -22,6 +22,22 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.QueryBudgetExceeded,
+        "query needs too much",
+        """
+        `QueryBudgetExceeded`: the query would make more rows or bytes, or take more time, than it
+        may. Often two parts of a `match` are not connected, so that every node of one meets every
+        node of the other. Connect them, narrow the match, or raise the limit.
+        """,
+    ),
+    _of(
+        errors.QueryCancelled,
+        "query was cancelled",
+        """
+        `QueryCancelled`: the query was stopped from outside. Nothing is left of it.
+        """,
+    ),
+    _of(
         errors.ConflictError,
         "somebody else's change is in the way",
         """
@@ -86,6 +102,15 @@ EXCEPTION_CODES: Final = (
         other and with what is there. Nothing was loaded. `load_errors` lists what is wrong, record
         by record, up to a limit the call may set; `load_errors_total` counts everything. Repair the
         records, or load the good ones and have the others set aside with a quarantine folder.
+        """,
+    ),
+    _of(
+        errors.MutationError,
+        "mutation breaks the schema",
+        """
+        `MutationError`: a statement of a mutation would write rows that break rules of the schema,
+        or change a key. Nothing of the query is kept. `problems` says what is wrong; change the
+        values, or the rows they clash with, and run the query again.
         """,
     ),
     _of(
@@ -210,6 +235,23 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.AssignmentError,
+        "value does not fit its property",
+        """
+        `AssignmentError`: a mutation assigns a number that the property cannot hold exactly, a
+        vector of the wrong length, or a blob that is no base64. Give a value of the property's type.
+        """,
+    ),
+    _of(
+        errors.ExternalBlobRefused,
+        "blob outside the graph",
+        """
+        `ExternalBlobRefused`: a blob was given as the address of a file. Such addresses are stored
+        only when they lie under a base that the graph's configuration allows. Give the bytes
+        themselves as `base64:…`.
+        """,
+    ),
+    _of(
         errors.LanguageError,
         "unusable source text",
         """
@@ -281,6 +323,31 @@ EXCEPTION_CODES: Final = (
         `TableOvertaken`: a change was prepared for one version of a table, and another change got
         in between although the writer held the branch. Nothing of it is visible. The next write or
         open for writing decides what happens to it.
+        """,
+    ),
+    _of(
+        errors.RecoveryQuarantined,
+        "interrupted write waits for an operator",
+        """
+        `RecoveryQuarantined`: an interrupted write left a file in `__recovery` that is damaged, or
+        that does not explain what happened to the table. Reads and other types are not affected.
+        `omnigraph repair` shows what it found and, when told to, publishes or restores the table.
+        """,
+    ),
+    _of(
+        errors.RepairRefused,
+        "repair needs a decision",
+        """
+        `RepairRefused`: a table holds changes that were never published and that nobody can vouch
+        for. `--confirm --force` publishes them as they are; with `--rollback` they are taken back.
+        """,
+    ),
+    _of(
+        errors.RecoveryPending,
+        "recovery comes first",
+        """
+        `RecoveryPending`: maintenance does not touch a graph while an interrupted write waits to be
+        finished or undone. Any write to that branch, or opening the graph for writing, settles it.
         """,
     ),
     _of(

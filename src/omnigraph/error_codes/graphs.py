@@ -75,8 +75,16 @@ GRAPH_CODES: Final = (
     _of(
         errors.BranchLocked,
         "branch is locked",
-        "another writer held the branch for the whole time this one was willing to wait. Repeat "
-        "the write later; a writer that died frees the branch by itself.",
+        "another writer held the branch for the whole time this one was willing to wait, which "
+        "`OMNIGRAPH_LOCK_WAIT_MS` sets; or, on an object store, this one could not renew its hold "
+        "on the branch and stopped. Repeat the write later; a writer that died frees the branch "
+        "by itself.",
+    ),
+    _of(
+        errors.BranchLockLost,
+        "branch was taken over",
+        "on an object store a writer that stops renewing its lease loses the branch to the next "
+        "one, which finishes or undoes what was begun. Look at the history before repeating.",
     ),
     _of(
         errors.LoadIdReused,
@@ -87,8 +95,8 @@ GRAPH_CODES: Final = (
     _of(
         errors.TableDrift,
         "table is ahead of the graph",
-        "a write moved the table and died before it was published. Nothing of that write is "
-        "visible. Other types of the graph can be written; this one needs recovery first.",
+        "something moved the table and did not publish it. Nothing of that is visible, and other "
+        "types of the graph can be written. The message says whether to retry or to repair.",
     ),
     _of(
         errors.SchemaContractBroken,

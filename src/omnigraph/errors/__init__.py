@@ -16,11 +16,14 @@
     │   ├── ReadOnlyHandle       a write through a graph opened for reading
     │   ├── NewerFormat          the graph was written by a newer version of the product
     │   ├── LoadSourceError      a load cannot read a source, or not tell what it holds
-    │   └── ExportError          something that was to be exported cannot be
+    │   ├── ExportError          something that was to be exported cannot be
+    │   ├── AssignmentError      a value of a mutation does not fit its property
+    │   └── ExternalBlobRefused  a blob kept elsewhere, under no base the graph allows
     ├── SchemaError              a schema change cannot be made
     │   └── UnsupportedMigration
     ├── ConstraintError          data breaks a rule of the schema
-    │   └── LoadError            records of a load are bad; lists them
+    │   ├── LoadError            records of a load are bad; lists them
+    │   └── MutationError        rows a mutation would write break rules; lists them
     ├── ConflictError            somebody else's change is in the way
     │   ├── AlreadyInitialized   there is a graph already
     │   ├── HeadMoved            the branch is not at the commit the caller expected
@@ -30,6 +33,7 @@
     │   ├── BranchExists         the name of the new branch is taken
     │   ├── BranchInUse          other branches or this handle need the branch
     │   ├── BranchLocked         another writer held the branch for the whole waiting time
+    │   │   └── BranchLockLost   another writer took the branch over in the middle of a write
     │   ├── LoadIdReused         the load id belongs to another load
     │   ├── TableDrift           a table moved without a publish
     │   ├── SchemaContractBroken the schema files no longer fit together
@@ -39,8 +43,13 @@
     │   ├── ForkExists           a table has something of this branch already
     │   └── ForkInUse            other branches of the table need this one
     ├── RecoveryError            an interrupted write cannot be judged or finished
-    │   └── TableOvertaken       a change landed on top of somebody else's
+    │   ├── TableOvertaken       a change landed on top of somebody else's
+    │   ├── RecoveryQuarantined  only an operator can judge the write that touched the table
+    │   ├── RepairRefused        a repair left tables alone that need a decision
+    │   └── RecoveryPending      maintenance has to wait for a recovery
     ├── LimitError               a budget or limit is used up
+    │   ├── QueryBudgetExceeded  a query needs more rows, bytes or time than it may use
+    │   └── QueryCancelled       somebody stopped the query
     ├── PolicyError              the actor may not do this
     ├── NotFoundError            a named thing does not exist
     │   ├── GraphNotFound        there is no graph at this address
@@ -71,6 +80,7 @@ from omnigraph.errors.conflicts import (
     BranchExists,
     BranchInUse,
     BranchLocked,
+    BranchLockLost,
     ConflictError,
     ExpectedVersionMismatch,
     ForkExists,
@@ -81,6 +91,9 @@ from omnigraph.errors.conflicts import (
     OperationFenced,
     PublishContention,
     RecoveryError,
+    RecoveryPending,
+    RecoveryQuarantined,
+    RepairRefused,
     SchemaContractBroken,
     TableConflict,
     TableDrift,
@@ -91,11 +104,14 @@ from omnigraph.errors.data import (
     ConstraintError,
     LoadError,
     LoadProblem,
+    MutationError,
     SchemaError,
     UnsupportedMigration,
 )
 from omnigraph.errors.inputs import (
+    AssignmentError,
     ExportError,
+    ExternalBlobRefused,
     HostValueError,
     InputError,
     InvalidBranchName,
@@ -125,6 +141,8 @@ from omnigraph.errors.missing import (
 from omnigraph.errors.refusals import (
     LimitError,
     PolicyError,
+    QueryBudgetExceeded,
+    QueryCancelled,
 )
 from omnigraph.errors.storage import (
     CommitStateUnknown,
@@ -140,8 +158,10 @@ from omnigraph.errors.storage import (
 
 __all__ = [
     "AlreadyInitialized",
+    "AssignmentError",
     "BranchExists",
     "BranchInUse",
+    "BranchLockLost",
     "BranchLocked",
     "BranchNotFound",
     "CatalogError",
@@ -152,6 +172,7 @@ __all__ = [
     "ConstraintError",
     "ExpectedVersionMismatch",
     "ExportError",
+    "ExternalBlobRefused",
     "ForkExists",
     "ForkInUse",
     "GraphNotFound",
@@ -167,6 +188,7 @@ __all__ = [
     "LoadProblem",
     "LoadSourceError",
     "ManifestDamaged",
+    "MutationError",
     "NewerFormat",
     "NotFoundError",
     "ObjectMissing",
@@ -177,9 +199,14 @@ __all__ = [
     "PlanError",
     "PolicyError",
     "PublishContention",
+    "QueryBudgetExceeded",
+    "QueryCancelled",
     "QuerySelectionError",
     "ReadOnlyHandle",
     "RecoveryError",
+    "RecoveryPending",
+    "RecoveryQuarantined",
+    "RepairRefused",
     "Retry",
     "SchemaContractBroken",
     "SchemaError",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from omnigraph.errors.base import OmnigraphError, Retry
 
 
@@ -14,16 +16,22 @@ class ConflictError(OmnigraphError):
 
 
 class AlreadyInitialized(ConflictError):
-    """There is a graph at this address already."""
+    """There is a graph at this address already, or the beginning of one."""
 
     code = "OG-C-001"
     retry = Retry.NEVER
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, *, is_complete: bool = True) -> None:
         self.uri = uri
-        super().__init__(
-            f"'{uri}' is already initialized; open it, or pass --force to replace its schema files"
-        )
+        self.is_complete = is_complete
+        if is_complete:
+            advice = "is already initialized; open it, or pass --force to replace its schema files"
+        else:
+            advice = (
+                "has schema files but no graph: an init is under way or was interrupted; "
+                "if it was, pass --force to start again"
+            )
+        super().__init__(f"'{uri}' {advice}")
 
 
 class HeadMoved(ConflictError):
@@ -102,15 +110,46 @@ class BranchInUse(ConflictError):
 
 
 class BranchLocked(ConflictError):
-    """Another writer held the branch for as long as this one was willing to wait."""
+    """Another writer held the branch for the whole waiting time.
+
+    `operation` is what was refused, `holder` the operation that was in the way and `owner` the
+    process that runs it, both None when nobody knows.
+    """
 
     code = "OG-C-010"
     retry = Retry.AS_IS
 
-    def __init__(self, branch: str, operation: str) -> None:
+    def __init__(
+        self,
+        branch: str,
+        operation: str,
+        holder: str | None = None,
+        owner: str | None = None,
+    ) -> None:
         self.branch = branch
         self.operation = operation
-        super().__init__(f"{operation}: branch '{branch}' is locked by another writer; retry later")
+        self.holder = holder
+        self.owner = owner
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        refused = f"{self.operation}: branch '{self.branch}' is locked"
+        if self.holder is not None:
+            return f"{refused}, {self.holder} is in progress; retry later"
+        return f"{refused} by another writer; retry later"
+
+
+class BranchLockLost(BranchLocked):
+    """Another writer took the branch over. Who holds it now may finish this operation or undo it."""
+
+    code = "OG-C-012"
+    retry = Retry.NEVER
+
+    def _message(self) -> str:
+        return (
+            f"{self.operation} lost its write lease of branch '{self.branch}' and stopped before "
+            "its next change; look at the branch before repeating it"
+        )
 
 
 class LoadIdReused(ConflictError):
@@ -133,13 +172,13 @@ class TableDrift(ConflictError):
     code = "OG-C-011"
     retry = Retry.NEVER
 
-    def __init__(self, table_key: str, pinned: int, found: int) -> None:
+    def __init__(self, table_key: str, pinned: int, found: int, advice: str) -> None:
         self.table_key = table_key
         self.pinned = pinned
         self.found = found
+        self.advice = advice
         super().__init__(
-            f"'{table_key}' is at version {found}, but the graph knows version {pinned}: an "
-            "unfinished write moved it"
+            f"'{table_key}' is at version {found}, but the graph knows version {pinned}: {advice}"
         )
 
 
@@ -159,9 +198,10 @@ class TableExists(ConflictError):
     code = "OG-C-020"
     retry = Retry.NEVER
 
-    def __init__(self, table: str) -> None:
+    def __init__(self, table: str, advice: str = "") -> None:
         self.table = table
-        super().__init__(f"table '{table}' already exists")
+        self.advice = advice
+        super().__init__(f"table '{table}' already exists{'; ' if advice else ''}{advice}")
 
 
 class TableConflict(ConflictError):
@@ -229,4 +269,48 @@ class TableOvertaken(RecoveryError):
         super().__init__(
             f"a change to table '{table}' was to become version {expected} "
             f"but became version {actual}"
+        )
+
+
+class RecoveryQuarantined(RecoveryError):
+    """A table belongs to an interrupted write that nobody but an operator can judge."""
+
+    code = "OG-R-002"
+    retry = Retry.NEVER
+
+    def __init__(self, table_key: str, sidecar: str, reason: str) -> None:
+        self.table_key = table_key
+        self.sidecar = sidecar
+        self.reason = reason
+        super().__init__(
+            f"'{table_key}' cannot be written: sidecar {sidecar} is quarantined ({reason}); "
+            "run `omnigraph repair`"
+        )
+
+
+class RepairRefused(RecoveryError):
+    """A repair left tables alone because nobody can vouch for what happened to them."""
+
+    code = "OG-R-004"
+    retry = Retry.NEVER
+
+    def __init__(self, table_keys: Sequence[str]) -> None:
+        self.table_keys = tuple(table_keys)
+        super().__init__(
+            f"repair refused {len(table_keys)} tables ({', '.join(table_keys)}); accept what is "
+            "there with --confirm --force, or take it back with --confirm --force --rollback"
+        )
+
+
+class RecoveryPending(RecoveryError):
+    """Maintenance found an interrupted write that has to be settled first."""
+
+    code = "OG-R-003"
+
+    def __init__(self, operation: str, sidecars: Sequence[str]) -> None:
+        self.operation = operation
+        self.sidecars = tuple(sidecars)
+        super().__init__(
+            f"{operation} requires a clean recovery state, but there is {', '.join(sidecars)}; "
+            "reopen the graph read-write, or run `omnigraph repair` if that does not settle it"
         )

@@ -85,3 +85,18 @@ class LoadError(ConstraintError):
         if total > len(self.load_errors):
             lines.append(f"  … and {total - len(self.load_errors)} more")
         super().__init__("\n".join(lines))
+
+
+class MutationError(ConstraintError):
+    """Rows that a mutation would write break rules of the schema; nothing was changed.
+
+    `problems` holds the first of them, all are counted.
+    """
+
+    code = "OG-D-002"
+
+    def __init__(self, problems: Sequence[str], total: int) -> None:
+        self.problems = tuple(problems)
+        self.problems_total = total
+        more = total - len(self.problems)
+        super().__init__("; ".join(self.problems) + (f"; … and {more} more" if more > 0 else ""))

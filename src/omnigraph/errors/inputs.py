@@ -105,3 +105,27 @@ class ExportError(InputError):
     """A type that is not there was to be exported, or a value that JSON has no text for."""
 
     code = "OG-I-010"
+
+
+class AssignmentError(InputError):
+    """A literal or parameter of a mutation that does not fit the property it is assigned to."""
+
+    code = "OG-I-011"
+
+    def __init__(self, property: str, message: str) -> None:
+        self.property = property
+        super().__init__(message)
+
+
+class ExternalBlobRefused(InputError):
+    """A blob given as the address of a file that lies under no base the graph allows."""
+
+    code = "OG-I-012"
+
+    def __init__(self, property: str, uri: str) -> None:
+        self.property = property
+        self.uri = uri
+        super().__init__(
+            f"property '{property}': '{uri}' refers to a file outside the graph, and no base for "
+            "external blobs is allowed; give the bytes as `base64:…`"
+        )

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.ir import compact_json
 from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.errors import ExportError
-from omnigraph.export.values import NotFinite, blob_texts, json_texts, quoted
+from omnigraph.export.values import NotFinite, blob_texts, json_texts
+from omnigraph.rows.json_text import joined, pieces, quoted
 
 BlobTexts = Callable[[str, pa.RecordBatch], pa.Array]
 """A property and rows to the texts of its blobs: a URI, `base64:…`, or null."""
-
-_PIECE_BYTES: Final = 16 * 1024 * 1024
-_MOST_ROWS: Final = 65_536
-_TEXT_FACTOR: Final = 4
-"""Numbers take up to about this many times their stored bytes as text."""
 
 
 def export_lines(
@@ -31,29 +25,21 @@ def export_lines(
     Rows have their columns under logical names. Without `blobs`, blob columns are those of
     `omnigraph.rows.schema`. Raises `ExportError` for a number that is not finite.
     """
-    for batch in batches:
-        row_bytes = max(1, _TEXT_FACTOR * batch.nbytes // max(1, batch.num_rows))
-        rows = min(_MOST_ROWS, max(1, _PIECE_BYTES // row_bytes))
-        for start in range(0, batch.num_rows, rows):
-            lines = _lines(declared, batch.slice(start, rows), blobs)
-            _, bounds, text = lines.buffers()
-            yield text.slice(0, int(np.frombuffer(bounds, np.int32)[len(lines)]))
+    for piece in pieces(batches):
+        yield joined(_parts(declared, piece, blobs))
 
 
-def _lines(declared: EntityType, rows: pa.RecordBatch, blobs: BlobTexts | None) -> pa.Array:
-    parts: list[object] = []
+def _parts(declared: EntityType, rows: pa.RecordBatch, blobs: BlobTexts | None) -> Iterator[object]:
     if isinstance(declared, EdgeType):
-        parts += [f'{{"edge":{compact_json(declared.name)},"from":', quoted(rows.column("src"))]
-        parts += [',"to":', quoted(rows.column("dst")), ',"data":{"id":']
+        yield from (f'{{"edge":{compact_json(declared.name)},"from":', quoted(rows.column("src")))
+        yield from (',"to":', quoted(rows.column("dst")), ',"data":{"id":')
     else:
-        parts.append(f'{{"type":{compact_json(declared.name)},"data":{{"id":')
-    parts.append(quoted(rows.column("id")))
+        yield f'{{"type":{compact_json(declared.name)},"data":{{"id":'
+    yield quoted(rows.column("id"))
     for name in sorted(declared.properties):
-        texts = _texts(declared, name, rows, blobs)
-        if texts.null_count:
-            texts = pc.fill_null(texts, "null")
-        parts += [f",{compact_json(name)}:", texts]
-    return pc.binary_join_element_wise(*parts, "}}\n", "")
+        yield f",{compact_json(name)}:"
+        yield pc.fill_null(_texts(declared, name, rows, blobs), "null")
+    yield "}}\n"
 
 
 def _texts(

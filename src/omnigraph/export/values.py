@@ -1,7 +1,4 @@
-"""Columns of JSON texts: what stands behind the colon for every value, null where there is none.
-
-The texts are those of Python's own JSON writer, made a column at a time.
-"""
+"""Columns of JSON texts as loads read them: what stands behind the colon for every value."""
 
 from __future__ import annotations
 
@@ -13,16 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.types import PropType, Scalar
-from omnigraph.rows.text import json_escaped
+from omnigraph.rows.json_text import (
+    float_texts,
+    has_four_digit_year,
+    list_lengths,
+    list_texts,
+    null_where_null,
+    quoted,
+    time_texts,
+)
 
-_DAY_MS: Final = 86_400_000
-_ZERO: Final = ord("0")
-# Arrow writes numbers in this range without an exponent, as Python does; outside they differ.
-_LEAST_PLAIN: Final = 1e-4
-_LEAST_SCIENTIFIC: Final = 1e10
-_FIRST_MS: Final = -62_167_219_200_000
-_LAST_MS: Final = 253_402_300_799_999
-"""The years 0000 to 9999, which the text of a moment can express."""
+_MOMENT: Final = b'"0000-00-00T00:00:00.000"'
 
 
 class NotFinite(ValueError):
@@ -40,11 +38,6 @@ def json_texts(column: pa.Array, kind: PropType) -> pa.Array:
         scalar = Scalar.F32 if kind.is_vector else kind.scalar
         return _array_texts(column, scalar)
     return _scalar_texts(column, kind.scalar)
-
-
-def quoted(texts: pa.Array) -> pa.Array:
-    """Each text as a JSON string."""
-    return pc.binary_join_element_wise('"', json_escaped(texts), '"', "")
 
 
 def blob_texts(column: pa.Array) -> pa.Array:
@@ -65,42 +58,22 @@ def _scalar_texts(column: pa.Array, scalar: Scalar) -> pa.Array:
     if scalar is Scalar.DATETIME:
         return _moment_texts(column.view(pa.int64()))
     if scalar.is_float:
-        return _float_texts(column)
+        texts = float_texts(column)
+        if texts.null_count > column.null_count:
+            row = pc.index(pc.and_(column.is_valid(), texts.is_null()), True).as_py()
+            raise NotFinite(row, column[row].as_py())
+        return texts
     return pc.cast(column, pa.utf8())
 
 
 def _array_texts(column: pa.Array, scalar: Scalar) -> pa.Array:
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
-    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
     try:
-        items = pc.fill_null(_scalar_texts(column.flatten(), scalar), "null")
+        items = _scalar_texts(column.flatten(), scalar)
     except NotFinite as error:
-        row = int(np.searchsorted(bounds, error.row, side="right")) - 1
+        ends = np.cumsum(list_lengths(column))
+        row = int(np.searchsorted(ends, error.row, side="right"))
         raise NotFinite(row, error.value) from None
-    offsets = pa.array(bounds, pa.int32())
-    lists = pa.ListArray.from_arrays(offsets, items, mask=pa.array(~valid))
-    return pc.binary_join_element_wise("[", pc.binary_join(lists, ","), "]", "")
-
-
-def _float_texts(column: pa.Array) -> pa.Array:
-    column = pc.cast(column, pa.float64())
-    numbers = pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False)
-    finite = np.isfinite(numbers)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise NotFinite(row, float(numbers[row]))
-    texts = pc.cast(column, pa.utf8())
-    size = np.abs(numbers)
-    plain = ((size >= _LEAST_PLAIN) & (size < _LEAST_SCIENTIFIC)) | (size == 0)
-    whole = plain & (numbers == np.floor(numbers))
-    if whole.any():
-        longer = pc.binary_join_element_wise(texts, ".0", "")
-        texts = pc.if_else(pa.array(whole), longer, texts)
-    if not plain.all():
-        odd = [repr(number) for number in numbers[~plain].tolist()]
-        texts = pc.replace_with_mask(texts, pa.array(~plain), pa.array(odd, pa.utf8()))
-    return texts
+    return list_texts(column, items)
 
 
 def _moment_texts(column: pa.Array) -> pa.Array:
@@ -109,39 +82,12 @@ def _moment_texts(column: pa.Array) -> pa.Array:
     A moment outside the years 0000 to 9999 has no text that a load reads; its number is read.
     """
     millis = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
-    inside = (millis >= _FIRST_MS) & (millis <= _LAST_MS)
-    texts = _written_moments(np.where(inside, millis, 0))
+    inside = has_four_digit_year(millis)
+    texts = time_texts(np.where(inside, millis, 0), _MOMENT)
+    whole = millis % 1000 == 0
+    if whole.any():
+        short = pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, 20), '"', "")
+        texts = pc.if_else(pa.array(whole), short, texts)
     if not inside.all():
         texts = pc.if_else(pa.array(inside), texts, pc.cast(column, pa.utf8()))
-    if column.null_count:
-        texts = pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.utf8()))
-    return texts
-
-
-def _written_moments(millis: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
-    days, rest = np.divmod(millis, _DAY_MS)
-    seconds, fraction = np.divmod(rest, 1000)
-    year = days.astype("datetime64[D]").astype("datetime64[Y]")
-    month = days.astype("datetime64[D]").astype("datetime64[M]")
-    fields = (
-        (1, 4, year.astype(np.int64) + 1970),
-        (6, 2, (month - year).astype(np.int64) + 1),
-        (9, 2, (days.astype("datetime64[D]") - month).astype(np.int64) + 1),
-        (12, 2, seconds // 3600),
-        (15, 2, seconds // 60 % 60),
-        (18, 2, seconds % 60),
-        (21, 3, fraction),
-    )
-    letters = np.empty((len(millis), 25), np.uint8)
-    letters[:] = np.frombuffer(b'"0000-00-00T00:00:00.000"', np.uint8)
-    for start, width, numbers in fields:
-        for place in range(width - 1, -1, -1):
-            letters[:, start + place] = numbers % 10 + _ZERO
-            numbers = numbers // 10
-    bounds = pa.py_buffer(np.arange(0, letters.size + 1, 25, dtype=np.int32))
-    long = pa.Array.from_buffers(pa.utf8(), len(millis), [None, bounds, pa.py_buffer(letters)])
-    whole = fraction == 0
-    if not whole.any():
-        return long
-    short = pc.binary_join_element_wise(pc.utf8_slice_codeunits(long, 0, 20), '"', "")
-    return pc.if_else(pa.array(whole), short, long)
+    return null_where_null(texts, column)

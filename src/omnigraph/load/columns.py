@@ -7,8 +7,6 @@ may be cautious, but a value that is not marked must be exactly what that module
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Any, Final
 
 import numpy as np
@@ -21,12 +19,12 @@ from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
 from omnigraph.load.spellings import read_dates, read_datetimes
 from omnigraph.rows.build import blob_column
 from omnigraph.rows.schema import row_type
+from omnigraph.rows.values import BASE64, decode_base64
 
 Mask = npt.NDArray[np.bool_]
 Converted = tuple[pa.Array, Mask | None]
 """A property column and the mask of rows that do not fit; None when all of them do."""
 
-BASE64: Final = "base64:"
 _DAY_MS: Final = 86_400_000
 TIME_UNITS: Final = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
 
@@ -289,11 +287,3 @@ def _blobs(column: pa.Array) -> Converted:
             bad[row] = True
     blobs = blob_column(pa.array(data, pa.large_binary()), uri)
     return blobs, bad if bad.any() else None
-
-
-def decode_base64(payload: str) -> bytes:
-    """The bytes of standard base64 with padding. Raises `ValueError`."""
-    try:
-        return base64.b64decode(payload, validate=True)
-    except binascii.Error as error:
-        raise ValueError(str(error)) from None

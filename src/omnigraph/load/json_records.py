@@ -11,9 +11,10 @@ import pyarrow as pa
 from omnigraph.catalog.ir import compact_json
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.load.json_table import SeveralRecords
-from omnigraph.load.record import MalformedText, Misfit, convert_value, read_value
+from omnigraph.load.record import MalformedText, convert_value, read_value
 from omnigraph.load.typed_rows import MisfitValue, Problem, Reading, TypedRows
 from omnigraph.rows.build import StoredValue, build_column
+from omnigraph.rows.values import Misfit
 
 _ENDS = (("src", "from"), ("dst", "to"))
 

@@ -19,11 +19,19 @@ from omnigraph.catalog.model import Catalog, EntityType, NodeType
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load.committed import CommittedRows
 from omnigraph.load.findings import FindingLog, in_order
+from omnigraph.load.placing import placed_schema
 from omnigraph.load.quarantine import BadRecord, set_aside, split_rows
 from omnigraph.load.reading import read_sources
 from omnigraph.load.row_store import RowStore
 from omnigraph.load.set_phase import LoadMode, collapse, judge_set
-from omnigraph.load.sources import Frame, ParquetFile, Source, check_columns
+from omnigraph.load.sources import (
+    Frame,
+    ParquetFile,
+    Source,
+    TableSource,
+    check_columns,
+    table_columns,
+)
 from omnigraph.rows.checks import find_nulls
 from omnigraph.rows.schema import row_schema
 
@@ -97,7 +105,9 @@ def prepare_load(
     if log.total and not quarantine:
         raise log.error(names, records)
     findings = list(log.findings)
-    tables = store.tables()
+    tables = dict(store.tables())
+    if mode == "overwrite":
+        tables |= _emptied(sources, tables)
     while found := judge_set(catalog, _collapsed(catalog, tables, mode), mode, committed, names):
         findings += found
         if not quarantine:
@@ -105,7 +115,7 @@ def prepare_load(
         # What is left may have leant on what is gone, so it is judged again.
         bad = {place for finding in found for place in finding.bad_records()}
         parts = {key: split_rows(rows, bad)[0] for key, rows in tables.items()}
-        tables = {key: rows for key, rows in parts.items() if rows.num_rows}
+        tables = {k: rows for k, rows in parts.items() if rows.num_rows or not tables[k].num_rows}
     findings = in_order(findings)
     if findings and not (quarantine and tables):
         log = FindingLog(max_errors)
@@ -142,6 +152,23 @@ class _Notes:
                 message = f"{loaded.declared.name}.{name} has text but no vector"
                 found.append(LoadWarning("embedding_pending", message, len(rows)))
         return tuple(found)
+
+
+def _emptied(sources: Sequence[Source], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Types that tables without a row were given for; nothing of them is left by an overwrite.
+
+    Rows that were there and are bad are no reason to empty a type.
+    """
+    named = [source for source in sources if isinstance(source, ParquetFile | Frame)]
+    absent = {s.declared.table_key: s.declared for s in named if s.declared.table_key not in tables}
+    for source in named:
+        if source.declared.table_key in absent and _has_rows(source):
+            del absent[source.declared.table_key]
+    return {key: placed_schema(declared).empty_table() for key, declared in absent.items()}
+
+
+def _has_rows(source: TableSource) -> bool:
+    return any(batch.num_rows for batch in source.batches(table_columns(source)))
 
 
 def _collapsed(

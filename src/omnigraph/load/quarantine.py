@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from omnigraph.catalog.ir import compact_json
 from omnigraph.language.temporal import format_date, format_datetime
-from omnigraph.load.columns import BASE64
 from omnigraph.load.findings import Finding, Place
 from omnigraph.load.framing import read_stretches
 from omnigraph.load.placing import RECORD, SOURCE
 from omnigraph.load.record import Day, Moment
 from omnigraph.load.sources import JsonFile, JsonText, Source, TableSource
 from omnigraph.load.table_rows import python_value
+from omnigraph.rows.values import BASE64
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, NoReturn, TypeGuard
 
 from omnigraph.language.temporal import parse_date, parse_datetime
-from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
-from omnigraph.load.columns import BASE64, decode_base64
+from omnigraph.language.types import PropType, Scalar
 from omnigraph.rows.build import StoredValue
+from omnigraph.rows.values import Misfit, blob_value, check_dimension, in_range, nearest_float
 
 _DAY_MS: Final = 86_400_000
 _DAYS: Final = (-(2**31), 2**31 - 1)
@@ -30,10 +29,6 @@ class MalformedText(ValueError):
     def __init__(self, problem: str, position: int) -> None:
         super().__init__(problem)
         self.position = position
-
-
-class Misfit(ValueError):
-    """A value that does not fit its property; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +142,7 @@ def _is_array(given: object) -> TypeGuard[Sequence[object]]:
 
 def _scalar(given: object, subject: str, scalar: Scalar, *, typed: bool) -> StoredValue:
     if scalar is Scalar.BLOB:
-        return _blob(given, subject)
+        return blob_value(given, subject)
     if isinstance(given, bool):
         if scalar is Scalar.BOOL:
             return given
@@ -159,7 +154,7 @@ def _scalar(given: object, subject: str, scalar: Scalar, *, typed: bool) -> Stor
             return _time(given, subject, scalar)
     elif scalar.is_integer:
         if isinstance(given, int) or (isinstance(given, Decimal) and given % 1 == 0):
-            return _in_range(int(given), subject, scalar)
+            return in_range(int(given), subject, scalar)
     elif scalar.is_float and isinstance(given, int | float | Decimal):
         return _nearest_float(given, subject, scalar, typed=typed)
     raise Misfit(f"{subject} expects {scalar.value}, got {json_type(given)}")
@@ -185,41 +180,22 @@ def _time(given: str | int | Day | Moment, subject: str, scalar: Scalar) -> int:
     return number
 
 
-def _in_range(value: int, subject: str, scalar: Scalar) -> int:
-    low, high = INTEGER_RANGES[scalar]
-    if not low <= value <= high:
-        raise Misfit(f"{subject}: value out of range for {scalar.value}")
-    return value
-
-
 def _nearest_float(
     given: int | float | Decimal, subject: str, scalar: Scalar, *, typed: bool
 ) -> float:
     if typed and isinstance(given, float) and not math.isfinite(given):
         return given
-    try:
-        stored = float(given) if scalar is Scalar.F64 else _single(float(given))
-    except OverflowError:
-        stored = math.inf
-    if not math.isfinite(stored):
-        raise Misfit(f"{subject}: value out of range for {scalar.value}")
+    stored = nearest_float(given, subject, scalar)
     if typed and isinstance(given, int) and stored != given:
         raise Misfit(f"{subject}: {given} has no exact {scalar.value}")
     return stored
-
-
-def _single(value: float) -> float:
-    """The nearest single-precision number. Raises `OverflowError` beyond the largest one."""
-    return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
 
 def _vector(given: object, name: str, wanted: PropType, *, typed: bool) -> StoredValue:
     expects = f"property '{name}' expects {wanted.required().display}"
     if not _is_array(given):
         raise Misfit(f"{expects}, got {json_type(given)}")
-    if len(given) != wanted.dimension:
-        found = f"expects {wanted.dimension} dimensions, got {len(given)}"
-        raise Misfit(f"vector property '{name}' {found}")
+    check_dimension(name, wanted, len(given))
     components = []
     for number, item in enumerate(given, 1):
         if isinstance(item, bool) or not isinstance(item, int | float | Decimal):
@@ -227,16 +203,3 @@ def _vector(given: object, name: str, wanted: PropType, *, typed: bool) -> Store
         subject = f"element {number} of '{name}'"
         components.append(_nearest_float(item, subject, Scalar.F32, typed=typed))
     return components
-
-
-def _blob(given: object, subject: str) -> bytes | str:
-    if isinstance(given, bytes):
-        return given
-    if not isinstance(given, str):
-        raise Misfit(f"{subject} must be a URI string or base64: prefixed data")
-    if not given.startswith(BASE64):
-        return given
-    try:
-        return decode_base64(given.removeprefix(BASE64))
-    except ValueError:
-        raise Misfit(f"{subject}: invalid base64 blob data") from None

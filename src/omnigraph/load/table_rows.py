@@ -11,10 +11,11 @@ import pyarrow.types as kinds
 
 from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.load.columns import TIME_UNITS, convert_column, plain
-from omnigraph.load.record import Day, Misfit, Moment, convert_value
+from omnigraph.load.record import Day, Moment, convert_value
 from omnigraph.load.typed_rows import MisfitValue, Reading, TypedRows
 from omnigraph.rows.build import StoredValue, build_column
 from omnigraph.rows.schema import row_type
+from omnigraph.rows.values import Misfit
 
 
 def read_table(declared: EntityType, batch: pa.RecordBatch) -> Reading:

@@ -27,6 +27,10 @@ _JS_SAFE = 2**53 - 1
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,40}\Z", re.ASCII)
 
 
+class JsonParameters(dict[str, object]):
+    """Parameters that came as JSON text and are held to the rules for JSON, not for Python."""
+
+
 class Mode(Enum):
     """How numbers are read: `JS_SAFE` is for hosts whose numbers are all floats."""
 
@@ -67,6 +71,8 @@ def bind_host_values(
 ) -> BoundParameters:
     """Convert Python values: text, numbers, booleans, lists, dates, datetimes, arrays, None."""
     specs = tuple(parameters)
+    if isinstance(given, JsonParameters):
+        return bind_parameters(specs, given)
     types = {p.name: p.type for p in specs}
     plain = {name: _from_host(name, value, types.get(name)) for name, value in given.items()}
     return bind_parameters(specs, plain)
@@ -112,11 +118,18 @@ class _Converter:
             case Scalar.BLOB:
                 if not isinstance(value, str):
                     self._refuse("expected blob URI string", value)
-                return value
+                return self._text(value)
             case _:
                 if not isinstance(value, str):
                     self._fail(f"expected string, got {json_type(value)}")
-                return value
+                return self._text(value)
+
+    def _text(self, value: str) -> str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self._fail("string holds half of a surrogate pair")
+        return value
 
     def _integer(self, value: object, scalar: Scalar) -> int:
         signed = scalar in (Scalar.I32, Scalar.I64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,12 +18,23 @@ _WHITE_SPACE: Final = "".join(chr(c) for c in range(0x3001) if chr(c).isspace())
 
 def json_escaped(texts: pa.Array) -> pa.Array:
     """The texts as they stand between the quotes of JSON strings, with as few escapes as possible."""
-    special = pc.match_substring_regex(texts, _NEEDS_ESCAPE)
-    if not pc.any(special).as_py():
+    if not _may_need_escape(texts):
         return texts
+    special = pc.match_substring_regex(texts, _NEEDS_ESCAPE)
     special = pc.fill_null(special, False)
     escaped = [json.dumps(t, ensure_ascii=False)[1:-1] for t in texts.filter(special).to_pylist()]
     return pc.replace_with_mask(texts, special, pa.array(escaped, texts.type))
+
+
+def _may_need_escape(texts: pa.Array) -> bool:
+    """Whether a byte that needs an escape stands anywhere in the texts, or in what nulls hide."""
+    _, bounds, data = texts.buffers()
+    if data is None:
+        return False
+    width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    ends = np.frombuffer(bounds, width)
+    used = np.frombuffer(data, np.uint8)[ends[texts.offset] : ends[texts.offset + len(texts)]]
+    return bool(((used < ord(" ")) | (used == ord('"')) | (used == ord("\\"))).any())
 
 
 def is_present(texts: pa.Array) -> pa.Array:

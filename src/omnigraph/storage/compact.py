@@ -22,8 +22,8 @@ def small_fragments(table: Table, below_rows: int) -> int:
     return sum(fragment.rows < below_rows for fragment in table.fragments())
 
 
-def fold(table: Table) -> Table:
-    """Extend the indexes over all rows, then merge small fragments and drop deleted rows.
+def fold(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> Table:
+    """Extend the indexes over all rows, then merge fragments of fewer rows and drop deleted rows.
 
     In this order, because only fragments that the same indexes cover are merged. Returns the table
     it was given if there was nothing to do. Raises `TableConflict` if a concurrent change is in the
@@ -34,7 +34,7 @@ def fold(table: Table) -> Table:
         # The indexes may still be those of the line this one was branched from. Merging fragments
         # would make the library write adapted copies here and then look for them there.
         return table
-    return compact(extended)
+    return compact(extended, target_rows)
 
 
 def extend_indexes(table: Table) -> Table:
@@ -51,11 +51,11 @@ def extend_indexes(table: Table) -> Table:
     return _synced(table, handle)
 
 
-def compact(table: Table) -> Table:
-    """Merge small fragments and drop deleted rows; row ids and row versions are kept."""
+def compact(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> Table:
+    """Merge fragments of fewer rows and drop deleted ones; row ids and row versions are kept."""
     handle = table.writable_handle()
     with naming_failures("compact", table.lineage.uri):
-        plan = Compaction.plan(handle, {"target_rows_per_fragment": ROWS_PER_FRAGMENT})
+        plan = Compaction.plan(handle, {"target_rows_per_fragment": target_rows})
         if not plan.num_tasks():
             return table
         results = [task.execute(handle) for task in plan.tasks]

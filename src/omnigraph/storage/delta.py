@@ -9,6 +9,8 @@ Tests: tests/storage/tables/test_delta.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import lance
 import numpy as np
@@ -24,12 +26,30 @@ from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.stage import RowCounts, Staged
 from omnigraph.storage.table import Table
 
+Ids: TypeAlias = Sequence[str] | pa.Array
 
-def stage_delta(table: Table, upserts: pa.Table, deletes: Sequence[str]) -> Staged | None:
-    """Replace or add the rows of `upserts`, remove those of `deletes`; None if nothing would change.
 
-    Whether an id exists is decided here, at the table's version. Raises `InputError` for a delta
-    that contradicts itself.
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The stored rows a delta replaces or removes, found at one version of a table.
+
+    They are the same on a branch that was made from that version.
+    """
+
+    found: pa.Table
+    place: pa.Array
+    """Of each upserted row, the position in `found` of the row it replaces, or null."""
+    counts: RowCounts
+
+    @property
+    def is_noop(self) -> bool:
+        return self.counts == RowCounts()
+
+
+def find_targets(table: Table, upserts: pa.Table, deletes: Ids) -> Targets:
+    """Decide, at the table's version, which ids of a delta exist.
+
+    Raises `InputError` for a delta that contradicts itself.
     """
     ids = _column(upserts, "id")
     deleted_ids = pc.unique(pa.array(deletes, pa.string()))
@@ -37,12 +57,24 @@ def stage_delta(table: Table, upserts: pa.Table, deletes: Sequence[str]) -> Stag
     found = table.lookup(pa.concat_arrays([ids, deleted_ids]), ["id", ROW_ID, ROW_ADDRESS])
     if len(pc.unique(found.column("id"))) != found.num_rows:
         raise StorageError(f"table '{table.lineage.name}' holds an id more than once")
-    if not upserts.num_rows and not found.num_rows:
-        return None
     place = pc.index_in(ids, value_set=_column(found, "id"))
     updated = len(ids) - place.null_count
     counts = RowCounts(len(ids) - updated, updated, found.num_rows - updated)
-    removed, shrunk = _delete_positions(table, found)
+    return Targets(found, place, counts)
+
+
+def stage_delta(
+    table: Table, upserts: pa.Table, deletes: Ids, targets: Targets | None = None
+) -> Staged | None:
+    """Replace or add the rows of `upserts`, remove those of `deletes`; None if nothing would change.
+
+    `targets` are those of the same delta, if the caller has looked for them already.
+    """
+    targets = targets or find_targets(table, upserts, deletes)
+    if targets.is_noop:
+        return None
+    counts = targets.counts
+    removed, shrunk = _delete_positions(table, targets.found)
     return Staged(
         "delta",
         table.lineage,
@@ -52,7 +84,7 @@ def stage_delta(table: Table, upserts: pa.Table, deletes: Sequence[str]) -> Stag
         LanceOperation.Update(
             removed_fragment_ids=removed,
             updated_fragments=shrunk,
-            new_fragments=_write_upserts(table, upserts, place, found),
+            new_fragments=_write_upserts(table, upserts, targets.place, targets.found),
             update_mode="rewrite_rows",
         ),
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from omnigraph.errors import StorageError, UnsafeStore
+from omnigraph.errors import StorageError, StoreCallFailed, UnsafeStore
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import (
     NO_CONDITIONAL_PUT,
@@ -43,11 +43,12 @@ def probe_store(store: ObjectStore, root: GraphRoot) -> None:
 def probe_hard_links(root: GraphRoot) -> None:
     """What a graph on a local disk needs at every read-write open: it may have been moved.
 
-    Raises `UnsafeStore`. Does nothing for a graph that is not on a local disk.
+    Raises `UnsafeStore`. Does nothing for a graph that is not on a local disk. A disk that is full
+    or may not be written passes: nothing is known about it, and the graph can still be read.
     """
     if root.kind == "local":
         store = open_store(root, Durability.NONE)
-        with _probe_object(store) as path:
+        with suppress(StoreCallFailed), _probe_object(store) as path:
             _check_creation(store, root, path)
 
 

@@ -8,8 +8,9 @@ Tests: tests/substrate/test_branches.py, tests/storage/tables/test_refs.py.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -20,9 +21,10 @@ from omnigraph.errors import ForkInUse
 from omnigraph.storage.conflicts import Failure, classify, is_vanished_ref, naming_failures
 from omnigraph.storage.objects import ObjectStore
 
-_NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
-"""Flat names only: removing `a` beside an `a/b` would leave files behind for ever."""
-
+_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)*", re.ASCII)
+"""Graphs of older formats have names with slashes. New names are flat: the files of `a/b` lie inside
+the folder of an `a`, so that `a` could not be removed without a remainder.
+"""
 
 _ATTEMPTS: Final = 20
 """How often a call is made again because somebody has deleted another branch meanwhile."""
@@ -40,8 +42,8 @@ class StoredBranch:
 
 
 def check_branch_name(name: str) -> str:
-    if not _NAME.fullmatch(name) or name in (".", "..", "main"):
-        raise ValueError(f"{name!r} is no flat branch name")
+    if not _NAME.fullmatch(name) or name == "main" or {".", ".."} & set(name.split("/")):
+        raise ValueError(f"{name!r} cannot be the name of a table's branch")
     return name
 
 
@@ -50,7 +52,7 @@ def tree_of(name: str) -> str:
 
 
 def ref_of(name: str) -> str:
-    return f"_refs/branches/{check_branch_name(name)}.json"
+    return f"_refs/branches/{check_branch_name(name).replace('/', '%2F')}.json"
 
 
 def list_refs(dataset: lance.LanceDataset, uri: str) -> dict[str, StoredBranch]:
@@ -71,6 +73,21 @@ def _patiently(call: Callable[[], _Result]) -> _Result:
             if not is_vanished_ref(error):
                 raise
     return call()
+
+
+def set_metadata(
+    dataset: lance.LanceDataset, uri: str, name: str, values: Mapping[str, str]
+) -> None:
+    """Replace what is noted about a branch in its ref."""
+    with naming_failures("describe a branch", uri):
+        _patiently(lambda: dataset.branches.replace_metadata(name, dict(values)))
+
+
+def rewrite_metadata(path: str, name: str, values: Mapping[str, str], objects: ObjectStore) -> None:
+    """The same without the library: the new ref is complete on the disk before it counts."""
+    file = f"{path}/{ref_of(name)}"
+    ref = json.loads(objects.read_text(file))
+    objects.write_text(file, json.dumps({**ref, "metadata": dict(values)}, indent=2))
 
 
 def delete_ref(dataset: lance.LanceDataset, path: str, uri: str, name: str) -> None:
@@ -94,16 +111,25 @@ def remains(files: LanceFileSession, uri: str, name: str) -> bool:
         return bool(files.list(tree_of(name)))
 
 
+def encloses(name: str, others: Iterable[str]) -> bool:
+    """Whether the files of other branches lie inside the folder of this one."""
+    return any(other.startswith(f"{name}/") for other in others)
+
+
 def trees(files: LanceFileSession, uri: str) -> set[str]:
-    """The names of all branches of which there are files."""
+    """The first part of the names of all branches of which there are files."""
     with naming_failures("list the branches", uri):
         found = files.list_with_delimiter("tree").common_prefixes
     return {prefix.rpartition("/")[2] for prefix in found}
 
 
 def remove_files(path: str, name: str, objects: ObjectStore) -> None:
-    """Remove everything a branch may have left."""
+    """Remove everything a branch may have left. The ref goes first: it must not name what is gone."""
+    remove_ref_file(path, name, objects)
     objects.delete_prefix(f"{path}/{tree_of(name)}")
+
+
+def remove_ref_file(path: str, name: str, objects: ObjectStore) -> None:
     objects.delete(f"{path}/{ref_of(name)}")
 
 

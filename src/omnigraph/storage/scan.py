@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +29,8 @@ class Scan:
     filter: Filter | None = None
     limit: int | None = None
     order_by: str | None = None
+    fragment_ids: Collection[int] | None = None
+    """Only rows stored in these fragments."""
 
 
 def scan(dataset: lance.LanceDataset, uri: str, wanted: Scan) -> pa.RecordBatchReader:
@@ -42,6 +44,7 @@ def scan(dataset: lance.LanceDataset, uri: str, wanted: Scan) -> pa.RecordBatchR
             filter=None if pushed is None else to_sql(pushed),
             limit=None if kept else wanted.limit,
             order_by=[ColumnOrdering(wanted.order_by)] if wanted.order_by else None,
+            fragments=_fragments(dataset, wanted.fragment_ids),
         )
         reader = scanner.to_reader()
         schema = pa.schema([reader.schema.field(name) for name in columns])
@@ -75,6 +78,14 @@ def _lookup_by_scan(
     with naming_failures("read", uri):
         taken = dataset._take_rows(rows.column(ROW_ID).to_pylist(), columns=list(columns))
     return pa.table(taken).select(list(columns))
+
+
+def _fragments(
+    dataset: lance.LanceDataset, wanted: Collection[int] | None
+) -> list[lance.LanceFragment] | None:
+    if wanted is None:
+        return None
+    return [fragment for fragment in dataset.get_fragments() if fragment.fragment_id in wanted]
 
 
 def _row_count(dataset: lance.LanceDataset) -> int:

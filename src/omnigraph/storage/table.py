@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -24,6 +24,8 @@ class Fragment:
     id: int
     rows: int
     stored_rows: int
+    content: str
+    """Names the stored rows and which of them are deleted, the same wherever they are part of."""
 
 
 class Table:
@@ -74,12 +76,14 @@ class Table:
         with_row_ids: bool = False,
         limit: int | None = None,
         order_by: str | None = None,
+        fragment_ids: Collection[int] | None = None,
     ) -> pa.RecordBatchReader:
         """Stream rows; `_rowid`, `_rowaddr` and the row-version columns are read by naming them."""
         names = list(self.schema.names if columns is None else columns)
         if with_row_ids:
             names.append("_rowid")
-        return scan(self._dataset, self.lineage.uri, Scan(names, filter, limit, order_by))
+        wanted = Scan(names, filter, limit, order_by, fragment_ids)
+        return scan(self._dataset, self.lineage.uri, wanted)
 
     def read(
         self,
@@ -89,6 +93,7 @@ class Table:
         with_row_ids: bool = False,
         limit: int | None = None,
         order_by: str | None = None,
+        fragment_ids: Collection[int] | None = None,
     ) -> pa.Table:
         """All rows of `scan` at once."""
         return self.scan(
@@ -97,11 +102,18 @@ class Table:
             with_row_ids=with_row_ids,
             limit=limit,
             order_by=order_by,
+            fragment_ids=fragment_ids,
         ).read_all()
 
     def lookup(self, ids: pa.Array, columns: Sequence[str] = ("id",)) -> pa.Table:
         """The rows with the given distinct ids, in no order; missing ones are left out."""
         return lookup(self._dataset, self.lineage.uri, ids, columns)
+
+    def take(self, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """The rows with the given row ids, in their order. All of them must exist."""
+        with naming_failures("read", self.lineage.uri):
+            taken = self._dataset._take_rows(row_ids.to_pylist(), columns=list(columns))
+        return pa.table(taken).select(list(columns))
 
     def latest_version(self) -> int:
         """The newest version of this line of versions as stored now."""
@@ -117,7 +129,13 @@ class Table:
 
     def fragments(self) -> list[Fragment]:
         metadata = (fragment.metadata for fragment in self._dataset.get_fragments())
-        return [Fragment(m.id, m.num_rows, m.physical_rows) for m in metadata]
+        return [Fragment(m.id, m.num_rows, m.physical_rows, _content(m)) for m in metadata]
 
     def __repr__(self) -> str:
         return f"Table({self.lineage.name!r}, version {self.version})"
+
+
+def _content(fragment: lance.FragmentMetadata) -> str:
+    deleted = fragment.deletion_file
+    files = ",".join(file.path for file in fragment.files)
+    return files if deleted is None else f"{files}-{deleted.read_version}-{deleted.id}"

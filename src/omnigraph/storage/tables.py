@@ -7,16 +7,25 @@ Tests: tests/storage/tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import quote
 
 import lance
 import pyarrow as pa
 from lance.file import LanceFileSession
 from lance.lance import _Session as Session
 
-from omnigraph.errors import ForkExists, StoreCallFailed, TableExists, TableMissing, TornVersion
+from omnigraph.errors import (
+    ForkExists,
+    ForkInUse,
+    StoreCallFailed,
+    TableExists,
+    TableMissing,
+    TornVersion,
+)
 from omnigraph.limits import INDEX_CACHE_BYTES, METADATA_CACHE_BYTES
 from omnigraph.storage import refs
 from omnigraph.storage.blobs import stored_schema
@@ -30,9 +39,12 @@ from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.s3_options import s3_options
 from omnigraph.storage.table import Table
 from omnigraph.storage.torn import Torn, find_torn_version, remove_torn_version
+from omnigraph.storage.torn_branches import list_whole_branches, torn_branches
 from omnigraph.storage.uris import GraphRoot
 
 _NO_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
+_PLAIN_PATH: Final = re.compile(r"[\w/. -]+", re.ASCII)
+"""Paths that the library never escapes."""
 
 
 class TableStore:
@@ -113,10 +125,11 @@ class TableStore:
         lineage = self._lineage(path, refs.check_branch_name(name))
         with naming_failures("create a branch", lineage.uri):
             try:
-                source.dataset.create_branch(name, (source_branch, source_version))
+                self._branching_handle(source).create_branch(name, (source_branch, source_version))
             except (OSError, ValueError) as error:
-                # The library has several words for "exists"; what is stored decides.
-                if not self.has_branch_files(path, name):
+                # The library has several words for "exists"; what is stored decides. It has none for
+                # a disk that is full, and then what is stored may be what this call has left.
+                if classify(error) is Failure.OTHER or not self.has_branch_files(path, name):
                     raise
                 raise ForkExists(path, name) from error
             made = self._open(lineage, None)
@@ -126,9 +139,21 @@ class TableStore:
         return Table(lineage, made)
 
     def list_branches(self, path: str) -> dict[str, StoredBranch]:
-        """The branches of a table that have a ref."""
-        table = self.open(path)
-        return refs.list_refs(table.dataset, table.lineage.uri)
+        """The branches of a table that have a ref, without those a power loss left half made."""
+        try:
+            table = self.open(path)
+        except TornVersion as torn:
+            if torn.previous is None:
+                raise
+            table = self.open(path, version=torn.previous)
+        if not table.lineage.is_local:
+            return refs.list_refs(table.dataset, table.lineage.uri)
+        return list_whole_branches(table.dataset, table.lineage.uri)
+
+    def torn_branches(self, path: str) -> set[str]:
+        """Branches of a table that a power loss left half made; nobody was ever told of them."""
+        lineage = self._lineage(path, None)
+        return torn_branches(lineage.uri) if lineage.is_local else set()
 
     def has_branch_files(self, path: str, name: str) -> bool:
         """Whether anything of a branch is stored, even without a ref (a zombie)."""
@@ -137,7 +162,20 @@ class TableStore:
     def zombie_branches(self, path: str) -> set[str]:
         """Branches of a table that have files but no ref."""
         known = self.list_branches(path)
-        return refs.trees(self._files(path), self._root.join(path)) - set(known)
+        found = refs.trees(self._files(path), self._root.join(path)) - set(known)
+        return {name for name in found if not refs.encloses(name, known)}
+
+    def describe_branch(
+        self, path: str, name: str, metadata: Mapping[str, str], objects: ObjectStore
+    ) -> None:
+        """Note something about a branch in its ref, instead of what is noted there."""
+        if self._root.kind == "local":
+            # The library would put a ref in place that is not on the disk yet, and a power loss
+            # could then take a branch that has long been there.
+            refs.rewrite_metadata(path, name, metadata, objects)
+        else:
+            table = self.open(path)
+            refs.set_metadata(table.dataset, table.lineage.uri, name, metadata)
 
     def reclaim_branch(self, path: str, name: str, objects: ObjectStore) -> None:
         """Remove a branch of a table with all its files; fine if there is none of it.
@@ -149,7 +187,16 @@ class TableStore:
             table = self.open(path)
         except TableMissing:
             return
-        refs.delete_ref(table.dataset, path, table.lineage.uri, name)
+        if self.torn_branches(path):
+            # The library reads all refs before it deletes one, and stumbles over a torn one.
+            if any(other.parent == name for other in self.list_branches(path).values()):
+                raise ForkInUse(path, name)
+            refs.remove_ref_file(path, name, objects)
+        else:
+            refs.delete_ref(table.dataset, path, table.lineage.uri, name)
+        if refs.encloses(name, self.list_branches(path)):
+            # Older formats have `a` beside `a/b`; what is left of `a` is nobody's and does no harm.
+            return
         if self._root.kind == "memory":
             refs.remove_memory_files(self._files(path), name)
         else:
@@ -171,6 +218,19 @@ class TableStore:
         return lance.dataset(
             lineage.uri, version=version, storage_options=self._options, session=self._session
         )
+
+    def _branching_handle(self, source: Table) -> lance.LanceDataset:
+        """A handle to make a branch with.
+
+        On a local disk the library makes an empty directory first, under the escaped form of the
+        path: `%C3%BC` beside `ü`. Where it may not, there is no branch. Through its other way to
+        the disk it makes none.
+        """
+        uri = source.lineage.uri
+        if self._root.kind != "local" or _PLAIN_PATH.fullmatch(uri):
+            return source.dataset
+        other_way = f"file-object-store://{quote(uri)}"
+        return lance.dataset(other_way, version=source.version, session=self._session)
 
     def _files(self, path: str) -> LanceFileSession:
         return LanceFileSession(self._root.join(path), storage_options=self._options)

@@ -21,7 +21,8 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.versions import read_transaction
 
 _MAGIC: Final = b"LANC"
-"""How data and index files end. A file system may keep the size of a lost file and not its bytes."""
+"""How version, data and index files end. A file system may keep the size of a lost file and not its
+bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,13 @@ def _is_complete(file: AddedFile) -> bool:
         return False
     if file.size is None:
         return size > 0
-    return size == file.size and _last_bytes(file.path, len(_MAGIC)) == _MAGIC
+    return size == file.size and ends_like_a_table_file(file.path)
 
 
-def _last_bytes(path: str, count: int) -> bytes:
+def ends_like_a_table_file(path: str) -> bool:
+    """Whether a version, data or index file is there to its end."""
     with open(path, "rb") as file:
-        file.seek(-count, os.SEEK_END)
-        return file.read()
+        if file.seek(0, os.SEEK_END) < len(_MAGIC):
+            return False
+        file.seek(-len(_MAGIC), os.SEEK_END)
+        return file.read() == _MAGIC

@@ -21,6 +21,8 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BUCKET: Final = re.compile(r"[A-Za-z0-9._-]+")
 _MEMORY_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)*", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""What bytes that are no UTF-8 become in a path."""
 _TEMPORARY: Final = re.compile(r"#[0-9]+\Z")
 
 
@@ -108,7 +110,13 @@ def _normal_form(uri: str) -> tuple[str, RootKind]:
 def _local_path(path: str) -> str:
     """Absolute and folded by its text alone, so that Lance and the adapter cannot disagree."""
     # POSIX lets two leading slashes mean something else than one; here they never do.
-    return re.sub(r"\A//+", "/", os.path.abspath(path))
+    absolute = re.sub(r"\A//+", "/", os.path.abspath(path))
+    # Lance takes what follows for the query of a URL, and the graph would lie in two places.
+    if "?" in absolute:
+        raise InputError(f"'{absolute}': the path of a graph may not contain a question mark")
+    if _SURROGATE.search(absolute):
+        raise InputError(f"{absolute!r}: the path of a graph must be UTF-8")
+    return absolute
 
 
 def _decoded(uri: str, rest: str) -> str:

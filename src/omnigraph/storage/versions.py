@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import lance
 
+from omnigraph.errors import TableMissing
 from omnigraph.storage.conflicts import naming_failures
 from omnigraph.storage.lineage import Lineage, version_file
 
@@ -18,11 +19,12 @@ WRITER_KIND: Final = "omnigraph.writer_kind"
 
 Operation = Literal[
     "append", "clone", "create_index", "delete", "merge", "overwrite", "project", "restore",
-    "rewrite", "update", "update_config", "unnamed",
+    "rewrite", "update", "update_config", "unnamed", "unknown",
 ]  # fmt: skip
 
 _OPERATIONS: Final[Mapping[str, Operation]] = {
     "Append": "append",
+    "BaseOperation": "unnamed",
     "Clone": "clone",
     "CreateIndex": "create_index",
     "Delete": "delete",
@@ -54,7 +56,8 @@ class VersionRecord:
     """What made a version.
 
     The library does not name every operation: `unnamed` is what the first of the two commits of a
-    compaction, which reserves fragment numbers, looks like.
+    compaction, which reserves fragment numbers, looks like. `unknown` are those it names and nothing
+    of ours makes; they may change rows.
     """
 
     version: int
@@ -71,10 +74,16 @@ class VersionRecord:
 
 
 def version_info(lineage: Lineage, version: int) -> VersionInfo:
-    """The library tells neither size nor e-tag; on a local disk the size is looked up."""
+    """The library tells neither size nor e-tag; on a local disk the size is looked up.
+
+    Raises `TableMissing` for a version that was taken away meanwhile.
+    """
     name = version_file(version)
     path = f"{lineage.path_in_store}/{name}"
-    size = os.stat(lineage.file(name)).st_size if lineage.is_local else None
+    try:
+        size = os.stat(lineage.file(name)).st_size if lineage.is_local else None
+    except FileNotFoundError as error:
+        raise TableMissing("look up a version", lineage.uri, str(error)) from error
     return VersionInfo(path, size, None, "V2")
 
 
@@ -84,7 +93,7 @@ def version_record(lineage: Lineage, dataset: lance.LanceDataset, version: int) 
         transaction = read_transaction(dataset, version)
     if transaction is None:
         return VersionRecord(version, "rewrite", {})
-    operation = _OPERATIONS.get(type(transaction.operation).__name__, "unnamed")
+    operation = _OPERATIONS.get(type(transaction.operation).__name__, "unknown")
     return VersionRecord(version, operation, dict(transaction.transaction_properties or {}))
 
 

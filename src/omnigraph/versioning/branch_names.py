@@ -2,12 +2,14 @@
 
 Storage cannot hold `a` and `a/b` side by side, so a public name is flattened reversibly: `_` becomes
 `__`, `/` becomes `_s`. A name that is still taken by leftovers of an earlier branch gets an
-incarnation suffix. Names that do not decode belong to somebody else and are never touched.
+incarnation suffix. Names that do not decode belong to somebody else and are never touched, unless
+their ref names the branch: graphs of older formats stored names as they were written.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NewType
 
@@ -21,6 +23,9 @@ PhysicalName = NewType("PhysicalName", str)
 
 MAIN: Final = BranchName("main")
 RESERVED: Final = "__schema_apply_lock__"
+PUBLIC_NAME_KEY: Final = "omnigraph.public_name"
+"""What the ref of a branch from an older format says its name is, where the storage name misleads."""
+
 MAX_LENGTH: Final = 120
 MAX_FLAT_LENGTH: Final = 200
 """Storage writes a ref under its name plus up to 44 characters, and file names end at 255."""
@@ -100,6 +105,18 @@ def decode_physical_name(physical: str) -> DecodedName | None:
     if public == MAIN or incarnation < 1 or physical_name(public, incarnation) != physical:
         return None
     return DecodedName(public, incarnation)
+
+
+def name_of_ref(physical: str, metadata: Mapping[str, str]) -> BranchName | None:
+    """The public name of a stored branch, or None when it is not one of ours."""
+    noted = metadata.get(PUBLIC_NAME_KEY)
+    if noted is None:
+        decoded = decode_physical_name(physical)
+        return decoded.public if decoded else None
+    try:
+        return branch_name(noted)
+    except InvalidBranchName:
+        return None
 
 
 def public_name(physical: str | None) -> BranchName:

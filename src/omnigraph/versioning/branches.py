@@ -7,7 +7,7 @@ deleted branch leaves behind in storage is unreachable and reclaimed on a best-e
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -19,6 +19,7 @@ from omnigraph.errors import (
     InvalidBranchName,
     OmnigraphError,
     StorageError,
+    SyncFailed,
 )
 from omnigraph.faults import declare
 from omnigraph.storage.objects import ObjectStore
@@ -28,7 +29,7 @@ from omnigraph.versioning.branch_names import (
     BranchName,
     PhysicalName,
     branch_name,
-    decode_physical_name,
+    name_of_ref,
     physical_name,
 )
 from omnigraph.versioning.manifest import Manifest
@@ -58,7 +59,10 @@ def new_branch_name(written: str) -> BranchName:
 
 
 class Branches:
-    """The branches of one graph, listed from storage at every call."""
+    """The branches of one graph, listed from storage at every call.
+
+    Changes are made under writer locks; `check_lock` raises when they were lost.
+    """
 
     def __init__(self, manifest: Manifest, tables: TableStore, objects: ObjectStore) -> None:
         self._manifest = manifest
@@ -68,10 +72,10 @@ class Branches:
     def list(self) -> list[BranchRef]:
         """Main first, then the others by name; names that are not ours are left out."""
         found = []
-        for physical, stored in self._tables.list_branches(MANIFEST_PATH).items():
-            decoded = decode_physical_name(physical)
-            if decoded is not None:
-                found.append(BranchRef(decoded.public, PhysicalName(physical), stored.parent))
+        for physical, stored in self._manifest.refs().items():
+            public = name_of_ref(physical, stored.metadata)
+            if public is not None:
+                found.append(BranchRef(public, PhysicalName(physical), stored.parent))
         return [BranchRef(MAIN, None), *sorted(found, key=lambda ref: ref.public)]
 
     def find(self, written: str) -> BranchRef:
@@ -82,14 +86,24 @@ class Branches:
                 return ref
         raise BranchNotFound(name)
 
-    def create(self, written: str, source: BranchRef) -> BranchRef:
-        """Fork a branch from the newest state of another; a single step makes it exist."""
+    def create(
+        self,
+        written: str,
+        source: BranchRef,
+        check_lock: Callable[[], None],
+        avoid: Collection[str] = (),
+    ) -> BranchRef:
+        """Fork a branch from the newest state of another; a single step makes it exist.
+
+        `avoid` are storage names that unfinished writes of earlier branches still refer to.
+        """
         name = new_branch_name(written)
         if any(ref.public == name for ref in self.list()):
             raise BranchExists(name)
-        physical = self._free_name(name)
+        physical = self._free_name(name, avoid)
         newest = self._manifest.open(source.physical)
         BEFORE_CREATE.hit(branch=name)
+        check_lock()
         try:
             self._tables.create_branch(
                 MANIFEST_PATH,
@@ -97,6 +111,8 @@ class Branches:
                 source_branch=source.physical,
                 source_version=newest.version,
             )
+        except SyncFailed:
+            raise  # It was made, and by this call.
         except OmnigraphError:
             # Two creators of one name: the refs, not the error, say who made it.
             if any(ref.public == name for ref in self.list()):
@@ -105,17 +121,19 @@ class Branches:
         self._manifest.forget(physical)
         return BranchRef(name, physical, source.physical)
 
-    def _free_name(self, name: BranchName) -> PhysicalName:
+    def _free_name(self, name: BranchName, avoid: Collection[str]) -> PhysicalName:
         """The first incarnation of a name of which nothing is stored, not even left-overs."""
         refs = self._tables.list_branches(MANIFEST_PATH)
         for incarnation in count(1):
             physical = physical_name(name, incarnation)
-            if physical in refs or self._tables.has_branch_files(MANIFEST_PATH, physical):
+            if physical in avoid or physical in refs:
+                continue
+            if self._tables.has_branch_files(MANIFEST_PATH, physical):
                 continue
             return physical
         raise AssertionError("incarnations never run out")
 
-    def delete(self, ref: BranchRef) -> None:
+    def delete(self, ref: BranchRef, check_lock: Callable[[], None]) -> None:
         """Remove a branch; what its tables leave behind is reclaimed if possible."""
         if ref.physical is None:
             raise InvalidBranchName(ref.public, "cannot delete branch 'main'")
@@ -126,10 +144,11 @@ class Branches:
             for table_id, entry in state.tables.items()
             if entry.branch == ref.physical
         )
+        check_lock()
         self._remove_ref(ref)
         self._manifest.forget(ref.physical)
         for location in owned:
-            self._reclaim_fork(location, ref.physical)
+            self._reclaim_fork(location, ref.physical, check_lock)
 
     def _remove_ref(self, ref: BranchRef) -> None:
         """End the branch; files of it that stay behind are nobody's and do no harm."""
@@ -164,9 +183,12 @@ class Branches:
                 raise
             return set()
 
-    def _reclaim_fork(self, location: str, physical: PhysicalName) -> None:
+    def _reclaim_fork(
+        self, location: str, physical: PhysicalName, check_lock: Callable[[], None]
+    ) -> None:
         try:
             BEFORE_CLEANUP.hit(location=location)
+            check_lock()
             self._tables.reclaim_branch(location, physical, self._objects)
         except OmnigraphError as error:
             _log.warning("fork %s of %s stays behind: %s", physical, location, error)

@@ -15,7 +15,7 @@ from omnigraph.catalog.build import build_declared
 from omnigraph.catalog.ir import SchemaIR, compact_json
 from omnigraph.catalog.ir_json import schema_from_json
 from omnigraph.catalog.model import Catalog
-from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken
+from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken, StoreCallFailed
 from omnigraph.language.span import Source
 from omnigraph.storage.objects import ObjectStore
 
@@ -23,6 +23,8 @@ SOURCE_FILE: Final = "_schema.pg"
 IR_FILE: Final = "_schema.ir.json"
 STATE_FILE: Final = "__schema_state.json"
 HISTORY_DIR: Final = "__schema_history"
+STAGED: Final = ".staging"
+"""Ends the names of files that wait to take the place of those without it."""
 CONTRACT_FILES: Final = (SOURCE_FILE, IR_FILE, STATE_FILE)
 
 _STATE_FORMAT: Final = 1
@@ -68,15 +70,23 @@ def read_history(objects: ObjectStore, reference: str) -> SchemaIR:
     return schema_from_json(json.loads(objects.read_text(f"{HISTORY_DIR}/{reference}")))
 
 
-def write_compiled(objects: ObjectStore, contract: SchemaContract) -> None:
+def write_compiled(objects: ObjectStore, contract: SchemaContract, suffix: str = "") -> None:
     """Write the compiled form and, last, the record that makes it count."""
-    objects.write_text(IR_FILE, _pretty(contract.ir.to_json()))
+    objects.write_text(f"{IR_FILE}{suffix}", _ir_text(contract))
+    objects.write_text(f"{STATE_FILE}{suffix}", _state_text(contract))
+
+
+def _ir_text(contract: SchemaContract) -> str:
+    return _pretty(contract.ir.to_json())
+
+
+def _state_text(contract: SchemaContract) -> str:
     state = {
         "format_version": _STATE_FORMAT,
         "schema_ir_hash": contract.hash,
         "schema_identity_version": _IDENTITY_VERSION,
     }
-    objects.write_text(STATE_FILE, _pretty(state))
+    return _pretty(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +100,17 @@ class ContractFiles:
 
 def read_files(objects: ObjectStore) -> ContractFiles:
     """Read the contract's files as they are now."""
-    try:
-        source = objects.read_text(SOURCE_FILE)
-    except ObjectMissing:
-        raise SchemaContractBroken(f"{SOURCE_FILE} is missing") from None
+    source = _read_if_there(objects, SOURCE_FILE)
+    if source is None:
+        raise SchemaContractBroken(f"{SOURCE_FILE} is missing")
     return ContractFiles(
         source, _read_if_there(objects, IR_FILE), _read_if_there(objects, STATE_FILE)
     )
+
+
+def files_of(contract: SchemaContract) -> ContractFiles:
+    """The files that would say just this."""
+    return ContractFiles(contract.source, _ir_text(contract), _state_text(contract))
 
 
 def check_files(files: ContractFiles) -> SchemaContract:
@@ -123,6 +137,10 @@ def _read_if_there(objects: ObjectStore, path: str) -> str | None:
         return objects.read_text(path)
     except ObjectMissing:
         return None
+    except StoreCallFailed as error:
+        if isinstance(error.__cause__, UnicodeDecodeError):
+            raise SchemaContractBroken(f"{path} is not UTF-8 text") from error
+        raise
 
 
 def declared_hash(source: str) -> str | None:

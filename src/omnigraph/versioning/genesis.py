@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from omnigraph.catalog.arrow import physical_schema
 from omnigraph.catalog.build import build_schema, check_reserved_names
 from omnigraph.catalog.identity import table_directory
 from omnigraph.catalog.model import EntityType, NodeType
-from omnigraph.errors import AlreadyInitialized, OmnigraphError, TableExists, TableMissing
+from omnigraph.errors import (
+    AlreadyInitialized,
+    InputError,
+    OmnigraphError,
+    TableExists,
+    TableMissing,
+    TornVersion,
+)
 from omnigraph.faults import declare
 from omnigraph.language.span import Source
 from omnigraph.storage.objects import ObjectStore
@@ -63,13 +73,17 @@ def create_graph(
     force: bool = False,
 ) -> CommitRecord:
     """Create a graph. A failure removes what this call wrote and leaves no graph."""
+    if root.kind == "local":
+        _refuse_a_file_in_the_way(root.uri)
     if not force and any(objects.exists(name) for name in CONTRACT_FILES):
-        raise AlreadyInitialized(root.uri)
+        raise AlreadyInitialized(root.uri, is_complete=_has_manifest(tables))
     check_reserved_names(schema)
     contract = SchemaContract.accept(schema.text, build_schema(schema))
     probe_store(objects, root)
     if force:
-        _refuse_over_a_graph(tables)
+        # Its tables could not be made anyway, and trying would cost the graph its schema files.
+        if _has_manifest(tables):
+            raise TableExists(MANIFEST_PATH, "there is a graph; open it")
         objects.write_text(SOURCE_FILE, schema.text)
     elif not objects.write_text_if_absent(SOURCE_FILE, schema.text):
         raise AlreadyInitialized(root.uri)
@@ -82,19 +96,33 @@ def create_graph(
         AFTER_CONTRACT.hit()
         commit = _create_tables(tables, contract, made)
         AFTER_TABLES.hit()
+    except TableExists as error:
+        _withdraw(objects, made)
+        advice = f"an interrupted init left it; remove '{root.uri}' and init again"
+        raise TableExists(error.table, advice) from error
     except BaseException:
         _withdraw(objects, made)
         raise
     return commit
 
 
-def _refuse_over_a_graph(tables: TableStore) -> None:
-    """Its tables could not be made anyway, and trying would cost the graph its schema files."""
+def _refuse_a_file_in_the_way(path: str) -> None:
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    if not os.path.isdir(path):
+        found = "a file, not a directory" if os.path.exists(path) else "a link to nowhere"
+        raise InputError(f"'{path}' is {found}; a graph needs a directory")
+
+
+def _has_manifest(tables: TableStore) -> bool:
     try:
         tables.open(MANIFEST_PATH)
     except TableMissing:
-        return
-    raise TableExists(MANIFEST_PATH)
+        return False
+    except TornVersion as torn:
+        # With nothing before it, what a power loss tore was the graph's first moment.
+        return torn.previous is not None
+    return True
 
 
 def _withdraw(objects: ObjectStore, made: list[str]) -> None:
@@ -111,8 +139,8 @@ def _create_tables(tables: TableStore, contract: SchemaContract, made: list[str]
     versions: list[TableVersion] = []
     for declared in contract.catalog:
         registration = _registration(declared)
-        table = tables.create(registration.location, physical_schema(declared))
-        made.append(registration.location)
+        with _making(registration.location, made):
+            table = tables.create(registration.location, physical_schema(declared))
         registered.append(registration)
         info = table.version_info().to_json()
         versions.append(TableVersion(registration.table_id, table.version, None, 0, info))
@@ -131,15 +159,27 @@ def _create_tables(tables: TableStore, contract: SchemaContract, made: list[str]
         head=commit.graph_commit_id,
         tables={v.table_id: v for v in versions},
         registered={r.table_id: r for r in registered},
+        schema_ref=draft.schema_ref,
     )
     rows = [registration_row(r, _FIRST) for r in registered]
     rows += [version_row(v, _FIRST) for v in versions]
     rows += commit_rows(commit, "committed")
     rows.append(checkpoint_row(_FIRST, state.to_checkpoint()))
-    manifest = tables.create(MANIFEST_PATH, SCHEMA, rows=rows_table(rows), config=CONFIG)
-    made.append(MANIFEST_PATH)
+    with _making(MANIFEST_PATH, made):
+        manifest = tables.create(MANIFEST_PATH, SCHEMA, rows=rows_table(rows), config=CONFIG)
     index_manifest(manifest, draft.operation_id)
     return commit
+
+
+@contextmanager
+def _making(path: str, made: list[str]) -> Iterator[None]:
+    """What is made here is ours, even in part. What was there before is not."""
+    made.append(path)
+    try:
+        yield
+    except TableExists:
+        made.remove(path)
+        raise
 
 
 def _registration(declared: EntityType) -> TableRegistration:

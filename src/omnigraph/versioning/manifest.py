@@ -15,10 +15,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.errors import BranchNotFound, ManifestDamaged, TableMissing, UnknownVersion
+from omnigraph.errors import (
+    BranchNotFound,
+    ManifestDamaged,
+    StoreCallFailed,
+    TableMissing,
+    UnknownVersion,
+)
 from omnigraph.storage.filters import And, Comparison, Filter
+from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import (
     CommitId,
@@ -60,11 +68,14 @@ class ManifestState:
     head: CommitId
     tables: Mapping[TableId, TableVersion]
     registered: Mapping[TableId, TableRegistration]
+    schema_ref: str | None = None
+    """The schema the head was made under; None when a checkpoint of a converted graph starts here."""
 
     def to_checkpoint(self) -> dict[str, Any]:
         return {
             "seq": self.sequence,
             "head": self.head,
+            "schema_ref": self.schema_ref,
             "tables": [self.tables[t].to_json() for t in sorted(self.tables)],
             "registered": [self.registered[t].to_json() for t in sorted(self.registered)],
         }
@@ -80,6 +91,7 @@ class ManifestState:
             head=document["head"],
             tables={t.table_id: t for t in tables},
             registered={t.table_id: t for t in registered},
+            schema_ref=document.get("schema_ref"),
         )
 
 
@@ -87,7 +99,7 @@ def fold(state: ManifestState, rows: Iterable[Mapping[str, Any]]) -> ManifestSta
     """The state after the given rows, which must all come after `state`."""
     tables = dict(state.tables)
     registered = dict(state.registered)
-    sequence, head = state.sequence, state.head
+    sequence, head, schema_ref = state.sequence, state.head, state.schema_ref
     for row in sorted(rows, key=lambda r: r["commit_seq"]):
         match row["object_type"]:
             case "table":
@@ -101,10 +113,18 @@ def fold(state: ManifestState, rows: Iterable[Mapping[str, Any]]) -> ManifestSta
             case "graph_commit":
                 sequence = row["commit_seq"]
                 head = CommitId(row["table_key"].removeprefix("commit:"))
+                schema_ref = json.loads(row["metadata"])["schema_ref"]
     missing = sorted(set(tables) - set(registered))
     if missing:
         raise ManifestDamaged(f"the manifest names versions of unregistered tables {missing}")
-    return replace(state, sequence=sequence, head=head, tables=tables, registered=registered)
+    return replace(
+        state,
+        sequence=sequence,
+        head=head,
+        tables=tables,
+        registered=registered,
+        schema_ref=schema_ref,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +138,13 @@ class _Known:
     storage_version: int
     written_at: datetime
     state: ManifestState
+    row_count: int
+    newest_fragment: int
+
+    @classmethod
+    def of(cls, table: Table, state: ManifestState) -> _Known:
+        newest = max((fragment.id for fragment in table.fragments()), default=-1)
+        return cls(table.version, table.written_at, state, table.row_count(), newest)
 
     def is_of(self, table: Table) -> bool:
         return (self.storage_version, self.written_at) == (table.version, table.written_at)
@@ -131,8 +158,8 @@ class Manifest:
         self._known: dict[str | None, _Known] = {}
         self._lock = Lock()
 
-    def open(self, branch: str | None) -> Table:
-        """The newest stored version of a branch's manifest.
+    def newest(self, branch: str | None) -> Table:
+        """The newest stored version of a branch's manifest, whatever state it is in.
 
         Raises `BranchNotFound`, or `StorageError` when there is no graph at all.
         """
@@ -142,8 +169,30 @@ class Manifest:
             if branch is None:
                 raise
             raise BranchNotFound(public_name(branch)) from None
+        return self._checked(table)
+
+    def _checked(self, table: Table) -> Table:
+        """The table, if it is of the format that is read here."""
         check_stamp(table.schema)
         return table
+
+    def refs(self) -> Mapping[str, StoredBranch]:
+        """The branches of the manifest by their storage names, as stored now."""
+        return self.tables.list_branches(MANIFEST_PATH)
+
+    def open(self, branch: str | None) -> Table:
+        """The newest version that can be read: one that a power loss has torn is passed over."""
+        try:
+            table = self.newest(branch)
+            self.read(table)
+            return table
+        except TableMissing:
+            raise
+        except StoreCallFailed:
+            torn = self.tables.find_torn(MANIFEST_PATH, branch)
+            if torn is None or torn.previous is None:
+                raise
+            return self._checked(self.tables.open(MANIFEST_PATH, branch, torn.previous))
 
     def current(self, branch: str | None) -> ManifestState:
         """The state of a branch as stored now."""
@@ -157,11 +206,12 @@ class Manifest:
             return known.state
         state = None
         if known is not None and known.storage_version < table.version:
-            state = _continued(known.state, table)
+            state = _continued(known, table)
         if state is None:
             state = _cold_state(table, None)
+        learnt = _Known.of(table, state)
         with self._lock:
-            self._known[table.branch] = _Known(table.version, table.written_at, state)
+            self._known[table.branch] = learnt
         return state
 
     def at(self, branch: str | None, sequence: int) -> ManifestState:
@@ -203,6 +253,15 @@ class Manifest:
         commit_id = CommitId(rows[0]["table_key"].removeprefix("commit:"))
         return commit_id, str(json.loads(rows[0]["metadata"])["outcome"])
 
+    def audits(self, branch: str | None) -> list[RecordedAudit]:
+        """All recoveries recorded on a branch, oldest first."""
+        rows = _rows(self.open(branch), Comparison("object_type", "=", "recovery_audit"))
+        try:
+            found = [RecordedAudit.from_metadata(r["metadata"], r["commit_seq"]) for r in rows]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ManifestDamaged(f"a recovery is recorded wrongly: {error!r}") from error
+        return sorted(found, key=lambda audit: audit.sequence)
+
     def commit_of_load(
         self, branch: str | None, load_id: str
     ) -> tuple[CommitRecord, LoadNote] | None:
@@ -218,12 +277,13 @@ class Manifest:
         return commit, LoadNote(mode, rows, document.get("quarantined", 0))
 
 
-def _continued(state: ManifestState, table: Table) -> ManifestState | None:
+def _continued(known: _Known, table: Table) -> ManifestState | None:
     """A known state and what came after it; None if the table is not what it was read from.
 
     A branch that was deleted and made again under the same name has another history.
     """
-    rows = _rows(table, _after(state.sequence))
+    state = known.state
+    rows = _newer_rows(known, table)
     commits = sorted((_commit(r) for r in rows if r["object_type"] == "graph_commit"), key=_place)
     if commits:
         return fold(state, rows) if commits[0].parent_commit_id == state.head else None
@@ -235,6 +295,19 @@ def _continued(state: ManifestState, table: Table) -> ManifestState | None:
     )
     heads = [_commit(row).graph_commit_id for row in _rows(table, at_head)]
     return fold(state, rows) if heads == [state.head] else None
+
+
+def _newer_rows(known: _Known, table: Table) -> list[dict[str, Any]]:
+    """The rows of later commits, which are in later fragments.
+
+    Rows are only ever added, so their number tells whether the fragments held all of them.
+    """
+    wanted = _after(known.state.sequence)
+    newer = {f.id for f in table.fragments() if f.id > known.newest_fragment}
+    rows: list[dict[str, Any]] = []
+    if newer:
+        rows = table.read(_COLUMNS, wanted, fragment_ids=newer).to_pylist()
+    return rows if known.row_count + len(rows) == table.row_count() else _rows(table, wanted)
 
 
 def _place(commit: CommitRecord) -> int:

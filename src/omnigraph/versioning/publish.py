@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from omnigraph.errors import (
     CommitStateUnknown,
@@ -29,6 +30,7 @@ from omnigraph.faults import declare
 from omnigraph.limits import CHECKPOINT_INTERVAL, PUBLISH_BUDGET_SECONDS
 from omnigraph.storage.keyed_insert import KeyTaken, insert_if_absent
 from omnigraph.storage.table import Table
+from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, TableId
 from omnigraph.versioning.manifest import Manifest, ManifestState, fold
@@ -37,6 +39,7 @@ from omnigraph.versioning.rows import (
     Row,
     TableRegistration,
     TableVersion,
+    audit_row,
     checkpoint_row,
     commit_rows,
     registration_row,
@@ -48,7 +51,14 @@ from omnigraph.versioning.upkeep import tend_manifest
 BEFORE_INSERT = declare("graph_publish.before_manifest_commit", "before the manifest insert")
 AFTER_INSERT = declare("graph_publish.after_manifest_commit", "after the publish is confirmed")
 
-_PUBLISHED = ("committed", "rolled_forward")
+Outcome = Literal["committed", "rolled_forward", "rolled_back", "discarded"]
+"""What became of an operation."""
+
+_PUBLISHED: Final[tuple[Outcome, ...]] = ("committed", "rolled_forward")
+
+
+def _nothing() -> None:
+    """The lock of a caller that holds none cannot be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +80,41 @@ class Publication:
     expected_head: CommitId | None = None
     revalidate: Callable[[ManifestState], None] | None = None
     """Called with the state published onto; raises when the write no longer holds there."""
+    outcome: Outcome = "committed"
+    audit: RecoveryAudit | None = None
+    begun_at: int | None = None
+    """The sequence at which the operation began: nobody can have settled it before that."""
 
 
-def publish(manifest: Manifest, branch: str | None, publication: Publication) -> CommitRecord:
-    """Publish onto the head of a branch; retried with jitter while only others' commits are in the way."""
+def publish(
+    manifest: Manifest,
+    branch: str | None,
+    publication: Publication,
+    check_lock: Callable[[], None] = _nothing,
+) -> CommitRecord:
+    """Publish onto the head of a branch; retried with jitter while only others' commits are in the way.
+
+    `check_lock` raises when the caller has lost the branch's lock, and is called before the insert.
+    """
     deadline = time.monotonic() + PUBLISH_BUDGET_SECONDS
     attempt = 0
     while True:
         attempt += 1
-        table = manifest.open(branch)
+        table = manifest.newest(branch)
         state = manifest.read(table)
-        earlier = _earlier_outcome(manifest, table, publication.draft)
-        if earlier is not None:
-            return earlier
+        if state.sequence != publication.begun_at:
+            earlier = _earlier_outcome(manifest, table, publication.draft)
+            if earlier is not None:
+                return earlier
         _check_preconditions(state, publication)
         _check_changes(state, publication)
         commit = CommitRecord(publication.draft, state.head, state.sequence + 1, branch)
         rows = _rows(state, commit, publication)
         BEFORE_INSERT.hit(branch=branch, sequence=commit.sequence)
+        check_lock()
         failure = _try_insert(table, rows)
-        if _confirm(manifest, branch, commit, failure):
+        confirmed = _confirm(manifest, branch, commit, failure)
+        if confirmed is not None:
             if isinstance(failure, SyncFailed):
                 # Everybody sees the commit, but a power loss may take it back: not acknowledged.
                 raise CommitStateUnknown(
@@ -97,7 +122,7 @@ def publish(manifest: Manifest, branch: str | None, publication: Publication) ->
                 ) from failure
             AFTER_INSERT.hit(branch=branch, sequence=commit.sequence)
             tend_manifest(manifest, branch)
-            return commit
+            return confirmed
         if time.monotonic() > deadline:
             raise PublishContention(public_name(branch), attempt)
         time.sleep(random.uniform(0, min(0.1, 0.002 * 2 ** min(attempt, 6))))
@@ -160,7 +185,9 @@ def _rows(state: ManifestState, commit: CommitRecord, publication: Publication) 
     sequence = commit.sequence
     rows = [registration_row(r, sequence) for r in publication.registrations]
     rows += [version_row(v, sequence) for v in publication.versions]
-    rows += commit_rows(commit, "committed")
+    rows += commit_rows(commit, publication.outcome)
+    if publication.audit is not None:
+        rows.append(audit_row(publication.audit, commit))
     if sequence % CHECKPOINT_INTERVAL == 0:
         rows.append(checkpoint_row(sequence, fold(state, _complete(rows)).to_checkpoint()))
     return rows
@@ -182,22 +209,23 @@ def _try_insert(table: Table, rows: list[Row]) -> Exception | None:
 
 def _confirm(
     manifest: Manifest, branch: str | None, commit: CommitRecord, failure: Exception | None
-) -> bool:
-    """Whoever holds the sequence number won, whatever the insert itself reported."""
+) -> CommitRecord | None:
+    """The commit as stored; None if another one was quicker, whatever the insert itself reported."""
     try:
         state = manifest.current(branch)
-        if state.head == commit.graph_commit_id:
-            return True
+        if failure is None and state.head == commit.graph_commit_id:
+            return commit
+        # After a failure it may be a recovery that published the operation under the same id.
         found = manifest.find_commit(branch, commit.graph_commit_id)
     except StorageError as error:
         raise CommitStateUnknown(commit.draft.operation_id, commit.graph_commit_id) from error
     if found is not None:
-        return True
+        return found
     if state.sequence >= commit.sequence:
-        return False
+        return None
     if isinstance(failure, KeyTaken):
         _refuse_used_load_id(manifest, branch, commit.draft.load_id)
-        return False
+        return None
     if failure is not None:
         raise failure
     raise CommitStateUnknown(commit.draft.operation_id, commit.graph_commit_id)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.commits import CommitRecord, OperationId, TableId
 
 MANIFEST_PATH: Final = "__manifest"
@@ -21,13 +22,14 @@ STAMP_KEY: Final = "omnigraph:internal_schema_version"
 CONFIG: Final = {"table_version_management": "true"}
 
 KEY_COLUMN: Final = "object_id"
+KEY_METADATA: Final = {"lance-schema:unenforced-primary-key": "true"}
 SCHEMA: Final = pa.schema(
     [
         pa.field(
             KEY_COLUMN,
             pa.utf8(),
             nullable=False,
-            metadata={"lance-schema:unenforced-primary-key": "true"},
+            metadata=KEY_METADATA,
         ),
         pa.field("object_type", pa.utf8(), nullable=False),
         pa.field("location", pa.utf8()),
@@ -128,6 +130,16 @@ def version_row(entry: TableVersion, sequence: int) -> Row:
     )
 
 
+def tombstone_row(table_id: TableId, last_version: int, sequence: int) -> Row:
+    return _row(
+        sequence,
+        f"{table_id}$tombstone${sequence:020d}",
+        "table_tombstone",
+        table_id,
+        table_version=last_version,
+    )
+
+
 def commit_rows(commit: CommitRecord, outcome: str) -> list[Row]:
     """The commit and its operation: the two keys that make lineage linear and writes unique."""
     key = commit_table_key(commit.graph_commit_id)
@@ -155,6 +167,17 @@ def commit_rows(commit: CommitRecord, outcome: str) -> list[Row]:
         metadata = json.dumps(document, ensure_ascii=False)
         rows.append(_row(commit.sequence, load, "load_id", key, metadata=metadata))
     return rows
+
+
+def audit_row(audit: RecoveryAudit, commit: CommitRecord) -> Row:
+    return _row(
+        commit.sequence,
+        audit.key,
+        "recovery_audit",
+        commit_table_key(commit.graph_commit_id),
+        metadata=audit.to_metadata(commit.graph_commit_id),
+        table_branch=commit.branch,
+    )
 
 
 def checkpoint_row(sequence: int, state: dict[str, Any]) -> Row:

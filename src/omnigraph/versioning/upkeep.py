@@ -12,9 +12,10 @@ from typing import Final
 from omnigraph.errors import OmnigraphError
 from omnigraph.limits import MANIFEST_SMALL_FRAGMENTS, MANIFEST_SMALL_ROWS
 from omnigraph.storage.compact import fold, small_fragments
-from omnigraph.storage.indexes import stage_btree_index
+from omnigraph.storage.indexes import list_indexes, stage_btree_index
 from omnigraph.storage.stage import commit_staged
 from omnigraph.storage.table import Table
+from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.rows import KEY_COLUMN
 
@@ -37,6 +38,9 @@ def tend_manifest(manifest: Manifest, branch: str | None) -> None:
     try:
         table = manifest.open(branch)
         if small_fragments(table, MANIFEST_SMALL_ROWS) > MANIFEST_SMALL_FRAGMENTS:
+            if not list_indexes(table):
+                # A conversion from an older format was interrupted before it came to them.
+                table = index_manifest(table, new_ulid())
             fold(table)
     except OmnigraphError as error:
         _log.warning("the manifest stays as it is for now: %s", error)

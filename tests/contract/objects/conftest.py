@@ -11,6 +11,8 @@ import pytest
 
 from tests.contract.objects.moto_server import environment_for, running_server
 from tests.contract.objects.places import LocalPlace, MemoryPlace, Place, S3Place, open_place
+from tests.contract.objects.seaweed_server import BINARY as SEAWEED
+from tests.contract.objects.seaweed_server import running_seaweed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,14 +44,32 @@ def s3_place(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Place:
     return S3Place(uuid.uuid4().hex, s3_endpoint)
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+@pytest.fixture(scope="session")
+def seaweed_endpoint() -> Iterator[str]:
+    if not SEAWEED.exists():
+        pytest.skip("there is no SeaweedFS for this system")
+    with running_seaweed() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def seaweed_place(seaweed_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Place:
+    for name, value in environment_for(seaweed_endpoint).items():
+        monkeypatch.setenv(name, value)
+    return S3Place(uuid.uuid4().hex, seaweed_endpoint)
+
+
+ON_SEAWEED = pytest.param("seaweed", marks=pytest.mark.slow)
+
+
+@pytest.fixture(params=["local", "memory", "s3", ON_SEAWEED])
 def place(request: pytest.FixtureRequest) -> Place:
     """Every store in turn."""
     found: Place = request.getfixturevalue(f"{request.param}_place")
     return found
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", ON_SEAWEED])
 def shared_place(request: pytest.FixtureRequest) -> Place:
     """Every store that several processes can see."""
     found: Place = request.getfixturevalue(f"{request.param}_place")

@@ -62,7 +62,7 @@ class MemoryPlace:
 class S3Place:
     def __init__(self, name: str, endpoint: str) -> None:
         self.root = normalise_root(f"s3://{BUCKET}/{name}")
-        self._endpoint = endpoint
+        self.endpoint = endpoint
 
     @cached_property
     def _files(self) -> Any:
@@ -71,7 +71,7 @@ class S3Place:
             secret_key="test",
             region="us-east-1",
             scheme="http",
-            endpoint_override=self._endpoint.removeprefix("http://"),
+            endpoint_override=self.endpoint.removeprefix("http://"),
         )
 
     def put(self, path: str, content: bytes) -> None:

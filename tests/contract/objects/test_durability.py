@@ -167,6 +167,31 @@ class TestDiskSync:
         assert synced(record)[:3] == ["1", "2", "1"]
         assert synced(record)[3:] == ["_versions", "data", "t", "graph"]
 
+    def test_many_files_are_all_on_the_disk_before_their_directory(self, root, sync, monkeypatch):
+        names = [f"t/many/{n}" for n in range(20)]
+        for name in names:
+            path = Path(root.join(name))
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("x")
+        done = []
+        fsync = os.fsync
+
+        def observed(descriptor):
+            fsync(descriptor)
+            done.append(os.fstat(descriptor).st_ino)
+
+        monkeypatch.setattr(os, "fsync", observed)
+        with recording() as record:
+            sync.files([root.join(name) for name in names])
+        assert set(done[:20]) == {os.stat(root.join(name)).st_ino for name in names}
+        assert synced(record)[:20] == [str(n) for n in range(20)]
+        assert synced(record)[20:] == ["many", "t", "graph"]
+
+    def test_one_of_many_files_that_cannot_be_synced_fails_them_all(self, root, sync):
+        paths = [root.join(f"t/data/{n}") for n in (1, 2)] + [root.join(f"t/{n}") for n in "abc"]
+        with pytest.raises(StoreCallFailed, match=r"storage sync failed for '.*/t/a': No such"):
+            sync.files(paths)
+
     def test_a_missing_file_is_an_error(self, root, sync):
         with pytest.raises(
             StoreCallFailed, match=r"storage sync failed for '.*gone': No such file"

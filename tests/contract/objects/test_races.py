@@ -17,11 +17,11 @@ PROCESSES = 4
 
 
 @pytest.fixture
-def in_processes(shared_place, processes, request):
+def in_processes(shared_place, processes):
     """Run a function of `racing` in every process at the same moment, on stores of their own."""
     environment = {}
     if shared_place.root.kind == "s3":
-        environment = environment_for(request.getfixturevalue("s3_endpoint"))
+        environment = environment_for(shared_place.endpoint)
     # The processes have to be up before the race begins.
     wait([processes.submit(time.sleep, 0.05) for _ in range(PROCESSES)])
 

@@ -115,6 +115,30 @@ def test_a_limit_keeps_the_oldest(cli, history):
     assert len(commits(cli, history, "--limit", "99")) == 3
 
 
+def test_the_newest_first(cli, history):
+    assert [c["manifest_version"] for c in commits(cli, history, "--order", "newest")] == [3, 2, 1]
+    newest = commits(cli, history, "--order", "newest", "--limit", "1")
+    assert [c["manifest_version"] for c in newest] == [3]
+    assert cli("commit", "list", history, "--order", "random").code == 2
+
+
+def test_commits_between_two_bounds(cli, history):
+    first, second, third = commits(cli, history)
+    assert commits(cli, history, "--since", second["graph_commit_id"]) == [second, third]
+    assert commits(cli, history, "--until", second["graph_commit_id"]) == [first, second]
+    assert commits(cli, history, "--since", "2000-01-01") == [first, second, third]
+    assert commits(cli, history, "--until", "2000-01-01T00:00:00Z") == []
+    bounds = ["--since", "2000-01-01", "--until", third["graph_commit_id"]]
+    assert commits(cli, history, *bounds, "--filter", "actor=ada") == [third]
+
+
+@pytest.mark.parametrize("flag", ["--since", "--until"])
+def test_a_bound_nobody_knows_is_named(cli, empty, flag):
+    code, out, err = cli("commit", "list", empty, flag, "lately")
+    assert (code, out) == (1, "")
+    assert err == "'lately' is neither a time nor a commit of this branch\n"
+
+
 @pytest.mark.parametrize("value", ["ada", "message=x", "actor"])
 def test_a_filter_nobody_knows_is_a_usage_error(cli, empty, value):
     code, out, err = cli("commit", "list", empty, "--filter", value)

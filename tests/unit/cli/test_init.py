@@ -68,7 +68,7 @@ def test_a_path_that_is_a_file_is_refused_and_the_file_is_kept(cli, library, uri
     code, out, err = cli(*INIT, uri)
     assert (code, out) == (1, "")
     assert "library.pg" in err
-    assert "Not a directory" in err
+    assert "is a file, not a directory" in err
     assert (library / "library.pg").read_bytes() == before
 
 

@@ -240,3 +240,47 @@ class Unordered(ModelBackend):
 def test_an_export_out_of_order_is_noticed():
     with pytest.raises(CaseFailure, match="not ordered by table and id"):
         play(f"{INSERT}--- export", Unordered)
+
+
+# Reads
+
+ASK = "--- query\nquery q() { match { $p: P } return { $p.n, $p.a } }\n"
+
+
+def test_an_answer_is_compared_row_by_row():
+    play(f'{ASK}--- answer\n{{"p.n": "x", "p.a": 1}}')
+    play(f'{ASK}--- answer ordered\n{{"p.n": "x", "p.a": 1}}')
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (f'{ASK}--- answer\n{{"p.n": "y", "p.a": 1}}', 'missing row {"p.n": "y", "p.a": 1}'),
+        (f"{ASK}--- answer", "unexpected row"),
+        (f'{ASK}--- answer\n{{"p.a": 1, "p.n": "x"}}', "the columns are p.n p.a, not p.a p.n"),
+        ("--- answer", "no read stands before"),
+    ],
+)
+def test_another_answer_is_a_failure(steps, message):
+    with pytest.raises(CaseFailure) as caught:
+        play(steps)
+    assert str(caught.value).startswith(str(PATH))
+    assert message in str(caught.value)
+
+
+def test_rows_in_another_order_fail_only_where_order_is_asked_for():
+    steps = (
+        '--- load merge\n{"type":"P","data":{"n":"y"}}\n'
+        "--- query\nquery q() { match { $p: P } return { $p } order { $p desc } }\n"
+    )
+    rows = '{"p": "x"}\n{"p": "y"}\n'
+    play(f"{steps}--- answer\n{rows}")
+    with pytest.raises(CaseFailure, match="the order of the rows is"):
+        play(f"{steps}--- answer ordered\n{rows}")
+
+
+def test_an_answer_takes_rows_and_at_most_one_word():
+    with pytest.raises(CaseError, match="at most the word"):
+        play("--- answer sorted")
+    with pytest.raises(CaseError, match="a row is a JSON object"):
+        play("--- answer\n[1]")

@@ -12,10 +12,12 @@ from omnigraph.errors import InputError, InvalidBranchName
 from omnigraph.versioning.branch_names import (
     MAIN,
     MAX_LENGTH,
+    PUBLIC_NAME_KEY,
     BranchName,
     DecodedName,
     branch_name,
     decode_physical_name,
+    name_of_ref,
     physical_name,
     public_name,
 )
@@ -217,3 +219,17 @@ def test_main_has_no_stored_name():
     assert public_name(None) == MAIN == "main"
     with pytest.raises(ValueError):
         physical_name(MAIN)
+
+
+@pytest.mark.parametrize("noted", ["my_branch", "a/b", "x_s1"])
+def test_a_ref_that_names_its_branch_is_believed(noted):
+    assert name_of_ref(noted, {PUBLIC_NAME_KEY: noted}) == noted
+
+
+@pytest.mark.parametrize(("physical", "public"), [("x_s1", "x/1"), ("b", "b"), ("my_branch", None)])
+def test_without_such_a_note_the_storage_name_decides(physical, public):
+    assert name_of_ref(physical, {"other": "y"}) == public
+
+
+def test_a_note_that_is_no_branch_name_makes_the_branch_a_foreign_one():
+    assert name_of_ref("feature", {PUBLIC_NAME_KEY: "no such name!"}) is None

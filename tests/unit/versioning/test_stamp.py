@@ -6,7 +6,9 @@ import pytest
 
 from omnigraph.errors import InputError, ManifestDamaged, NewerFormat
 from omnigraph.versioning.rows import FORMAT_STAMP, SCHEMA, STAMP_KEY
-from omnigraph.versioning.stamp import check_stamp, read_stamp
+from omnigraph.versioning.stamp import SEQUENCE_COLUMN, check_stamp, is_older_format, read_stamp
+
+OLD_SCHEMA = SCHEMA.remove(SCHEMA.get_field_index(SEQUENCE_COLUMN))
 
 
 def test_the_present_format_passes():
@@ -35,3 +37,19 @@ def test_a_manifest_without_stamp_counts_as_the_first_format_and_is_refused(meta
 def test_a_stamp_that_is_no_number_is_damage(stamp):
     with pytest.raises(ManifestDamaged):
         check_stamp(SCHEMA.with_metadata({STAMP_KEY: stamp}))
+
+
+@pytest.mark.parametrize("stamp", [None, "1", "2", "3"])
+def test_older_formats_are_told_by_stamp_and_columns(stamp):
+    schema = OLD_SCHEMA.with_metadata(None if stamp is None else {STAMP_KEY: stamp})
+    assert is_older_format(schema)
+    assert not is_older_format(SCHEMA)
+    with pytest.raises(ManifestDamaged):
+        check_stamp(schema)
+
+
+def test_a_stamp_and_columns_that_contradict_each_other_are_damage():
+    with pytest.raises(ManifestDamaged):
+        is_older_format(OLD_SCHEMA)
+    with pytest.raises(ManifestDamaged):
+        is_older_format(SCHEMA.with_metadata({STAMP_KEY: "3"}))

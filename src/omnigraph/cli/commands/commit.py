@@ -39,6 +39,15 @@ def _wanted_actor(_ctx: click.Context, _param: click.Parameter, value: str | Non
     callback=_wanted_actor,
     help="Only commits made by this actor.",
 )
+@click.option("--since", metavar="COMMIT|TIME", help="Only from this commit or moment on.")
+@click.option("--until", metavar="COMMIT|TIME", help="Only up to this commit or moment.")
+@click.option(
+    "--order",
+    type=click.Choice(["oldest", "newest"]),
+    default="oldest",
+    show_default=True,
+    help="Which end of the history comes first.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N commits.")
 @json_option
 @click.pass_obj
@@ -47,12 +56,21 @@ def list_all(
     uri: str | None,
     branch: str,
     actor: str | None,
+    since: str | None,
+    until: str | None,
+    order: str,
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """List the commits of a branch, the oldest first."""
+    """List the commits of a branch.
+
+    A TIME is a date or a date and time such as 2026-01-31T08:00:00, in UTC unless it names a zone.
+    """
     graph = open_graph(graph_uri(uri, context), read_only=True)
-    commits = _documents(graph, graph.commits(branch, actor=actor, limit=limit))
+    found = graph.commits(
+        branch, actor=actor, since=since, until=until, limit=limit, newest_first=order == "newest"
+    )
+    commits = _documents(graph, found)
     write_answer({"commits": commits}, map(_line, commits), as_json=as_json)
 
 

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TextIO, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, assert_never, get_args
 
 from omnigraph.cli.output.csv import write_csv
-from omnigraph.cli.output.json import write_json, write_jsonl
 from omnigraph.cli.output.kv import write_kv
 from omnigraph.cli.output.rows import Rows
-from omnigraph.cli.output.table import TableLayout, TableWriter
+from omnigraph.cli.output.table import TableLayout, write_table
 from omnigraph.cli.style import Style
+
+if TYPE_CHECKING:
+    from omnigraph.engine.result import Result
 
 Format: TypeAlias = Literal["table", "kv", "csv", "jsonl", "json"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
-class RowWriter(Protocol):
-    """Writes a whole result to a stream in one format."""
+def write_result(
+    result: Result, format: Format, out: TextIO, layout: TableLayout, style: Style
+) -> None:
+    """Write a result in a format; layout and style concern the table alone."""
+    match format:
+        case "json":
+            result.write_json(out)
+        case "jsonl":
+            result.write_jsonl(out)
+        case "csv":
+            write_csv(_rows(result), out)
+        case "kv":
+            write_kv(_rows(result), out)
+        case "table":
+            write_table(_rows(result), out, layout, style)
+        case _:
+            assert_never(format)
 
-    def __call__(self, result: Rows, out: TextIO) -> None: ...
 
-
-def writer_for(name: Format, layout: TableLayout, style: Style) -> RowWriter:
-    """The writer of a format; layout and style concern the table alone."""
-    writers: dict[Format, RowWriter] = {
-        "table": TableWriter(layout, style),
-        "kv": write_kv,
-        "csv": write_csv,
-        "jsonl": write_jsonl,
-        "json": write_json,
-    }
-    return writers[name]
+def _rows(result: Result) -> Rows:
+    return Rows(result.summary, result.columns, (tuple(row.values()) for row in result))
 
 
 def choose_format(*wishes: Format | None) -> Format:

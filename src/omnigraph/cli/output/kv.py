@@ -9,7 +9,7 @@ from omnigraph.cli.output.rows import Rows
 
 
 def write_kv(result: Rows, out: TextIO) -> None:
-    out.write(result.facts.line + "\n")
+    out.write(result.headline + "\n")
     number = 0
     for number, row in enumerate(result.rows, 1):
         if number > 1:

@@ -28,16 +28,10 @@ class TableLayout:
             raise ValueError("a column is at least 1 wide")
 
 
-@dataclass(frozen=True, slots=True)
-class TableWriter:
-    """Writes a read result as a table under a line that says what was read."""
-
-    layout: TableLayout
-    style: Style
-
-    def __call__(self, result: Rows, out: TextIO) -> None:
-        out.write(result.facts.line + "\n")
-        write_grid(result.columns, result.rows, out, self.layout, self.style)
+def write_table(result: Rows, out: TextIO, layout: TableLayout, style: Style) -> None:
+    """A read result as a table under a line that says what was read."""
+    out.write(result.headline + "\n")
+    write_grid(result.columns, result.rows, out, layout, style)
 
 
 def write_grid(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from omnigraph.catalog.model import EntityType
+from omnigraph.rows.schema import BLOB
+from omnigraph.storage.blobs import read_blob_cells
+from omnigraph.storage.table import Table
 
 
 def stored_rows(declared: EntityType, rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -25,3 +28,11 @@ def property_columns(declared: EntityType, schema: pa.Schema) -> dict[str, str]:
     logical = {name: name for name in declared.columns if name in ("id", "src", "dst")}
     logical |= {p.name: p.column for p in declared.properties.values()}
     return {name: column for name, column in logical.items() if column in schema.names}
+
+
+def carried_blobs(table: Table, column: str, row_ids: pa.Array) -> pa.Array:
+    """The stored blobs of rows as rows carry them: the bytes, or the reference as it is."""
+    cells = read_blob_cells(table, column, row_ids)
+    storage = cells.storage if isinstance(cells, pa.ExtensionArray) else cells
+    parts = [storage.field(field.name).cast(field.type) for field in BLOB]
+    return pa.StructArray.from_arrays(parts, fields=list(BLOB), mask=storage.is_null())

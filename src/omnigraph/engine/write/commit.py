@@ -1,218 +1,339 @@
-"""The commit sequence: staged tables, then the lock, the table commits and one publish.
+"""The commit sequence: staged tables, then the lock, the sidecar, the table commits and one publish.
 
-Changes are staged before the branch's lock is taken, wherever the branch has a line of its own for
-the table. What moved in between is staged again under the lock, so that every table commit builds
-on the version the publish will replace.
+Phase A writes the sidecar, B commits the tables, C publishes, D removes the sidecar. Nothing of a
+write can be seen before C. From A on a crash is answered by recovery; an error that is no crash is
+undone here, while the lock is held. Tests: tests/crash, tests/behaviour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from omnigraph.catalog.model import Catalog
-from omnigraph.engine.write.columns import stored_rows
+from omnigraph.engine.write.change import Change, TableWrite
+from omnigraph.engine.write.fold import Folding, is_fold_due
 from omnigraph.engine.write.lookups import index_lookups
-from omnigraph.errors import ExpectedVersionMismatch, ForkExists, HeadMoved, TableDrift
-from omnigraph.faults import declare
-from omnigraph.storage.delta import stage_delta
+from omnigraph.engine.write.tables import WriteTable, stage_early, write_table
+from omnigraph.engine.write.uninterrupted import uninterrupted
+from omnigraph.errors import (
+    CommitStateUnknown,
+    ConflictError,
+    ExpectedVersionMismatch,
+    HeadMoved,
+    ManifestDamaged,
+    OmnigraphError,
+)
+from omnigraph.faults import InjectedFault, declare
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.stage import Staged, commit_staged, stage_append, stage_overwrite
+from omnigraph.storage.stage import Staged, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commits import (
-    CommitDraft,
-    CommitId,
-    CommitRecord,
-    Counts,
-    TableId,
-    Warning,
-)
+from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, Warning
+from omnigraph.versioning.ids import process_identity
+from omnigraph.versioning.locks import HeldLock, WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.publish import Publication, publish
+from omnigraph.versioning.recovery.act import LateTable, table_version
+from omnigraph.versioning.recovery.drift import late_drift, refuse_drift, refuse_quarantined
+from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.quarantine import Quarantined, warn_of
+from omnigraph.versioning.recovery.sidecar import Sidecar, WriterKind
 from omnigraph.versioning.rows import TableVersion
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
-from omnigraph.versioning.writer_lock import writer_lock
 
 BEFORE_FORK = declare("fork.before_classify", "before a branch's first write to a table")
+BEFORE_TABLE = declare("mutation.pre_table_commit", "before each table commit")
 AFTER_TABLE = declare("mutation.post_table_commit", "after each table commit")
 BEFORE_PUBLISH = declare("mutation.post_finalize_pre_publisher", "tables done, not published")
 
-WriteMode = Literal["append", "merge", "overwrite"]
-
-
-@dataclass(frozen=True, slots=True)
-class TableWrite:
-    """The rows one write brings to one table, under property names."""
-
-    table_key: str
-    mode: WriteMode
-    rows: pa.Table
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One atomic write of a branch."""
+    """One atomic write of a branch, checked against a snapshot."""
 
     branch: BranchRef
-    writer_kind: str
+    kind: WriterKind
     draft: CommitDraft
-    writes: tuple[TableWrite, ...]
+    change: Change
+    prepare_again: Callable[[Snapshot], Change]
+    """Makes the change anew on a newer snapshot; raises when the write no longer holds there."""
     expected_head: CommitId | None = None
-    revalidate: Callable[[Snapshot], None] | None = None
-    """Called under the lock when the branch moved since the write was checked."""
+    commits_without_rows: bool = False
+    quarantined: tuple[Quarantined, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A write that may start: the state it is made on, and the sidecars it must keep clear of."""
+
+    base: ManifestState
+    quarantined: tuple[Quarantined, ...]
 
 
 class TableWriter:
     """Runs the commit sequence for one graph."""
 
     def __init__(
-        self, root: GraphRoot, tables: TableStore, objects: ObjectStore, manifest: Manifest
+        self,
+        tables: TableStore,
+        objects: ObjectStore,
+        manifest: Manifest,
+        locks: WriterLocks,
+        recovery: Recovery,
+        snapshot_of: Callable[[ManifestState], Snapshot],
     ) -> None:
-        self._root = root
         self._tables = tables
         self._objects = objects
         self._manifest = manifest
+        self._locks = locks
+        self._recovery = recovery
+        self._snapshot_of = snapshot_of
+        self._folding = Folding(tables, manifest, locks, recovery, snapshot_of)
 
-    def commit(
-        self,
-        request: WriteRequest,
-        checked: Snapshot,
-        snapshot_of: Callable[[ManifestState], Snapshot],
-    ) -> CommitRecord:
-        """Make a checked write visible. `checked` is the snapshot its checks looked at."""
-        staged = self._stage_early(request, checked)
+    def commit(self, request: WriteRequest, checked: Snapshot) -> CommitRecord | None:
+        """Make a checked write visible; None if it changes nothing.
+
+        `checked` is the snapshot the change was made on.
+        """
         physical = request.branch.physical
-        with writer_lock(self._root, physical, request.writer_kind.lower()):
-            state = self._manifest.current(physical)
-            if request.expected_head is not None and request.expected_head != state.head:
-                raise HeadMoved(request.branch.public, request.expected_head, state.head)
-            current = snapshot_of(state)
-            if current.commit_id != checked.commit_id and request.revalidate is not None:
-                request.revalidate(current)
-            entries = [current.entry(write.table_key) for write in request.writes]
-            versions: list[TableVersion] = []
-            counts: dict[TableId, Counts] = {}
-            warnings = list(request.draft.warnings)
-            for write, entry in zip(request.writes, entries, strict=True):
-                early = staged.get(write.table_key)
-                table, change = self._ready(request, current.catalog, write, entry, early)
-                committed = commit_staged(
-                    table,
-                    change,
-                    operation_id=request.draft.operation_id,
-                    writer_kind=request.writer_kind,
-                )
-                AFTER_TABLE.hit(table=write.table_key)
-                committed, unindexed = index_lookups(
-                    committed,
-                    current.catalog.entity(write.table_key),
-                    operation_id=request.draft.operation_id,
-                    writer_kind=request.writer_kind,
-                )
-                versions.append(_version(entry, committed))
-                counts[entry.table_id] = _net_counts(table, write, change)
-                warnings += [_index_pending(write.table_key, column) for column in unindexed]
-            BEFORE_PUBLISH.hit(branch=physical)
-            publication = Publication(
-                draft=replace(request.draft, counts=counts, warnings=tuple(warnings)),
-                versions=tuple(versions),
-                expected={e.table_id: e.pin for e in entries},
-                expected_head=request.expected_head,
+        for write in request.change.writes:
+            refuse_quarantined(checked.entry(write.table_key), physical, request.quarantined)
+        early = stage_early(self._tables, physical, request.change, checked)
+        pieces: list[str] = []
+        with self._locks.hold(physical, request.kind.value.lower()) as lock:
+            state, change, tables = self._ready(request, checked, early, lock)
+            if not tables and not request.commits_without_rows:
+                return None
+            draft = replace(
+                request.draft,
+                counts={table.entry.table_id: table.counts for table in tables},
+                warnings=(*request.draft.warnings, *warn_of(request.quarantined)),
             )
-            return publish(self._manifest, physical, publication)
+            ready = replace(request, change=change, draft=draft)
+            commit = uninterrupted(_Commit(self, ready, state, tables, lock, pieces).run)
+        self._folding.after_write(request.branch, pieces, draft)
+        return commit
 
-    def _stage_early(self, request: WriteRequest, checked: Snapshot) -> Mapping[str, Staged]:
-        staged = {}
-        for write in request.writes:
-            entry = checked.entry(write.table_key)
-            if entry.branch == request.branch.physical:
-                table = self._tables.open(entry.location, entry.branch, entry.version)
-                staged[write.table_key] = _stage(table, checked.catalog, write)
-        return staged
+    # -- before the first effect ------------------------------------------------------------
 
     def _ready(
-        self,
-        request: WriteRequest,
-        catalog: Catalog,
-        write: TableWrite,
-        entry: SnapshotEntry,
-        early: Staged | None,
-    ) -> tuple[Table, Staged]:
-        """The table at its pinned head, and the change staged for exactly that version."""
-        table = self._head(request.branch, entry)
-        if early is None or early.read_version == table.version:
-            return table, early or _stage(table, catalog, write)
-        if write.mode == "overwrite":
-            # Replacing content nobody has looked at would lose it; the caller must look again.
-            raise ExpectedVersionMismatch(write.table_key, early.read_version, table.version)
-        if write.mode == "append":
-            return table, early
-        return table, _stage(table, catalog, write)
+        self, request: WriteRequest, checked: Snapshot, early: dict[str, Staged], lock: HeldLock
+    ) -> tuple[ManifestState, Change, list[WriteTable]]:
+        """The state the write builds on, the change made on it, and its tables, staged for it."""
+        change = request.change
+        while True:
+            state = self._recovery.state(request.branch.physical)
+            if request.expected_head is not None and request.expected_head != state.head:
+                raise HeadMoved(request.branch.public, request.expected_head, state.head)
+            current = self._snapshot_of(state)
+            if _has_moved(change, checked, current):
+                change, checked, early = request.prepare_again(current), current, {}
+            tables: list[WriteTable] = []
+            late: LateTable | None = None
+            for write in change.writes:
+                entry = current.entry(write.table_key)
+                base = self._base(request, entry)
+                if entry.branch == request.branch.physical and base.version != entry.version:
+                    late = self._late(request, entry, base)
+                    break
+                forks = entry.branch != request.branch.physical
+                ready = write_table(
+                    write, entry, base, forks=forks, catalog=current.catalog, early=early
+                )
+                if ready is not None:
+                    tables.append(ready)
+            if late is None:
+                return state, change, tables
+            self._recovery.actions.discard_late(
+                request.branch.physical, late, request.draft, lock.check
+            )
+            # The change holds for `current`, and only a table that is again what it was has moved.
+            checked = self._snapshot_of(self._recovery.state(request.branch.physical))
 
-    def _head(self, branch: BranchRef, entry: SnapshotEntry) -> Table:
-        if entry.branch == branch.physical:
-            table = self._tables.open(entry.location, entry.branch)
-            if table.version != entry.version:
-                raise TableDrift(entry.table_key, entry.version, table.version)
-            return table
-        return self._fork(branch, entry)
+    def _base(self, request: WriteRequest, entry: SnapshotEntry) -> Table:
+        """The table as the write finds it: its head, or the version the branch inherits."""
+        physical = request.branch.physical
+        refuse_quarantined(entry, physical, request.quarantined)
+        if entry.branch != physical:
+            return self._tables.open(entry.location, entry.branch, entry.version)
+        return self._recovery.head_of(entry.location, entry.branch)
 
-    def _fork(self, branch: BranchRef, entry: SnapshotEntry) -> Table:
+    def _late(self, request: WriteRequest, entry: SnapshotEntry, head: Table) -> LateTable:
+        """A table that moved without a publish, if operations settled long ago explain it."""
+        if head.version < entry.version:
+            raise ManifestDamaged(
+                f"'{entry.table_key}' is at version {head.version}, "
+                f"but the graph knows version {entry.version}"
+            )
+        operations = late_drift(self._manifest, request.branch.physical, head, entry.pin)
+        if operations is None:
+            raise refuse_drift(self._recovery.sidecars, entry, head, request.quarantined)
+        return LateTable(entry.table_key, entry.table_id, head, entry.pin, operations)
+
+    # -- effects ----------------------------------------------------------------------------
+
+    def fork(self, entry: SnapshotEntry, physical: str | None) -> Table:
         """A line of its own for the table: the first write of a branch to it."""
-        physical = branch.physical
         assert physical is not None, "tables of main are never forked"
         BEFORE_FORK.hit(table=entry.table_key)
+        live = self._manifest.current(physical).tables.get(entry.table_id)
+        if live is None or (live.version, live.branch) != (entry.version, entry.branch):
+            found = live.version if live else 0
+            raise ExpectedVersionMismatch(entry.table_key, entry.version, found)
         if self._tables.has_branch_files(entry.location, physical):
-            # Nobody's: the manifest does not name it, and the lock keeps other writers out.
+            # Nobody's: neither the manifest nor a sidecar names it, and the lock keeps others out.
             self._tables.reclaim_branch(entry.location, physical, self._objects)
+        return self._tables.create_branch(
+            entry.location, physical, source_branch=entry.branch, source_version=entry.version
+        )
+
+    def publish(
+        self, request: WriteRequest, state: ManifestState, publication: Publication, lock: HeldLock
+    ) -> CommitRecord:
+        """Publish; if somebody else did so meanwhile, only if the write still holds."""
+
+        def hold_on(found: ManifestState) -> None:
+            if found.sequence != state.sequence:
+                before, now = self._snapshot_of(state), self._snapshot_of(found)
+                if _has_moved(request.change, before, now):
+                    request.prepare_again(now)
+
+        guarded = replace(publication, revalidate=hold_on)
+        return publish(self._manifest, request.branch.physical, guarded, lock.check)
+
+    def begin(self, sidecar: Sidecar) -> None:
+        """Phase A. A sidecar that could not be written must not stay either."""
         try:
-            return self._tables.create_branch(
-                entry.location,
-                physical,
-                source_branch=entry.branch,
-                source_version=entry.version,
-            )
-        except ForkExists as error:
-            raise TableDrift(entry.table_key, entry.version, entry.version) from error
+            self._recovery.sidecars.write(sidecar)
+        except InjectedFault:
+            raise
+        except OmnigraphError:
+            self.forget(sidecar)
+            raise
+
+    def forget(self, sidecar: Sidecar) -> None:
+        """Phase D. The outcome is settled, so a file that stays is removed by whoever sees it."""
+        try:
+            self._recovery.sidecars.delete(sidecar.name)
+        except OmnigraphError as error:
+            _log.warning("sidecar %s stays behind: %s", sidecar.name, error)
+
+    def undo(self, sidecar: Sidecar, lock: HeldLock) -> None:
+        """Take back what a failed write did, or leave that to recovery if it cannot be done now."""
+        try:
+            self._recovery.undo_own(sidecar, lock)
+        except OmnigraphError as error:
+            _log.warning("operation %s is left to recovery: %s", sidecar.operation_id, error)
 
 
-def _stage(table: Table, catalog: Catalog, write: TableWrite) -> Staged:
-    rows = stored_rows(catalog.entity(write.table_key), write.rows, table.schema)
-    if write.mode == "append":
-        return stage_append(table, rows)
-    if write.mode == "overwrite":
-        return stage_overwrite(table, rows)
-    staged = stage_delta(table, rows, ())
-    assert staged is not None, "a merge without rows is not staged"
-    return staged
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """Phases A to D of one write, under the lock."""
+
+    writer: TableWriter
+    request: WriteRequest
+    state: ManifestState
+    tables: Sequence[WriteTable]
+    lock: HeldLock
+    pieces: list[str]
+    """Tables this write leaves in too many pieces, filled in as they are committed."""
+
+    def run(self) -> CommitRecord:
+        if not self.tables:
+            return self._publish([], ())
+        sidecar = self._sidecar()
+        self.lock.check()
+        self.writer.begin(sidecar)
+        try:
+            versions, warnings = self._commit_tables()
+            BEFORE_PUBLISH.hit(branch=self.request.branch.physical)
+            commit = self._publish(versions, warnings)
+        except (InjectedFault, CommitStateUnknown):
+            raise
+        except OmnigraphError:
+            self.writer.undo(sidecar, self.lock)
+            raise
+        self.writer.forget(sidecar)
+        return commit
+
+    def _sidecar(self) -> Sidecar:
+        branch = self.request.branch
+        return Sidecar(
+            owner=process_identity(),
+            branch=None if branch.physical is None else branch.public,
+            physical=branch.physical,
+            base_sequence=self.state.sequence,
+            writer_kind=self.request.kind,
+            tables=tuple(table.pinned(branch.physical) for table in self.tables),
+            draft=self.request.draft,
+        )
+
+    def _commit_tables(self) -> tuple[list[TableVersion], tuple[Warning, ...]]:
+        operation = {
+            "operation_id": self.request.draft.operation_id,
+            "writer_kind": self.request.kind.value,
+        }
+        versions: list[TableVersion] = []
+        warnings: list[Warning] = []
+        for ready in self.tables:
+            self.lock.check()
+            table = ready.base
+            if ready.forks:
+                table = self.writer.fork(ready.entry, self.request.branch.physical)
+            staged = ready.stage_on(table)
+            BEFORE_TABLE.hit(table=ready.write.table_key)
+            self.lock.check()
+            committed = commit_staged(table, staged, **operation)
+            AFTER_TABLE.hit(table=ready.write.table_key)
+            self.lock.check()
+            committed, unindexed = index_lookups(committed, ready.declared, **operation)
+            versions.append(table_version(ready.entry.table_id, committed))
+            if is_fold_due(committed):
+                self.pieces.append(ready.write.table_key)
+            warnings += [_index_pending(ready.write.table_key, column) for column in unindexed]
+        return versions, tuple(warnings)
+
+    def _publish(
+        self, versions: Sequence[TableVersion], warnings: tuple[Warning, ...]
+    ) -> CommitRecord:
+        draft = self.request.draft
+        publication = Publication(
+            draft=replace(draft, warnings=(*draft.warnings, *warnings)),
+            versions=tuple(versions),
+            expected={table.entry.table_id: table.entry.pin for table in self.tables},
+            expected_head=self.request.expected_head,
+            begun_at=self.state.sequence,
+        )
+        return self.writer.publish(self.request, self.state, publication, self.lock)
 
 
-def _net_counts(before: Table, write: TableWrite, change: Staged) -> Counts:
-    """Net change by id: a row that an overwrite brings back is an update."""
-    counts = change.counts
-    if write.mode == "overwrite" and before.row_count():
-        old = before.read(["id"]).column("id")
-        kept = pc.sum(pc.is_in(write.rows.column("id"), value_set=old)).as_py() or 0
-        return Counts(write.rows.num_rows - kept, kept, len(old) - kept)
-    return Counts(counts.inserted, counts.updated, counts.deleted)
+def _has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
+    """Whether something the write looked at has changed since. Raises for what cannot be rebased."""
+    if checked.commit_id == current.commit_id:
+        return False
+    moved = checked.catalog.hash != current.catalog.hash
+    for write in change.writes:
+        if _moved(write.table_key, checked, current):
+            _refuse_if_strict(write, checked, current)
+            moved = True
+    return moved or any(_moved(key, checked, current) for key in change.reads)
+
+
+def _moved(table_key: str, checked: Snapshot, current: Snapshot) -> bool:
+    if table_key not in current.entries:
+        raise ConflictError(f"'{table_key}' is gone since the write was prepared; prepare it again")
+    return current.entry(table_key).pin != checked.entry(table_key).pin
+
+
+def _refuse_if_strict(write: TableWrite, checked: Snapshot, current: Snapshot) -> None:
+    if write.strict:
+        key = write.table_key
+        raise ExpectedVersionMismatch(key, checked.entry(key).version, current.entry(key).version)
 
 
 def _index_pending(table_key: str, column: str) -> Warning:
     return Warning("index_pending", f"the index on {table_key}.{column} could not be built yet")
-
-
-def _version(entry: SnapshotEntry, committed: Table) -> TableVersion:
-    return TableVersion(
-        table_id=entry.table_id,
-        version=committed.version,
-        branch=committed.branch,
-        row_count=committed.row_count(),
-        info=committed.version_info().to_json(),
-    )

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import EdgeType, EntityType, Group
 from omnigraph.engine.write.columns import property_columns
 from omnigraph.limits import LOOKUP_VALUES
-from omnigraph.storage.filters import Filter, In
+from omnigraph.rows.uniqueness import comparable
+from omnigraph.storage.filters import In
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
@@ -20,35 +21,40 @@ class SnapshotRows:
     def __init__(self, snapshot: Snapshot, tables: TableStore) -> None:
         self._snapshot = snapshot
         self._tables = tables
+        self._opened: dict[str, Table] = {}
 
     def existing(self, declared: EntityType, ids: pa.Array) -> pa.Array:
         """Those of the ids that a committed row of the type has."""
-        if not len(ids) or not self._has_rows(declared):
+        if not len(ids) or not self.has_rows(declared):
             return ids.slice(0, 0)
-        return _column(self._open(declared).lookup(ids, ["id"]), "id")
+        return _column(self.open(declared).lookup(ids, ["id"]), "id")
 
     def owners(
         self, declared: EntityType, group: Group, tuples: pa.Table, without: pa.Array
     ) -> pa.Table:
         """Committed rows that hold one of the tuples and whose id is not in `without`."""
         names = ["id", *(name for name in group if name != "id")]
-        if not tuples.num_rows or not self._has_rows(declared):
+        if not tuples.num_rows or not self.has_rows(declared):
             return pa.table(
                 {n: pa.array([], tuples.schema.field(n).type) for n in group}
             ).append_column("id", pa.array([], pa.utf8()))
-        table = self._open(declared)
+        table = self.open(declared)
         stored = property_columns(declared, table.schema)
         first = group[0]
-        wanted = _few(stored[first], tuples.column(first))
+        wanted = few(stored[first], tuples.column(first))
         rows = table.read([stored[name] for name in names], filter=wanted).rename_columns(names)
         rows = rows.filter(pc.invert(pc.is_in(rows.column("id"), value_set=without)))
+        # A join compares bits, and the two zeros differ in one.
+        for name in group:
+            place = rows.schema.get_field_index(name)
+            rows = rows.set_column(place, name, comparable(rows.column(name)))
         return rows.join(tuples.select(list(group)), keys=list(group), join_type="left semi")
 
     def outgoing(self, edge: EdgeType, sources: pa.Array, without: pa.Array) -> pa.Table:
         """How many committed edges leave each source, not counting those in `without`."""
-        if not len(sources) or not self._has_rows(edge):
+        if not len(sources) or not self.has_rows(edge):
             return pa.table({"src": pa.array([], pa.utf8()), "count": pa.array([], pa.int64())})
-        rows = self._open(edge).read(["id", "src"], filter=_few("src", sources))
+        rows = self.open(edge).read(["id", "src"], filter=few("src", sources))
         left = pc.and_(
             pc.is_in(rows.column("src"), value_set=sources),
             pc.invert(pc.is_in(rows.column("id"), value_set=without)),
@@ -56,24 +62,28 @@ class SnapshotRows:
         counted = rows.filter(left).group_by("src").aggregate([("id", "count")])
         return counted.select(["src", "id_count"]).rename_columns(["src", "count"])
 
-    def _has_rows(self, declared: EntityType) -> bool:
+    def has_rows(self, declared: EntityType) -> bool:
+        """Known without opening the table."""
         return self._snapshot.entry(declared.table_key).row_count > 0
 
-    def _open(self, declared: EntityType) -> Table:
-        return self._snapshot.open(self._tables, declared.table_key)
+    def open(self, declared: EntityType) -> Table:
+        """The table of a type, opened once."""
+        key = declared.table_key
+        if key not in self._opened:
+            self._opened[key] = self._snapshot.open(self._tables, key)
+        return self._opened[key]
 
 
-def _few(column: str, values: pa.Array | pa.ChunkedArray) -> Filter | None:
+def few(column: str, values: pa.Array | pa.ChunkedArray) -> In | None:
     """A filter the store can look up when it is short; beyond that a scan is cheaper."""
     distinct = pc.unique(values)
-    if len(distinct) > LOOKUP_VALUES or not _has_plain_values(distinct.type):
+    if len(distinct) > LOOKUP_VALUES:
         return None
+    if pa.types.is_date(distinct.type):
+        # Python's dates end at the year 9999 and have no time of day.
+        is_day = pa.types.is_date32(distinct.type)
+        distinct = distinct.view(pa.int32() if is_day else pa.int64())
     return In(column, tuple(distinct.to_pylist()))
-
-
-def _has_plain_values(kind: pa.DataType) -> bool:
-    is_plain = pa.types.is_string(kind) or pa.types.is_integer(kind)
-    return bool(is_plain or pa.types.is_boolean(kind))
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from omnigraph.catalog.model import EdgeType
 from omnigraph.engine.receipts import Receipt
-from omnigraph.engine.write.commit import TableWrite, TableWriter, WriteRequest
+from omnigraph.engine.write.change import Change, TableWrite, WriteMode
+from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
 from omnigraph.engine.write.committed import SnapshotRows
+from omnigraph.engine.write.known_state import prepare_on_known
 from omnigraph.errors import InputError, LoadIdReused
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load import LoadMode, PreparedLoad, RowStore, prepare_load, recognise_sources
@@ -29,6 +33,7 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
 MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite")
@@ -106,7 +111,12 @@ class Loader:
         return Loaded(commit, note, replayed=True)
 
     def load(
-        self, source: object, branch: BranchRef, contract: SchemaContract, options: LoadOptions
+        self,
+        source: object,
+        branch: BranchRef,
+        contract: SchemaContract,
+        options: LoadOptions,
+        begun: Begun,
     ) -> Loaded:
         """Read, check and commit. Raises `LoadError` that lists what is wrong; nothing is loaded."""
         sources = recognise_sources(source, contract.catalog, options.format)
@@ -123,20 +133,28 @@ class Loader:
                 max_errors=options.max_errors,
             )
 
-        def check_again(current: Snapshot) -> None:
-            """The branch moved since the load was checked; it must still be right there."""
-            earlier = self.replay(branch, options)
-            if earlier is not None:
-                raise _LoadedMeanwhile(earlier)
-            with RowStore() as scratch:
-                again = prepare(current, scratch)
+        with ExitStack() as stores:
+
+            def prepare_again(current: Snapshot) -> Change:
+                """The branch moved since the load was checked; it must still be right there."""
+                earlier = self.replay(branch, options)
+                if earlier is not None:
+                    raise _LoadedMeanwhile(earlier)
+                again = prepare(current, stores.enter_context(RowStore()))
                 if len(again.quarantined) != len(prepared.quarantined):
                     message = "the branch changed while the load was checked; other records are bad"
                     raise InputError(f"{message} now, repeat the load")
+                return _change(contract, options, again)
 
-        with RowStore() as store:
-            snapshot = self._snapshot_of(self._manifest.current(branch.physical))
-            prepared = prepare(snapshot, store)
+            # What an overwrite replaces is what the caller knows; rows are added to the newest state.
+            is_strict = options.mode == "overwrite"
+            base = begun.base if is_strict else self._manifest.current(branch.physical)
+            snapshot = self._snapshot_of(base)
+            prepared = prepare_on_known(
+                lambda against: prepare(against, stores.enter_context(RowStore())),
+                snapshot,
+                lambda: self._snapshot_of(self._manifest.current(branch.physical)),
+            )
             if options.quarantine is not None and prepared.quarantined:
                 # Before the commit: records that are set aside must not be lost because a folder
                 # cannot be written.
@@ -144,20 +162,20 @@ class Loader:
             draft = _draft(contract, options, prepared)
             request = WriteRequest(
                 branch=branch,
-                writer_kind="Load",
+                kind=WriterKind.LOAD,
                 draft=draft,
-                writes=tuple(
-                    TableWrite(key, options.mode, loaded.rows)
-                    for key, loaded in sorted(prepared.types.items())
-                ),
+                change=_change(contract, options, prepared),
+                prepare_again=prepare_again,
                 expected_head=options.expected_head,
-                revalidate=check_again,
+                commits_without_rows=True,
+                quarantined=begun.quarantined,
             )
             try:
-                commit = self._writer.commit(request, snapshot, self._snapshot_of)
+                commit = self._writer.commit(request, snapshot)
             except _LoadedMeanwhile as meanwhile:
                 return meanwhile.loaded
         assert draft.load_note is not None
+        assert commit is not None
         return Loaded(commit, draft.load_note, replayed=False)
 
 
@@ -191,6 +209,28 @@ def check_load_options(mode: str, load_id: str | None) -> tuple[LoadMode, str]:
         message = "1 to 128 letters, digits and the characters `._:-`"
         raise InputError(f"load id '{load_id}' is not usable; it has {message}")
     return known, load_id
+
+
+_WRITE_MODES: Final[Mapping[LoadMode, WriteMode]] = {
+    "append": "append",
+    "merge": "delta",
+    "overwrite": "overwrite",
+}
+
+
+def _change(contract: SchemaContract, options: LoadOptions, prepared: PreparedLoad) -> Change:
+    """The prepared rows as table writes; edges were checked against the nodes at their ends."""
+    writes = tuple(
+        TableWrite(key, _WRITE_MODES[options.mode], loaded.rows, strict=options.mode == "overwrite")
+        for key, loaded in sorted(prepared.types.items())
+    )
+    reads: set[str] = set()
+    for key in prepared.types:
+        declared = contract.catalog.entity(key)
+        if isinstance(declared, EdgeType):
+            for end in (declared.from_type, declared.to_type):
+                reads.add(contract.catalog.nodes[end].table_key)
+    return Change(writes, frozenset(reads - prepared.types.keys()))
 
 
 def _draft(contract: SchemaContract, options: LoadOptions, prepared: PreparedLoad) -> CommitDraft:

@@ -14,11 +14,14 @@ from typing import Protocol
 from omnigraph.catalog.build import build_declared, build_schema, check_reserved_names
 from omnigraph.catalog.migrate import carry_identities, plan_migration, refuse_unsupported
 from omnigraph.errors import OmnigraphError
+from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.span import Source
+from omnigraph.plan.check_read import check_read
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_parameters
 from omnigraph.testing.model import ReferenceGraph
 from omnigraph.testing.model.load import Mode
+from omnigraph.testing.model.read.json import JsonRows, json_rows
 from omnigraph.testing.outcome import (
     Change,
     Json,
@@ -76,6 +79,9 @@ class Backend(Protocol):
 
     def commits(self, branch: str) -> list[Receipt]:
         """The receipts of a branch's history, oldest first."""
+
+    def query(self, query: str, parameters: Mapping[str, Json], target: str) -> JsonRows:
+        """The rows of a read, in order, each with its columns in order."""
 
     def export(self, target: str, types: Sequence[str]) -> list[str]: ...
 
@@ -167,6 +173,15 @@ class ModelBackend:
 
     def commits(self, branch: str) -> list[Receipt]:
         return [commit.receipt for commit in self._graph.commits(branch)]
+
+    def query(self, query: str, parameters: Mapping[str, Json], target: str) -> JsonRows:
+        with _refusing():
+            source = Source("<query>", query)
+            plan = compile_query(source, self._graph.catalog).read_plan()
+            (parsed,) = parse_queries(source).queries
+            checked = check_read(source, self._graph.catalog, parsed)
+            bound = bind_parameters(plan.parameters, parameters)
+        return json_rows(self._graph.query(checked, bound, target))
 
     def export(self, target: str, types: Sequence[str]) -> list[str]:
         return self._graph.export(target, types)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from omnigraph.testing.cases.matching import expect_same_rows
+from omnigraph.testing.cases.matching import expect_same_rows, matches
 from omnigraph.testing.cases.story import CaseFailure, Stage
 from omnigraph.testing.model.branch_names import MAIN
 from omnigraph.testing.outcome import Json
@@ -51,6 +53,40 @@ class Count:
         found = len(stage.records(self.target, (self.type_name,)))
         if found != self.number:
             raise CaseFailure(f"{self.type_name} has {found} rows, not {self.number}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Run a read; what it answers is for the steps that follow."""
+
+    query: str
+    params: Mapping[str, Json] = field(default_factory=dict)
+    at: str = MAIN
+
+    def check(self, stage: Stage) -> None:
+        stage.answer = None
+        target = stage.target(self.at)
+        stage.answer = stage.backend.query(self.query, self.params, target)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerIs:
+    """The rows of the last read, with their columns in order; the order of rows only if asked."""
+
+    rows: tuple[Json, ...]
+    ordered: bool
+
+    def check(self, stage: Stage) -> None:
+        if stage.answer is None:
+            raise CaseFailure("no read stands before")
+        expected = [row for row in self.rows if isinstance(row, dict)]
+        expect_same_rows(expected, stage.answer, "row")
+        if self.ordered and not all(map(matches, expected, stage.answer)):
+            shown = "".join(f"\n  {json.dumps(row)}" for row in stage.answer)
+            raise CaseFailure(f"the order of the rows is{shown}")
+        for row in (*expected, *stage.answer):
+            if [*row] != [*expected[0]]:
+                raise CaseFailure(f"the columns are {' '.join(row)}, not {' '.join(expected[0])}")
 
 
 @dataclass(frozen=True, slots=True)

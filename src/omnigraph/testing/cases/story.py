@@ -41,6 +41,7 @@ class Stage:
     result: Result = None
     refusal: Refusal | None = None
     commits_made: int = 0
+    answer: list[dict[str, Json]] | None = None
 
     def target(self, written: str) -> str:
         """A branch or commit as a story writes it: `@name` is a commit that was marked."""

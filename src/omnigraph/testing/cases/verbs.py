@@ -26,6 +26,8 @@ from omnigraph.testing.cases.expectations import (
     Warnings,
 )
 from omnigraph.testing.cases.readings import (
+    AnswerIs,
+    Ask,
     Branches,
     Count,
     Diff,
@@ -211,6 +213,21 @@ def _count(block: Block) -> Count:
     return Count(type_name, int(number), block.allow_options(at=str).get("at", MAIN))
 
 
+def _query(block: Block) -> Ask:
+    block.take_words()
+    return Ask(block.require_body(), **block.allow_options(params=dict, at=str))
+
+
+def _answer(block: Block) -> AnswerIs:
+    block.allow_options()
+    if block.words not in ((), ("ordered",)):
+        raise BadStep("`answer` takes at most the word `ordered`")
+    rows = block.json_lines()
+    if not all(isinstance(row, dict) and row for row in rows):
+        raise BadStep("a row is a JSON object")
+    return AnswerIs(rows, ordered=bool(block.words))
+
+
 def _branches(block: Block) -> Branches:
     block.refuse_body()
     block.allow_options()
@@ -261,6 +278,8 @@ _VERBS: Final[dict[str, Callable[[Block], Action | Expectation]]] = {
     "mark": _mark,
     "rows": _rows,
     "count": _count,
+    "query": _query,
+    "answer": _answer,
     "branches": _branches,
     "history": _history,
     "export": _export,

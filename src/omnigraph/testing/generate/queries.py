@@ -1,7 +1,8 @@
-"""Random query files, reads and mutations mixed."""
+"""Random query files, reads and mutations mixed, and each kind alone."""
 
 from __future__ import annotations
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType, Property
@@ -23,6 +24,7 @@ from omnigraph.language.query.ast import (
     Variable,
 )
 from omnigraph.language.types import PropType, Scalar
+from omnigraph.testing.generate.clauses import Range
 from omnigraph.testing.generate.names import idents, texts
 from omnigraph.testing.generate.reads import ReadBuilder
 from omnigraph.testing.generate.values import Parameters, values
@@ -39,15 +41,45 @@ def query_files(draw: st.DrawFn, catalog: Catalog) -> QueryFile:
     return QueryFile(tuple(_query(draw, name, catalog) for name in names))
 
 
+@st.composite
+def mutation_queries(draw: st.DrawFn, catalog: Catalog) -> Query:
+    """A mutation that fits the catalog, which must have a type that can be written."""
+    parameters = Parameters()
+    targets = _targets(catalog)
+    assume(bool(targets))
+    return _declared(draw, "q", _mutation(draw, targets, parameters), parameters)
+
+
+@st.composite
+def read_queries(draw: st.DrawFn, catalog: Catalog, may: Range | None = None) -> Query:
+    """A read that fits the catalog, which must have a node type."""
+    parameters = Parameters()
+    return _declared(draw, "q", ReadBuilder(draw, catalog, parameters, may).body(), parameters)
+
+
 def _query(draw: st.DrawFn, name: str, catalog: Catalog) -> Query:
     parameters = Parameters()
     body: ReadBody | MutationBody
-    targets = [t for t in catalog if _can_be_written(catalog, t)]
+    targets = _targets(catalog)
     if not targets or draw(st.booleans()):
         body = ReadBuilder(draw, catalog, parameters).body()
     else:
-        count = draw(st.integers(1, 3))
-        body = MutationBody(tuple(_statement(draw, targets, parameters) for _ in range(count)))
+        body = _mutation(draw, targets, parameters)
+    return _declared(draw, name, body, parameters)
+
+
+def _targets(catalog: Catalog) -> list[EntityType]:
+    return [t for t in catalog if _can_be_written(catalog, t)]
+
+
+def _mutation(draw: st.DrawFn, targets: list[EntityType], parameters: Parameters) -> MutationBody:
+    count = draw(st.integers(1, 3))
+    return MutationBody(tuple(_statement(draw, targets, parameters) for _ in range(count)))
+
+
+def _declared(
+    draw: st.DrawFn, name: str, body: ReadBody | MutationBody, parameters: Parameters
+) -> Query:
     declared = tuple(Parameter(Variable(p), TypeRef(kind)) for p, kind in parameters.types.items())
     notes = tuple(
         Note(Name(word), draw(texts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -26,6 +27,10 @@ from omnigraph.testing.generate.names import decimal_floats, texts
 integers = st.one_of(st.integers(0, 9), st.integers(0, 2**63 - 1)).map(IntegerLiteral)
 floats = decimal_floats(signed=False).map(FloatLiteral)
 numbers = st.one_of(integers, floats)
+
+
+Literals = Callable[[PropType], st.SearchStrategy[Literal]]
+"""Literals to choose from for a type: any, or those that have a chance to be found in a graph."""
 
 
 @dataclass(slots=True)
@@ -75,7 +80,12 @@ def _datetime_literal(moment: dt.datetime) -> DateTimeLiteral:
 
 
 def values(
-    draw: st.DrawFn, parameters: Parameters, kind: PropType, *, allow_now: bool = True
+    draw: st.DrawFn,
+    parameters: Parameters,
+    kind: PropType,
+    *,
+    allow_now: bool = True,
+    literals: Literals = literals,
 ) -> Value:
     """A literal, a parameter or (for a DateTime) `now()` that may be given for a property."""
     if kind.is_blob:

@@ -14,6 +14,7 @@ from itertools import count
 
 from omnigraph.catalog.ir import SchemaIR
 from omnigraph.catalog.model import Catalog
+from omnigraph.plan.checked import CheckedRead
 from omnigraph.plan.ir import NOW_PARAMETER, MutationPlan
 from omnigraph.testing.model.branch_names import MAIN, public_name
 from omnigraph.testing.model.export import export
@@ -22,6 +23,7 @@ from omnigraph.testing.model.image import Image, compare, migrate, restate
 from omnigraph.testing.model.load import Mode, load
 from omnigraph.testing.model.merge import merge
 from omnigraph.testing.model.mutate import mutate
+from omnigraph.testing.model.read import Answer, View, answer
 from omnigraph.testing.outcome import (
     Change,
     Counts,
@@ -99,6 +101,19 @@ class ReferenceGraph:
 
     def export(self, target: str | int = MAIN, types: Sequence[str] = ()) -> list[str]:
         return export(self.at(target), types)
+
+    def query(
+        self,
+        checked: CheckedRead,
+        parameters: Mapping[str, object] | None = None,
+        target: str | int = MAIN,
+        *,
+        view: View | None = None,
+        now_ms: int = 0,
+    ) -> Answer:
+        """The answer to a read that was checked against the present schema."""
+        bound = {NOW_PARAMETER: now_ms, **(parameters or {})}
+        return answer(self.at(target), checked, bound, view)
 
     # -- rows -------------------------------------------------------------------------------
 

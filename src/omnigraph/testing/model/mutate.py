@@ -203,9 +203,8 @@ class _Run:
         _refuse_any(problems)
 
     def _broken_uniqueness(self, declared: EntityType, written: Sequence[Row]) -> Iterator[str]:
-        unusable = [v.message for v in unkeyable(declared)]
-        if unusable:
-            yield from unusable
+        for violation in unkeyable(declared):
+            yield violation.message
             return
         ids = {row["id"] for row in written}
         for collision in collisions(declared, self._tables[declared.table_key].values()):
@@ -213,7 +212,7 @@ class _Run:
             others = [row for row in collision.rows if row["id"] not in ids] or mine
             if mine:
                 where = group_text(declared, collision.group)
-                holder = text_of(others[0], "id")
+                holder = min(text_of(row, "id") for row in others)
                 yield (
                     f"@unique violation on {where}: value '{collision.tuple_text}'"
                     f" already belongs to '{holder}'"

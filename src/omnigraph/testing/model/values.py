@@ -211,10 +211,10 @@ def matches(stored: Value, comparison: Operator, given: object, scalar: Scalar) 
     """Whether a stored value satisfies a predicate. A null on either side never does."""
     if stored is None or given is None:
         return False
-    if scalar is Scalar.F32 and isinstance(given, int | float):
-        # A number beyond every single-precision one compares right as it is.
+    if scalar.is_float and isinstance(given, int | float):
+        # Numbers are compared at the column's precision; one beyond it compares right as it is.
         with suppress(OverflowError):
-            given = to_float32(float(given))
+            given = to_float32(float(given)) if scalar is Scalar.F32 else float(given)
     return _COMPARISONS[comparison](stored, given)
 
 

@@ -1,18 +1,23 @@
-"""The guide to graphs is true: its commands print what it shows, apart from ids and times."""
+"""The guides are true: what they run prints what they show, apart from ids and times."""
 
 from __future__ import annotations
 
+import doctest
 import io
 import re
 import shlex
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import pytest
+
 from omnigraph.cli.main import main
 from tests.docs.test_user_docs import FOLDER, blocks_of, commands_of
 from tests.docs.test_user_docs import run as run_in_shell
 
-PAGE = FOLDER / "graphs.md"
+PAGES = {"graphs.md": 10, "queries.md": 4}
+"""The pages that run, each with the number of commands there are at least."""
+
 _ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _TIME = re.compile(r"\b\d{16}\b")
 
@@ -59,11 +64,25 @@ def run_page(page: Path, folder: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_the_commands_of_the_guide_print_what_it_shows(tmp_path):
-    found = run_page(PAGE, tmp_path)
-    assert len(found) > 10
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_guide_print_what_it_shows(page, tmp_path):
+    found = run_page(FOLDER / page, tmp_path)
+    assert len(found) >= PAGES[page]
     for command, shown, printed in found:
         assert (command, without_times(printed)) == (command, without_times(shown))
+    assert run_python(FOLDER / page, tmp_path) == ""
+
+
+def run_python(page: Path, folder: Path) -> str:
+    """What the Python sessions of a page print differently, after its commands were run."""
+    report = io.StringIO()
+    runner = doctest.DocTestRunner(verbose=False)
+    for block in blocks_of(page):
+        if block.language == "pycon":
+            test = doctest.DocTestParser().get_doctest(block.text, {}, str(block), page.name, 0)
+            with chdir(folder):
+                runner.run(test, out=report.write)
+    return report.getvalue()
 
 
 def test_an_output_that_differs_is_found(tmp_path):
@@ -76,3 +95,9 @@ def test_an_output_that_differs_is_found(tmp_path):
     assert shown == printed == "01ARZ3NDEKTSV4RRFFQ69G5FA0\n"
     assert printed_after == "01ARZ3NDEKTSV4RRFFQ69G5FA0 b\n"
     assert shown_after == "01ARZ3NDEKTSV4RRFFQ69G5FA0 a\n"
+
+
+def test_a_python_session_that_differs_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```pycon\n>>> 1 + 1\n3\n```\n")
+    assert "Got:\n    2" in run_python(page, tmp_path)

@@ -1,0 +1,72 @@
+"""`omnigraph mutate`: run a query that changes a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Unpack
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import branch_option, json_option
+from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.query_options import QueryOptions, chosen_query, query_options
+from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
+
+if TYPE_CHECKING:
+    from omnigraph.engine.write.mutation import MutationResult
+
+
+@declare("mutate")
+@query_options
+@branch_option
+@click.option(
+    "--expect-head",
+    metavar="COMMIT",
+    help="Fail unless this is the newest commit of the branch.",
+)
+@click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit.")
+@json_option
+@click.pass_obj
+def command(
+    context: Context,
+    branch: str,
+    expect_head: str | None,
+    message: str | None,
+    as_json: bool,
+    **options: Unpack[QueryOptions],
+) -> None:
+    """Run a mutation on a branch of the graph at URI, as one commit.
+
+    The statements of the query run in order. If one of them fails, nothing is changed; if nothing
+    has changed in the end, there is no commit.
+    """
+    query = chosen_query(options)
+    result = open_graph(graph_uri(query.uri, context)).mutate(
+        query.source,
+        query.name,
+        query.params,
+        branch=branch,
+        actor=context.actor,
+        message=message,
+        expected_head=expect_head,
+    )
+    warn_of(result.receipt)
+    document = {
+        "branch": result.branch,
+        "query_name": result.query_name,
+        "affected_nodes": result.affected_nodes,
+        "affected_edges": result.affected_edges,
+        "actor_id": context.actor,
+    }
+    write_answer(document | receipt_fields(result.receipt), _lines(result), as_json=as_json)
+
+
+def _lines(result: MutationResult) -> Iterator[str]:
+    affected = f"{result.affected_nodes} nodes, {result.affected_edges} edges"
+    yield f"changed {result.branch} via {result.query_name}: {affected}"
+    if result.receipt.actor_id is not None:
+        yield f"actor_id: {result.receipt.actor_id}"
+    yield from commit_lines(result.receipt)

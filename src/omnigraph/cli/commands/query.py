@@ -1,0 +1,53 @@
+"""`omnigraph query`: run a query that reads, and print its rows."""
+
+from __future__ import annotations
+
+import sys
+from typing import Unpack
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option
+from omnigraph.cli.output.formats import FORMATS, Format, choose_format, write_result
+from omnigraph.cli.output.table import TableLayout
+from omnigraph.cli.query_options import QueryOptions, chosen_query, query_options
+from omnigraph.cli.style import Style
+
+
+@declare("query")
+@query_options
+@click.option("--branch", metavar="BRANCH", help="Branch to read.  [default: main]")
+@click.option("--snapshot", metavar="COMMIT", help="Read what this commit left, not a branch.")
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(FORMATS),
+    help="How to print the rows.  [default: table]",
+)
+@json_option
+@click.pass_obj
+def command(
+    context: Context,
+    branch: str | None,
+    snapshot: str | None,
+    format: Format | None,
+    as_json: bool,
+    **options: Unpack[QueryOptions],
+) -> None:
+    """Run a read on the graph at URI and print its rows.
+
+    table and kv are made for people; csv has a header; jsonl begins with a line about the result;
+    json is the document that --json prints.
+    """
+    if branch is not None and snapshot is not None:
+        raise click.UsageError("--branch and --snapshot are exclusive; use one of them.")
+    if as_json and format is not None:
+        raise click.UsageError("--format and --json are exclusive; use one of them.")
+    query = chosen_query(options)
+    graph = open_graph(graph_uri(query.uri, context), read_only=True)
+    result = graph.query(query.source, query.name, query.params, branch=branch, at=snapshot)
+    wanted = choose_format("json" if as_json else None, format)
+    write_result(result, wanted, sys.stdout, TableLayout(), Style.of(sys.stdout))

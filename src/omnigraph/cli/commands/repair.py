@@ -1,0 +1,78 @@
+"""`omnigraph repair`: look at tables that moved without a commit, and decide about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import branch_option, json_option, uri_argument
+from omnigraph.cli.output.answer import write_answer
+from omnigraph.errors import RepairRefused
+
+if TYPE_CHECKING:
+    from omnigraph.engine.maintain.repair import RepairedTable, RepairReport
+
+
+@declare("repair")
+@uri_argument
+@branch_option
+@click.option("--confirm", is_flag=True, help="Act; without it the findings are only shown.")
+@click.option("--force", is_flag=True, help="Also accept changes nobody can vouch for.")
+@click.option("--rollback", is_flag=True, help="Bring tables back to what the graph knows instead.")
+@json_option
+@click.pass_obj
+def command(
+    context: Context,
+    uri: str | None,
+    branch: str,
+    confirm: bool,
+    force: bool,
+    rollback: bool,
+    as_json: bool,
+) -> None:
+    """Show tables that moved without a commit, and interrupted writes nobody can judge.
+
+    With --confirm, changes that only tidied up are published; with --confirm --force all others
+    too, or with --rollback on top they are taken back.
+    """
+    if force and not confirm:
+        raise click.UsageError("--force requires --confirm: look at the preview first.")
+    if rollback and not force:
+        raise click.UsageError(
+            "--rollback requires --confirm and --force: it discards what it finds."
+        )
+    uri = graph_uri(uri, context)
+    report = open_graph(uri).repair(branch, confirm=confirm, force=force, rollback=rollback)
+    write_answer({"uri": uri, **report.to_json()}, _lines(uri, report), as_json=as_json)
+    if report.refused:
+        raise RepairRefused(tuple(table.table_key for table in report.refused))
+
+
+def _lines(uri: str, report: RepairReport) -> Iterator[str]:
+    mode = "confirm" if report.options.confirm else "preview"
+    yield f"repair {uri} — {mode} mode, {len(report.tables)} tables"
+    for table in report.tables:
+        yield _table_line(table)
+    for name in report.removed_sidecars:
+        yield f"removed sidecar {name}"
+    for found in report.quarantined:
+        yield f"quarantined sidecar {found.name}: {found.reason}"
+    if report.commit is not None:
+        yield f"commit {report.commit.graph_commit_id}"
+    undecided = any(table.pinned != table.found for table in report.tables) or report.quarantined
+    if not report.options.confirm and undecided:
+        yield "nothing was changed; run again with --confirm to act"
+
+
+def _table_line(table: RepairedTable) -> str:
+    moved = table.pinned != table.found
+    versions = f"{table.pinned} → {table.found}" if moved else f"{table.pinned}"
+    line = f"{table.table_key}  {table.action.value}  {table.drift.value}  {versions}"
+    if table.operations:
+        line += f"  [{', '.join(table.operations)}]"
+    return f"{line}  ({table.error})" if table.error else line

@@ -1,0 +1,36 @@
+"""One entity of a snapshot as JSON, in the value forms of an export."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from omnigraph.catalog.model import EdgeType
+from omnigraph.engine.export import read_rows
+from omnigraph.export import export_lines
+from omnigraph.storage.filters import Comparison
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.snapshot import Snapshot
+
+
+def read_entity(
+    snapshot: Snapshot, tables: TableStore, table_key: str, id: str
+) -> dict[str, Any] | None:
+    """The entity with an id: `id`, the ends of an edge, then its properties by name.
+
+    None when the snapshot has no such table or the table no such id. Properties that the stored
+    version does not have yet are null.
+    """
+    by_key = {declared.table_key: declared for declared in snapshot.catalog}
+    declared = by_key.get(table_key)
+    if declared is None or table_key not in snapshot.entries:
+        return None
+    rows = read_rows(snapshot, tables, declared, Comparison("id", "=", id))
+    text = b"".join(piece.to_pybytes() for piece in export_lines(declared, rows))
+    if not text:
+        return None
+    record = json.loads(text)
+    data: dict[str, Any] = record["data"]
+    if not isinstance(declared, EdgeType):
+        return data
+    return {"id": data.pop("id"), "src": record["from"], "dst": record["to"], **data}

@@ -1,0 +1,1 @@
+"""Work on stored tables that changes nothing a query can see."""

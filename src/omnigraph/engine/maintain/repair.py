@@ -1,0 +1,289 @@
+"""Repair: an operator's decision about tables that moved without a publish.
+
+Looks at every table a branch owns. Without confirmation it only reports. It never rewrites data to
+publish it: a table is either published as it is found or brought back to what the graph knows.
+Tests: tests/crash/recovery/test_repair.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from omnigraph.errors import InputError, ManifestDamaged, RecoveryPending, StorageError
+from omnigraph.storage.stage import commit_staged, stage_restore
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branches import Branches, BranchRef
+from omnigraph.versioning.commits import (
+    CommitDraft,
+    CommitId,
+    CommitRecord,
+    OperationId,
+    OperationKind,
+    TableId,
+)
+from omnigraph.versioning.contract import SchemaContract
+from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.locks import HeldLock, WriterLocks
+from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.publish import Publication, publish
+from omnigraph.versioning.recovery.act import table_version
+from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.quarantine import Quarantined
+from omnigraph.versioning.rows import TableVersion
+from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+
+REPAIR_ACTOR: Final = "omnigraph:repair"
+FORCED_REPAIR_ACTOR: Final = "omnigraph:repair:force"
+
+_MAINTENANCE: Final = frozenset(["rewrite", "unnamed"])
+"""Operations that leave every row as it was: compaction, and the numbers it reserves first."""
+
+
+class Drift(Enum):
+    """How a table differs from what the graph knows."""
+
+    NONE = "no_drift"
+    MAINTENANCE = "verified_maintenance"
+    SUSPICIOUS = "suspicious"
+    UNVERIFIABLE = "unverifiable"
+
+
+class Action(Enum):
+    NO_OP = "no_op"
+    PREVIEW = "preview"
+    HEALED = "healed"
+    FORCED = "forced"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class RepairOptions:
+    """How far a repair may go. Raises `InputError` for a combination that makes no sense."""
+
+    confirm: bool = False
+    force: bool = False
+    rollback: bool = False
+
+    def __post_init__(self) -> None:
+        if self.force and not self.confirm:
+            raise InputError("force requires confirm: look at the preview first")
+        if self.rollback and not self.force:
+            raise InputError("rollback requires confirm and force: it discards what it finds")
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedTable:
+    """One table of a repair: what was found, and what was done about it."""
+
+    table_key: str
+    pinned: int
+    found: int
+    drift: Drift
+    action: Action
+    operations: tuple[str, ...] = ()
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table_key": self.table_key,
+            "manifest_version": self.pinned,
+            "lance_head_version": self.found,
+            "classification": self.drift.value,
+            "action": self.action.value,
+            "operations": list(self.operations),
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What a repair found and did on one branch."""
+
+    branch: str
+    options: RepairOptions
+    tables: tuple[RepairedTable, ...]
+    quarantined: tuple[Quarantined, ...]
+    removed_sidecars: tuple[str, ...]
+    commit: CommitRecord | None
+
+    @property
+    def refused(self) -> tuple[RepairedTable, ...]:
+        return tuple(table for table in self.tables if table.action is Action.REFUSED)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "branch": self.branch,
+            "confirm": self.options.confirm,
+            "force": self.options.force,
+            "manifest_version": self.commit.sequence if self.commit else None,
+            "graph_commit_id": self.commit.graph_commit_id if self.commit else None,
+            "tables": [table.to_json() for table in self.tables],
+            "quarantined": [found.to_json() for found in self.quarantined],
+            "removed_sidecars": list(self.removed_sidecars),
+        }
+
+
+class Repair:
+    """Repairs branches of one graph."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        manifest: Manifest,
+        branches: Branches,
+        locks: WriterLocks,
+        recovery: Recovery,
+        snapshot_of: Callable[[ManifestState], Snapshot],
+    ) -> None:
+        self._tables = tables
+        self._manifest = manifest
+        self._branches = branches
+        self._locks = locks
+        self._recovery = recovery
+        self._snapshot_of = snapshot_of
+
+    def run(
+        self, branch: BranchRef, contract: SchemaContract, options: RepairOptions
+    ) -> RepairReport:
+        with self._locks.hold(branch.physical, "repair") as lock:
+            self._refuse_pending(branch)
+            # Judged before anything is published: what a sidecar is about looks settled afterwards.
+            quarantined = self._recovery.status().quarantined
+            state = self._recovery.state(branch.physical)
+            owned = [
+                (entry, self._recovery.head_of(entry.location, entry.branch))
+                for entry in self._snapshot_of(state).entries.values()
+                if entry.branch == branch.physical
+            ]
+            tables = tuple(_judge(entry, head, options) for entry, head in owned)
+            commit = self._publish(branch, contract, options, owned, tables, lock)
+            removed: tuple[str, ...] = ()
+            if options.force:
+                removed = self._remove_sidecars(branch, quarantined)
+        kept = tuple(found for found in quarantined if found.name not in removed)
+        return RepairReport(branch.public, options, tables, kept, removed, commit)
+
+    def _refuse_pending(self, branch: BranchRef) -> None:
+        pending = self._recovery.waiting_on(branch.physical)
+        if pending:
+            raise RecoveryPending("repair", pending)
+
+    def _publish(
+        self,
+        branch: BranchRef,
+        contract: SchemaContract,
+        options: RepairOptions,
+        owned: Sequence[tuple[SnapshotEntry, Table]],
+        tables: Sequence[RepairedTable],
+        lock: HeldLock,
+    ) -> CommitRecord | None:
+        chosen = [
+            (entry, head)
+            for (entry, head), table in zip(owned, tables, strict=True)
+            if table.action in (Action.HEALED, Action.FORCED)
+        ]
+        if not chosen:
+            return None
+        forced = any(table.action is Action.FORCED for table in tables)
+        draft = CommitDraft(
+            graph_commit_id=CommitId(new_ulid()),
+            operation=OperationKind.REPAIR,
+            operation_id=OperationId(new_ulid()),
+            created_at=now_micros(),
+            schema_ir_hash=contract.hash,
+            schema_ref=contract.reference,
+            actor_id=FORCED_REPAIR_ACTOR if forced else REPAIR_ACTOR,
+        )
+        versions = tuple(_version(entry, head, draft, options, lock) for entry, head in chosen)
+        publication = Publication(
+            draft=draft, versions=versions, expected={e.table_id: e.pin for e, _ in chosen}
+        )
+        return publish(self._manifest, branch.physical, publication, lock.check)
+
+    def _remove_sidecars(
+        self, branch: BranchRef, quarantined: Sequence[Quarantined]
+    ) -> tuple[str, ...]:
+        """Remove those whose tables are what the graph knows, so that nothing is left to decide."""
+        drifted = self._drifted(branch.physical)
+        removed = []
+        for found in quarantined:
+            if found.tables is None:
+                # It may be about any table of any branch.
+                keep = any(self._drifted(ref.physical) for ref in self._branches.list())
+            else:
+                keep = found.branch != branch.physical or bool(found.tables & drifted)
+            if not keep:
+                self._recovery.sidecars.delete(found.name)
+                removed.append(found.name)
+        return tuple(removed)
+
+    def _drifted(self, branch: str | None) -> set[tuple[TableId, str | None]]:
+        """The tables a branch owns that are not where the graph knows them to be."""
+        entries = self._snapshot_of(self._manifest.current(branch)).entries.values()
+        return {
+            (entry.table_id, entry.branch)
+            for entry in entries
+            if entry.branch == branch and not self._is_at_pin(entry)
+        }
+
+    def _is_at_pin(self, entry: SnapshotEntry) -> bool:
+        try:
+            return self._tables.open(entry.location, entry.branch).version == entry.version
+        except StorageError:
+            return False
+
+
+def _judge(entry: SnapshotEntry, head: Table, options: RepairOptions) -> RepairedTable:
+    if head.version < entry.version:
+        raise ManifestDamaged(
+            f"'{entry.table_key}' is at version {head.version}, "
+            f"but the graph knows version {entry.version}"
+        )
+    drift, operations, error = _drift(entry, head)
+    action = _action(drift, options)
+    return RepairedTable(
+        entry.table_key, entry.version, head.version, drift, action, operations, error
+    )
+
+
+def _drift(entry: SnapshotEntry, head: Table) -> tuple[Drift, tuple[str, ...], str | None]:
+    operations = []
+    for version in range(entry.version + 1, head.version + 1):
+        try:
+            operations.append(head.record(version).operation)
+        except StorageError as error:
+            return Drift.UNVERIFIABLE, tuple(operations), str(error)
+    if not operations:
+        return Drift.NONE, (), None
+    harmless = _MAINTENANCE.issuperset(operations)
+    return Drift.MAINTENANCE if harmless else Drift.SUSPICIOUS, tuple(operations), None
+
+
+def _action(drift: Drift, options: RepairOptions) -> Action:
+    if drift is Drift.NONE:
+        return Action.NO_OP
+    if not options.confirm:
+        return Action.PREVIEW
+    if options.rollback:
+        return Action.FORCED
+    if drift is Drift.MAINTENANCE:
+        return Action.HEALED
+    return Action.FORCED if options.force else Action.REFUSED
+
+
+def _version(
+    entry: SnapshotEntry, head: Table, draft: CommitDraft, options: RepairOptions, lock: HeldLock
+) -> TableVersion:
+    """The version to publish: the one found, or the known content on top of it.
+
+    A crash after the restore leaves the table as far ahead as before, for the next repair.
+    """
+    if options.rollback:
+        staged = stage_restore(head, entry.version)
+        lock.check()
+        head = commit_staged(head, staged, operation_id=draft.operation_id, writer_kind="Repair")
+    return table_version(entry.table_id, head)

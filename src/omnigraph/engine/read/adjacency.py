@@ -1,0 +1,178 @@
+"""Which nodes an edge type joins: compressed rows of neighbours, one set per direction.
+
+Neighbours are distinct and, within one type, never the node itself. A later version of the edge
+table is reached by a small overlay of joined and parted pairs instead of building anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.engine.read.numbering import Positions
+
+Keys = npt.NDArray[np.int64]
+"""A pair of positions in one number: the source in the upper half, the target in the lower."""
+
+Targets = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
+
+
+def pair_keys(sources: npt.NDArray[np.integer], targets: npt.NDArray[np.integer]) -> Keys:
+    return (sources.astype(np.int64) << 32) | targets.astype(np.int64)
+
+
+def _no_keys() -> Keys:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """Neighbours in one direction. `multiplicity` is None when no pair has parallel edges."""
+
+    starts: Counts
+    targets: Targets
+    multiplicity: npt.NDArray[np.int32] | None
+    changed: Keys = field(default_factory=_no_keys)
+    """Pairs whose number of edges differs from the built one, sorted, and by how many."""
+    by: npt.NDArray[np.int64] = field(default_factory=_no_keys)
+
+    @property
+    def nbytes(self) -> int:
+        parallel = 0 if self.multiplicity is None else self.multiplicity.nbytes
+        return int(self.starts.nbytes + self.targets.nbytes + parallel + 2 * self.changed.nbytes)
+
+    @property
+    def sources(self) -> int:
+        """How many sources were known when this was built; later ones have no neighbours in it."""
+        return len(self.starts) - 1
+
+    @property
+    def overlay_share(self) -> float:
+        return len(self.changed) / max(len(self.targets), 1)
+
+    @cached_property
+    def _overlay(self) -> tuple[Keys, Keys]:
+        """Pairs that are joined now and were not, and the other way round."""
+        before = self._built_counts(self.changed)
+        now = before + self.by
+        return self.changed[(before == 0) & (now > 0)], self.changed[(before > 0) & (now <= 0)]
+
+    def degrees(self, size: int) -> Counts:
+        """The number of neighbours of each of the first `size` positions."""
+        found = np.zeros(size, np.int64)
+        built = min(size, self.sources)
+        found[:built] = np.diff(self.starts)[:built]
+        if len(self.changed):
+            joined, parted = self._overlay
+            np.add.at(found, joined >> 32, 1)
+            np.subtract.at(found, parted >> 32, 1)
+        return found
+
+    def degrees_of(self, sources: Positions) -> Counts:
+        """At least the number of neighbours of each source: those the overlay parts are counted."""
+        inside = sources < self.sources
+        first = np.where(inside, sources, 0)
+        return np.where(inside, self.starts[first + 1] - self.starts[first], 0)
+
+    def neighbours(self, sources: Positions) -> tuple[Positions, Positions]:
+        """For each source its neighbours: the index of the source, and the neighbour."""
+        begin = self.starts[np.where(sources < self.sources, sources, 0)]
+        counts = self.degrees_of(sources)
+        total = int(counts.sum())
+        rows = np.repeat(np.arange(len(sources), dtype=np.int64), counts)
+        offsets = np.arange(total, dtype=np.int64)
+        offsets += np.repeat(begin - (np.cumsum(counts) - counts), counts)
+        targets = self.targets[offsets].astype(np.int64)
+        return self._overlaid(sources, rows, targets) if len(self.changed) else (rows, targets)
+
+    def sum_over_neighbours(self, weights: Counts, size: int) -> Counts:
+        """For each of `size` sources the sum of its neighbours' weights."""
+        running = np.zeros(len(self.targets) + 1, np.int64)
+        np.cumsum(weights[self.targets], out=running[1:])
+        found = np.zeros(size, np.int64)
+        built = min(size, self.sources)
+        found[:built] = running[self.starts[1 : built + 1]] - running[self.starts[:built]]
+        if len(self.changed):
+            joined, parted = self._overlay
+            np.add.at(found, joined >> 32, weights[joined & 0xFFFFFFFF])
+            np.subtract.at(found, parted >> 32, weights[parted & 0xFFFFFFFF])
+        return found
+
+    def has(self, sources: Positions, targets: Positions) -> npt.NDArray[np.bool_]:
+        """Whether each target is a neighbour of its source."""
+        keys = pair_keys(sources, targets)
+        counts = self._built_counts(keys)
+        if len(self.changed):
+            place = np.minimum(np.searchsorted(self.changed, keys), len(self.changed) - 1)
+            counts += np.where(self.changed[place] == keys, self.by[place], 0)
+        return counts > 0
+
+    def with_changes(self, added: Keys, removed: Keys) -> Adjacency:
+        """The same after edges between some pairs were added and removed."""
+        keys = np.concatenate([self.changed, added, removed])
+        by = np.concatenate(
+            [self.by, np.ones(len(added), np.int64), np.full(len(removed), -1, np.int64)]
+        )
+        changed, place = np.unique(keys, return_inverse=True)
+        summed = np.zeros(len(changed), np.int64)
+        np.add.at(summed, place, by)
+        differs = summed != 0
+        return replace(self, changed=changed[differs], by=summed[differs])
+
+    def _overlaid(
+        self, sources: Positions, rows: Positions, targets: Positions
+    ) -> tuple[Positions, Positions]:
+        joined, parted = self._overlay
+        if len(parted):
+            stays = ~np.isin(pair_keys(sources[rows], targets), parted)
+            rows, targets = rows[stays], targets[stays]
+        if len(joined):
+            low = np.searchsorted(joined, sources << 32)
+            high = np.searchsorted(joined, (sources + 1) << 32)
+            counts = high - low
+            more = np.repeat(np.arange(len(sources), dtype=np.int64), counts)
+            offsets = np.arange(int(counts.sum()), dtype=np.int64)
+            offsets += np.repeat(low - (np.cumsum(counts) - counts), counts)
+            rows = np.concatenate([rows, more])
+            targets = np.concatenate([targets, joined[offsets] & 0xFFFFFFFF])
+        return rows, targets
+
+    def _built_counts(self, keys: Keys) -> npt.NDArray[np.int64]:
+        """How many edges each pair had when this was built: a binary search in its source's row."""
+        sources, targets = keys >> 32, keys & 0xFFFFFFFF
+        inside = sources < self.sources
+        first = np.where(inside, sources, 0)
+        low = self.starts[first].copy()
+        end = np.where(inside, self.starts[first + 1], low)
+        high = end.copy()
+        while True:
+            open_ = low < high
+            if not open_.any():
+                break
+            middle = (low + high) >> 1
+            below = np.zeros(len(keys), np.bool_)
+            below[open_] = self.targets[middle[open_]] < targets[open_]
+            low = np.where(open_ & below, middle + 1, low)
+            high = np.where(open_ & ~below, middle, high)
+        found = low < end
+        counts = np.zeros(len(keys), np.int64)
+        hit = np.flatnonzero(found)
+        hit = hit[self.targets[low[hit]] == targets[hit]]
+        counts[hit] = 1 if self.multiplicity is None else self.multiplicity[low[hit]]
+        return counts
+
+
+def build_adjacency(sources: Positions, targets: Positions, size: int) -> Adjacency:
+    """Compress pairs of positions; parallel edges become one neighbour with a count."""
+    keys = np.sort(pair_keys(sources, targets))
+    multiplicity = None
+    if len(keys) > 1 and not np.all(keys[1:] != keys[:-1]):
+        keys, counts = np.unique(keys, return_counts=True)
+        multiplicity = counts.astype(np.int32)
+    starts = np.zeros(size + 1, np.int64)
+    np.cumsum(np.bincount(keys >> 32, minlength=size), out=starts[1:])
+    return Adjacency(starts, (keys & 0xFFFFFFFF).astype(np.int32), multiplicity)

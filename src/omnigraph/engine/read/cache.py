@@ -1,0 +1,79 @@
+"""What reads keep in memory, within one budget of bytes; least recently used goes first.
+
+Everything kept is immutable and can be made again, so losing an entry costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Protocol, TypeVar, cast
+
+
+class Sized(Protocol):
+    """Something that knows how many bytes it holds."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+_Kept = TypeVar("_Kept", bound=Sized)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStatus:
+    entries: int
+    bytes: int
+    budget: int
+
+
+class ByteCache:
+    """A cache bounded by bytes. Thread-safe; values are made outside its lock."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def get(self, key: Hashable) -> Any | None:
+        with self._lock:
+            found = self._entries.get(key)
+            if found is not None:
+                self._entries.move_to_end(key)
+            return found
+
+    def put(self, key: Hashable, value: Sized) -> None:
+        """Keep a value; one that alone exceeds the budget is not kept."""
+        size = value.nbytes
+        with self._lock:
+            self._remove(key)
+            if size > self._budget:
+                return
+            self._entries[key] = value
+            self._bytes += size
+            while self._bytes > self._budget:
+                self._remove(next(iter(self._entries)))
+
+    def get_or_make(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found)
+        return cast(_Kept, found)
+
+    def status(self) -> CacheStatus:
+        with self._lock:
+            return CacheStatus(len(self._entries), self._bytes, self._budget)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._bytes = 0
+
+    def _remove(self, key: Hashable) -> None:
+        gone = self._entries.pop(key, None)
+        if gone is not None:
+            self._bytes -= gone.nbytes

@@ -1,0 +1,140 @@
+"""Numbers for the rows of a table: positions in the order of their row ids.
+
+A row keeps its row id for life and new rows get larger ones, so positions stay valid when rows are
+added: a numbering advances to a later version by looking only at the pieces that differ. A row that
+is gone keeps its position, marked as dead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.storage.scan import ROW_ID
+from omnigraph.storage.table import Table
+
+_ORIGINS: Final = count()
+
+Positions: TypeAlias = npt.NDArray[np.int64]
+RowIds: TypeAlias = npt.NDArray[np.uint64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The stored pieces of a table version, by what they hold."""
+
+    table: Table
+
+    @cached_property
+    def by_content(self) -> dict[str, int]:
+        return {fragment.content: fragment.id for fragment in self.table.fragments()}
+
+    @cached_property
+    def rows(self) -> int:
+        return self.table.row_count()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Pieces only the earlier version has, and pieces only the later one has."""
+
+    earlier: Table
+    later: Table
+    left: frozenset[int]
+    come: frozenset[int]
+
+    def left_rows(self, columns: list[str]) -> pa.Table:
+        return self.earlier.read(columns, fragment_ids=self.left)
+
+    def come_rows(self, columns: list[str]) -> pa.Table:
+        return self.later.read(columns, fragment_ids=self.come)
+
+
+def difference(earlier: Pieces, later: Table, most: float) -> Difference | None:
+    """How a later version differs; None when that concerns more than a share of the rows."""
+    pieces = later.fragments()
+    contents = {fragment.content for fragment in pieces}
+    come = frozenset(f.id for f in pieces if f.content not in earlier.by_content)
+    left = frozenset(id for content, id in earlier.by_content.items() if content not in contents)
+    if sum(f.rows for f in pieces if f.id in come) > max(most * earlier.rows, 1024):
+        return None
+    return Difference(earlier.table, later, left, come)
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """Which position each row of a table version has.
+
+    `origin` is shared by numberings in which a position means the same row.
+    """
+
+    pieces: Pieces
+    row_ids: RowIds
+    alive: Mask | None
+    dead_ids: frozenset[str]
+    origin: int
+
+    @property
+    def table(self) -> Table:
+        return self.pieces.table
+
+    @property
+    def size(self) -> int:
+        return len(self.row_ids)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.row_ids.nbytes + (0 if self.alive is None else self.alive.nbytes))
+
+    @cached_property
+    def _is_gapless(self) -> bool:
+        return bool(self.size == 0 or self.row_ids[-1] - self.row_ids[0] == self.size - 1)
+
+    def positions(self, row_ids: RowIds) -> Positions:
+        """The positions of row ids that all have one."""
+        if self.size and self._is_gapless:
+            return np.asarray(row_ids - self.row_ids[0], np.int64)
+        return np.searchsorted(self.row_ids, row_ids)
+
+
+def number_rows(table: Table) -> Numbering:
+    """Number all rows of a table version."""
+    row_ids = np.sort(table.read([ROW_ID]).column(ROW_ID).to_numpy())
+    return Numbering(Pieces(table), row_ids, None, frozenset(), next(_ORIGINS))
+
+
+def advance(earlier: Numbering, change: Difference) -> Numbering | None:
+    """The numbering of a later version; None when old positions would no longer do.
+
+    That is the case when a node comes back under an id whose old row is gone: the id would have two
+    positions.
+    """
+    come = change.come_rows(["id", ROW_ID])
+    left = change.left_rows(["id", ROW_ID])
+    come_ids, left_ids = _row_ids(come), _row_ids(left)
+    added = np.sort(come_ids[~np.isin(come_ids, earlier.row_ids)])
+    gone = ~np.isin(left_ids, come_ids)
+    dead_ids = earlier.dead_ids | set(left.column("id").filter(pa.array(gone)).to_pylist())
+    if len(added):
+        if earlier.size and added[0] <= earlier.row_ids[-1]:
+            return None
+        if dead_ids and not dead_ids.isdisjoint(come.column("id").to_pylist()):
+            return None
+    row_ids = np.concatenate([earlier.row_ids, added])
+    alive = earlier.alive
+    if alive is not None or gone.any():
+        old = np.ones(earlier.size, np.bool_) if alive is None else alive
+        alive = np.concatenate([old, np.ones(len(added), np.bool_)])
+        alive[np.searchsorted(row_ids, left_ids[gone])] = False
+    return Numbering(Pieces(change.later), row_ids, alive, frozenset(dead_ids), earlier.origin)
+
+
+def _row_ids(rows: pa.Table) -> RowIds:
+    return np.asarray(rows.column(ROW_ID).to_numpy(), np.uint64)

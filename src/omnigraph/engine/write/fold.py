@@ -1,0 +1,151 @@
+"""Folding: what a writer does for the next ones after its own write is acknowledged.
+
+Every small write leaves a small fragment, and looking up an id has to scan those that no index
+covers. Past a number of them they are merged and the indexes extended: same rows, same row ids, one
+commit. Best effort; a failure is logged and the write stands.
+Tests: tests/behaviour/test_folding.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from omnigraph.errors import BranchLocked, OmnigraphError
+from omnigraph.faults import InjectedFault, declare
+from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS
+from omnigraph.storage.compact import fold, small_fragments
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
+from omnigraph.versioning.ids import new_ulid, now_micros, process_identity
+from omnigraph.versioning.locks import HeldLock, WriterLocks
+from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.publish import Publication, publish
+from omnigraph.versioning.recovery.act import table_version
+from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, WriterKind
+from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+
+BEFORE_FOLD = declare("optimize.pre_table_fold", "before each table is folded")
+AFTER_FOLD = declare("optimize.post_table_fold", "after each folded table")
+BEFORE_PUBLISH = declare("optimize.post_phase_b_pre_manifest_commit", "folded, not published")
+
+_log = logging.getLogger(__name__)
+
+
+def is_fold_due(table: Table) -> bool:
+    return small_fragments(table, FOLD_SMALL_ROWS) > FOLD_FRAGMENTS
+
+
+class Folding:
+    """Folds tables of one graph."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        manifest: Manifest,
+        locks: WriterLocks,
+        recovery: Recovery,
+        snapshot_of: Callable[[ManifestState], Snapshot],
+    ) -> None:
+        self._tables = tables
+        self._manifest = manifest
+        self._locks = locks
+        self._recovery = recovery
+        self._snapshot_of = snapshot_of
+
+    def after_write(self, branch: BranchRef, table_keys: Sequence[str], draft: CommitDraft) -> None:
+        """Fold tables a write has just left in many pieces, unless another writer is at work."""
+        if not table_keys:
+            return
+        try:
+            with self._locks.hold(branch.physical, "fold", wait_ms=0) as lock:
+                self._fold(branch, table_keys, draft, lock)
+        except BranchLocked:
+            return
+        except OmnigraphError as error:
+            _log.warning("%s stays unfolded for now: %s", ", ".join(table_keys), error)
+
+    def _fold(
+        self, branch: BranchRef, table_keys: Sequence[str], written: CommitDraft, lock: HeldLock
+    ) -> None:
+        state = self._recovery.state(branch.physical)
+        current = self._snapshot_of(state)
+        due = [(e, t) for e, t in self._heads(branch, current, table_keys) if is_fold_due(t)]
+        if not due:
+            return
+        sidecar = _sidecar(branch, state, [entry for entry, _ in due], written)
+        lock.check()
+        self._recovery.sidecars.write(sidecar)
+        try:
+            versions = []
+            for entry, table in due:
+                lock.check()
+                BEFORE_FOLD.hit(table=entry.table_key)
+                folded = fold(table, FOLD_SMALL_ROWS)
+                AFTER_FOLD.hit(table=entry.table_key)
+                if folded.version != table.version:
+                    versions.append(table_version(entry.table_id, folded))
+            BEFORE_PUBLISH.hit(branch=branch.physical)
+            publication = Publication(
+                draft=sidecar.draft,
+                versions=tuple(versions),
+                expected={entry.table_id: entry.pin for entry, _ in due},
+                begun_at=state.sequence,
+            )
+            publish(self._manifest, branch.physical, publication, lock.check)
+        except InjectedFault:
+            raise
+        except OmnigraphError:
+            self._recovery.heal_locked(branch.physical, lock)
+            raise
+        self._recovery.sidecars.delete(sidecar.name)
+
+    def _heads(
+        self, branch: BranchRef, current: Snapshot, table_keys: Sequence[str]
+    ) -> list[tuple[SnapshotEntry, Table]]:
+        """Tables the branch owns whose newest version is the one the graph knows."""
+        found = []
+        for key in table_keys:
+            entry = current.entries.get(key)
+            if entry is None or entry.branch != branch.physical:
+                continue
+            table = self._tables.open(entry.location, entry.branch)
+            if table.version == entry.version:
+                found.append((entry, table))
+        return found
+
+
+def _sidecar(
+    branch: BranchRef, state: ManifestState, entries: Sequence[SnapshotEntry], written: CommitDraft
+) -> Sidecar:
+    draft = CommitDraft(
+        graph_commit_id=CommitId(new_ulid()),
+        operation=OperationKind.OPTIMIZE,
+        operation_id=OperationId(new_ulid()),
+        created_at=now_micros(),
+        schema_ir_hash=written.schema_ir_hash,
+        schema_ref=written.schema_ref,
+    )
+    pinned = tuple(
+        PinnedTable(
+            table_key=entry.table_key,
+            table_id=entry.table_id,
+            location=entry.location,
+            before=entry.pin,
+            branch=branch.physical,
+            data_commits=0,
+        )
+        for entry in entries
+    )
+    return Sidecar(
+        owner=process_identity(),
+        branch=None if branch.physical is None else branch.public,
+        physical=branch.physical,
+        base_sequence=state.sequence,
+        writer_kind=WriterKind.OPTIMIZE,
+        tables=pinned,
+        draft=draft,
+    )

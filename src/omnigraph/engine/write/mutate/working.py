@@ -1,0 +1,223 @@
+"""The working image: committed rows of a snapshot under what the statements so far did.
+
+An id with a pending row or a pending deletion hides the committed row of that id. Predicates are
+evaluated by the store on committed rows and in memory on pending ones, with the same meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.keys import canonical_text
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
+from omnigraph.engine.write.columns import carried_blobs
+from omnigraph.engine.write.committed import SnapshotRows, few
+from omnigraph.engine.write.mutate.overlay import Overlay
+from omnigraph.language.types import Scalar
+from omnigraph.rows.schema import row_schema
+from omnigraph.storage.filters import And, Comparison, Filter, In, Or, bind, matches
+from omnigraph.storage.scan import ROW_ID
+from omnigraph.storage.table import Table
+
+_SELECTIVE_KEYS: Final = frozenset({Scalar.STRING, Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Visible rows a statement is about, by where they are; both have the same columns."""
+
+    committed: pa.Table
+    pending: pa.Table
+
+    @property
+    def count(self) -> int:
+        return int(self.committed.num_rows + self.pending.num_rows)
+
+    def rows(self) -> pa.Table:
+        if not self.pending.num_rows:
+            return self.committed
+        if not self.committed.num_rows:
+            return self.pending
+        return pa.concat_tables([self.committed, self.pending])
+
+
+class WorkingTable:
+    """One table as the statements so far have left it, under property names."""
+
+    def __init__(self, declared: EntityType, committed: SnapshotRows) -> None:
+        self.declared = declared
+        self.schema = row_schema(declared)
+        self.overlay = Overlay(self.schema)
+        self.was_read = False
+        """Whether the answer of any question depended on the committed rows."""
+        self.was_searched = False
+        """Whether an update or delete chose its rows among the committed ones."""
+        self._committed = committed
+
+    # -- questions --------------------------------------------------------------------------
+
+    def matching(self, condition: Comparison, columns: Sequence[str]) -> Found:
+        """The rows that satisfy a predicate on a property, with the named columns."""
+        nothing = pa.schema([self.schema.field(name) for name in columns]).empty_table()
+        if condition.value is None:
+            return Found(nothing, nothing)
+        self.was_read = self.was_searched = True
+        wanted = self._by_id(condition) or self._stored(condition)
+        pending = self.overlay.rows()
+        if pending.num_rows:
+            pending = pending.filter(matches(bind(condition, self.schema), pending))
+        return Found(
+            nothing if wanted is None else self._read(wanted, columns), pending.select(columns)
+        )
+
+    def with_ends_in(self, ends: Sequence[str], nodes: pa.Array) -> Found:
+        """The edges that have one of the nodes at one of the named ends, ids only."""
+        self.was_searched = True
+        values = few("src", nodes)
+        if values is None:
+            committed = self._read(None, ["id", *ends])
+            committed = committed.filter(_any_in(committed, ends, nodes)).select(["id"])
+        else:
+            committed = self._read(Or(tuple(In(end, values.values) for end in ends)), ["id"])
+        pending = self.overlay.rows()
+        pending = pending.filter(_any_in(pending, ends, nodes)).select(["id"])
+        return Found(committed, pending)
+
+    def missing(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that no row has."""
+        unknown = [id for id in ids if id not in self.overlay]
+        asked = [id for id in dict.fromkeys(unknown) if not self.overlay.has_deleted(id)]
+        return set(unknown) - self._existing(asked)
+
+    def count_by_source(self, sources: Sequence[str]) -> dict[str, int]:
+        """How many edges leave each source."""
+        assert isinstance(self.declared, EdgeType)
+        self.was_read = True
+        wanted = pa.array(list(dict.fromkeys(sources)), pa.utf8())
+        outgoing = self._committed.outgoing(self.declared, wanted, self.overlay.hidden())
+        counts = dict.fromkeys(wanted.to_pylist(), 0)
+        counts.update(zip(*(column.to_pylist() for column in outgoing.columns), strict=True))
+        pending = self.overlay.rows().column("src")
+        mine = pc.value_counts(pending.filter(pc.is_in(pending, value_set=wanted)))
+        for source, count in zip(*(part.to_pylist() for part in mine.flatten()), strict=True):
+            counts[source] += count
+        return counts
+
+    def holders(self, group: Group, tuples: pa.Table) -> pa.Table:
+        """Rows, as id and group, among which are all that hold one of the tuples."""
+        columns = ["id", *group]
+        tests = []
+        for name in group:
+            column = self._column(name)
+            if column is not None and (test := few(column, tuples.column(name))):
+                tests.append(test)
+        committed = self._read(And(tuple(tests)) if tests else None, columns)
+        return pa.concat_tables([committed, self.overlay.rows().select(columns)])
+
+    # -- changes ----------------------------------------------------------------------------
+
+    def put(self, rows: pa.Table, *, made: bool = False) -> None:
+        self.overlay.put(rows, made=made)
+
+    def remove(self, found: Found) -> None:
+        """Take rows away. One that only this query has put there leaves no trace."""
+        self.overlay.delete(found.committed.column("id").to_pylist())
+        pending: list[str] = found.pending.column("id").to_pylist()
+        self.overlay.drop(pending)
+        replaced = [id for id in pending if not self.overlay.was_made(id)]
+        self.overlay.delete(self._existing(replaced))
+
+    # -- committed rows ---------------------------------------------------------------------
+
+    def _by_id(self, condition: Comparison) -> Filter | None:
+        """Equality with the key as equality with the id it gives, whose column has an index."""
+        declared, value = self.declared, condition.value
+        if condition.operator != "=" or not isinstance(declared, NodeType):
+            return None
+        if declared.key != (condition.column,) or not isinstance(value, str | int):
+            return None
+        scalar = declared.properties[condition.column].type.scalar
+        if scalar not in _SELECTIVE_KEYS:
+            return None
+        return Comparison("id", "=", canonical_text(value, scalar))
+
+    def _stored(self, condition: Comparison) -> Filter | None:
+        """The predicate on the stored column; None when the column holds nothing but nulls."""
+        column = self._column(condition.column)
+        if column is None:
+            return None
+        return Comparison(column, condition.operator, condition.value)
+
+    def _column(self, name: str) -> str | None:
+        """Where a table version that has rows keeps a property."""
+        prop = self.declared.properties.get(name)
+        column = name if prop is None else prop.column
+        table = self._table()
+        return column if table is not None and column in table.schema.names else None
+
+    def _table(self) -> Table | None:
+        if not self._committed.has_rows(self.declared):
+            return None
+        return self._committed.open(self.declared)
+
+    def _existing(self, ids: Sequence[str]) -> set[str]:
+        if not ids:
+            return set()
+        self.was_read = True
+        found = self._committed.existing(self.declared, pa.array(ids, pa.utf8()))
+        return set(found.to_pylist())
+
+    def _read(self, wanted: Filter | None, columns: Sequence[str]) -> pa.Table:
+        """Committed rows that no pending change hides."""
+        self.was_read = True
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        table = self._table()
+        if table is None:
+            return schema.empty_table()
+        blobs = [name for name in columns if name in self.declared.blobs]
+        stored = {name: self._column(name) for name in columns if name not in blobs}
+        kept = list(dict.fromkeys(column for column in ("id", *stored.values()) if column))
+        rows = table.read(kept, wanted, with_row_ids=bool(blobs))
+        rows = self.overlay.without_hidden(rows)
+        found = []
+        for field in schema:
+            column = self._column(field.name)
+            if column is None:
+                found.append(pa.nulls(rows.num_rows, field.type))
+            elif field.name in blobs:
+                row_ids = rows.column(ROW_ID).combine_chunks()
+                found.append(carried_blobs(table, column, row_ids))
+            else:
+                found.append(rows.column(column).cast(field.type))
+        return pa.Table.from_arrays(found, schema=schema)
+
+
+class WorkingImage:
+    """The tables a mutation has asked for so far."""
+
+    def __init__(self, catalog: Catalog, committed: SnapshotRows) -> None:
+        self.catalog = catalog
+        self._committed = committed
+        self._tables: dict[str, WorkingTable] = {}
+
+    def __getitem__(self, declared: EntityType) -> WorkingTable:
+        key = declared.table_key
+        if key not in self._tables:
+            self._tables[key] = WorkingTable(declared, self._committed)
+        return self._tables[key]
+
+    def __iter__(self) -> Iterator[WorkingTable]:
+        """By table key."""
+        return (self._tables[key] for key in sorted(self._tables))
+
+
+def _any_in(rows: pa.Table, columns: Sequence[str], values: pa.Array) -> pa.ChunkedArray:
+    found = pc.is_in(rows.column(columns[0]), value_set=values)
+    for column in columns[1:]:
+        found = pc.or_(found, pc.is_in(rows.column(column), value_set=values))
+    return found

@@ -1,0 +1,136 @@
+"""The tables of one write, from the look at their newest version to the staged change.
+
+Opened under the branch's lock. A table the branch has no line of its own for is only looked at:
+its line is made after the sidecar was written, and what is written goes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.engine.write.change import Change, TableWrite
+from omnigraph.engine.write.columns import stored_rows
+from omnigraph.storage.delta import Targets, find_targets, stage_delta
+from omnigraph.storage.stage import RowCounts, Staged, stage_append, stage_overwrite
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.commits import Counts
+from omnigraph.versioning.recovery.sidecar import PinnedTable
+from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTable:
+    """One table of a write: what it is built on, what will be written, what that comes to."""
+
+    write: TableWrite
+    declared: EntityType
+    entry: SnapshotEntry
+    base: Table
+    """The version the write replaces; of the line it is forked from if `forks`."""
+    forks: bool
+    rows: pa.Table
+    counts: Counts
+    staged: Staged | None = None
+    targets: Targets | None = None
+
+    def stage_on(self, table: Table) -> Staged:
+        """The change, staged for the line it will be committed to."""
+        if self.staged is not None:
+            return self.staged
+        staged = _stage(table, self.write, self.rows, self.targets)
+        assert staged is not None, "a write that changes nothing is left out before"
+        return staged
+
+    def pinned(self, branch: str | None) -> PinnedTable:
+        return PinnedTable(
+            table_key=self.entry.table_key,
+            table_id=self.entry.table_id,
+            location=self.entry.location,
+            before=self.entry.pin,
+            branch=branch,
+            forks=self.forks,
+        )
+
+
+def stage_early(
+    tables: TableStore, branch: str | None, change: Change, checked: Snapshot
+) -> dict[str, Staged]:
+    """Stage, without any lock, what goes to lines the branch has already."""
+    staged: dict[str, Staged] = {}
+    for write in change.writes:
+        entry = checked.entry(write.table_key)
+        if entry.branch != branch:
+            continue
+        table = tables.open(entry.location, entry.branch, entry.version)
+        rows = _stored(checked.catalog.entity(write.table_key), write, table)
+        change_of_table = _stage(table, write, rows, None)
+        if change_of_table is not None:
+            staged[write.table_key] = change_of_table
+    return staged
+
+
+def write_table(
+    write: TableWrite,
+    entry: SnapshotEntry,
+    base: Table,
+    *,
+    forks: bool,
+    catalog: Catalog,
+    early: Mapping[str, Staged],
+) -> WriteTable | None:
+    """A table made ready under the lock; None if the write would change nothing in it."""
+    declared = catalog.entity(write.table_key)
+    rows = _stored(declared, write, base)
+    staged = early.get(write.table_key)
+    if staged is not None and staged.read_version != base.version:
+        staged = None
+    if staged is None and write.mode == "delta":
+        targets = find_targets(base, rows, write.deletes)
+        if targets.is_noop:
+            return None
+        counts = _net(targets.counts)
+        ready = None if forks else stage_delta(base, rows, write.deletes, targets)
+        return WriteTable(write, declared, entry, base, forks, rows, counts, ready, targets)
+    if staged is None and not forks:
+        staged = _stage(base, write, rows, None)
+    counts = _counts(base, write, staged)
+    return WriteTable(write, declared, entry, base, forks, rows, counts, staged)
+
+
+def _stored(declared: EntityType, write: TableWrite, table: Table) -> pa.Table:
+    return stored_rows(declared, write.rows, table.schema)
+
+
+def _stage(
+    table: Table, write: TableWrite, rows: pa.Table, targets: Targets | None
+) -> Staged | None:
+    if write.mode == "append":
+        return stage_append(table, rows)
+    if write.mode == "overwrite":
+        return stage_overwrite(table, rows)
+    return stage_delta(table, rows, write.deletes, targets)
+
+
+def _counts(base: Table, write: TableWrite, staged: Staged | None) -> Counts:
+    """Net change by id: a row that an overwrite brings back is an update."""
+    new = write.rows.num_rows
+    if write.mode == "append":
+        return Counts(inserted=new)
+    if write.mode == "overwrite":
+        if not base.row_count():
+            return Counts(inserted=new)
+        old = base.read(["id"]).column("id")
+        kept = pc.sum(pc.is_in(write.rows.column("id"), value_set=old)).as_py() or 0
+        return Counts(new - kept, kept, len(old) - kept)
+    assert staged is not None
+    return _net(staged.counts)
+
+
+def _net(counts: RowCounts) -> Counts:
+    return Counts(counts.inserted, counts.updated, counts.deleted)

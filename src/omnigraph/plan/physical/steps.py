@@ -1,0 +1,110 @@
+"""Steps of a physical plan: frozen values an executor runs in order on a table of bindings.
+
+A binding table has a column per variable, of numbered nodes, and a weight per row: how many rows of
+the full result it stands for. Variables nobody looks at again are counted, not spelled out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.plan.ir import Direction, Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All nodes of a type that meet the conditions; a cross product with rows that exist."""
+
+    variable: str
+    node_type: str
+    conditions: tuple[Filter, ...]
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One way along an edge type: between `low` and `high` edges, to nodes of a type."""
+
+    edge: str
+    direction: Direction
+    low: int
+    high: int
+    node_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Extend each row by the nodes a hop leads to that meet the conditions."""
+
+    source: str
+    target: str
+    hop: Hop
+    conditions: tuple[Filter, ...]
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """Keep rows whose two nodes are joined by a hop."""
+
+    source: str
+    target: str
+    hop: Hop
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A part of the pattern that hangs on one variable: the hop to it and what hangs on that."""
+
+    hop: Hop
+    variable: str
+    conditions: tuple[Filter, ...]
+    branches: tuple[Branch, ...] = ()
+    without: tuple[Branch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Multiply each row's weight by the number of solutions of a branch; none drops the row."""
+
+    source: str
+    branch: Branch
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Keep rows for which a comparison is true."""
+
+    filter: Filter
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """Keep rows whose node has no solution of a branch: a negation about one variable."""
+
+    source: str
+    branch: Branch
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """Keep rows for which the inner steps, started with that row, find nothing."""
+
+    outer: tuple[str, ...]
+    inner: tuple[Step, ...]
+    estimate: float
+
+
+Step = Scan | Follow | Connected | Count | Check | Lacks | Without
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The steps of a read. `kept` are the variables its rows spell out in the end."""
+
+    steps: tuple[Step, ...]
+    kept: tuple[str, ...]

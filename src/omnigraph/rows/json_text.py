@@ -1,0 +1,154 @@
+"""Columns of JSON texts, made a column at a time: what exports and query results have in common.
+
+Every function gives one text per value, null where the value is null. Numbers and strings are
+written as Python's own JSON writer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.rows.text import json_escaped
+
+_DAY_MS: Final = 86_400_000
+_MONTHS_BEFORE_1970: Final = 1970 * 12
+_ZERO: Final = ord("0")
+_PAIRS: Final = np.frombuffer(b"".join(b"%02d" % number for number in range(100)), np.uint16)
+"""The two digits of each number below 100, as the two bytes of one number."""
+
+# Arrow writes numbers in this range without an exponent, as Python does; outside they differ.
+_LEAST_PLAIN: Final = 1e-4
+_LEAST_SCIENTIFIC: Final = 1e10
+_FIRST_MS: Final = -62_167_219_200_000
+_LAST_MS: Final = 253_402_300_799_999
+"""The years 0000 to 9999, those with four digits."""
+
+_PIECE_BYTES: Final = 16 * 1024 * 1024
+_MOST_ROWS: Final = 65_536
+_TEXT_FACTOR: Final = 4
+"""Numbers take up to about this many times their stored bytes as text."""
+
+Millis: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
+Counts: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int32]]
+Mask: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in parts whose text takes some megabytes. No part is empty."""
+    for batch in batches:
+        row_bytes = max(1, _TEXT_FACTOR * batch.nbytes // max(1, batch.num_rows))
+        rows = min(_MOST_ROWS, max(1, _PIECE_BYTES // row_bytes))
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
+def joined(parts: Iterable[object]) -> pa.Buffer:
+    """All rows as one text, each made of the parts: constants and columns of texts without nulls."""
+    texts = pc.binary_join_element_wise(*parts, "")
+    _, bounds, text = texts.buffers()
+    return text.slice(0, int(np.frombuffer(bounds, np.int32)[len(texts)]))
+
+
+def quoted(texts: pa.Array) -> pa.Array:
+    """Each text as a JSON string."""
+    return pc.binary_join_element_wise('"', json_escaped(texts), '"', "")
+
+
+def float_texts(column: pa.Array) -> pa.Array:
+    """The shortest text of each number, null for one that is not finite; single ones are widened."""
+    column = pc.cast(column, pa.float64())
+    numbers = pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False)
+    texts = pc.cast(column, pa.utf8())
+    size = np.abs(numbers)
+    plain = ((size >= _LEAST_PLAIN) & (size < _LEAST_SCIENTIFIC)) | (size == 0)
+    whole = plain & (numbers == np.floor(numbers))
+    if whole.any():
+        longer = pc.binary_join_element_wise(texts, ".0", "")
+        texts = pc.if_else(pa.array(whole), longer, texts)
+    if not plain.all():
+        odd = [
+            repr(number) if finite else None
+            for number, finite in zip(
+                numbers[~plain].tolist(), np.isfinite(numbers[~plain]).tolist(), strict=True
+            )
+        ]
+        texts = pc.replace_with_mask(texts, pa.array(~plain), pa.array(odd, pa.utf8()))
+    return texts
+
+
+def list_lengths(column: pa.Array) -> Counts:
+    """How many elements each list has that `column.flatten()` gives; a null list has none."""
+    lengths: Counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    return lengths
+
+
+def list_texts(
+    column: pa.Array, items: pa.Array, start: str = "[", between: str = ",", end: str = "]"
+) -> pa.Array:
+    """Each list as a JSON array, from the texts of `column.flatten()`; a null text is a null."""
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    lengths = list_lengths(column)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    items = pc.fill_null(items, "null")
+    lists = pa.ListArray.from_arrays(offsets, items, mask=pa.array(~valid))
+    texts = pc.binary_join_element_wise(start, pc.binary_join(lists, between), end, "")
+    bare = valid & (lengths == 0)
+    if start + end != "[]" and bare.any():
+        texts = pc.if_else(pa.array(bare), "[]", texts)
+    return texts
+
+
+def has_four_digit_year(millis: Millis) -> Mask:
+    """Which moments `time_texts` can write."""
+    return (millis >= _FIRST_MS) & (millis <= _LAST_MS)
+
+
+def time_texts(millis: Millis, form: bytes) -> pa.Array:
+    """Moments of the years 0000 to 9999, from milliseconds since 1970.
+
+    `form` is `"0000-00-00T00:00:00.000"` or its beginning, in quotes; more may follow the time.
+    """
+    if not len(millis):
+        return pa.array([], pa.utf8())
+    days = millis // _DAY_MS
+    day = days.astype("datetime64[D]")
+    month = day.astype("datetime64[M]")
+    months = month.astype(np.int32) + _MONTHS_BEFORE_1970
+    year = months // 12
+    pairs = [
+        (1, year // 100),
+        (3, year % 100),
+        (6, months % 12 + 1),
+        (9, (day - month).astype(np.int32) + 1),
+    ]
+    letters = np.empty((len(millis), len(form)), np.uint8)
+    letters[:] = np.frombuffer(form, np.uint8)
+    if b"T" in form:
+        rest = (millis - days * _DAY_MS).astype(np.int32)
+        seconds = rest // 1000
+        minutes = seconds // 60
+        thousandths = rest - seconds * 1000
+        pairs += [
+            (12, minutes // 60),
+            (15, minutes % 60),
+            (18, seconds % 60),
+            (21, thousandths // 10),
+        ]
+        letters[:, 23] = thousandths % 10 + _ZERO
+    for place, numbers in pairs:
+        both = np.ndarray(len(millis), np.uint16, letters.data, place, (len(form),))
+        both[:] = _PAIRS.take(numbers)
+    bounds = pa.py_buffer(np.arange(0, letters.size + 1, len(form), dtype=np.int32))
+    return pa.Array.from_buffers(pa.utf8(), len(millis), [None, bounds, pa.py_buffer(letters)])
+
+
+def null_where_null(texts: pa.Array, column: pa.Array) -> pa.Array:
+    """The texts, without those of values that are null."""
+    if not column.null_count:
+        return texts
+    return pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.utf8()))

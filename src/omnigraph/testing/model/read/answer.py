@@ -1,0 +1,190 @@
+"""From solutions to the answer: projection, groups, order, limit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from omnigraph.language.types import PropType
+from omnigraph.plan.checked import CheckedRead
+from omnigraph.plan.ir import Aggregated, Column, Expr, SortKey
+from omnigraph.testing.model.image import Image
+from omnigraph.testing.model.read.aggregates import Rounded, aggregate
+from omnigraph.testing.model.read.expressions import Assignment, Evaluator
+from omnigraph.testing.model.read.match import Matcher
+from omnigraph.testing.model.read.view import View, visible
+from omnigraph.testing.model.values import Value
+
+ResultRow = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query may answer. `every` are the rows before the limit.
+
+    When `ordered`, their order is the one that must be found; else any order will do, and with a
+    limit any choice of rows.
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[PropType, ...]
+    every: tuple[ResultRow, ...]
+    ordered: bool
+    limit: int | None
+
+    @property
+    def rows(self) -> tuple[ResultRow, ...]:
+        """One right answer; the only one when `ordered`."""
+        return self.every if self.limit is None else self.every[: self.limit]
+
+    def to_dicts(self) -> list[dict[str, Value]]:
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def difference(self, found: Sequence[ResultRow]) -> str:
+        """Why rows of another evaluator are no right answer; empty when they are one."""
+        if len(found) != len(self.rows):
+            lines = [f"{len(found)} rows instead of {len(self.rows)}"]
+            missing, unexpected = _unmatched(self.every, found)
+            lines += [f"missing {row}" for row in missing if self.limit is None]
+            return "\n".join(lines + [f"unexpected {row}" for row in unexpected])
+        if self.ordered:
+            pairs = enumerate(zip(self.rows, found, strict=True))
+            wrong = [
+                f"row {i}: {found} is not {wanted}"
+                for i, (wanted, found) in pairs
+                if not _same_row(wanted, found)
+            ]
+            return "\n".join(wrong)
+        missing, unexpected = _unmatched(self.every, found)
+        if not unexpected:
+            return ""
+        return "\n".join(
+            [f"unexpected {row}" for row in unexpected] + [f"not found {row}" for row in missing]
+        )
+
+
+def answer(
+    image: Image,
+    checked: CheckedRead,
+    parameters: Mapping[str, object],
+    view: View | None = None,
+) -> Answer:
+    """Answer a checked query. `parameters` are bound values, the time of `now()` among them."""
+    evaluator = Evaluator(parameters)
+    seen = image if view is None else visible(image, view)
+    solutions = list(Matcher(seen, evaluator).solutions(checked.clauses, {}))
+    if any(column.is_aggregate for column in checked.columns):
+        keyed = _grouped(checked, solutions, evaluator)
+    else:
+        keyed = _projected(checked, solutions, evaluator)
+    for position, key in reversed(list(enumerate(checked.order))):
+        keyed.sort(key=lambda row: sortable(row[0][position]), reverse=key.descending)
+    # A key whose last digits are open leaves the order open, too.
+    settled = not any(isinstance(v, Rounded) and v.slack for keys, _ in keyed for v in keys)
+    return Answer(
+        columns=tuple(column.name for column in checked.columns),
+        types=tuple(column.expression.type for column in checked.columns),
+        every=tuple(row for _, row in keyed),
+        ordered=bool(checked.order) and settled,
+        limit=checked.limit,
+    )
+
+
+_Keyed = tuple[ResultRow, ResultRow]
+"""The values of the order keys, and the row."""
+
+
+def _projected(
+    checked: CheckedRead, solutions: list[Assignment], evaluator: Evaluator
+) -> list[_Keyed]:
+    """One row per solution, in the order that breaks ties: by the id of every variable."""
+    names = [name for name, _ in checked.variables]
+    solutions = sorted(solutions, key=lambda nodes: [nodes[name]["id"] for name in names])
+    return [
+        (
+            tuple(evaluator.value(key.expression, nodes) for key in checked.order),
+            tuple(_shown(column.expression, evaluator, nodes) for column in checked.columns),
+        )
+        for nodes in solutions
+    ]
+
+
+def _grouped(
+    checked: CheckedRead, solutions: list[Assignment], evaluator: Evaluator
+) -> list[_Keyed]:
+    """One row per group, in the order that breaks ties: by the group's own values."""
+    keys = [column.expression for column in checked.columns if not column.is_aggregate]
+    groups: dict[ResultRow, list[Assignment]] = {} if keys else {(): []}
+    for nodes in solutions:
+        shown = tuple(_shown(key, evaluator, nodes) for key in keys)
+        groups.setdefault(shown, []).append(nodes)
+    found = []
+    for group, members in sorted(groups.items(), key=lambda item: sortable(item[0])):
+        row = _group_row(checked.columns, group, members, evaluator)
+        found.append((tuple(_projection(checked, key, row) for key in checked.order), row))
+    return found
+
+
+def _group_row(
+    columns: Sequence[Column],
+    group: ResultRow,
+    members: list[Assignment],
+    evaluator: Evaluator,
+) -> ResultRow:
+    rest = iter(group)
+    row: list[Value] = []
+    for column in columns:
+        if isinstance(column.expression, Aggregated):
+            argument = column.expression.argument
+            values = [evaluator.value(argument, nodes) for nodes in members]
+            row.append(aggregate(column.expression.function, values))
+        else:
+            row.append(next(rest))
+    return tuple(row)
+
+
+def _projection(checked: CheckedRead, key: SortKey, row: ResultRow) -> Value:
+    """The value of an order key of a grouped query, which is one of its columns."""
+    position = [column.expression for column in checked.columns].index(key.expression)
+    return row[position]
+
+
+def _shown(expression: Expr, evaluator: Evaluator, nodes: Assignment) -> Value:
+    """A value as results show it: what a blob holds is never read."""
+    return None if expression.type.is_blob else evaluator.value(expression, nodes)
+
+
+def sortable(value: Value) -> tuple[object, ...]:
+    """A sort key that puts null first; lists compare item by item."""
+    if value is None:
+        return (0,)
+    return (1, tuple(map(sortable, value)) if isinstance(value, tuple) else value)
+
+
+# -- comparing ----------------------------------------------------------------------------------
+
+
+def _same_row(wanted: ResultRow, found: ResultRow) -> bool:
+    return all(_same(a, b) for a, b in zip(wanted, found, strict=True))
+
+
+def _same(wanted: Value, found: Value) -> bool:
+    if isinstance(wanted, Rounded) and isinstance(found, float):
+        return wanted == found or abs(wanted - found) <= wanted.slack
+    return isinstance(wanted, bool) == isinstance(found, bool) and wanted == found
+
+
+def _unmatched(
+    wanted: Sequence[ResultRow], found: Sequence[ResultRow]
+) -> tuple[list[ResultRow], list[ResultRow]]:
+    """The rows of each side that have no partner on the other."""
+    missing = list((Counter(wanted) - Counter(found)).elements())
+    unexpected = []
+    for row in (Counter(found) - Counter(wanted)).elements():
+        partner = next((i for i, other in enumerate(missing) if _same_row(other, row)), None)
+        if partner is None:
+            unexpected.append(row)
+        else:
+            del missing[partner]
+    return missing, unexpected

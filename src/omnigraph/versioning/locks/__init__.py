@@ -1,0 +1,11 @@
+"""Writer locks: one writer at a time moves the tables of a branch and publishes on it.
+
+Inside a process writers queue; behind the queue stands a lock that other processes see. Readers
+never look at either.
+"""
+
+from omnigraph.versioning.locks.lease_timing import LeaseTiming
+from omnigraph.versioning.locks.waiting import lock_wait_from_environment
+from omnigraph.versioning.locks.writer_locks import HeldLock, WriterLocks
+
+__all__ = ["HeldLock", "LeaseTiming", "WriterLocks", "lock_wait_from_environment"]

@@ -1,0 +1,124 @@
+"""The lock between processes on a local disk: a locked file per branch.
+
+The kernel frees it when its holder dies, however that happens. What the file says is for messages.
+Tests: tests/processes/test_locks.py, tests/behaviour/test_writer_lock.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from omnigraph.errors import StoreCallFailed
+from omnigraph.storage.uris import GraphRoot
+from omnigraph.versioning.ids import process_identity
+from omnigraph.versioning.locks.process_lock import (
+    Holder,
+    IsLost,
+    lock_name,
+    never_lost,
+    still_locked,
+)
+from omnigraph.versioning.locks.waiting import Deadline
+
+LOCKS_DIR: Final = "__locks"
+
+_POLL_SECONDS: Final = 0.002
+"""Holders keep a lock for milliseconds, and a look costs a microsecond."""
+
+_NOTE_BYTES: Final = 4096
+
+
+class FileLocks:
+    """The lock files of one graph."""
+
+    def __init__(self, root: GraphRoot) -> None:
+        self._folder = Path(root.uri) / LOCKS_DIR
+
+    @contextmanager
+    def hold(self, branch: str | None, operation: str, deadline: Deadline) -> Iterator[IsLost]:
+        path = self._path(branch)
+        while True:
+            handle = _open(path)
+            try:
+                if not _wait(handle, path, deadline):
+                    raise still_locked(branch, operation, _holder(handle))
+                # Clean-up may have removed the file while we waited. Others lock the new one.
+                if not _is_at(handle, path):
+                    continue
+                _write_note(handle, operation)
+                yield never_lost
+                return
+            finally:
+                os.close(handle)
+
+    def holder(self, branch: str | None) -> Holder | None:
+        try:
+            handle = os.open(self._path(branch), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            return _holder(handle)
+        finally:
+            os.close(handle)
+
+    def _path(self, branch: str | None) -> Path:
+        return self._folder / f"{lock_name(branch)}.lock"
+
+
+def _open(path: Path) -> int:
+    try:
+        path.parent.mkdir(exist_ok=True)
+        # Close-on-exec, so that a spawned child never keeps the lock of its parent.
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise _failed(path, error) from error
+
+
+def _wait(handle: int, path: Path, deadline: Deadline) -> bool:
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if deadline.remaining_s() == 0:
+                return False
+        except OSError as error:
+            raise _failed(path, error) from error
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except OSError:
+        return False
+
+
+def _write_note(handle: int, operation: str) -> None:
+    # A full disk is no reason not to hold the lock.
+    with suppress(OSError):
+        fields = {"owner": process_identity(), "pid": os.getpid(), "operation": operation}
+        note = json.dumps(fields).encode()
+        os.pwrite(handle, note, 0)
+        # Cut to size afterwards: a file that was emptied and filled is flushed when it is closed.
+        os.ftruncate(handle, len(note))
+
+
+def _holder(handle: int) -> Holder | None:
+    """Who wrote into the file last. Somebody may be writing at this moment."""
+    with suppress(OSError, ValueError):
+        note = json.loads(os.pread(handle, _NOTE_BYTES, 0))
+        if isinstance(note, dict):
+            return Holder(note.get("owner"), note.get("operation"))
+    return None
+
+
+def _failed(path: Path, error: OSError) -> StoreCallFailed:
+    return StoreCallFailed("lock", str(path), error.strerror or str(error))

@@ -1,0 +1,123 @@
+"""The object behind a lease: what it says, and the conditional writes that change it.
+
+Every text has a fresh nonce. It makes each text unique, so that a token never stands for two
+moments, and it lets a writer recognise its own text after an answer got lost.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from omnigraph.errors import ObjectMissing, StoreCallFailed
+from omnigraph.storage.objects import ObjectStore, VersionToken
+from omnigraph.versioning.ids import new_ulid, now_micros
+
+LEASES_DIR: Final = "__leases"
+LEASE_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseNote:
+    """The text of a lease. Its times say what one machine's clock showed; nobody compares them."""
+
+    name: str
+    owner: str | None
+    operation: str | None
+    term: int
+    nonce: str
+    acquired_at: int
+    expires_at: int
+
+    @classmethod
+    def new(cls, name: str, owner: str, operation: str, term: int, ttl_s: float) -> LeaseNote:
+        now = _now_ms()
+        return cls(name, owner, operation, term, new_ulid(), now, now + int(ttl_s * 1000))
+
+    def renewed(self, ttl_s: float) -> LeaseNote:
+        return replace(self, nonce=new_ulid(), expires_at=_now_ms() + int(ttl_s * 1000))
+
+    def released(self) -> LeaseNote:
+        """The marker of a lease that nobody holds."""
+        return replace(self, owner=None, operation=None, nonce=new_ulid(), expires_at=_now_ms())
+
+    def to_json(self) -> str:
+        return json.dumps({"lease_version": LEASE_VERSION, **asdict(self)})
+
+
+@dataclass(frozen=True, slots=True)
+class SeenLease:
+    """A lease as it was read. `note` is None for a text that is no lease this version knows."""
+
+    token: VersionToken
+    note: LeaseNote | None
+
+    @property
+    def is_free(self) -> bool:
+        return self.note is not None and self.note.owner is None
+
+    @property
+    def term(self) -> int:
+        return 0 if self.note is None else self.note.term
+
+
+class LeaseObject:
+    """The lease of one branch in the store."""
+
+    def __init__(self, objects: ObjectStore, name: str) -> None:
+        self.name = name
+        self._objects = objects
+        self._path = f"{LEASES_DIR}/{name}.json"
+
+    def read(self) -> SeenLease | None:
+        """What the store holds; None if there is no lease."""
+        try:
+            text, token = self._objects.read_text_versioned(self._path)
+        except ObjectMissing:
+            return None
+        return SeenLease(token, _parse(text))
+
+    def write(self, note: LeaseNote, instead_of: VersionToken | None) -> VersionToken | None:
+        """Write a text in place of exactly the one seen, or where there was none.
+
+        None: somebody else was faster. Raises `StoreCallFailed` when the text is not there and
+        nothing is known about it.
+        """
+        try:
+            if instead_of is not None:
+                return self.replace(note, instead_of)
+            if not self._objects.write_text_if_absent(self._path, note.to_json()):
+                return None
+        except StoreCallFailed:
+            # Only the answer may have got lost.
+            token = self.token_of(note)
+            if token is None:
+                raise
+            return token
+        return self.token_of(note)
+
+    def replace(self, note: LeaseNote, seen: VersionToken) -> VersionToken | None:
+        """The same without a second look when the store fails."""
+        return self._objects.write_text_if_match(self._path, note.to_json(), seen)
+
+    def token_of(self, note: LeaseNote) -> VersionToken | None:
+        """The token of a text of our own, if that is what the store holds."""
+        seen = self.read()
+        if seen is None or seen.note is None or seen.note.nonce != note.nonce:
+            return None
+        return seen.token
+
+
+def _parse(text: str) -> LeaseNote | None:
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        if fields.pop("lease_version") != LEASE_VERSION or type(fields["term"]) is not int:
+            return None
+        return LeaseNote(**fields)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
+
+
+def _now_ms() -> int:
+    return now_micros() // 1000

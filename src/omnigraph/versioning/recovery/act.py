@@ -1,0 +1,252 @@
+"""Carrying out a decision: finish or undo an operation and say so in one publish.
+
+Every function is called under the branch's lock. The sidecar goes last, so a crash anywhere in here
+only means that the next one starts over.
+Tests: tests/crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from omnigraph.errors import OperationFenced
+from omnigraph.faults import declare
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.stage import commit_staged, stage_restore
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.audit import (
+    RECOVERY_ACTOR,
+    RecoveryAudit,
+    RecoveryKind,
+    TableOutcome,
+)
+from omnigraph.versioning.commits import (
+    CommitDraft,
+    CommitId,
+    CommitRecord,
+    OperationId,
+    OperationKind,
+    TableId,
+)
+from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.publish import Pin, Publication, publish
+from omnigraph.versioning.recovery.classify import Finding
+from omnigraph.versioning.recovery.sidecar import Sidecar, Sidecars
+from omnigraph.versioning.rows import TableVersion
+
+BEFORE_PUBLISH = declare("recovery.before_publish", "before a recovery is published")
+AFTER_RESTORE = declare("recovery.post_table_restore_pre_publish", "after each restored table")
+
+_RESTORE_KIND = "Recovery"
+
+
+@dataclass(frozen=True, slots=True)
+class LateTable:
+    """A table that a writer moved after its operation had been settled."""
+
+    table_key: str
+    table_id: TableId
+    table: Table
+    pin: Pin
+    operations: Sequence[tuple[int, OperationId]]
+
+
+class Actions:
+    """What recovery does to one graph."""
+
+    def __init__(
+        self, tables: TableStore, objects: ObjectStore, manifest: Manifest, sidecars: Sidecars
+    ) -> None:
+        self._tables = tables
+        self._objects = objects
+        self._manifest = manifest
+        self._sidecars = sidecars
+
+    def roll_forward(
+        self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
+    ) -> None:
+        """Publish what the operation wrote, as it would have done itself."""
+        versions = []
+        for finding in findings:
+            pinned = finding.table
+            table = self._tables.open(pinned.location, pinned.branch, finding.own_head)
+            versions.append(table_version(pinned.table_id, table))
+        draft = replace(
+            sidecar.draft,
+            operation=OperationKind.RECOVERY,
+            actor_id=RECOVERY_ACTOR,
+            created_at=now_micros(),
+        )
+        outcomes = tuple(_outcome(f, f.pin, f.own_head) for f in findings)
+        publication = Publication(
+            draft=draft,
+            versions=tuple(versions),
+            expected={f.table.table_id: f.table.before for f in findings},
+            outcome="rolled_forward",
+            audit=_audit(RecoveryKind.ROLLED_FORWARD, sidecar, outcomes),
+        )
+        self._settle(sidecar, publication, check_lock)
+
+    def roll_back(
+        self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
+    ) -> None:
+        """Bring every table back to the content the graph knows, and publish that."""
+        versions: list[TableVersion] = []
+        expected: dict[TableId, Pin] = {}
+        outcomes: list[TableOutcome] = []
+        for finding in findings:
+            pinned = finding.table
+            if pinned.forks:
+                # The line exists for this operation only; the graph still reads the one before it.
+                check_lock()
+                self._remove_fork(pinned.location, pinned.branch)
+            elif finding.has_moved:
+                restored = self._restore(
+                    pinned.location, pinned.branch, finding.pin, sidecar.operation_id, check_lock
+                )
+                versions.append(table_version(pinned.table_id, restored))
+                expected[pinned.table_id] = pinned.before
+            if finding.has_moved:
+                outcomes.append(_outcome(finding, finding.head, finding.pin))
+        publication = Publication(
+            draft=_recovery_draft(sidecar.draft),
+            versions=tuple(versions),
+            expected=expected,
+            outcome="rolled_back",
+            audit=_audit(RecoveryKind.ROLLED_BACK, sidecar, tuple(outcomes)),
+        )
+        self._settle(sidecar, publication, check_lock)
+
+    def discard(
+        self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
+    ) -> None:
+        """Fence an operation that has done nothing yet: its writer may only be slow."""
+        for finding in findings:
+            if finding.table.forks:
+                check_lock()
+                self._remove_fork(finding.table.location, finding.table.branch)
+        publication = Publication(
+            draft=_recovery_draft(sidecar.draft),
+            outcome="discarded",
+            audit=_audit(RecoveryKind.ROLLED_BACK, sidecar, ()),
+        )
+        self._settle(sidecar, publication, check_lock)
+
+    def discard_orphan(self, sidecar: Sidecar, check_lock: Callable[[], None]) -> None:
+        """The branch of the operation is gone, and its tables with it. Recorded on main."""
+        publication = Publication(
+            draft=_recovery_draft(sidecar.draft),
+            outcome="discarded",
+            audit=_audit(RecoveryKind.ORPHANED_BRANCH_DISCARDED, sidecar, ()),
+        )
+        self._settle(replace(sidecar, physical=None), publication, check_lock)
+
+    def discard_late(
+        self,
+        branch: str | None,
+        late: LateTable,
+        draft: CommitDraft,
+        check_lock: Callable[[], None],
+    ) -> CommitRecord:
+        """Undo what a writer did to a table after its operation had been settled.
+
+        The restore carries the id of that operation: interrupted here, it looks just as late.
+        """
+        version, operation_id = late.operations[-1]
+        restored = self._restore(
+            late.table.path, late.table.branch, late.pin.version, operation_id, check_lock
+        )
+        outcome = TableOutcome(late.table_key, late.table_id, version, late.pin.version)
+        record = late.table.record(version)
+        publication = Publication(
+            draft=_recovery_draft(draft, operation_id=OperationId(new_ulid())),
+            versions=(table_version(late.table_id, restored),),
+            expected={late.table_id: late.pin},
+            audit=RecoveryAudit(
+                RecoveryKind.LATE_COMMIT_DISCARDED,
+                operation_id,
+                None,
+                record.writer_kind or "",
+                (outcome,),
+                now_micros(),
+                late_version=version,
+            ),
+        )
+        BEFORE_PUBLISH.hit(branch=branch)
+        return publish(self._manifest, branch, publication, check_lock)
+
+    def _settle(
+        self, sidecar: Sidecar, publication: Publication, check_lock: Callable[[], None]
+    ) -> None:
+        BEFORE_PUBLISH.hit(branch=sidecar.physical)
+        # Fenced: somebody else has settled it meanwhile, and said so in the manifest.
+        with suppress(OperationFenced):
+            publish(self._manifest, sidecar.physical, publication, check_lock)
+        self._sidecars.delete(sidecar.name)
+
+    def _restore(
+        self,
+        location: str,
+        branch: str | None,
+        version: int,
+        operation_id: OperationId,
+        check_lock: Callable[[], None],
+    ) -> Table:
+        table = self._tables.open(location, branch)
+        staged = stage_restore(table, version)
+        check_lock()
+        restored = commit_staged(
+            table, staged, operation_id=operation_id, writer_kind=_RESTORE_KIND
+        )
+        AFTER_RESTORE.hit(location=location)
+        return restored
+
+    def _remove_fork(self, location: str, branch: str | None) -> None:
+        assert branch is not None, "main is never forked"
+        self._tables.reclaim_branch(location, branch, self._objects)
+
+
+def table_version(table_id: TableId, table: Table) -> TableVersion:
+    """A table as a publish names it."""
+    return TableVersion(
+        table_id=table_id,
+        version=table.version,
+        branch=table.branch,
+        row_count=table.row_count(),
+        info=table.version_info().to_json(),
+    )
+
+
+def _recovery_draft(draft: CommitDraft, operation_id: OperationId | None = None) -> CommitDraft:
+    """A commit in the name of recovery that changes nothing a user could see."""
+    return CommitDraft(
+        graph_commit_id=CommitId(new_ulid()),
+        operation=OperationKind.RECOVERY,
+        operation_id=operation_id or draft.operation_id,
+        created_at=now_micros(),
+        schema_ir_hash=draft.schema_ir_hash,
+        schema_ref=draft.schema_ref,
+        actor_id=RECOVERY_ACTOR,
+    )
+
+
+def _outcome(finding: Finding, from_version: int, to_version: int) -> TableOutcome:
+    pinned = finding.table
+    return TableOutcome(pinned.table_key, pinned.table_id, from_version, to_version)
+
+
+def _audit(
+    kind: RecoveryKind, sidecar: Sidecar, outcomes: tuple[TableOutcome, ...]
+) -> RecoveryAudit:
+    return RecoveryAudit(
+        kind=kind,
+        operation_id=sidecar.operation_id,
+        for_actor=sidecar.draft.actor_id,
+        writer_kind=sidecar.writer_kind.value,
+        outcomes=outcomes,
+        created_at=now_micros(),
+    )

@@ -1,0 +1,334 @@
+"""Finding unfinished operations and settling them, branch by branch.
+
+Steady state is one listing that finds nothing. Whoever holds a branch's lock may treat every sidecar
+of that branch as dead: its writer has finished, died or lost the lock.
+Tests: tests/crash.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.errors import BranchLocked, StoreCallFailed, TableMissing
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branch_names import public_name
+from omnigraph.versioning.branches import Branches
+from omnigraph.versioning.ids import process_identity
+from omnigraph.versioning.locks import HeldLock, WriterLocks
+from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.recovery.act import Actions
+from omnigraph.versioning.recovery.classify import classify
+from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
+from omnigraph.versioning.recovery.quarantine import Quarantined
+from omnigraph.versioning.recovery.sidecar import Sidecar, Sidecars, UnreadableSidecar
+from omnigraph.versioning.rows import MANIFEST_PATH
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Healed:
+    """What a look at the sidecars of a branch came to."""
+
+    settled: int = 0
+    quarantined: tuple[Quarantined, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryStatus:
+    """Sidecars that exist right now: those that wait for a heal, and those that wait for a person."""
+
+    pending: tuple[str, ...]
+    quarantined: tuple[Quarantined, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "pending": list(self.pending),
+            "quarantined": [found.to_json() for found in self.quarantined],
+        }
+
+
+class Recovery:
+    """Recovery of one graph."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        objects: ObjectStore,
+        manifest: Manifest,
+        branches: Branches,
+        locks: WriterLocks,
+    ) -> None:
+        self._tables = tables
+        self._objects = objects
+        self._manifest = manifest
+        self._branches = branches
+        self._locks = locks
+        self.sidecars = Sidecars(objects)
+        self.actions = Actions(tables, objects, manifest, self.sidecars)
+
+    # -- entry points -----------------------------------------------------------------------
+
+    def heal(self, branch: str | None) -> Healed:
+        """Settle what waits on a branch, before a write. Raises what keeps it from being settled."""
+        names = self.sidecars.names()
+        if not names:
+            return Healed()
+        waiting, quarantined = self._of_branch(names, branch)
+        if not waiting:
+            for found in quarantined:
+                _log.warning("a sidecar is left to an operator: %s", found.reason)
+            return Healed(quarantined=quarantined)
+        with self._locks.hold(branch, "recovery") as lock:
+            return self.heal_locked(branch, lock)
+
+    def heal_everywhere(self) -> Healed:
+        """Settle what waits on any branch; one whose writer is alive is left to it."""
+        self._remove_torn_main()
+        self._remove_torn_branches()
+        settled = 0
+        quarantined: dict[str, Quarantined] = {}
+        names = self.sidecars.names()
+        for branch in self._branches_of(names):
+            try:
+                healed = self.heal(branch)
+            except BranchLocked as error:
+                _log.warning("recovery on %s is left to its writer: %s", public_name(branch), error)
+                continue
+            settled += healed.settled
+            quarantined |= {found.name: found for found in healed.quarantined}
+        return Healed(settled, tuple(quarantined[name] for name in sorted(quarantined)))
+
+    def heal_locked(self, branch: str | None, lock: HeldLock) -> Healed:
+        """The same as `heal` for a caller that holds the branch's lock."""
+        settled = 0
+        quarantined: list[Quarantined] = []
+        names = self.sidecars.names()
+        for name in names:
+            try:
+                sidecar = self.sidecars.read(name)
+            except UnreadableSidecar as error:
+                _log.warning("a sidecar is left to an operator: %s", error)
+                quarantined.append(Quarantined.unreadable(error))
+                continue
+            if sidecar is None or self._home(sidecar) != branch:
+                continue
+            found = self._settle(sidecar, branch, _operations(names), lock)
+            if found is None:
+                settled += 1
+            else:
+                _log.warning("sidecar %s is left to an operator: %s", name, found.reason)
+                quarantined.append(found)
+        return Healed(settled, tuple(quarantined))
+
+    def undo_own(self, sidecar: Sidecar, lock: HeldLock) -> None:
+        """Undo an operation of a live writer that failed. Raises when that fails too."""
+        state = self.state(sidecar.physical)
+        if self._is_settled(sidecar, sidecar.physical):
+            self.sidecars.delete(sidecar.name)
+            return
+        findings = classify(self._tables, state, sidecar)
+        verdict = decide(findings, ())
+        if verdict.decision is Decision.ROLL_FORWARD:
+            verdict = undo(findings, ())
+        self._carry_out(sidecar, verdict, lock)
+
+    def named_branches(self) -> frozenset[str]:
+        """The storage names of branches that sidecars refer to, whether the branch exists or not.
+
+        A new branch of such a name would be given what the old one's writer left.
+        """
+        found = set()
+        for name in self.sidecars.names():
+            with suppress(UnreadableSidecar):
+                sidecar = self.sidecars.read(name)
+                if sidecar is not None and sidecar.physical is not None:
+                    found.add(sidecar.physical)
+        return frozenset(found)
+
+    def waiting_on(self, branch: str | None) -> tuple[str, ...]:
+        """Sidecars that a heal of the branch would settle; those left to an operator are not."""
+        return tuple(
+            name
+            for name in self.status().pending
+            if (sidecar := self.sidecars.read(name)) is not None and self._home(sidecar) == branch
+        )
+
+    def status(self) -> RecoveryStatus:
+        """What waits, judged without a lock: a sidecar of a live writer counts as pending."""
+        pending, quarantined = [], []
+        names = self.sidecars.names()
+        for name in names:
+            try:
+                sidecar = self.sidecars.read(name)
+            except UnreadableSidecar as error:
+                quarantined.append(Quarantined.unreadable(error))
+                continue
+            if sidecar is None:
+                continue
+            verdict = self._judge(sidecar, _operations(names))
+            if verdict is not None and verdict.decision is Decision.QUARANTINE:
+                quarantined.append(Quarantined.unclear(sidecar, verdict.reason))
+            else:
+                pending.append(name)
+        return RecoveryStatus(tuple(pending), tuple(quarantined))
+
+    def state(self, branch: str | None) -> ManifestState:
+        """The state of a branch for a writer that holds its lock; a torn newest version goes."""
+        try:
+            return self._manifest.read(self._manifest.newest(branch))
+        except TableMissing:
+            raise
+        except StoreCallFailed:
+            if not self._remove_torn(MANIFEST_PATH, branch):
+                raise
+            return self._manifest.read(self._manifest.newest(branch))
+
+    def head_of(self, location: str, branch: str | None) -> Table:
+        """The newest version of a table's line, for a writer that holds the branch's lock."""
+        try:
+            return self._tables.open(location, branch)
+        except TableMissing:
+            raise
+        except StoreCallFailed:
+            if not self._remove_torn(location, branch):
+                raise
+            return self._tables.open(location, branch)
+
+    # -- one sidecar ------------------------------------------------------------------------
+
+    def _settle(
+        self, sidecar: Sidecar, branch: str | None, pending: Collection[str], lock: HeldLock
+    ) -> Quarantined | None:
+        """Settle a sidecar; returns it if only an operator can."""
+        lock.check()
+        if sidecar.physical != branch:
+            self.state(branch)
+            if not self._is_settled(sidecar, branch):
+                self.actions.discard_orphan(sidecar, lock.check)
+            else:
+                self.sidecars.delete(sidecar.name)
+            return None
+        for table in sidecar.tables:
+            self._remove_torn(table.location, table.branch)
+        self.state(branch)
+        verdict = self._judge(sidecar, pending)
+        if verdict is None:
+            self.sidecars.delete(sidecar.name)
+            return None
+        if verdict.decision is Decision.QUARANTINE:
+            return Quarantined.unclear(sidecar, verdict.reason)
+        self._carry_out(sidecar, verdict, lock)
+        return None
+
+    def _judge(self, sidecar: Sidecar, pending: Collection[str]) -> Verdict | None:
+        """The verdict on a sidecar; None when its operation is settled."""
+        if self._home(sidecar) != sidecar.physical:
+            return Verdict(Decision.UNTOUCHED, ())
+        if self._is_settled(sidecar, sidecar.physical):
+            return None
+        state = self._manifest.current(sidecar.physical)
+        return decide(classify(self._tables, state, sidecar), pending)
+
+    def _carry_out(self, sidecar: Sidecar, verdict: Verdict, lock: HeldLock) -> None:
+        match verdict.decision:
+            case Decision.ROLL_FORWARD:
+                self.actions.roll_forward(sidecar, verdict.findings, lock.check)
+            case Decision.ROLL_BACK:
+                self.actions.roll_back(sidecar, verdict.findings, lock.check)
+            case Decision.UNTOUCHED if sidecar.owner == process_identity():
+                # Its writer was a thread of this process and is done: there is nobody to fence.
+                self.sidecars.delete(sidecar.name)
+            case Decision.UNTOUCHED:
+                self.actions.discard(sidecar, verdict.findings, lock.check)
+            case Decision.QUARANTINE:
+                _log.warning("sidecar %s is left to an operator: %s", sidecar.name, verdict.reason)
+
+    def _is_settled(self, sidecar: Sidecar, branch: str | None) -> bool:
+        table = self._manifest.open(branch)
+        return self._manifest.operation_outcome(table, sidecar.operation_id) is not None
+
+    # -- which branch -----------------------------------------------------------------------
+
+    def _home(self, sidecar: Sidecar) -> str | None:
+        """The branch whose lock settles a sidecar: main for those of branches that are gone."""
+        if sidecar.physical is None:
+            return None
+        refs = {ref.physical for ref in self._branches.list()}
+        return sidecar.physical if sidecar.physical in refs else None
+
+    def _of_branch(
+        self, names: Collection[str], branch: str | None
+    ) -> tuple[bool, tuple[Quarantined, ...]]:
+        """Whether any sidecar is for this branch to settle, and those that nobody can read."""
+        waiting = False
+        unreadable = []
+        for name in names:
+            try:
+                sidecar = self.sidecars.read(name)
+            except UnreadableSidecar as error:
+                unreadable.append(Quarantined.unreadable(error))
+                continue
+            waiting = waiting or (sidecar is not None and self._home(sidecar) == branch)
+        return waiting, tuple(unreadable)
+
+    def _branches_of(self, names: Collection[str]) -> list[str | None]:
+        """The branches that have sidecars, main first; main too if one cannot be read."""
+        found: set[str | None] = set()
+        for name in names:
+            try:
+                sidecar = self.sidecars.read(name)
+            except UnreadableSidecar:
+                found.add(None)
+                continue
+            if sidecar is not None:
+                found.add(self._home(sidecar))
+        return sorted(found, key=lambda branch: (branch is not None, branch or ""))
+
+    # -- torn versions ----------------------------------------------------------------------
+
+    def _remove_torn_main(self) -> None:
+        """Make main readable again after a power loss, whatever was being written then."""
+        try:
+            self._manifest.read(self._manifest.newest(None))
+        except TableMissing:
+            raise
+        except StoreCallFailed:
+            with self._locks.hold(None, "recovery"):
+                self.state(None)
+
+    def _remove_torn_branches(self) -> None:
+        """Take away branches that were being made when the power went, so that nothing is in the way
+        of making them again."""
+        for name in sorted(self._tables.torn_branches(MANIFEST_PATH)):
+            try:
+                with self._locks.hold(name, "recovery") as lock:
+                    if name in self._tables.torn_branches(MANIFEST_PATH):
+                        _log.warning("branch %s was never completed, it goes", public_name(name))
+                        lock.check()
+                        self._tables.reclaim_branch(MANIFEST_PATH, name, self._objects)
+            except BranchLocked as error:
+                _log.warning("branch %s stays half made: %s", public_name(name), error)
+
+    def _remove_torn(self, path: str, branch: str | None) -> bool:
+        """Take away a newest version that was never acknowledged; whether there was one."""
+        try:
+            torn = self._tables.find_torn(path, branch)
+        except TableMissing:
+            return False
+        if torn is None:
+            return False
+        _log.warning("version %d of %s was torn and is removed: %s", torn.version, path, torn.cause)
+        self._tables.remove_torn(torn, self._objects)
+        return True
+
+
+def _operations(names: Collection[str]) -> set[str]:
+    """The operations that sidecars are about, told by their names."""
+    return {name.removesuffix(".json") for name in names}

@@ -1,0 +1,164 @@
+"""Bringing a graph of an older format up to date, in place, when it is opened for writing.
+
+Every step can be repeated. A branch that has been converted is left alone; main is converted last,
+so that its stamp says whether anything remains to be done. Rows, table folders, table versions and
+branch names stay as they are, and the tables of old commits are left for a later cleanup.
+Tests: tests/upgrade.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from omnigraph.errors import ForkInUse, TableConflict
+from omnigraph.faults import declare
+from omnigraph.storage.indexes import list_indexes
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.reshape import annotate_column, annotate_table, is_keyed, stage_reshaped
+from omnigraph.storage.stage import commit_staged
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
+from omnigraph.storage.uris import GraphRoot
+from omnigraph.versioning.contract import read_files, write_compiled, write_history
+from omnigraph.versioning.ids import new_ulid
+from omnigraph.versioning.locks import HeldLock, WriterLocks
+from omnigraph.versioning.rows import (
+    KEY_COLUMN,
+    KEY_METADATA,
+    MANIFEST_PATH,
+    STAMP_KEY,
+    rows_table,
+)
+from omnigraph.versioning.stamp import is_older_format, read_stamp
+from omnigraph.versioning.upgrade.convert import converted_rows
+from omnigraph.versioning.upgrade.identities import UpgradedSchema, upgraded_schema
+from omnigraph.versioning.upgrade.manifests import known_table_keys, newest_manifest
+from omnigraph.versioning.upgrade.old_layout import (
+    KEYED_STAMP,
+    WITHOUT_RUNS_STAMP,
+    OldGraph,
+    is_run,
+)
+from omnigraph.versioning.upkeep import index_manifest
+
+AFTER_KEY = declare("upgrade.after_key_annotation", "after the manifest's key is declared")
+AFTER_KEY_STAMP = declare("upgrade.after_key_stamp", "after that is recorded in the stamp")
+AFTER_SWEEP = declare("upgrade.after_run_sweep", "after left-over run branches are removed")
+AFTER_SWEEP_STAMP = declare("upgrade.after_run_sweep_stamp", "after that is recorded, too")
+AFTER_NAMES = declare("upgrade.after_branch_names", "after branches are named in their refs")
+AFTER_SCHEMA = declare("upgrade.after_schema_written", "after the schema has its identities")
+BEFORE_OVERWRITE = declare("upgrade.before_overwrite", "before a branch's manifest is converted")
+AFTER_OVERWRITE = declare("upgrade.after_overwrite", "after a branch's manifest is converted")
+
+_log = logging.getLogger(__name__)
+
+
+def migrate(root: GraphRoot, objects: ObjectStore, tables: TableStore) -> None:
+    """Convert a graph of an older format; one that is up to date costs a look at its manifest.
+
+    Raises `NewerFormat` and, where there is no graph, `TableMissing`.
+    """
+    if not is_older_format(newest_manifest(tables).schema):
+        return
+    branches = OldGraph(tables).all_branches()
+    with WriterLocks(root, objects).hold_all([None, *branches], "upgrade") as lock:
+        _Migration(objects, tables, lock).run()
+
+
+class _Migration:
+    """The steps, all of them under the locks of all branches."""
+
+    def __init__(self, objects: ObjectStore, tables: TableStore, lock: HeldLock) -> None:
+        self._objects = objects
+        self._tables = tables
+        self._lock = lock
+        self._old = OldGraph(tables)
+
+    def run(self) -> None:
+        main = self._newest(None)
+        if not is_older_format(main.schema):
+            return
+        stamp = read_stamp(main.schema)
+        if stamp < KEYED_STAMP:
+            self._lock.check()
+            if not is_keyed(main, KEY_COLUMN):
+                main = annotate_column(main, KEY_COLUMN, KEY_METADATA)
+            AFTER_KEY.hit()
+            self._lock.check()
+            main = annotate_table(main, {STAMP_KEY: str(KEYED_STAMP)})
+            AFTER_KEY_STAMP.hit()
+        if stamp < WITHOUT_RUNS_STAMP:
+            self._sweep_runs()
+            AFTER_SWEEP.hit()
+            self._lock.check()
+            annotate_table(main, {STAMP_KEY: str(WITHOUT_RUNS_STAMP)})
+            AFTER_SWEEP_STAMP.hit()
+        self._name_branches()
+        AFTER_NAMES.hit()
+        branches = sorted(self._old.branches(WITHOUT_RUNS_STAMP))
+        schema = self._write_schema(branches)
+        AFTER_SCHEMA.hit()
+        for branch in [*branches, None]:
+            self._convert(branch, schema)
+
+    def _sweep_runs(self) -> None:
+        """Remove run branches; one that a branch was made from stays until nothing needs it."""
+        runs = {name for name in self._old.all_branches() if is_run(name)}
+        removed: set[str] | None = None
+        while runs and removed != set():
+            removed = set()
+            for name in sorted(runs):
+                self._lock.check()
+                try:
+                    self._tables.reclaim_branch(MANIFEST_PATH, name, self._objects)
+                except ForkInUse:
+                    continue
+                removed.add(name)
+            runs -= removed
+        for name in sorted(runs):
+            _log.warning("run branch %s stays, as another branch was made from it", name)
+
+    def _name_branches(self) -> None:
+        """Note public names before anything is converted: a converted branch is not looked at again."""
+        stored = self._old.all_branches()
+        for name, named in self._old.branches(WITHOUT_RUNS_STAMP).items():
+            if named != stored[name]:
+                self._lock.check()
+                self._tables.describe_branch(MANIFEST_PATH, name, named.metadata, self._objects)
+
+    def _write_schema(self, branches: list[str]) -> UpgradedSchema:
+        keys = known_table_keys(self._tables, branches)
+        schema = upgraded_schema(read_files(self._objects), keys)
+        self._lock.check()
+        write_history(self._objects, schema.contract.ir)
+        write_compiled(self._objects, schema.contract)
+        return schema
+
+    def _convert(self, branch: str | None, schema: UpgradedSchema) -> None:
+        table = self._newest(branch)
+        operation_id = new_ulid()
+        if is_older_format(table.schema):
+            rows = rows_table(converted_rows(self._old.branch(table), schema))
+            staged = stage_reshaped(table, rows)
+            BEFORE_OVERWRITE.hit(branch=branch)
+            self._lock.check()
+            try:
+                table = commit_staged(
+                    table, staged, operation_id=operation_id, writer_kind="Upgrade"
+                )
+            except TableConflict:
+                # Where the lock does not reach, the overwrite decides: somebody else has done it.
+                table = self._tables.open(MANIFEST_PATH, branch)
+                if is_older_format(table.schema):
+                    raise
+            AFTER_OVERWRITE.hit(branch=branch)
+        if not list_indexes(table):
+            index_manifest(table, operation_id)
+
+    def _newest(self, branch: str | None) -> Table:
+        """The newest version of a branch's manifest; one that a power loss has torn is taken away."""
+        torn = self._tables.find_torn(MANIFEST_PATH, branch)
+        if torn is not None:
+            self._lock.check()
+            self._tables.remove_torn(torn, self._objects)
+        return self._tables.open(MANIFEST_PATH, branch)

@@ -1,0 +1,148 @@
+"""Single entities: one row as JSON, at any version, commit or branch."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.errors import BranchNotFound, CommitNotFound, UnknownVersion
+from tests.behaviour.graphs import COMPANY, PERSON
+
+RICH = """
+node Thing {
+    name: String @key
+    small: I32?  large: U64?  half: F32?  whole: F64?  yes: Bool?
+    day: Date?  moment: DateTime?  level: enum(low, high)?
+    tags: [String]?  days: [Date]?  place: Vector(2)?  image: Blob?  link: Blob?
+}
+edge Near: Thing -> Thing { since: Date? }
+"""
+THING = {
+    "name": 'it\'s "one"',
+    "small": -7,
+    "large": 2**64 - 1,
+    "half": 0.1,
+    "whole": 1e300,
+    "yes": False,
+    "day": "2020-01-02",
+    "moment": "2020-01-02T03:04:05.006Z",
+    "level": "low",
+    "tags": ["a", None, "ü"],
+    "days": ["1970-01-02"],
+    "place": [0.5, -1],
+    "image": "base64:SGk=",
+    "link": "s3://elsewhere/picture",
+}
+
+
+def person(name: str, age: int | None = None) -> str:
+    return json.dumps({"type": "Person", "data": {"name": name, "age": age}}) + "\n"
+
+
+@pytest.fixture
+def history(graph: Graph) -> Graph:
+    """Ada is born, ages, and is gone, in versions 2, 3 and 4."""
+    graph.load(person("ada", 1), "append")
+    graph.load(person("ada", 2) + person("bo"), "merge")
+    graph.load(person("bo", 9), "overwrite")
+    return graph
+
+
+@pytest.mark.acceptance("S-039", partly="entities only; queries are not run")
+def test_an_entity_is_shown_as_each_version_left_it(history):
+    seen = [history.entity_at(PERSON, "ada", version) for version in range(1, 5)]
+    assert seen == [
+        None,
+        {"id": "ada", "age": 1, "name": "ada"},
+        {"id": "ada", "age": 2, "name": "ada"},
+        None,
+    ]
+    for version in (0, 5):
+        with pytest.raises(UnknownVersion):
+            history.entity_at(PERSON, "ada", version)
+
+
+def test_a_target_is_a_branch_a_commit_or_a_version(history):
+    born = history.commits()[1].graph_commit_id
+    history.create_branch("draft").load(person("ada", 77))
+    reader = open_graph(history.uri, read_only=True)
+    for target, age in ((born, 1), (3, 2), ("draft", 77)):
+        found = reader.entity_at_target(target, PERSON, "ada")
+        assert found == {"id": "ada", "age": age, "name": "ada"}
+    assert reader.entity_at_target("main", PERSON, "ada") is None
+    assert open_graph(history.uri, branch="draft").entity_at(PERSON, "ada", 5) is not None
+
+
+def test_an_unknown_target_is_an_error_and_not_an_absent_entity(history):
+    with pytest.raises(CommitNotFound):
+        history.entity_at_target("nowhere", PERSON, "ada")
+    with pytest.raises(BranchNotFound):
+        open_graph(history.uri, branch="nowhere")
+
+
+@pytest.mark.parametrize(
+    ("key", "id"),
+    [
+        (PERSON, "nobody"),
+        (PERSON, ""),
+        (PERSON, "' or true --"),
+        (COMPANY, "bo"),
+        ("node:Ghost", "bo"),
+        ("edge:Person", "bo"),
+        ("Person", "bo"),
+        ("", ""),
+    ],
+)
+def test_what_is_not_there_is_none(history, key, id):
+    assert history.entity_at_target("main", key, id) is None
+
+
+@pytest.mark.parametrize("name", ["o'neil", '"', "a'' or id = 'bo", "\\", "%_", "日本", "a\nb"])
+def test_an_id_is_taken_literally(graph, name):
+    graph.load(person(name, 1) + person("bo", 2), "append")
+    found = graph.entity_at(PERSON, name, 2)
+    assert found == {"id": name, "age": 1, "name": name}
+
+
+def test_every_kind_of_value_is_shown_as_an_export_writes_it(uri):
+    graph = init(uri, RICH)
+    graph.load(json.dumps({"type": "Thing", "data": THING}), "append")
+    found = graph.entity_at("node:Thing", str(THING["name"]), 2)
+    assert found is not None
+    half = found.pop("half")
+    assert half == pytest.approx(0.1)
+    assert found == {
+        **{name: value for name, value in THING.items() if name != "half"},
+        "id": THING["name"],
+        "day": 18263,
+        "moment": "2020-01-02T03:04:05.006",
+        "days": [1],
+        "place": [0.5, -1.0],
+    }
+    assert next(iter(found)) == "id"
+    out = io.StringIO()
+    graph.export(out)
+    assert json.loads(out.getvalue())["data"] == {**found, "half": half}
+
+
+def test_absent_values_are_null(uri):
+    graph = init(uri, RICH)
+    graph.load('{"type": "Thing", "data": {"name": "bare"}}', "append")
+    found = graph.entity_at("node:Thing", "bare", 2)
+    names = sorted(graph.catalog.nodes["Thing"].properties)
+    assert found == {"id": "bare", **dict.fromkeys(names), "name": "bare"}
+    assert list(found) == ["id", *names]
+
+
+def test_an_edge_has_its_ends(uri):
+    graph = init(uri, RICH)
+    lines = [{"type": "Thing", "data": {"name": name}} for name in "ab"]
+    edge = {"edge": "Near", "from": "a", "to": "b", "data": {"id": "e1", "since": 5}}
+    graph.load("\n".join(map(json.dumps, [*lines, edge])), "append")
+    found = graph.entity_at("edge:Near", "e1", 2)
+    assert found == {"id": "e1", "src": "a", "dst": "b", "since": 5}
+    assert list(found) == ["id", "src", "dst", "since"]

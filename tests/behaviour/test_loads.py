@@ -1,0 +1,302 @@
+"""Loads and what is committed already: rules that span loads, and tables that stay as they were."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.errors import ConstraintError, ExpectedVersionMismatch, LoadError
+from tests.behaviour.graphs import PERSON, Backstage
+from tests.workshop import WORKSHOP
+
+SCHEMA = """
+node Person {
+    name: String @key
+    email: String? @unique
+    first: String?
+    last: String?
+    rank: F64?
+    @unique(first, last)
+    @unique(rank)
+}
+edge Leads: Person -> Person @card(0..1) { since: I32? }
+edge Follows: Person -> Person { since: I32?  @unique(src, dst) }
+"""
+LEADS, FOLLOWS = "edge:Leads", "edge:Follows"
+
+
+def person(name: str, **values: Any) -> dict[str, Any]:
+    return {"type": "Person", "data": {"name": name, **values}}
+
+
+def leads(source: str, target: str, **values: Any) -> dict[str, Any]:
+    return {"edge": "Leads", "from": source, "to": target, "data": values}
+
+
+def follows(source: str, target: str, **values: Any) -> dict[str, Any]:
+    return {"edge": "Follows", "from": source, "to": target, "data": values}
+
+
+def lines(*records: dict[str, Any]) -> str:
+    return "\n".join(map(json.dumps, records))
+
+
+@pytest.fixture
+def graph(uri: str) -> Graph:
+    graph = init(uri, SCHEMA)
+    everybody = [person("alice", email="a@x"), person("bob"), person("cara")]
+    graph.load(lines(*everybody, leads("alice", "bob", id="e1", since=1)), "append")
+    return graph
+
+
+def rows(graph: Graph, key: str) -> dict[str, dict[str, Any]]:
+    out = io.StringIO()
+    graph.export(out, tables=[key])
+    records = [json.loads(line) for line in out.getvalue().splitlines()]
+    return {
+        r["data"]["id"]: {**r["data"], "from": r.get("from"), "to": r.get("to")} for r in records
+    }
+
+
+def heads(graph: Graph) -> dict[str, tuple[int, int]]:
+    """The published and the newest stored version of every table."""
+    tables = Backstage(graph.uri).tables
+    return {
+        key: (entry.version, tables.open(entry.location).version)
+        for key, entry in graph.snapshot().entries.items()
+    }
+
+
+# -- a load that is refused ------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-053")
+@pytest.mark.parametrize(
+    ("mode", "records"),
+    [
+        ("overwrite", [person("zoe"), leads("zoe", "nobody")]),
+        ("overwrite", [leads("alice", "bob"), leads("alice", "cara")]),
+        ("append", [person("zoe"), leads("alice", "zoe")]),
+        ("merge", [leads("bob", "cara"), leads("bob", "alice")]),
+    ],
+)
+def test_a_load_that_breaks_a_rule_of_edges_changes_nothing(graph, mode, records):
+    before, version = heads(graph), graph.snapshot().version
+    with pytest.raises(LoadError):
+        graph.load(lines(*records), mode)
+    assert heads(graph) == before
+    assert graph.snapshot().version == version
+    graph.load(lines(person("zoe"), leads("bob", "zoe")), "merge")
+    assert len(rows(graph, LEADS)) == 2
+
+
+# -- merging ---------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-054")
+def test_an_edge_that_is_moved_and_repeated_counts_once(graph):
+    moved = leads("bob", "cara", id="e1", since=2)
+    result = graph.load(lines(moved, moved), "merge")
+    assert rows(graph, LEADS) == {"e1": {"id": "e1", "since": 2, "from": "bob", "to": "cara"}}
+    assert result.receipt.counts[LEADS].to_json() == {"inserted": 0, "updated": 1, "deleted": 0}
+    graph.load(lines(leads("alice", "cara")), "merge")
+    with pytest.raises(LoadError, match="@card violation"):
+        graph.load(lines(leads("bob", "alice")), "merge")
+
+
+@pytest.mark.acceptance("S-055")
+def test_overlapping_merges_are_upserts_again_and_again(graph):
+    for number in range(6):
+        names = [f"p{number}", f"p{number + 1}", "alice"]
+        graph.load(lines(*(person(name, rank=number * 10 + n) for n, name in enumerate(names))))
+    found = rows(graph, PERSON)
+    assert {name: row["rank"] for name, row in found.items()} == {
+        "alice": 52.0,
+        "bob": None,
+        "cara": None,
+        **{f"p{n}": n * 10.0 for n in range(6)},
+        "p6": 51.0,
+    }
+    assert found["alice"]["email"] is None
+
+
+@pytest.mark.acceptance("S-056")
+@pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
+def test_a_key_twice_in_one_load_is_named(graph, mode):
+    with pytest.raises(LoadError, match=r"@unique violation on Person\.name: value 'dup'"):
+        graph.load(lines(person("dup"), person("dup", email="d@x")), mode)
+    assert "dup" not in rows(graph, PERSON)
+
+
+# -- uniqueness ------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-057")
+@pytest.mark.parametrize("loads", [1, 2])
+def test_tuples_are_compared_value_by_value(graph, loads):
+    one, two = person("d", first="x|y", last="z"), person("e", first="x", last="y|z")
+    for text in [lines(one, two)] if loads == 1 else [lines(one), lines(two)]:
+        graph.load(text, "append")
+    assert {"d", "e"} <= set(rows(graph, PERSON))
+    with pytest.raises(LoadError, match=r"@unique violation on Person\.\(first, last\)"):
+        graph.load(lines(person("f", first="x", last="y|z")), "append")
+
+
+@pytest.mark.acceptance("S-058", partly="rows are loaded, there is no mutation here")
+@pytest.mark.parametrize("mode", ["append", "merge"])
+def test_a_value_that_is_taken_is_refused_and_one_that_is_freed_is_not(graph, mode):
+    with pytest.raises(LoadError, match=r"@unique violation on Person\.email") as caught:
+        graph.load(lines(person("dan", email="a@x")), mode)
+    assert "already belongs to" in str(caught.value)
+    assert isinstance(caught.value, ConstraintError)
+    graph.load(lines(person("alice", email="new@x"), person("dan", email="a@x")), "merge")
+    assert rows(graph, PERSON)["dan"]["email"] == "a@x"
+
+
+@pytest.mark.parametrize(("taken", "given"), [(0.0, -0.0), (-0.0, 0.0), (-0.0, 0), (1.5, 1.5)])
+def test_numbers_that_are_equal_are_one_value_however_they_are_written(graph, taken, given):
+    graph.load(lines(person("bob", rank=taken)), "merge")
+    with pytest.raises(LoadError, match=r"@unique violation on Person\.rank"):
+        graph.load(lines(person("cara", rank=given)), "merge")
+
+
+# -- the identity of edges -------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-153", partly="loads only, no mutation")
+def test_an_edge_that_its_ends_identify_is_one_edge(graph):
+    graph.load(lines(follows("alice", "bob", since=1)), "merge")
+    graph.load(lines(follows("alice", "bob", since=2)), "merge")
+    derived = '["alice","bob"]'
+    expected = {derived: {"id": derived, "since": 2, "from": "alice", "to": "bob"}}
+    assert rows(graph, FOLLOWS) == expected
+    twice = lines(follows("bob", "cara"), follows("bob", "cara", since=3))
+    for mode in ("append", "merge", "overwrite"):
+        with pytest.raises(LoadError, match="@unique violation"):
+            graph.load(twice, mode)
+    with pytest.raises(LoadError, match="already exists"):
+        graph.load(lines(follows("alice", "bob")), "append")
+    assert rows(graph, FOLLOWS) == expected
+    result = graph.load(lines(follows("cara", "bob", id="mine")), "merge")
+    assert [warning.code for warning in result.receipt.warnings] == ["explicit_edge_id_ignored"]
+    assert set(rows(graph, FOLLOWS)) == {derived, '["cara","bob"]'}
+
+
+# -- overwriting -----------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-059")
+def test_an_overwrite_with_no_rows_empties_the_table(graph):
+    none = pa.table({"from": pa.array([], pa.utf8()), "to": pa.array([], pa.utf8())})
+    result = graph.load({"Leads": none}, "overwrite")
+    assert result.receipt.counts[LEADS].to_json() == {"inserted": 0, "updated": 0, "deleted": 1}
+    assert rows(graph, LEADS) == {}
+    assert len(rows(graph, PERSON)) == 3
+    entry = graph.snapshot().entry(LEADS)
+    assert entry.row_count == 0
+    backstage = Backstage(graph.uri)
+    assert backstage.tables.open(entry.location).dataset.has_stable_row_ids
+    graph.load(lines(leads("cara", "bob", id="e1"), leads("bob", "cara", id="e2")), "append")
+    stored = backstage.tables.open(entry.location).read(["id"], with_row_ids=True)
+    first = dict(zip(*stored.to_pydict().values(), strict=True))
+    graph.load(lines(leads("cara", "alice", id="e1")), "merge")
+    stored = backstage.tables.open(entry.location).read(["id"], with_row_ids=True)
+    assert dict(zip(*stored.to_pydict().values(), strict=True)) == first
+
+
+def test_only_an_overwrite_empties_a_type_and_bad_rows_never_do(graph, tmp_path):
+    before = rows(graph, LEADS)
+    none = pa.table({"from": pa.array([], pa.utf8()), "to": pa.array([], pa.utf8())})
+    for mode in ("append", "merge"):
+        graph.load({"Leads": none}, mode)
+    bad = pa.table({"from": pa.array([None], pa.utf8()), "to": ["bob"]})
+    with pytest.raises(LoadError):
+        graph.load({"Leads": bad}, "overwrite")
+    people = pa.table({"name": ["alice", "bob"]})
+    graph.load({"Person": people, "Leads": bad}, "overwrite", quarantine=tmp_path / "bad")
+    assert rows(graph, LEADS) == before
+    nobody = pa.table({"name": pa.array([], pa.utf8())})
+    with pytest.raises(LoadError, match="src 'alice' not found in Person"):
+        graph.load(
+            {"Person": nobody, "Leads": pa.table({"from": ["alice"], "to": ["bob"]})}, "overwrite"
+        )
+
+
+# -- sources ---------------------------------------------------------------------------------
+
+MAKERS = (
+    '{"type": "Maker", "data": {"handle": "ada"}}\n{"type": "Maker", "data": {"handle": "bo"}}\n'
+)
+
+
+@pytest.fixture
+def workshop(memory_uri: str) -> Graph:
+    return init(memory_uri, WORKSHOP)
+
+
+@pytest.mark.acceptance("L-274")
+@pytest.mark.parametrize("name", ["seed.jsonl.gz", "seed"])
+def test_a_packed_file_loads_like_a_plain_one(tmp_path, workshop, name):
+    (tmp_path / name).write_bytes(gzip.compress(MAKERS.encode()))
+    (tmp_path / "plain.jsonl").write_text(MAKERS)
+    packed = workshop.create_branch("packed").load(str(tmp_path / name), "append")
+    plain = workshop.load(tmp_path / "plain.jsonl", "append")
+    assert packed.rows_loaded == plain.rows_loaded
+    assert rows(workshop, "node:Maker") == rows(open_branch(workshop, "packed"), "node:Maker")
+
+
+@pytest.mark.acceptance("L-280")
+def test_a_parquet_value_out_of_range_loads_nothing(tmp_path, workshop):
+    path = tmp_path / "Maker.parquet"
+    ages = pa.array([31, 3_000_000_000], pa.int64())
+    pq.write_table(pa.table({"handle": ["a", "b"], "age": ages}), path)
+    with pytest.raises(LoadError, match="record 2: property 'age': value out of range for I32"):
+        workshop.load(path, "append")
+    assert workshop.snapshot().version == 1
+    pq.write_table(pa.table({"handle": ["a", "b"], "age": pa.array([31, 32], pa.int64())}), path)
+    workshop.load(path, "append")
+    assert {row["age"] for row in rows(workshop, "node:Maker").values()} == {31, 32}
+
+
+@pytest.mark.acceptance("L-281", partly="frames are Arrow tables or hand out Arrow streams")
+def test_frames_by_type_name_are_one_commit(workshop):
+    makers = pa.table({"handle": ["x", "y"]})
+    mentors = StreamOnly(pa.table({"from": ["x"], "to": ["y"]}))
+    result = workshop.load({"Maker": makers, "Mentors": mentors}, mode="append")
+    assert result.rows_loaded == {"edge:Mentors": 1, "node:Maker": 2}
+    assert result.receipt.manifest_version == workshop.snapshot().version == 2
+
+
+def test_an_overwrite_by_a_handle_that_knows_an_older_state_is_judged_by_the_newest(graph, uri):
+    other = open_graph(uri)
+    graph.load(lines(person("dora")), "append")
+    other.load(lines(leads("alice", "dora", id="e2")), "overwrite")
+    assert rows(graph, LEADS).keys() == {"e2"}
+    late = open_graph(uri)
+    graph.load(lines(person("eve"), leads("bob", "eve", id="e3")), "append")
+    with pytest.raises(ExpectedVersionMismatch):
+        late.load(lines(leads("alice", "eve", id="e4")), "overwrite")
+    assert rows(graph, LEADS).keys() == {"e2", "e3"}
+
+
+class StreamOnly:
+    """A data frame as far as anybody may know one: it hands out an Arrow stream."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def open_branch(graph: Graph, name: str) -> Graph:
+    graph.sync_branch(name)
+    return graph

@@ -1,0 +1,249 @@
+"""Reads on the workshop: what each part of the language answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.errors import OmnigraphError
+from tests.workshop import WORKSHOP, WORKSHOP_ROWS
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    graph = init(tmp_path_factory.mktemp("reads") / "graph", WORKSHOP)
+    graph.load(WORKSHOP_ROWS, mode="append")
+    return graph
+
+
+def ask(graph: Graph, match: str, returned: str, tail: str = "", **params: Any) -> list[Any]:
+    """The rows; single columns as their value."""
+    declared = params.pop("declared", "")
+    text = f"query q({declared}) {{ match {{ {match} }} return {{ {returned} }} {tail} }}"
+    rows = [tuple(row.values()) for row in graph.query(text, "q", params)]
+    return [row[0] if len(row) == 1 else row for row in rows]
+
+
+def row(id: str, match: str, returned: str, expected: list[Any] | set[Any], tail: str = "") -> Any:
+    """A set is a multiset of rows in no order; a list has its order."""
+    return pytest.param(match, returned, tail, expected, marks=pytest.mark.acceptance(id), id=id)
+
+
+ADA = '$m: Maker { handle: "ada" }'
+BO = '$m: Maker { handle: "bo" }'
+SAW = '$t: Tool { code: "sa-1" }'
+SHELVES = "$m: Maker  $m borrows $t  $t storedIn $s"
+NORTH = '$s: Shed { slug: "north" }'
+
+ANSWERS = [
+    row("L-120", ADA, "$m.handle, $m.age", {("ada", 41)}),
+    row("L-121", ADA, "$m, $m.score as s", {("ada", 9.5)}),
+    row("L-122", "$m: Maker", "$m.handle", ["cy", "bo", "dee", "ada"], "order { $m.age asc }"),
+    row("L-123", "$m: Maker", "$m.handle", ["ada", "bo", "dee", "cy"], "order { $m.age desc }"),
+    row("L-124", "$m: Maker", "$m.handle", ["ada", "bo"], "order { $m.age desc } limit 2"),
+    row("L-125", "$m: Maker  $m.age != 29", "$m.handle", {"ada"}),
+    row("L-126", "$m: Maker  not { $m.age = 29 }", "$m.handle", {"ada", "cy"}),
+    row("L-128", '$m: Maker  $m.skills contains "lathe"', "$m.handle", {"ada", "bo"}),
+    row("L-129", '$m: Maker { skills: "lathe" }', "$m.handle", {"ada", "bo"}),
+    row("L-130", '$m: Maker  $m.joined >= date("2021-01-01")', "$m.handle", {"bo", "dee"}),
+    row("L-131", "$m: Maker { age: 29.5 }", "$m.handle", set()),
+    row("L-132", "$m: Maker  $m.age = 29.5", "$m.handle", set()),
+    row("L-133", "$t: Tool { weight: 0.4 }", "$t.code, $t.weight", {("ch-3", 0.4000000059604645)}),
+    row("L-134", f"{ADA} $m mentors $x", "$x.handle", {"bo", "dee"}),
+    row("L-135", f"{ADA} $m mentors{{1,3}} $x", "$x.handle", {"bo", "dee", "cy"}),
+    row("L-136", f"{ADA} $m mentors{{2,2}} $x", "$x.handle", {"cy"}),
+    row("L-137", f"{ADA} $m mentors{{3,3}} $x", "$x.handle", set()),
+    row("L-138", f"{BO} $m mentors{{2,3}} $x", "$x.handle", {"ada", "dee"}),
+    row("L-139", f"{BO} $m borrows $t", "$t.code", {"sa-1"}),
+    row("L-140", f"{SAW} $m borrows $t", "$m.handle", {"bo"}),
+    row("L-141", f"{SAW} $t borrows $m", "$m.handle", {"bo"}),
+    row("L-142", f"{BO} $m borrows{{1,4}} $t", "$t.code", {"sa-1"}),
+    row("L-143", f"{BO} $m borrows{{2,3}} $t", "$t.code", set()),
+    row("L-144", f"{BO} $m borrOWS $t", "$t.code", {"sa-1"}),
+    row("L-145", f"{SHELVES} {NORTH}", "$m.handle, $t.code", {("bo", "sa-1"), ("ada", "dr-2")}),
+    row(
+        "L-146",
+        f"$m: Maker  $t storedIn $s  $m borrows $t  {NORTH}",
+        "$m.handle, $t.code",
+        {("bo", "sa-1"), ("ada", "dr-2")},
+    ),
+    row(
+        "L-147",
+        "$a: Maker  $a mentors $b  $b mentors $c  $c mentors $a",
+        "$a, $b, $c",
+        {("ada", "bo", "cy"), ("bo", "cy", "ada"), ("cy", "ada", "bo")},
+    ),
+    row("L-148", "$m: Maker  not { $m borrows $_ }", "$m.handle", {"cy"}),
+    row(
+        "L-149",
+        '$m: Maker  not { $m borrows $t  $t.code = "sa-1" }',
+        "$m.handle",
+        {"ada", "cy", "dee"},
+    ),
+    row(
+        "L-150",
+        '$m: Maker  not { $m borrows $t  not { $t.code = "sa-1" } }',
+        "$m.handle",
+        {"bo", "cy"},
+    ),
+    row("L-151", "$s: Shed  not { $t storedIn $s }", "$s.slug", {"south"}),
+    row("L-152", "$s: Shed  not { $s storedIn $t }", "$s.slug", {"south"}),
+    row("L-153", "$m: Maker  not { $m mentors{2,2} $x }", "$m.handle", {"dee"}),
+    row(
+        "L-155",
+        "$m: Maker  $m mentors $x",
+        "$m.handle, count($x) as n",
+        [("ada", 2), ("bo", 1), ("cy", 1)],
+        "order { n desc }",
+    ),
+    row(
+        "L-156",
+        "$m: Maker",
+        "count($m) as n, count($m.age) as a, sum($m.age) as s, avg($m.age) as v,"
+        " min($m.handle) as f",
+        {(4, 3, 99.0, 33.0, "ada")},
+    ),
+    row("L-157", '$m: Maker { handle: "zz" }', "count($m) as n, sum($m.age) as s", {(0, None)}),
+    row("L-158", '$m: Maker { handle: "zz" }', "$m.level, count($m) as n", set()),
+    row("L-159", "$m: Maker", "$m.age, count($m) as n", {(41, 1), (29, 2), (None, 1)}),
+    row("L-160", NORTH, "$s.openedAt", {"2019-05-01T08:00:00.000Z"}),
+    row(
+        "L-161",
+        '$s: Shed { openedAt: datetime("2019-05-01T10:00:00+02:00") }',
+        "$s.slug",
+        {"north"},
+    ),
+    row("L-162", "$s: Shed  $s.openedAt < now()", "$s.slug", {"north"}),
+    row("L-166", "$m mentors $x", "$x.handle", {"bo", "dee", "cy", "ada"}),
+    row(
+        "L-167",
+        "$m: Maker",
+        "$m.handle",
+        ["dee", "bo", "ada"],
+        "order { $m.active desc, $m.handle desc } limit 3",
+    ),
+    row("L-168", '$t: Tool  $t.label contains "saw"', "$t.code", {"sa-1"}),
+    row("L-168", '$t: Tool  $t.label contains "Saw"', "$t.code", set()),
+    row("L-168", '$t: Tool  $t.label contains ""', "$t.code", {"sa-1", "dr-2", "ch-3"}),
+    row("L-169", '$t: Tool  $t.label starts_with "wood"', "$t.code", {"ch-3"}),
+    row("L-169", '$t: Tool  $t.label starts_with "ood"', "$t.code", set()),
+    row("L-170", '$t: Tool  $t.serial contains ""', "$t.code", set()),
+    row("L-171", "$m: Maker  $m.age < 3000000000", "$m.handle", {"ada", "bo", "dee"}),
+    row("L-172", "$m: Maker  $m.age >= 28.5", "$m.handle", {"ada", "bo", "dee"}),
+    row("L-173", "$m: Maker { active: true }  $m: Maker { age: 29 }", "$m.handle", {"bo", "dee"}),
+    row(
+        "L-174",
+        "$m: Maker",
+        "$m.level as l, count($m) as n",
+        [("skilled", 1), ("novice", 1), ("master", 1), (None, 1)],
+        "order { $m.level desc, count($m) }",
+    ),
+]
+
+
+@pytest.mark.parametrize(("match", "returned", "tail", "expected"), ANSWERS)
+def test_a_read_answers(workshop, match, returned, tail, expected):
+    found = ask(workshop, match, returned, tail)
+    if isinstance(expected, list):
+        assert found == expected
+    else:
+        assert Counter(found) == Counter(expected)
+
+
+@pytest.mark.acceptance("L-127")
+def test_a_null_parameter_matches_nothing(workshop):
+    assert ask(workshop, "$m: Maker { age: $a }", "$m.handle", declared="$a: I32?") == []
+
+
+@pytest.mark.acceptance("L-154")
+def test_parts_that_are_not_connected_are_multiplied(workshop):
+    assert len(ask(workshop, "$m: Maker  $s: Shed", "$m, $s")) == 8
+
+
+@pytest.mark.acceptance("L-163", "L-164")
+def test_a_parameter_that_is_missing_or_null_is_named(workshop):
+    match, declared = "$m: Maker { handle: $who }", "$who: String"
+    with pytest.raises(OmnigraphError, match="parameter 'who' not provided"):
+        ask(workshop, match, "$m", declared=declared)
+    with pytest.raises(OmnigraphError, match="null is not accepted"):
+        ask(workshop, match, "$m", declared=declared, who=None)
+
+
+@pytest.mark.acceptance("L-175", "L-176", "L-177")
+@pytest.mark.parametrize(
+    ("match", "returned", "expected"),
+    [
+        ('$m: Maker { handle: "zz" }', "count($m)", {"m": 0}),
+        (ADA, "$m.age as a, a as b", {"a": 41, "b": 41}),
+        (ADA, "$m.age, $m.age", {"m.age": 41, "m.age_2": 41}),
+    ],
+)
+def test_columns_are_named_after_what_they_show(workshop, match, returned, expected):
+    text = f"query q() {{ match {{ {match} }} return {{ {returned} }} }}"
+    assert workshop.query(text).to_dicts() == [expected]
+
+
+@pytest.mark.acceptance("L-178")
+def test_a_date_that_is_none_is_refused(workshop):
+    with pytest.raises(OmnigraphError, match="invalid Date literal"):
+        ask(workshop, '$m: Maker { joined: date("soon") }', "$m")
+
+
+# -- which state is read ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def changing(tmp_path: Path) -> Graph:
+    graph = init(tmp_path / "graph", WORKSHOP)
+    graph.load(WORKSHOP_ROWS, mode="append")
+    return graph
+
+
+MENTORED = ("$m: Maker  $m mentors $x", "$m.handle, count($x) as n", "order { $m.handle }")
+ADD_EDGE = 'query e($b: String) { insert Mentors { from: "bo", to: $b } }'
+
+
+@pytest.mark.acceptance("S-020")
+def test_another_handle_sees_a_write_at_its_next_read(changing):
+    other = open_graph(changing.uri, read_only=True)
+    before = ask(other, *MENTORED)
+    changing.mutate(ADD_EDGE, b="dee")
+    assert ask(other, *MENTORED) == ask(changing, *MENTORED) != before
+
+
+@pytest.mark.acceptance("S-148")
+def test_a_result_names_the_commit_it_saw_and_repeats_there(changing):
+    text = "query q() { match { $m: Maker } return { $m.handle, $m.age } order { $m.handle } }"
+    first = changing.query(text)
+    changing.mutate('query d() { delete Maker where handle = "bo" }')
+    changing.mutate('query i() { insert Maker { handle: "bo", age: 1 } }')
+    assert changing.query(text).to_dicts() != first.to_dicts()
+    again = changing.query(text, at=first.commit_id)
+    assert again.to_dicts() == first.to_dicts()
+    assert again.commit_id == first.commit_id
+
+
+def test_reads_follow_writes_without_starting_over(changing):
+    """Adding, parting, deleting and bringing back nodes and edges, with reads in between."""
+    steps = [
+        (ADD_EDGE, {"b": "dee"}, [("ada", 2), ("bo", 2), ("cy", 1)]),
+        (ADD_EDGE, {"b": "dee"}, [("ada", 2), ("bo", 2), ("cy", 1)]),
+        (ADD_EDGE, {"b": "bo"}, [("ada", 2), ("bo", 2), ("cy", 1)]),
+        ('query q() { insert Maker { handle: "eve" } }', {}, None),
+        (ADD_EDGE, {"b": "eve"}, [("ada", 2), ("bo", 3), ("cy", 1)]),
+        ('query q() { delete Mentors where to = "dee" }', {}, [("ada", 1), ("bo", 2), ("cy", 1)]),
+        ('query q() { delete Maker where handle = "cy" }', {}, [("ada", 1), ("bo", 1)]),
+        ('query q() { insert Maker { handle: "cy" } }', {}, [("ada", 1), ("bo", 1)]),
+        (ADD_EDGE, {"b": "cy"}, [("ada", 1), ("bo", 2)]),
+    ]
+    for text, params, expected in steps:
+        changing.mutate(text, "q" if "query q" in text else "e", params)
+        found = ask(changing, *MENTORED)
+        assert expected is None or found == expected
+        branch = changing.create_branch(f"b{len(changing.branches())}")
+        assert ask(branch, *MENTORED) == found

@@ -1,0 +1,69 @@
+"""The ways in which a writer comes to its end at a fault point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.testing.faults import Arm, FaultAction, Kill, armed
+from tests.crash.aftermath import check_aftermath
+from tests.crash.conftest import Wharf
+from tests.crash.graphs import killed
+from tests.crash.kinds import Kind
+from tests.crash.power_loss import Losses, inodes, possible_losses, remove, truncate
+
+
+def check_raising(wharf: Wharf, kind: Kind, point: str, hit: int, action: FaultAction) -> None:
+    """The step raises, in this process."""
+    reference = wharf.reference(kind)
+    root = wharf.restore(kind)
+    with armed(point, action, first=hit, times=1) as record, suppress(OmnigraphError):
+        kind.run(str(root))
+    assert record.count() >= hit, f"{kind.name} did not come to {point}"
+    check_aftermath(kind, root, reference, done=reference.is_done(kind, point, hit))
+
+
+def check_killing(
+    wharf: Wharf, kind: Kind, point: str, hit: int, *, losing: str = "nothing"
+) -> None:
+    """A process of its own is killed at the step, and the power may go with it.
+
+    `losing` says what the disk loses then: nothing; the newest file, and everything that can be
+    lost; or that, each file alone, and all files but no entries of directories and the reverse.
+    """
+    reference = wharf.reference(kind)
+    root = wharf.restore(kind)
+    before = inodes(root)
+    notes = wharf.root.with_name("synced")
+    notes.unlink(missing_ok=True)
+    ended = killed(kind.name, root, [Arm(point, Kill(), first=hit)], notes)
+    # How often directories are synced depends on how quickly the writer gets on.
+    assert ended != 0 or point.startswith("durability."), f"{kind.name} did not come to {point}"
+    done = ended == 0 or reference.is_done(kind, point, hit)
+    losses = possible_losses(root, before, notes)
+    wharf.keep("wreck")
+    check_aftermath(kind, root, reference, done=done)
+    for lost in _lose(wharf, losses, losing):
+        try:
+            check_aftermath(kind, root, reference, done=done)
+        except Exception as error:
+            error.add_note(f"{kind.name} killed at {point} number {hit}, then lost {lost}")
+            raise
+
+
+def _lose(wharf: Wharf, losses: Losses, losing: str) -> Iterator[str]:
+    """The wreck again and again, each time with something else lost."""
+    if losing == "nothing":
+        return
+    chosen = [(losses.newest(), ()), (losses.empty, losses.gone)]
+    if losing == "anything":
+        chosen += [(losses.empty, ()), ((), losses.gone)]
+        chosen += [((path,), ()) for path in losses.empty]
+    for empty, gone in dict.fromkeys(chosen):
+        if empty or gone:
+            root: Path = wharf.put_back("wreck")
+            truncate(root, empty)
+            remove(root, gone)
+            yield f"the content of {empty} and the entries {gone}"

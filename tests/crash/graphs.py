@@ -1,0 +1,144 @@
+"""Graphs that a writer finds before it dies: how they are built, each in an empty folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from omnigraph.engine.graph import init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.faults import InjectedFault
+from omnigraph.storage.stage import commit_staged, stage_append
+from omnigraph.testing.faults import ENVIRONMENT_VARIABLE, Arm, Fail, armed, describe
+from omnigraph.versioning.contract import IR_FILE, STATE_FILE
+from omnigraph.versioning.ids import new_ulid
+from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
+from tests.behaviour.graphs import PERSON, Backstage
+from tests.upgrade.old_graphs import with_branches
+
+SCHEMA = """
+node Person { name: String @key  age: I32? }
+node Company { name: String @key }
+edge Knows: Person -> Person { since: Date? }
+edge WorksAt: Person -> Company { @unique(src, dst) }
+"""
+PROJECT = Path(__file__).parents[2]
+
+Builder = Callable[[Path], None]
+
+
+def person(name: str, age: int | None = None) -> str:
+    return json.dumps({"type": "Person", "data": {"name": name, "age": age}})
+
+
+def company(name: str) -> str:
+    return json.dumps({"type": "Company", "data": {"name": name}})
+
+
+def edge(kind: str, source: str, target: str) -> str:
+    return json.dumps({"edge": kind, "from": source, "to": target})
+
+
+def rows(*lines: str) -> str:
+    return "\n".join(lines)
+
+
+def killed(kind: str, root: str | Path, arms: Sequence[Arm], synced: Path | None = None) -> int:
+    """Run a writer in a process of its own with traps set; returns how that process ended.
+
+    `synced` gets a line for every file the process had brought onto the disk.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "tests.crash.dying",
+        kind,
+        str(root),
+        str(synced or os.devnull),
+    ]
+    ended = subprocess.run(
+        command,
+        cwd=PROJECT,
+        env={**os.environ, ENVIRONMENT_VARIABLE: describe(arms)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=120,
+        text=True,
+    )
+    if ended.returncode not in (0, -signal.SIGKILL):
+        raise AssertionError(f"{kind} failed instead of dying:\n{ended.stdout}")
+    return ended.returncode
+
+
+def nothing(root: Path) -> None:
+    """A place where no graph is yet."""
+
+
+def people(root: Path) -> None:
+    """Rows in most tables, a branch with rows of its own and one that only inherits."""
+    graph = init(root, SCHEMA)
+    graph.load(rows(person("ada", 41), person("bo", 29), edge("Knows", "ada", "bo")), "append")
+    graph.create_branch("feature")
+    graph.load(person("fay", 33), "append", branch="feature")
+    graph.create_branch("fresh")
+
+
+def unfinished(write: Callable[[str], None], point: str, hit: int = 1) -> Builder:
+    """What another process leaves that dies at a step."""
+
+    def build(root: Path) -> None:
+        people(root)
+        with armed(point, Fail(), first=hit), suppress(InjectedFault):
+            write(str(root))
+        (sidecar,) = (root / RECOVERY_DIR).iterdir()
+        document = json.loads(sidecar.read_text())
+        sidecar.write_text(json.dumps({**document, "owner": new_ulid()}))
+
+    return build
+
+
+def orphaned(write: Callable[[str], None]) -> Builder:
+    """An unfinished write of a branch that was deleted before anybody looked at it."""
+
+    def build(root: Path) -> None:
+        unfinished(write, "mutation.post_table_commit")(root)
+        backstage = Backstage(root)
+        backstage.branches.delete(backstage.branches.find("fresh"), lambda: None)
+
+    return build
+
+
+def drifted(root: Path) -> None:
+    """A table that somebody moved past the graph, without a note of any kind."""
+    people(root)
+    backstage = Backstage(root)
+    backstage.append(open_graph(root, read_only=True).snapshot().entry(PERSON), ["eve"])
+
+
+def overtaken(root: Path) -> None:
+    """A table that a writer moved after its operation had been settled without it."""
+    people(root)
+    backstage = Backstage(root)
+    operation_id = new_ulid()
+    backstage.publish(operation_id=operation_id)
+    entry = open_graph(root, read_only=True).snapshot().entry(PERSON)
+    table = backstage.tables.open(entry.location)
+    found = table.read()
+    staged = stage_append(table, found.slice(0, 1))
+    commit_staged(table, staged, operation_id=operation_id, writer_kind="Load")
+
+
+def without_compiled_schema(root: Path) -> None:
+    init(root, SCHEMA).load(person("ada", 41), "append")
+    for name in (IR_FILE, STATE_FILE):
+        (root / name).unlink()
+
+
+def of_an_older_format(root: Path) -> None:
+    with_branches(root, 1)

@@ -1,0 +1,198 @@
+"""The kinds of writer that can die. A new kind is one more entry of `KINDS`.
+
+Each is run by a process of its own as well, which finds it here by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from unittest.mock import patch
+
+from omnigraph.engine import graph as graph_module
+from omnigraph.engine.graph import init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.engine.write import fold
+from omnigraph.versioning import upkeep
+from omnigraph.versioning.locks import LeaseTiming, WriterLocks
+from tests.crash import graphs
+from tests.crash.graphs import SCHEMA, Builder, company, edge, person, rows, unfinished
+
+MORE = rows(
+    person("cy", 52),
+    person("dee", 18),
+    company("acme"),
+    edge("Knows", "cy", "ada"),
+    edge("WorksAt", "dee", "acme"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One writer: what it finds, and what it does, from opening the graph on."""
+
+    name: str
+    found: Builder
+    run: Callable[[str], None]
+    halfway: Callable[[str], None] | None = None
+    """Makes the only state between the two that a reader may see."""
+    is_recovery: bool = False
+    """Whether its work is what every open does, so that the next open finishes it."""
+    finds_strayed_tables: bool = False
+    """Whether it is there to bring tables back that no sidecar accounts for."""
+    publishes_before_it_is_done: int | None = None
+    """Publishes that make everything a reader can see, if more follow that only tidy up."""
+
+
+def _init(uri: str) -> None:
+    init(uri, SCHEMA)
+
+
+def _append(uri: str) -> None:
+    open_graph(uri).load(MORE, "append", actor="ada")
+
+
+def _merge(uri: str) -> None:
+    changed = rows(person("bo", 30), person("cy", 52), edge("Knows", "cy", "ada"))
+    open_graph(uri).load(changed, "merge")
+
+
+def _overwrite(uri: str) -> None:
+    new = rows(person("gil", 7), person("hal", 8), edge("Knows", "gil", "hal"))
+    open_graph(uri).load(new, "overwrite")
+
+
+def _insert(uri: str) -> None:
+    open_graph(uri).mutate(
+        'query q() { insert Person { name: "cy" }  insert Knows { from: "cy", to: "ada" } }'
+    )
+
+
+def _update(uri: str) -> None:
+    open_graph(uri).mutate('query q() { update Person set { age: 30 } where name = "bo" }')
+
+
+def _delete(uri: str) -> None:
+    """Takes the edges of the node with it."""
+    open_graph(uri).mutate('query q() { delete Person where name = "bo" }', actor="ada")
+
+
+def _first_write(uri: str) -> None:
+    open_graph(uri).load(MORE, "append", branch="fresh")
+
+
+def _first_deletion(uri: str) -> None:
+    open_graph(uri).mutate('query q() { delete Person where name = "bo" }', branch="fresh")
+
+
+def _next_write(uri: str) -> None:
+    open_graph(uri, branch="feature").load(rows(person("fay", 34), company("acme")), "merge")
+
+
+def _load_into_new_branch(uri: str) -> None:
+    open_graph(uri).load(MORE, "append", branch="new", base="main")
+
+
+def _fold(uri: str) -> None:
+    with patch.object(fold, "FOLD_FRAGMENTS", 1):
+        _append(uri)
+
+
+def _fold_manifest(uri: str) -> None:
+    with patch.object(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1):
+        _update(uri)
+
+
+def _create_branch(uri: str) -> None:
+    open_graph(uri).create_branch("new")
+
+
+def _create_branch_of_branch(uri: str) -> None:
+    open_graph(uri).create_branch("new/er", source="feature")
+
+
+def _delete_branch(uri: str) -> None:
+    open_graph(uri).delete_branch("feature")
+
+
+def _open(uri: str) -> None:
+    open_graph(uri)
+
+
+def _publish_drift(uri: str) -> None:
+    open_graph(uri).repair(confirm=True, force=True)
+
+
+def _discard_drift(uri: str) -> None:
+    open_graph(uri).repair(confirm=True, force=True, rollback=True)
+
+
+def _append_leased(uri: str) -> None:
+    with short_leases():
+        _append(uri)
+
+
+def _open_leased(uri: str) -> None:
+    with short_leases():
+        _open(uri)
+
+
+@contextmanager
+def short_leases() -> Iterator[None]:
+    """Leases of two seconds, so that nobody has to wait for those of the dead."""
+    locks = partial(WriterLocks, timing=LeaseTiming(2.0, 0.2, 1.5))
+    with patch.object(graph_module, "WriterLocks", locks):
+        yield
+
+
+_BEGUN = "recovery.sidecar_written"
+_TABLE_DONE = "mutation.post_table_commit"
+_TABLES_DONE = "mutation.post_finalize_pre_publisher"
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("init", graphs.nothing, _init),
+        Kind("load append", graphs.people, _append),
+        Kind("load merge", graphs.people, _merge),
+        Kind("load overwrite", graphs.people, _overwrite),
+        Kind("insert", graphs.people, _insert),
+        Kind("update", graphs.people, _update),
+        Kind("delete", graphs.people, _delete),
+        Kind("first write on a branch", graphs.people, _first_write),
+        Kind("first deletion on a branch", graphs.people, _first_deletion),
+        Kind("next write on a branch", graphs.people, _next_write),
+        Kind("load into a new branch", graphs.people, _load_into_new_branch, _create_branch),
+        Kind("fold", graphs.people, _fold, publishes_before_it_is_done=1),
+        Kind("fold of the manifest", graphs.people, _fold_manifest),
+        Kind("branch create", graphs.people, _create_branch),
+        Kind("branch create from a branch", graphs.people, _create_branch_of_branch),
+        Kind("branch delete", graphs.people, _delete_branch),
+        Kind("roll forward", unfinished(_append, _TABLES_DONE), _open, is_recovery=True),
+        Kind("roll back", unfinished(_append, _TABLE_DONE, 2), _open, is_recovery=True),
+        Kind(
+            "roll back of a first write",
+            unfinished(_first_write, _TABLE_DONE),
+            _open,
+            is_recovery=True,
+        ),
+        Kind("discard", unfinished(_append, _BEGUN), _open, is_recovery=True),
+        Kind("orphan", graphs.orphaned(_first_write), _open, is_recovery=True),
+        Kind("late commit", graphs.overtaken, _append, finds_strayed_tables=True),
+        Kind("repair", graphs.drifted, _publish_drift, finds_strayed_tables=True),
+        Kind("repair with rollback", graphs.drifted, _discard_drift, finds_strayed_tables=True),
+        Kind("schema files", graphs.without_compiled_schema, _open, is_recovery=True),
+        Kind("upgrade", graphs.of_an_older_format, _open, is_recovery=True),
+    )
+}
+
+LEASED_KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("load under a lease", graphs.people, _append_leased),
+        Kind("recovery under a lease", graphs.people, _open_leased, is_recovery=True),
+    )
+}
+"""Writers on an object store, where there are steps that a disk knows nothing of."""

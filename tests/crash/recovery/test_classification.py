@@ -1,0 +1,227 @@
+"""Which versions of a table belong to an interrupted write, and what that makes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.errors import RecoveryQuarantined, TableOvertaken
+from omnigraph.storage.stage import commit_staged, stage_restore
+from omnigraph.testing.faults import Call, armed
+from omnigraph.versioning.ids import new_ulid
+from tests.behaviour.graphs import COMPANY, PERSON
+from tests.crash.recovery.situations import (
+    ADD,
+    AFTER_TABLE,
+    BEFORE_PUBLISH,
+    BEFORE_TABLE,
+    EVERYBODY,
+    HIRE,
+    check_settled,
+    commit_of,
+    content,
+    drifted,
+    head,
+    ids,
+    interrupted,
+    kinds,
+    raw_append,
+    raw_compaction,
+    raw_delete,
+    read_sidecar,
+    sidecar_for,
+    sidecars,
+    write_sidecar,
+)
+
+
+def pinned(graph, key=PERSON):
+    return graph.snapshot("main").entry(key).version
+
+
+# -- two writes on one table -----------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-077")
+def test_two_writes_on_one_table_are_finished_in_order(graph):
+    base = pinned(graph)
+    first, second = sorted([new_ulid(), new_ulid()])
+    assert commit_of(graph, first, "Eve") == base + 1
+    assert commit_of(graph, second, "Flo") == base + 2
+    sidecar_for(graph, operation_id=first, expected=base)
+    sidecar_for(graph, operation_id=second, expected=base + 1)
+    again = open_graph(graph.uri)
+    assert kinds(again) == ["RolledForward", "RolledForward"]
+    assert [r.audit.operation_id for r in again.recoveries()] == [first, second]
+    assert (pinned(again), head(again).version) == (base + 2, base + 2)
+    assert ids(again) == [*EVERYBODY, "Eve", "Flo"]
+    check_settled(again)
+
+
+def stacked(graph):
+    """Two writes on one table, the older of which never wrote its other table."""
+    base, company = pinned(graph), pinned(graph, COMPANY)
+    first, second = sorted([new_ulid(), new_ulid()])
+    commit_of(graph, first, "Eve")
+    commit_of(graph, second, "Flo")
+    name = sidecar_for(graph, operation_id=first, expected=base)
+    document = read_sidecar(graph, name)
+    entry = graph.snapshot().entry(COMPANY)
+    (person,) = document["tables"]
+    other = {"table_key": COMPANY, "table_id": entry.table_id, "table_path": entry.location}
+    write_sidecar(
+        graph,
+        name,
+        {**document, "tables": [person, {**person, **other, "expected_version": company}]},
+    )
+    sidecar_for(graph, operation_id=second, expected=base + 1)
+    return first, second
+
+
+def test_undoing_a_write_takes_the_unfinished_ones_on_top_of_it_along(graph):
+    first, second = stacked(graph)
+    assert f"{first}.json" in graph.recovery_status().pending
+    again = open_graph(graph.uri)
+    assert {r.audit.operation_id: r.audit.kind.value for r in again.recoveries()} == {
+        first: "RolledBack",
+        second: "RolledBack",
+    }
+    assert ids(again) == EVERYBODY
+    check_settled(again)
+    again.mutate(ADD, who="Zoe")
+    assert ids(again) == [*EVERYBODY, "Zoe"]
+
+
+def test_a_crash_while_undoing_two_writes_is_no_obstacle(graph):
+    stacked(graph)
+    interrupted("recovery.post_table_restore_pre_publish", lambda: open_graph(graph.uri))
+    again = open_graph(graph.uri)
+    assert ids(again) == EVERYBODY
+    check_settled(again)
+    again.mutate(ADD, who="Zoe")
+    assert ids(again) == [*EVERYBODY, "Zoe"]
+
+
+# -- whose version it is ---------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("S-172")
+@pytest.mark.parametrize("other", ["another operation", "no operation"])
+def test_a_version_of_somebody_else_is_not_taken_for_the_own_one(graph, other):
+    interrupted(BEFORE_TABLE, lambda: graph.mutate(ADD, who="Eve"))
+    (name,) = sidecars(graph)
+    if other == "another operation":
+        commit_of(graph, new_ulid(), "Mallory")
+    else:
+        raw_append(graph, "Mallory")
+    again = open_graph(graph.uri)
+    assert again.recoveries() == []
+    assert ids(again) == EVERYBODY
+    (found,) = again.recovery_status().quarantined
+    assert found.name == name
+    with pytest.raises(RecoveryQuarantined, match=name):
+        again.mutate(ADD, who="Flo")
+    assert sidecars(again) == [name]
+
+
+@pytest.mark.acceptance("S-171")
+def test_a_commit_that_landed_behind_a_foreign_one_is_left_to_an_operator(graph):
+    base = pinned(graph)
+    append = Call(lambda _hit: raw_append(graph, "Mallory"))
+    with armed(BEFORE_TABLE, append, times=1), pytest.raises(TableOvertaken):
+        graph.mutate(ADD, who="Eve")
+    (name,) = sidecars(graph)
+    assert head(graph).version == base + 2
+    again = open_graph(graph.uri)
+    assert ids(again) == EVERYBODY
+    (found,) = again.recovery_status().quarantined
+    assert (found.name, found.branch) == (name, None)
+    assert PERSON in found.reason
+    with pytest.raises(RecoveryQuarantined, match=name):
+        again.mutate(ADD, who="Flo")
+    (table,) = [t for t in again.repair().tables if t.table_key == PERSON]
+    assert (table.pinned, table.found) == (base, base + 2)
+    assert len(table.operations) == 2
+    assert table.action.value == "preview"
+    assert sidecars(again) == [name]
+
+
+def test_what_lies_on_top_of_a_finished_write_is_not_published_with_it(graph):
+    base = pinned(graph)
+    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, who="Eve"))
+    raw_append(graph, "Mallory")
+    again = open_graph(graph.uri)
+    assert ids(again) == [*EVERYBODY, "Eve"]
+    assert kinds(again) == ["RolledForward"]
+    assert drifted(again) == {PERSON: (base + 1, base + 2)}
+    assert sidecars(again) == []
+
+
+def test_a_write_that_would_have_to_be_undone_below_a_foreign_version_is_quarantined(graph):
+    interrupted(AFTER_TABLE, lambda: graph.mutate(HIRE, who="Eve", company="Bolt"), first=1)
+    (moved,) = drifted(graph)
+    raw_delete(graph, "nobody", key=moved)
+    before = content(graph)
+    again = open_graph(graph.uri)
+    assert content(again) == before
+    assert [q.name for q in again.recovery_status().quarantined] == sidecars(again)
+    assert again.recoveries() == []
+
+
+def test_a_sidecar_of_an_older_base_is_not_acted_upon(graph):
+    base = pinned(graph)
+    graph.mutate(ADD, who="Flo")
+    operation = new_ulid()
+    commit_of(graph, operation, "Eve")
+    name = sidecar_for(graph, operation_id=operation, expected=base)
+    again = open_graph(graph.uri)
+    assert [q.name for q in again.recovery_status().quarantined] == [name]
+    assert ids(again) == [*EVERYBODY, "Flo"]
+
+
+# -- operations that carry no id -------------------------------------------------------------
+
+
+def test_an_index_without_an_id_counts_as_part_of_the_write_before_it(graph):
+    base = pinned(graph)
+    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, who="Eve"))
+    head(graph).writable_handle().create_scalar_index("name", "BTREE")
+    again = open_graph(graph.uri)
+    assert (pinned(again), head(again).version) == (base + 2, base + 2)
+    assert ids(again) == [*EVERYBODY, "Eve"]
+    check_settled(again)
+
+
+def test_a_compaction_belongs_to_an_optimize_and_to_nobody_else(graph):
+    graph.mutate(ADD, who="Eve")
+    base = pinned(graph)
+    raw_compaction(graph)
+    moved = head(graph).version
+    assert moved > base
+    name = sidecar_for(graph, operation_id=new_ulid(), expected=base)
+    assert [q.name for q in open_graph(graph.uri).recovery_status().quarantined] == [name]
+    document = read_sidecar(graph, name)
+    (table,) = document["tables"]
+    optimize = {**document, "writer_kind": "Optimize", "tables": [{**table, "data_commits": 0}]}
+    write_sidecar(graph, name, optimize)
+    again = open_graph(graph.uri)
+    assert kinds(again) == ["RolledForward"]
+    assert pinned(again) == moved
+    assert ids(again) == [*EVERYBODY, "Eve"]
+    check_settled(again)
+
+
+def test_a_half_undone_write_is_not_finished_any_more(graph):
+    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, who="Eve"))
+    (name,) = sidecars(graph)
+    table = head(graph)
+    commit_staged(
+        table,
+        stage_restore(table, pinned(graph)),
+        operation_id=name.removesuffix(".json"),
+        writer_kind="Recovery",
+    )
+    again = open_graph(graph.uri)
+    assert kinds(again) == ["RolledBack"]
+    assert ids(again) == EVERYBODY
+    check_settled(again)

@@ -1,0 +1,135 @@
+"""A table that moved without a publish stops writes to it, and the message says what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.errors import ConflictError, TableDrift
+from omnigraph.testing.faults import Call, FailStorage, armed
+from omnigraph.versioning.ids import new_ulid
+from tests.behaviour.graphs import COMPANY, PERSON
+from tests.crash.recovery.situations import (
+    ADD,
+    AGE,
+    BEFORE_PUBLISH,
+    EVERYBODY,
+    check_settled,
+    commit_of,
+    head,
+    ids,
+    interrupted,
+    people,
+    raw_append,
+    raw_compaction,
+    sidecar_for,
+    sidecars,
+)
+
+ADD_COMPANY = "query c($n: String) { insert Company { name: $n } }"
+
+
+def pinned(graph, branch=None):
+    return graph.snapshot(branch).entry(PERSON).version
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda graph: graph.mutate(ADD, who="Eve"),
+        lambda graph: graph.mutate(AGE, who="Bob", age=3),
+        lambda graph: graph.load(people("Eve"), "merge"),
+        lambda graph: graph.load(people("Eve"), "overwrite"),
+    ],
+)
+def test_unexplained_drift_is_refused_whatever_the_write(graph, write):
+    base = pinned(graph)
+    raw_append(graph, "Mallory")
+    with pytest.raises(TableDrift, match="run `omnigraph repair`") as caught:
+        write(graph)
+    assert (caught.value.table_key, caught.value.pinned, caught.value.found) == (
+        PERSON,
+        base,
+        base + 1,
+    )
+    for text in (PERSON, str(base), str(base + 1)):
+        assert text in str(caught.value)
+    assert isinstance(caught.value, ConflictError)
+    assert sidecars(graph) == []
+    assert (ids(graph), pinned(graph), head(graph).version) == (EVERYBODY, base, base + 1)
+
+
+def test_drift_of_one_table_does_not_stop_writes_to_others(graph):
+    raw_append(graph, "Mallory")
+    graph.mutate(ADD_COMPANY, n="Bolt")
+    assert ids(graph, COMPANY) == ["Acme", "Bolt"]
+
+
+def test_a_compaction_nobody_published_is_drift_as_well(graph):
+    graph.mutate(ADD, who="Eve")
+    raw_compaction(graph)
+    with pytest.raises(TableDrift, match="run `omnigraph repair`"):
+        graph.mutate(ADD, who="Flo")
+
+
+def test_readers_do_not_mind_drift(graph):
+    raw_append(graph, "Mallory")
+    assert ids(open_graph(graph.uri, read_only=True)) == EVERYBODY
+    assert ids(open_graph(graph.uri)) == EVERYBODY
+
+
+@pytest.mark.acceptance("S-087")
+def test_a_sidecar_of_another_branch_does_not_explain_drift_on_main(graph):
+    feature = graph.create_branch("feature")
+    feature.mutate(ADD, who="Flo")
+    interrupted(BEFORE_PUBLISH, lambda: feature.mutate(ADD, who="Fay"))
+    raw_append(graph, "Mallory")
+    with pytest.raises(TableDrift, match="run `omnigraph repair`") as caught:
+        graph.mutate(ADD, who="Eve")
+    assert "sidecar" not in str(caught.value)
+    assert len(sidecars(graph)) == 1
+
+
+def test_drift_on_a_branch_does_not_stop_main(graph):
+    feature = graph.create_branch("feature")
+    feature.mutate(ADD, who="Flo")
+    raw_append(graph, "Mallory", branch="feature")
+    graph.mutate(ADD, who="Eve")
+    with pytest.raises(TableDrift, match="run `omnigraph repair`"):
+        feature.mutate(ADD, who="Fay")
+    assert ids(graph) == [*EVERYBODY, "Eve"]
+
+
+def test_a_sidecar_that_appeared_after_the_heal_is_named_as_the_reason(graph):
+    def appear(_hit):
+        operation, base = new_ulid(), pinned(graph)
+        commit_of(graph, operation, "Mallory")
+        sidecar_for(graph, operation_id=operation, expected=base)
+
+    with (
+        armed("lock.after_acquire", Call(appear), times=1),
+        pytest.raises(TableDrift, match="a pending recovery sidecar") as caught,
+    ):
+        graph.mutate(ADD, who="Eve")
+    assert "retry, or reopen the graph read-write" in str(caught.value)
+    graph.mutate(ADD, who="Eve")
+    assert ids(graph) == [*EVERYBODY, "Eve", "Mallory"]
+    check_settled(graph)
+
+
+@pytest.mark.acceptance("S-088")
+def test_drift_is_refused_when_the_sidecars_cannot_be_listed(graph):
+    raw_append(graph, "Mallory")
+    # The first listing is that of the heal, which has to work.
+    with (
+        armed("recovery.sidecar_list", FailStorage(), first=2),
+        pytest.raises(TableDrift, match="could not classify the drift") as caught,
+    ):
+        graph.mutate(ADD, who="Eve")
+    for text in (
+        "injected failure at recovery.sidecar_list",
+        "`omnigraph repair`",
+        "reopen the graph read-write",
+    ):
+        assert text in str(caught.value)
+    assert ids(graph) == EVERYBODY

@@ -1,0 +1,122 @@
+"""Interrupted writes of branches that have been deleted meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.faults import InjectedFault
+from omnigraph.testing.faults import Call, Fail, armed
+from tests.behaviour.graphs import PERSON, Backstage
+from tests.crash.recovery.situations import (
+    ADD,
+    AFTER_TABLE,
+    BEFORE_PUBLISH,
+    EVERYBODY,
+    HIRE,
+    LosableLocks,
+    check_settled,
+    ids,
+    interrupted,
+    kinds,
+    sidecars,
+    the_recovery,
+    with_locks,
+)
+
+
+def orphaned(graph, point=AFTER_TABLE):
+    """A sidecar of a branch that somebody deletes without looking at it."""
+    feature = graph.create_branch("feature")
+    interrupted(point, lambda: feature.mutate(HIRE, who="Eve", company="Bolt", actor="act-1"))
+    backstage = Backstage(graph.uri)
+    backstage.branches.delete(backstage.branches.find("feature"), lambda: None)
+    (name,) = sidecars(graph)
+    return name
+
+
+@pytest.mark.acceptance("S-085")
+@pytest.mark.parametrize("point", [AFTER_TABLE, BEFORE_PUBLISH])
+@pytest.mark.parametrize("settle", ["write", "open", "refresh"])
+def test_the_write_of_a_deleted_branch_is_discarded_and_recorded_on_main(graph, point, settle):
+    name = orphaned(graph, point)
+    if settle == "write":
+        graph.mutate(ADD, who="Flo")
+    elif settle == "refresh":
+        graph.refresh()
+    again = open_graph(graph.uri)
+    recorded = the_recovery(again, "OrphanedBranchDiscarded")
+    assert recorded.audit.operation_id == name.removesuffix(".json")
+    assert (recorded.audit.for_actor, recorded.audit.outcomes) == ("act-1", ())
+    assert ids(again) == EVERYBODY + (["Flo"] if settle == "write" else [])
+    assert again.branches() == ["main"]
+    check_settled(again)
+
+
+@pytest.mark.acceptance("S-086")
+def test_a_sidecar_that_could_not_be_deleted_is_deleted_later_and_recorded_once(graph):
+    orphaned(graph)
+    with armed("recovery.sidecar_delete", Fail(), times=1), pytest.raises(InjectedFault):
+        graph.mutate(ADD, who="Flo")
+    the_recovery(graph, "OrphanedBranchDiscarded")
+    assert len(sidecars(graph)) == 1
+    graph.mutate(ADD, who="Flo")
+    the_recovery(graph, "OrphanedBranchDiscarded")
+    assert ids(graph) == [*EVERYBODY, "Flo"]
+    check_settled(graph)
+
+
+def test_a_write_to_another_branch_leaves_orphans_to_main(graph):
+    graph.create_branch("other")
+    orphaned(graph)
+    graph.mutate(ADD, who="Flo", branch="other")
+    assert len(sidecars(graph)) == 1
+    graph.mutate(ADD, who="Max")
+    assert kinds(graph) == ["OrphanedBranchDiscarded"]
+    check_settled(graph, "other")
+
+
+def test_a_branch_is_healed_before_it_is_deleted(graph):
+    feature = graph.create_branch("feature")
+    interrupted(BEFORE_PUBLISH, lambda: feature.mutate(ADD, who="Eve"))
+    graph.delete_branch("feature")
+    assert graph.recoveries() == []
+    check_settled(graph)
+
+
+def test_a_branch_made_again_under_the_name_is_not_touched_by_the_orphan(graph):
+    orphaned(graph)
+    graph.refresh()
+    again = graph.create_branch("feature")
+    again.mutate(ADD, who="Fay")
+    assert ids(graph, PERSON, "feature") == [*EVERYBODY, "Fay"]
+    check_settled(graph, "feature")
+
+
+@pytest.mark.parametrize("point", [AFTER_TABLE, BEFORE_PUBLISH])
+def test_a_write_that_dies_while_its_branch_is_deleted_is_not_given_to_the_next_one(graph, point):
+    graph.create_branch("feature")
+    other = with_locks(graph, LosableLocks(graph, notices=False))
+
+    def die(_hit):
+        write = {"who": "Eve", "company": "Bolt", "branch": "feature"}
+        interrupted(point, lambda: other.mutate(HIRE, **write))
+
+    with armed("lock.after_acquire", Call(die), times=1):
+        graph.delete_branch("feature")
+    again = graph.create_branch("feature")
+    again.mutate(ADD, who="Fay")
+    assert ids(graph, PERSON, "feature") == [*EVERYBODY, "Fay"]
+    assert ids(graph) == EVERYBODY
+    check_settled(graph, "feature")
+
+
+@pytest.mark.parametrize("point", [AFTER_TABLE, BEFORE_PUBLISH])
+def test_a_branch_made_again_before_anybody_looked_is_not_given_the_write(graph, point):
+    orphaned(graph, point)
+    feature = graph.create_branch("feature")
+    feature.mutate(ADD, who="Flo")
+    assert ids(feature) == [*EVERYBODY, "Flo"]
+    graph.mutate(ADD, who="Gil")
+    the_recovery(graph, "OrphanedBranchDiscarded")
+    check_settled(graph)

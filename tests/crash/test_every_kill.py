@@ -1,0 +1,42 @@
+"""The same for every step of every writer: `make test-crash`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from omnigraph.testing.faults import Fail, FailStorage
+from tests.crash.conftest import Wharf
+from tests.crash.dangers import check_killing, check_raising
+from tests.crash.kinds import Kind
+from tests.crash.test_kills import THOROUGH
+
+pytestmark = pytest.mark.slow
+
+SYNCING = "durability.before_fsync"
+SYNCED = "durability.after_fsync"
+
+
+def steps(wharf: Wharf, kind: Kind, syncs: int) -> Iterator[tuple[str, int]]:
+    """Every hit of every point, but only so many of the syncs, evenly spread."""
+    for point, count in wharf.reference(kind).counts().items():
+        hits = list(range(1, count + 1))
+        if point in (SYNCING, SYNCED):
+            wanted = min(syncs if point == SYNCING else 3, count)
+            hits = sorted({hits[number * count // wanted] for number in range(wanted)})
+        yield from ((point, hit) for hit in hits)
+
+
+@pytest.mark.parametrize("action", [Fail(), FailStorage()], ids=["a crash", "the store"])
+def test_no_step_that_fails_is_a_loss(wharf, kind, action, subtests):
+    for point, hit in steps(wharf, kind, 12):
+        with subtests.test(point=point, hit=hit):
+            check_raising(wharf, kind, point, hit, action)
+
+
+def test_no_step_with_a_power_loss_is_a_loss(wharf, kind, subtests):
+    syncs, losing = (25, "anything") if kind.name in THOROUGH else (10, "much")
+    for point, hit in steps(wharf, kind, syncs):
+        with subtests.test(point=point, hit=hit):
+            check_killing(wharf, kind, point, hit, losing=losing)

@@ -1,0 +1,56 @@
+"""Writers that die while they renew or take over a lease, on an S3-compatible server."""
+
+from __future__ import annotations
+
+import signal
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from omnigraph.engine.graph import init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.faults import FAULT_POINTS
+from omnigraph.testing.faults import Arm, Kill, PauseAcrossProcesses
+from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.crash.aftermath import look
+from tests.crash.graphs import SCHEMA, killed, person
+from tests.crash.kinds import KINDS, LEASED_KINDS, short_leases
+from tests.crash.test_kills import NEEDS_OBJECT_STORE
+
+
+@pytest.fixture
+def uri(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with running_server() as endpoint:
+        for name, value in environment_for(endpoint).items():
+            monkeypatch.setenv(name, value)
+        yield f"s3://{BUCKET}/{uuid.uuid4().hex}"
+
+
+def test_the_steps_that_need_an_object_store_are_those_of_leases():
+    lease = {point.name for point in FAULT_POINTS.all() if point.name.startswith("lock.")}
+    assert lease - {"lock.after_acquire"} == NEEDS_OBJECT_STORE
+
+
+@pytest.mark.acceptance("S-163", partly="the first to wait dies itself")
+def test_a_lease_is_taken_over_from_a_holder_that_died_renewing_it_and_a_taker_that_died(
+    uri, tmp_path
+):
+    init(uri, SCHEMA).load(person("ada"), "append")
+    before = look(uri)
+    in_phase_b = PauseAcrossProcesses(tmp_path / "held")
+    arms = [Arm("mutation.post_table_commit", in_phase_b), Arm("lock.renew", Kill(), first=2)]
+    assert killed("load under a lease", uri, arms, tmp_path / "notes") == -signal.SIGKILL
+    assert look(uri) == before
+    arms = [Arm("lock.before_takeover", Kill())]
+    assert killed("recovery under a lease", uri, arms, tmp_path / "notes") == -signal.SIGKILL
+    assert look(uri) == before
+    LEASED_KINDS["recovery under a lease"].run(uri)
+    seen = look(uri)
+    assert seen.content == before.content
+    assert [commit.recovered for commit in seen.commits["main"][-1:]] == ["RolledBack"]
+    with short_leases():
+        graph = open_graph(uri)
+        assert graph.recovery_status().pending == ()
+    KINDS["load append"].run(uri)
+    assert look(uri).content != before.content

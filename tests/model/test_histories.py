@@ -1,0 +1,281 @@
+"""Random histories, with crashes in them: the engine ends up where the reference graph says.
+
+After a crash the operation has happened or it has not; which of the two is known once recovery has
+been there, and not before. Until then there are several models, one of which is right.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from omnigraph.catalog.compile import compile_schema
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.errors import ExpectedVersionMismatch, OmnigraphError
+from omnigraph.faults import FAULT_POINTS
+from omnigraph.language.span import Source
+from omnigraph.testing.faults import Fail, FailStorage, FaultAction, Hit, armed
+from omnigraph.testing.model import ReferenceGraph
+from omnigraph.testing.outcome import Refusal
+from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
+from tests.model import operations
+from tests.model.operations import SCHEMA, Mode, Operation
+from tests.model.worlds import World, content_of, world_of, world_of_model
+
+ELSEWHERE = ("init.", "upgrade.", "bootstrap.", "durability.", "lock.renew", "lock.before_takeover")
+"""Steps that none of these operations takes on a disk that is not told to sync."""
+POINTS = [p.name for p in FAULT_POINTS.all() if not p.name.startswith(ELSEWHERE)]
+
+people, firms = "abc", "XY"
+branches = st.sampled_from(["main", "main", "f", "f/g", "h"])
+names = st.sampled_from(["f", "f/g", "h"])
+handles = st.sampled_from(["first", "second"])
+rows = st.one_of(
+    st.builds("{}={}".format, st.sampled_from(people), st.integers(0, 2)),
+    st.sampled_from([*people, *firms]),
+    st.builds("{}>{}".format, st.sampled_from(people), st.sampled_from(firms)),
+    st.builds("{}-{}".format, st.sampled_from(people), st.sampled_from(people)),
+)
+statements = st.one_of(
+    rows.map("+{}".format),
+    st.builds("{}:={}".format, st.sampled_from(people), st.integers(0, 2)),
+    st.builds("!{}{}".format, st.sampled_from(people), st.sampled_from(["", ">", "-"])),
+    st.builds("!{}".format, st.sampled_from(firms)),
+)
+
+
+def failures(*near: str) -> st.SearchStrategy[str | None]:
+    """Where the operation is made to fail, how, and on which visit there; mostly at a near step."""
+    points = [point for point in POINTS if point.startswith(near)]
+    return st.none() | st.builds(
+        "{} {} @{}".format,
+        st.sampled_from([*points * 4, *POINTS]),
+        st.sampled_from(["crash", "crash", "storage fails", "storage fails for good"]),
+        st.sampled_from([1, 1, 1, 2, 3]),
+    )
+
+
+in_writes = failures("graph_publish.", "mutation.p", "recovery.sidecar_w", "recovery.sidecar_d")
+in_branching = failures("branch_", "fork.", "lock.after")
+in_recovery = failures("graph_publish.", "recovery.")
+
+
+class LookAndFail:
+    """Look at the graph in the moment of the failure, then fail."""
+
+    def __init__(self, look: Callable[[], None], fail: FaultAction) -> None:
+        self._look = look
+        self._fail = fail
+        self.has_acted = False
+
+    def act(self, hit: Hit) -> None:
+        self.has_acted = True
+        self._look()
+        self._fail.act(hit)
+
+
+class Histories(RuleBasedStateMachine):
+    """One graph, two handles that write to it, and a reader."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._context = ExitStack()
+        folder = tempfile.mkdtemp()
+        self._context.callback(shutil.rmtree, folder)
+        for setting in (
+            patch.dict(os.environ, {"OMNIGRAPH_DURABILITY": "none"}),
+            patch("omnigraph.engine.write.fold.FOLD_FRAGMENTS", 2),
+            patch("omnigraph.versioning.upkeep.MANIFEST_SMALL_FRAGMENTS", 4),
+            patch("omnigraph.engine.write.lookups.INDEX_MIN_ROWS", 2),
+        ):
+            self._context.enter_context(setting)
+        self._root = Path(folder) / "graph"
+        self._handles = {"first": init(self._root, SCHEMA), "second": open_graph(self._root)}
+        self._reader = open_graph(self._root, read_only=True)
+        self._models = [ReferenceGraph(compile_schema(Source("<schema>", SCHEMA)).ir)]
+        self._unsettled = 0
+        self._do(operations.load("main", "append", ["a", "b", "X"], None), "first", None)
+
+    def teardown(self) -> None:
+        self._context.close()
+
+    # -- what is done -----------------------------------------------------------------------
+
+    @rule(
+        on=branches,
+        mode=st.sampled_from(["append", "merge", "merge", "merge", "overwrite"]),
+        rows=st.lists(rows, min_size=1, max_size=4),
+        load_id=st.sampled_from([None, None, None, "once"]),
+        by=handles,
+        fails=in_writes,
+    )
+    def load(
+        self, on: str, mode: Mode, rows: list[str], load_id: str | None, by: str, fails: str | None
+    ) -> None:
+        self._do(operations.load(self._there(on), mode, rows, load_id), by, fails)
+
+    @rule(on=branches, rows=st.lists(rows, min_size=1, max_size=3), by=handles, fails=in_writes)
+    def insert(self, on: str, rows: list[str], by: str, fails: str | None) -> None:
+        self._do(operations.mutate(self._there(on), [f"+{row}" for row in rows]), by, fails)
+
+    @rule(
+        on=branches, does=st.lists(statements, min_size=1, max_size=3), by=handles, fails=in_writes
+    )
+    def mutate(self, on: str, does: list[str], by: str, fails: str | None) -> None:
+        self._do(operations.mutate(self._there(on), does), by, fails)
+
+    @rule(name=names, of=branches, by=handles, fails=in_branching)
+    def create_or_delete_branch(self, name: str, of: str, by: str, fails: str | None) -> None:
+        if self._there(name) != name:
+            self._do(operations.create_branch(name, self._there(of)), by, fails)
+            return
+        for graph in self._handles.values():
+            if graph.branch == name:
+                graph.sync_branch("main")
+        self._do(operations.delete_branch(name), by, fails)
+
+    @rule(how=st.sampled_from(["refresh", "reopen"]), by=handles, fails=in_recovery)
+    @precondition(lambda self: self._unsettled)
+    def recover(self, how: str, by: str, fails: str | None) -> None:
+        if how == "refresh":
+            self._do(operations.nothing(Graph.refresh), by, fails)
+        else:
+            self._do(operations.nothing(lambda _: open_graph(self._root)), by, fails)
+            self._reopen(by)
+
+    @rule(branch=branches, by=handles)
+    @precondition(lambda self: not self._unsettled)
+    def reopen(self, branch: str, by: str) -> None:
+        self._reopen(by)
+        self._handles[by].sync_branch(self._there(branch))
+
+    def _reopen(self, by: str) -> None:
+        self._handles[by] = open_graph(self._root)
+        self._reader = open_graph(self._root, read_only=True)
+
+    def _there(self, branch: str) -> str:
+        """The branch, or main where there is no such branch."""
+        return branch if branch in self._reader.branches() else "main"
+
+    # -- how it is judged -------------------------------------------------------------------
+
+    def _do(self, operation: Operation, by: str, fails: str | None) -> None:
+        """Do it to the graph and to every model that may be right, and compare them."""
+        graph = self._handles[by]
+        is_stale = graph._view is not None and graph._view.head != graph.head()
+        after = [operation.foretell(model) for model in self._models]
+        grown = [model for model in after if not isinstance(model, Refusal)]
+        possible = [*self._models, *grown]
+        trap = self._trap(fails, possible)
+        error: OmnigraphError | None = None
+        with ExitStack() as traps:
+            if trap is not None:
+                traps.enter_context(trap[1])
+            try:
+                operation.on_engine(graph)
+            except OmnigraphError as raised:
+                error = raised
+        has_failed = trap is not None and trap[0].has_acted
+        if error is None:
+            self._models = grown
+            assert grown, f"it was to be refused: {[str(a) for a in after]}"
+        elif has_failed:
+            self._models = possible
+        elif isinstance(error, ExpectedVersionMismatch) and is_stale:
+            pass
+        else:
+            refused = [
+                model
+                for model, expected in zip(self._models, after, strict=True)
+                if isinstance(expected, Refusal) and expected.kind == error.kind
+            ]
+            assert refused, f"{type(error).__name__}: {error}"
+            self._models = refused
+        self._look(possible)
+        self._unsettled = self._unsettled + 1 if has_failed or self._unsettled else 0
+        if self._unsettled not in (1, 2):
+            self._settle(by)
+
+    def _trap(
+        self, fails: str | None, possible: list[ReferenceGraph]
+    ) -> tuple[LookAndFail, Any] | None:
+        if fails is None:
+            return None
+        point, manner = fails.split(" ", 1)
+        how, first = manner.rsplit(" @", 1)
+        action = LookAndFail(
+            lambda: self._look(possible), Fail() if how == "crash" else FailStorage()
+        )
+        times = None if how.endswith("for good") else 1
+        return action, armed(point, action, first=int(first), times=times)
+
+    def _look(self, possible: list[ReferenceGraph]) -> None:
+        """A reader sees, of every branch, what it holds in one of the models."""
+        worlds = [world_of_model(model).content for model in possible]
+        for branch, found in content_of(self._reader).items():
+            assert found in [world[branch] for world in worlds if branch in world], branch
+
+    def _settle(self, by: str) -> None:
+        """Recovery has been everywhere: one model is left, and nothing else waits or is in the way."""
+        if self._unsettled:
+            self._handles[by].refresh()
+        self._unsettled = 0
+        world = world_of(self._reader)
+        right = [model for model in self._models if world_of_model(model) == world]
+        assert right, _difference(world, [world_of_model(model) for model in self._models])
+        self._models = right[:1]
+        assert list((self._root / RECOVERY_DIR).glob("*")) == []
+        for ref in self._reader._branches.list():
+            self._check_branch(ref.public, ref.physical)
+
+    def _check_branch(self, branch: str, physical: str | None) -> None:
+        commits = self._reader.commits(branch)
+        assert [commit.sequence for commit in commits] == list(range(1, len(commits) + 1))
+        parents = [commit.parent_commit_id for commit in commits]
+        assert parents == [None, *(commit.graph_commit_id for commit in commits[:-1])]
+        recovered = [recorded.audit.operation_id for recorded in self._reader.recoveries(branch)]
+        assert len(recovered) == len(set(recovered))
+        for key, entry in self._reader.snapshot(branch).entries.items():
+            if entry.branch == physical:
+                head = self._reader._tables.open(entry.location, entry.branch)
+                assert (key, head.version) == (key, entry.version)
+
+
+def _difference(found: World, expected: list[World]) -> str:
+    shown = [f"found {found}", *(f"or    {world}" for world in expected)]
+    return "\n".join(shown)
+
+
+RELAXED = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def test_histories_with_crashes_end_where_the_reference_graph_says():
+    run_state_machine_as_test(
+        Histories, settings=settings(RELAXED, max_examples=25, stateful_step_count=15)
+    )
+
+
+@pytest.mark.slow
+def test_many_more_histories_end_where_the_reference_graph_says():
+    run_state_machine_as_test(
+        Histories, settings=settings(RELAXED, max_examples=400, stateful_step_count=30)
+    )

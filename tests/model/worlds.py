@@ -1,0 +1,77 @@
+"""What a graph shows, in the form in which an engine and the reference graph can be compared."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+
+from omnigraph.engine.graph import Graph
+from omnigraph.testing.model import ReferenceGraph
+from omnigraph.versioning.audit import RecoveryKind
+
+Content = dict[str, list[str]]
+"""The rows of every branch."""
+
+_OPERATION_OF_WRITER = {"Mutation": "mutate", "Load": "load"}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The rows of every branch and the operations its users made, in order."""
+
+    content: Content
+    history: dict[str, list[str]]
+
+
+def world_of_model(model: ReferenceGraph) -> World:
+    return World(
+        {branch: _comparable(model.export(branch)) for branch in model.branches()},
+        {
+            branch: [commit.operation for commit in model.commits(branch)]
+            for branch in model.branches()
+        },
+    )
+
+
+def content_of(graph: Graph) -> Content:
+    content: Content = {}
+    for branch in graph.branches():
+        out = io.StringIO()
+        graph.export(out, branch=branch)
+        content[branch] = _comparable(out.getvalue().splitlines())
+    return content
+
+
+def world_of(graph: Graph) -> World:
+    return World(
+        content_of(graph), {branch: _history(graph, branch) for branch in graph.branches()}
+    )
+
+
+def _comparable(lines: list[str]) -> list[str]:
+    """Rows in the order of their text; acquaintances have ids that are made up."""
+    rows = []
+    for line in lines:
+        row = json.loads(line)
+        if row.get("edge") == "Knows":
+            del row["data"]["id"]
+        rows.append(json.dumps(row))
+    return sorted(rows)
+
+
+def _history(graph: Graph, branch: str) -> list[str]:
+    """Operations that users made. One that recovery finished counts; folding and undoing do not."""
+    finished = {
+        recorded.graph_commit_id: _OPERATION_OF_WRITER.get(recorded.audit.writer_kind)
+        for recorded in graph.recoveries(branch)
+        if recorded.audit.kind is RecoveryKind.ROLLED_FORWARD
+    }
+    made = []
+    for commit in graph.commits(branch):
+        operation = commit.draft.operation.value
+        if operation == "recovery":
+            operation = finished.get(commit.graph_commit_id) or ""
+        if operation in ("init", "load", "mutate"):
+            made.append(operation)
+    return made

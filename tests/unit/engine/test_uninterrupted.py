@@ -1,0 +1,81 @@
+"""Work that a Ctrl-C must not cut short."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from omnigraph.engine.write.uninterrupted import uninterrupted
+
+
+def interrupt(times: int = 1) -> None:
+    for _ in range(times):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_interrupt_waits_for_the_end_of_the_work(times, moment):
+    done = []
+
+    def work():
+        if moment == "before":
+            interrupt(times)
+        time.sleep(0.01)
+        done.append("work")
+        if moment == "after":
+            interrupt(times)
+
+    for _ in range(20):
+        with pytest.raises(KeyboardInterrupt):
+            uninterrupted(work)
+        assert done.pop() == "work"
+
+
+def test_an_interrupt_from_another_thread_waits_too():
+    done = []
+
+    def work():
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        thread.join()
+        done.append("work")
+
+    with pytest.raises(KeyboardInterrupt):
+        uninterrupted(work)
+    assert done == ["work"]
+
+
+def test_undisturbed_work_returns_and_the_handlers_are_as_before():
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    assert uninterrupted(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        uninterrupted(lambda: 1 // 0)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_handler_of_the_program_is_called_afterwards(monkeypatch):
+    seen = []
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: seen.append(number))
+    try:
+
+        def work():
+            os.kill(os.getpid(), signal.SIGTERM)
+            return list(seen)
+
+        assert uninterrupted(work) == []
+        assert seen == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_other_threads_just_do_the_work():
+    results = []
+    thread = threading.Thread(target=lambda: results.append(uninterrupted(lambda: 7)))
+    thread.start()
+    thread.join()
+    assert results == [7]

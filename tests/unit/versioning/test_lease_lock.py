@@ -1,0 +1,144 @@
+"""A lease while it is held: a thread renews it, and nothing is left when it is given back."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+
+import pytest
+
+from omnigraph.errors import BranchLocked
+from omnigraph.storage.memory_objects import MemoryObjects
+from omnigraph.storage.uris import normalise_root
+from omnigraph.testing.faults import Fail, FailStorage, Pause, armed
+from omnigraph.versioning.ids import process_identity
+from omnigraph.versioning.locks import LeaseTiming
+from omnigraph.versioning.locks.lease_lock import LeaseLocks
+from omnigraph.versioning.locks.waiting import Deadline
+
+PATH = "__leases/b-feature.json"
+QUICK = LeaseTiming(ttl_s=2.0, renew_s=0.02, loss_s=1.5)
+LONG = LeaseTiming(ttl_s=20.0, renew_s=0.02, loss_s=15.0)
+HASTY = LeaseTiming(ttl_s=0.5, renew_s=0.02, loss_s=0.2)
+
+
+@pytest.fixture
+def objects():
+    return MemoryObjects(normalise_root(f"memory://{uuid.uuid4().hex}"))
+
+
+def hold(objects, timing=QUICK, operation="load", wait_ms=0):
+    return LeaseLocks(objects, timing).hold("feature", operation, Deadline.after(wait_ms))
+
+
+def stored(objects):
+    return json.loads(objects.read_text(PATH))
+
+
+def renewers():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("omnigraph lease")]
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_held_lease_is_renewed_by_a_thread_that_ends_with_it(objects):
+    with armed("lock.renew", Pause(), first=1000) as renewals:
+        with hold(objects) as is_lost:
+            (thread,) = renewers()
+            assert thread.daemon
+            first = stored(objects)
+            wait_until(lambda: renewals.count() > 3)
+            assert stored(objects)["nonce"] != first["nonce"]
+            assert not is_lost()
+        assert not thread.is_alive()
+        assert renewers() == []
+    assert stored(objects)["owner"] is None
+
+
+def test_nobody_else_gets_the_lease_while_it_is_renewed(objects):
+    with hold(objects, operation="schema apply"):
+        with (
+            pytest.raises(BranchLocked, match="schema apply is in progress") as caught,
+            hold(objects, wait_ms=300),
+        ):
+            pass
+        assert caught.value.branch == "feature"
+        assert (caught.value.operation, caught.value.holder) == ("load", "schema apply")
+        assert caught.value.owner == process_identity()
+
+
+def test_who_waits_gets_the_lease_soon_after_its_release(objects):
+    taken = threading.Event()
+
+    def other():
+        with hold(objects, LONG, operation="other", wait_ms=10_000):
+            taken.set()
+
+    waiter = threading.Thread(target=other)
+    with hold(objects, LONG):
+        waiter.start()
+        assert not taken.wait(0.2)
+    assert taken.wait(10)
+    waiter.join()
+
+
+def test_renewals_that_fail_for_a_while_are_tried_again(objects):
+    with (
+        armed("lock.renew", FailStorage(), times=3) as renewals,
+        hold(objects) as is_lost,
+    ):
+        first = stored(objects)["nonce"]
+        wait_until(lambda: renewals.count() > 4)
+        wait_until(lambda: stored(objects)["nonce"] != first)
+        assert not is_lost()
+
+
+@pytest.mark.parametrize("trap", [FailStorage(), Fail()])
+def test_renewals_that_keep_failing_end_in_a_loss(objects, trap):
+    with armed("lock.renew", trap), hold(objects, HASTY) as is_lost:
+        (thread,) = renewers()
+        assert not is_lost()
+        wait_until(is_lost)
+        wait_until(lambda: not thread.is_alive())
+
+
+def test_a_paused_renewer_loses_the_lease_and_does_not_disturb_the_next_holder(objects):
+    pause = Pause()
+    with armed("lock.renew", pause, times=1), hold(objects, HASTY) as is_lost:
+        pause.wait_until_reached()
+        with hold(objects, QUICK, "other", wait_ms=10_000) as other_is_lost:
+            assert stored(objects)["operation"] == "other"
+            assert stored(objects)["term"] == 2
+            assert is_lost()
+            pause.release()
+            wait_until(lambda: len(renewers()) == 1)
+            assert not other_is_lost()
+            assert stored(objects)["operation"] == "other"
+
+
+def test_an_error_in_the_block_gives_the_lease_back(objects):
+    with pytest.raises(ZeroDivisionError), hold(objects):
+        raise ZeroDivisionError
+    assert stored(objects)["owner"] is None
+    assert renewers() == []
+
+
+def test_an_interrupted_wait_takes_nothing(objects, monkeypatch):
+    def interrupt(_seconds):
+        raise KeyboardInterrupt
+
+    with hold(objects):
+        before = stored(objects)
+        monkeypatch.setattr(time, "sleep", interrupt)
+        with pytest.raises(KeyboardInterrupt), hold(objects, operation="other", wait_ms=10_000):
+            pass
+        monkeypatch.undo()
+        assert stored(objects)["owner"] == before["owner"]
+        assert stored(objects)["operation"] == "load"

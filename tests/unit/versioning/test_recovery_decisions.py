@@ -1,0 +1,68 @@
+"""The decision about an interrupted operation: all of it or nothing of it, or a person's."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph.versioning.commits import TableId
+from omnigraph.versioning.publish import Pin
+from omnigraph.versioning.recovery.classify import Finding, Standing
+from omnigraph.versioning.recovery.decide import Decision, decide, undo
+from omnigraph.versioning.recovery.sidecar import PinnedTable
+
+
+def finding(standing: Standing, *, beyond: tuple[str | None, ...] = ()) -> Finding:
+    table = PinnedTable("node:Person", TableId("node#1"), "nodes/aa", Pin(4, None), None)
+    own_head = 4 if standing is Standing.NO_MOVEMENT else 5
+    return Finding(table, standing, 4, own_head + len(beyond), own_head, beyond)
+
+
+WRITTEN, UNMOVED = finding(Standing.WRITTEN), finding(Standing.NO_MOVEMENT)
+PARTLY, FOREIGN = finding(Standing.PARTIAL), finding(Standing.FOREIGN)
+IMPOSSIBLE = finding(Standing.IMPOSSIBLE)
+
+
+@pytest.mark.parametrize(
+    ("findings", "expected"),
+    [
+        ([], Decision.ROLL_FORWARD),
+        ([WRITTEN], Decision.ROLL_FORWARD),
+        ([WRITTEN, WRITTEN], Decision.ROLL_FORWARD),
+        ([UNMOVED], Decision.UNTOUCHED),
+        ([UNMOVED, UNMOVED], Decision.UNTOUCHED),
+        ([WRITTEN, UNMOVED], Decision.ROLL_BACK),
+        ([UNMOVED, PARTLY], Decision.ROLL_BACK),
+        ([PARTLY], Decision.ROLL_BACK),
+        ([WRITTEN, FOREIGN], Decision.QUARANTINE),
+        ([UNMOVED, IMPOSSIBLE], Decision.QUARANTINE),
+    ],
+)
+def test_one_decision_covers_all_tables(findings, expected):
+    assert decide(findings, ()).decision is expected
+
+
+def test_finishing_does_not_mind_what_came_on_top():
+    assert decide([finding(Standing.WRITTEN, beyond=("other",))], ()).decision is (
+        Decision.ROLL_FORWARD
+    )
+
+
+def test_undoing_would_take_along_what_nobody_explains():
+    covered = finding(Standing.PARTIAL, beyond=("other",))
+    verdict = decide([covered], ())
+    assert verdict.decision is Decision.QUARANTINE
+    assert "node:Person" in verdict.reason
+    assert decide([covered], {"other"}).decision is Decision.ROLL_BACK
+    assert decide([finding(Standing.PARTIAL, beyond=(None,))], {"other"}).decision is (
+        Decision.QUARANTINE
+    )
+
+
+def test_a_live_writer_undoes_even_what_is_complete():
+    assert undo([WRITTEN, WRITTEN], ()).decision is Decision.ROLL_BACK
+
+
+def test_the_reason_names_every_culprit():
+    reason = decide([FOREIGN, WRITTEN, IMPOSSIBLE], ()).reason
+    assert "moved by something else" in reason
+    assert "behind the graph" in reason
