@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -12,7 +13,7 @@ from omnigraph.engine.graph import open as open_graph
 from omnigraph.errors import BranchInUse, HeadMoved, OmnigraphError
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.stage import commit_staged, stage_append
-from omnigraph.testing.faults import Fail, armed
+from omnigraph.testing.faults import Fail, Pause, armed
 from omnigraph.versioning.snapshot import Snapshot
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, SCHEMA, Backstage, pins
 
@@ -170,6 +171,24 @@ def test_a_write_that_expects_another_head_leaves_nothing(graph, branch):
     assert not Backstage(graph.uri).objects.list_dir("__recovery")
     graph.load(people(["Flo"]), branch=branch, expected_head=graph.head(branch))
     assert names(graph, branch) == [*EVERYBODY, "Eve", "Flo"]
+
+
+@pytest.mark.acceptance("S-033")
+def test_two_first_writers_of_a_branch_come_one_after_the_other(graph):
+    """The lock is held around a fork, so the second writer waits instead of losing."""
+    graph.create_branch("feature")
+    one, two = (open_graph(graph.uri, branch="feature") for _ in range(2))
+    pause = Pause()
+    with armed("fork.before_classify", pause, times=1), ThreadPoolExecutor(2) as pool:
+        first = pool.submit(one.load, people(["Eve"]))
+        pause.wait_until_reached()
+        second = pool.submit(two.load, people(["Flo"]))
+        with pytest.raises(TimeoutError):
+            second.result(timeout=0.3)
+        pause.release()
+        first.result(timeout=30)
+        second.result(timeout=30)
+    assert names(graph, "feature") == [*EVERYBODY, "Eve", "Flo"]
 
 
 # -- what is left behind ---------------------------------------------------------------------

@@ -52,7 +52,7 @@ def history(graph: Graph) -> Graph:
     return graph
 
 
-@pytest.mark.acceptance("S-039", partly="entities only; queries are not run")
+@pytest.mark.acceptance("S-039")
 def test_an_entity_is_shown_as_each_version_left_it(history):
     seen = [history.entity_at(PERSON, "ada", version) for version in range(1, 5)]
     assert seen == [
@@ -61,9 +61,14 @@ def test_an_entity_is_shown_as_each_version_left_it(history):
         {"id": "ada", "age": 2, "name": "ada"},
         None,
     ]
+    ages = 'query q() { match { $p: Person { name: "ada" } } return { $p.age } }'
+    answers = [history.query(ages, at=version).to_dicts() for version in range(1, 5)]
+    assert answers == [[], [{"p.age": 1}], [{"p.age": 2}], []]
     for version in (0, 5):
         with pytest.raises(UnknownVersion):
             history.entity_at(PERSON, "ada", version)
+        with pytest.raises(UnknownVersion):
+            history.query(ages, at=version)
 
 
 def test_a_target_is_a_branch_a_commit_or_a_version(history):

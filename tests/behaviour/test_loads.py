@@ -171,7 +171,7 @@ def test_numbers_that_are_equal_are_one_value_however_they_are_written(graph, ta
 # -- the identity of edges -------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-153", partly="loads only, no mutation")
+@pytest.mark.acceptance("S-153")
 def test_an_edge_that_its_ends_identify_is_one_edge(graph):
     graph.load(lines(follows("alice", "bob", since=1)), "merge")
     graph.load(lines(follows("alice", "bob", since=2)), "merge")
@@ -188,6 +188,11 @@ def test_an_edge_that_its_ends_identify_is_one_edge(graph):
     result = graph.load(lines(follows("cara", "bob", id="mine")), "merge")
     assert [warning.code for warning in result.receipt.warnings] == ["explicit_edge_id_ignored"]
     assert set(rows(graph, FOLLOWS)) == {derived, '["cara","bob"]'}
+    inserted = graph.mutate(
+        'query q($s: I32) { insert Follows { from: "alice", to: "bob", since: $s } }', s=7
+    )
+    assert (inserted.affected_edges, inserted.receipt.counts[FOLLOWS].updated) == (1, 1)
+    assert rows(graph, FOLLOWS)[derived]["since"] == 7
 
 
 # -- overwriting -----------------------------------------------------------------------------

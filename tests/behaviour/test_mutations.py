@@ -216,6 +216,7 @@ def test_an_update_carries_the_blobs_it_does_not_assign(pictures, data):
     assert rows(pictures, "Picture") == {"a": {"name": "a", "note": "new", "pic": text_of(data)}}
 
 
+@pytest.mark.acceptance("S-061")
 def test_a_blob_is_carried_within_one_query(pictures):
     query = (
         'query q($p: String) { insert Picture { name: "a", pic: $p }'

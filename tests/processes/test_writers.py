@@ -136,8 +136,8 @@ def check_demolition(place, tmp_path, count):
 
 
 @pytest.mark.acceptance("S-156", partly="chance decides who loses")
-def test_no_edge_dangles_while_nodes_are_deleted_and_branches_come_and_go(place, tmp_path):
-    check_demolition(place, tmp_path, rounds(place, 25, 4))
+def test_no_edge_dangles_while_nodes_are_deleted_and_branches_come_and_go(local_place, tmp_path):
+    check_demolition(local_place, tmp_path, rounds(local_place, 25, 4))
 
 
 @pytest.mark.slow
