@@ -24,8 +24,6 @@ class Fragment:
     id: int
     rows: int
     stored_rows: int
-    content: str
-    """Names the stored rows and which of them are deleted, the same wherever they are part of."""
 
 
 class Table:
@@ -129,7 +127,17 @@ class Table:
 
     def fragments(self) -> list[Fragment]:
         metadata = (fragment.metadata for fragment in self._dataset.get_fragments())
-        return [Fragment(m.id, m.num_rows, m.physical_rows, _content(m)) for m in metadata]
+        return [Fragment(m.id, m.num_rows, m.physical_rows) for m in metadata]
+
+    def contents(self) -> dict[str, Fragment]:
+        """The fragments by what they hold: the stored rows and which of them are deleted.
+
+        The key is the same in every version and branch that shares a fragment.
+        """
+        return {
+            _content(m): Fragment(m.id, m.num_rows, m.physical_rows)
+            for m in (fragment.metadata for fragment in self._dataset.get_fragments())
+        }
 
     def __repr__(self) -> str:
         return f"Table({self.lineage.name!r}, version {self.version})"

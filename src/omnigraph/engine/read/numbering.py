@@ -34,7 +34,7 @@ class Pieces:
 
     @cached_property
     def by_content(self) -> dict[str, int]:
-        return {fragment.content: fragment.id for fragment in self.table.fragments()}
+        return {content: fragment.id for content, fragment in self.table.contents().items()}
 
     @cached_property
     def rows(self) -> int:
@@ -59,11 +59,11 @@ class Difference:
 
 def difference(earlier: Pieces, later: Table, most: float) -> Difference | None:
     """How a later version differs; None when that concerns more than a share of the rows."""
-    pieces = later.fragments()
-    contents = {fragment.content for fragment in pieces}
-    come = frozenset(f.id for f in pieces if f.content not in earlier.by_content)
-    left = frozenset(id for content, id in earlier.by_content.items() if content not in contents)
-    if sum(f.rows for f in pieces if f.id in come) > max(most * earlier.rows, 1024):
+    pieces = later.contents()
+    fresh = [f for content, f in pieces.items() if content not in earlier.by_content]
+    come = frozenset(fragment.id for fragment in fresh)
+    left = frozenset(id for content, id in earlier.by_content.items() if content not in pieces)
+    if sum(fragment.rows for fragment in fresh) > max(most * earlier.rows, 1024):
         return None
     return Difference(earlier.table, later, left, come)
 
