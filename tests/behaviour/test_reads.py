@@ -194,6 +194,25 @@ def test_a_date_that_is_none_is_refused(workshop):
         ask(workshop, '$m: Maker { joined: date("soon") }', "$m")
 
 
+def test_an_explanation_names_the_steps_and_what_came_of_them(workshop):
+    text = """query q($h: String) {
+        match { $m: Maker { handle: $h }  $m mentors $x  not { $x.age = $m.age } }
+        return { $x.handle }
+    }"""
+    planned = workshop.explain(text)
+    assert [step.line.indented for step in planned.steps] == [
+        "scan m: Maker where m.handle = $h",
+        "follow m -Mentors-> x: Maker",
+        "keep rows of m, x without",
+        "  keep x.age = m.age",
+    ]
+    assert all(step.rows is None for step in planned.steps)
+    run = workshop.explain(text, None, {"h": "ada"}, analyze=True)
+    assert [step.rows for step in run.steps] == [1, 2, 2, 0]
+    assert "2 rows in" in str(run)
+    assert run.to_json()["steps"][1]["rows"] == 2
+
+
 # -- which state is read ---------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from omnigraph.engine.maintain.repair import Repair, RepairOptions, RepairReport
 from omnigraph.engine.opening import open_manifest, restore_schema
 from omnigraph.engine.queries import Queries
 from omnigraph.engine.read.budget import QueryBudget
+from omnigraph.engine.read.explain import Explanation
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.receipts import Receipt, receipt_of
@@ -352,6 +353,25 @@ class Graph:
             view=view,
             budget=budget or QueryBudget(),
         )
+
+    def explain(
+        self,
+        query: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        /,
+        *,
+        branch: str | None = None,
+        analyze: bool = False,
+    ) -> Explanation:
+        """The steps a read takes, with the rows expected of each.
+
+        With `analyze` the read is run, and every step also says how many rows it left and how long
+        it took.
+        """
+        snapshot = self.snapshot(branch)
+        plan = self._reader.compile(query, name, snapshot.catalog, ReadView.ALL)
+        return self._reader.explain(plan, snapshot, (params or {}) if analyze else None)
 
     # -- bulk data --------------------------------------------------------------------------
 

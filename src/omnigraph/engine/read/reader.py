@@ -12,7 +12,9 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.engine.queries import Queries
 from omnigraph.engine.read.budget import QueryBudget
 from omnigraph.engine.read.cache import ByteCache
-from omnigraph.engine.read.run import execute_read
+from omnigraph.engine.read.execute import StepReport
+from omnigraph.engine.read.explain import Explanation, explain
+from omnigraph.engine.read.run import arrange_read, execute_read
 from omnigraph.engine.read.source import GraphSource
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.result import Result
@@ -50,10 +52,8 @@ class Reader:
         budget: QueryBudget,
     ) -> Result:
         """Run a compiled read. `target` is the commit that was asked for, if not a branch."""
-        bound: dict[str, Any] = bind_host_values(plan.parameters, parameters)
-        bound.setdefault(NOW_PARAMETER, time_ns() // 1_000_000)
         source = GraphSource(snapshot, self._tables, self._cache, view)
-        table = execute_read(plan, bound, source, budget)
+        table = execute_read(plan, _bound(plan, parameters), source, budget)
         return Result(
             plan.name,
             table,
@@ -62,6 +62,25 @@ class Reader:
             snapshot=target,
             commit_id=snapshot.commit_id,
         )
+
+    def explain(
+        self, plan: ReadPlan, snapshot: Snapshot, parameters: Mapping[str, object] | None
+    ) -> Explanation:
+        """The steps of a read. With parameters it is run, and each step says what came of it."""
+        source = GraphSource(snapshot, self._tables, self._cache, ReadView.ALL)
+        arrangement = arrange_read(plan, source)
+        if parameters is None:
+            return explain(plan.name, arrangement, None)
+        reports: list[StepReport] = []
+        bound = _bound(plan, parameters)
+        execute_read(plan, bound, source, QueryBudget(), arrangement, reports.append)
+        return explain(plan.name, arrangement, reports)
+
+
+def _bound(plan: ReadPlan, parameters: Mapping[str, object]) -> dict[str, Any]:
+    bound: dict[str, Any] = bind_host_values(plan.parameters, parameters)
+    bound.setdefault(NOW_PARAMETER, time_ns() // 1_000_000)
+    return bound
 
 
 def _memory() -> int:

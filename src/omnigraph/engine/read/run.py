@@ -34,11 +34,13 @@ def execute_read(
     parameters: Mapping[str, Any],
     source: GraphSource,
     budget: QueryBudget,
+    arrangement: Arrangement | None = None,
     report: Callable[[StepReport], None] | None = None,
 ) -> pa.Table:
     """The result of a read: one column per projection, in the types of the language."""
     expressions = Expressions(source, parameters)
     executor = Executor(source, expressions, budget, report)
-    found = executor.run(arrange_read(plan, source).steps, everything())
+    steps = (arrangement or arrange_read(plan, source)).steps
+    found = executor.run(steps, everything())
     budget.check(found.total() if not plan.is_aggregate and plan.limit is None else 0)
     return finish(plan, found, expressions)
