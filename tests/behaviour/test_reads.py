@@ -10,7 +10,8 @@ import pytest
 
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import OmnigraphError
+from omnigraph.engine.read.budget import CancelToken, QueryBudget
+from omnigraph.errors import OmnigraphError, QueryBudgetExceeded, QueryCancelled
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
 
@@ -23,9 +24,9 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 def ask(graph: Graph, match: str, returned: str, tail: str = "", **params: Any) -> list[Any]:
     """The rows; single columns as their value."""
-    declared = params.pop("declared", "")
+    declared, branch = params.pop("declared", ""), params.pop("branch", None)
     text = f"query q({declared}) {{ match {{ {match} }} return {{ {returned} }} {tail} }}"
-    rows = [tuple(row.values()) for row in graph.query(text, "q", params)]
+    rows = [tuple(row.values()) for row in graph.query(text, "q", params, branch=branch)]
     return [row[0] if len(row) == 1 else row for row in rows]
 
 
@@ -266,3 +267,61 @@ def test_reads_follow_writes_without_starting_over(changing):
         assert expected is None or found == expected
         branch = changing.create_branch(f"b{len(changing.branches())}")
         assert ask(branch, *MENTORED) == found
+
+
+INSERT_PUPIL = """query q($from: String, $new: String) {
+    insert Maker { handle: $new }
+    insert Mentors { from: $from, to: $new }
+}"""
+PUPILS = ("$m: Maker  $m mentors $x", "$m.handle, $x.handle", "order { $m.handle, $x.handle }")
+
+
+def test_branches_that_part_do_not_see_each_others_nodes(changing):
+    """Both sides number their new rows alike, and a read of one must not lead to the other's."""
+    before = ask(changing, *PUPILS)
+    branch = changing.create_branch("apart")
+    for round in range(3):
+        changing.mutate(INSERT_PUPIL, "q", {"from": "ada", "new": f"eve{round}"})
+        branch.mutate(INSERT_PUPIL, "q", {"from": "bo", "new": f"flo{round}"})
+        mine = [("ada", f"eve{n}") for n in range(round + 1)]
+        theirs = [("bo", f"flo{n}") for n in range(round + 1)]
+        assert ask(changing, *PUPILS) == sorted(before + mine)
+        assert ask(changing, *PUPILS, branch="apart") == sorted(before + theirs)
+        assert ask(changing, *PUPILS) == sorted(before + mine)
+
+
+def test_a_branch_that_was_made_again_is_read_anew(changing):
+    before = ask(changing, *PUPILS)
+    for name in ("eve", "flo"):
+        branch = changing.create_branch("again")
+        branch.mutate(INSERT_PUPIL, "q", {"from": "ada", "new": name})
+        assert ask(changing, *PUPILS, branch="again") == sorted([*before, ("ada", name)])
+        changing.delete_branch("again")
+
+
+# -- budgets ---------------------------------------------------------------------------------
+
+EVERYTHING = "query q() { match { $a: Maker  $b: Maker  $c: Maker } return { $a, $b, $c } }"
+
+
+@pytest.mark.parametrize(
+    ("budget", "resource"),
+    [
+        (QueryBudget(max_rows=50), "rows"),
+        (QueryBudget(max_bytes=200), "bytes"),
+        (QueryBudget(timeout_s=-1), "seconds"),
+    ],
+)
+def test_a_query_that_needs_too_much_is_stopped(workshop, budget, resource):
+    with pytest.raises(QueryBudgetExceeded) as caught:
+        workshop.query(EVERYTHING, budget=budget)
+    assert caught.value.resource == resource
+    assert len(workshop.query(EVERYTHING)) == 64
+
+
+def test_a_query_is_cancelled_from_outside_and_leaves_nothing_behind(workshop):
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(QueryCancelled):
+        workshop.query(EVERYTHING, budget=QueryBudget(cancel=token))
+    assert len(workshop.query(EVERYTHING)) == 64

@@ -18,7 +18,6 @@ from omnigraph.engine.export import export_snapshot
 from omnigraph.engine.gate import Action, Gate, OpenGate, Request
 from omnigraph.engine.maintain.repair import Repair, RepairOptions, RepairReport
 from omnigraph.engine.opening import open_manifest, restore_schema
-from omnigraph.engine.queries import Queries
 from omnigraph.engine.read.budget import QueryBudget
 from omnigraph.engine.read.explain import Explanation
 from omnigraph.engine.read.reader import Reader
@@ -102,6 +101,7 @@ class Graph:
         schemas: SchemaCache | None = None,
         read_only: bool = False,
         gate: Gate | None = None,
+        reader: Reader | None = None,
     ) -> None:
         self._root = root
         self._objects = objects
@@ -116,10 +116,9 @@ class Graph:
         self._writer = TableWriter(
             tables, objects, self._manifest, self._locks, self._recovery, self._snapshot
         )
-        self._reader = Reader(tables)
+        self._reader = reader or Reader(tables)
         self._loader = Loader(self._manifest, tables, self._writer, self._snapshot)
         self._mutator = Mutator(self._manifest, tables, self._writer, self._snapshot)
-        self._queries = Queries()
         self._bound = self._find_bound("main")
         self._view: ManifestState | None = None
 
@@ -239,7 +238,14 @@ class Graph:
 
     def _bound_to(self, ref: BranchRef) -> Graph:
         other = Graph(
-            self._root, self._objects, self._tables, read_only=self._read_only, gate=self._gate
+            self._root,
+            self._objects,
+            self._tables,
+            manifest=self._manifest,
+            schemas=self._schemas,
+            read_only=self._read_only,
+            gate=self._gate,
+            reader=self._reader,
         )
         other._bound = ref
         return other
@@ -309,7 +315,7 @@ class Graph:
         """
         self._writable("mutate")
         contract = self._schemas.contract()
-        plan = self._queries.compile(query, name, contract.catalog).mutation_plan()
+        plan = self._reader.queries.compile(query, name, contract.catalog).mutation_plan()
         bound = bind_host_values(plan.parameters, _joined(params, more))
         head = None if expected_head is None else CommitId(expected_head)
         ref = self._ref(branch)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Protocol, TypeVar, cast
 
@@ -20,13 +19,6 @@ class Sized(Protocol):
 
 
 _Kept = TypeVar("_Kept", bound=Sized)
-
-
-@dataclass(frozen=True, slots=True)
-class CacheStatus:
-    entries: int
-    bytes: int
-    budget: int
 
 
 class ByteCache:
@@ -63,15 +55,6 @@ class ByteCache:
             found = make()
             self.put(key, found)
         return cast(_Kept, found)
-
-    def status(self) -> CacheStatus:
-        with self._lock:
-            return CacheStatus(len(self._entries), self._bytes, self._budget)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
-            self._bytes = 0
 
     def _remove(self, key: Hashable) -> None:
         gone = self._entries.pop(key, None)

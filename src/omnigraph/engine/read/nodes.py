@@ -5,16 +5,15 @@ A column that is asked for many rows is decoded whole and kept; for few rows jus
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.catalog.arrow import arrow_type
 from omnigraph.catalog.model import NodeType
-from omnigraph.engine.read.cache import ByteCache
 from omnigraph.engine.read.numbering import Difference, Mask, Numbering, Positions
 from omnigraph.engine.read.stored import filter_columns
 from omnigraph.storage.filters import Filter, bind, matches
@@ -29,13 +28,25 @@ _FEW: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class DenseColumn:
-    """One value per position, null for rows that are gone."""
+    """One value per position; what stands at the position of a row that is gone means nothing."""
 
     values: pa.Array
 
     @property
     def nbytes(self) -> int:
         return int(self.values.nbytes)
+
+
+class Columns(Protocol):
+    """The columns of a table version, in the order of its numbering."""
+
+    def cached(self, column: str) -> DenseColumn | None:
+        """A column, if it was decoded before."""
+        ...
+
+    def load(self, column: str) -> DenseColumn:
+        """A column, decoded now if need be."""
+        ...
 
 
 class Nodes:
@@ -45,16 +56,14 @@ class Nodes:
         self,
         declared: NodeType,
         numbering: Numbering,
-        load: Callable[[str], DenseColumn],
-        cache: ByteCache,
+        columns: Columns,
         visible: Mask | None,
     ) -> None:
         self.declared = declared
         self.numbering = numbering
         self.visible = visible
         """Positions the reader may see; None when that is all of them."""
-        self._load = load
-        self._cache = cache
+        self._columns = columns
 
     @property
     def size(self) -> int:
@@ -78,11 +87,11 @@ class Nodes:
         column = self.column_name(name)
         if column is None:
             return pa.nulls(len(positions), self.arrow_type(name))
-        key = self._key(column)
-        found = self._cache.get(key)
-        if found is None and len(positions) <= _FEW * self.size:
-            return self._fetch(column, positions)
-        dense = found or self._load(column)
+        dense = self._columns.cached(column)
+        if dense is None:
+            if len(positions) <= _FEW * self.size:
+                return self._fetch(column, positions)
+            dense = self._columns.load(column)
         if len(positions) == self.size and _is_everything(positions):
             return dense.values
         return dense.values.take(pa.array(positions))
@@ -92,7 +101,7 @@ class Nodes:
         column = self.column_name(name)
         if column is None:
             return pa.nulls(self.size, self.arrow_type(name))
-        return self._load(column).values
+        return self._columns.load(column).values
 
     def select(self, predicate: Filter, positions: Positions | None = None) -> Positions:
         """The positions, of all or of some, whose row meets a predicate on properties."""
@@ -122,8 +131,6 @@ class Nodes:
         return np.asarray(found[pc.fill_null(place, -1).to_numpy(zero_copy_only=False)], np.int64)
 
     def arrow_type(self, name: str) -> pa.DataType:
-        from omnigraph.catalog.arrow import arrow_type
-
         if name == "id":
             return pa.utf8()
         return arrow_type(self.declared.properties[name].type)
@@ -140,10 +147,6 @@ class Nodes:
         row_ids = pa.array(self.numbering.row_ids[distinct])
         rows = self.numbering.table.take(row_ids, [column]).column(column).combine_chunks()
         return rows.take(pa.array(places))
-
-    def _key(self, column: str) -> tuple[object, ...]:
-        lineage, version = self.numbering.table.lineage, self.numbering.table.version
-        return ("column", lineage.uri, version, column)
 
 
 def read_column(numbering: Numbering, column: str) -> DenseColumn:

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
@@ -111,15 +112,18 @@ def number_rows(table: Table) -> Numbering:
 
 
 def advance(earlier: Numbering, change: Difference) -> Numbering | None:
-    """The numbering of a later version; None when old positions would no longer do.
+    """The numbering of another version; None when old positions would no longer do.
 
-    That is the case when a node comes back under an id whose old row is gone: the id would have two
-    positions.
+    A position must always mean the same node. It does not when a node comes back under an id whose
+    old row is gone, or when two branches gave the same row id to different nodes.
     """
     come = change.come_rows(["id", ROW_ID])
     left = change.left_rows(["id", ROW_ID])
     come_ids, left_ids = _row_ids(come), _row_ids(left)
-    added = np.sort(come_ids[~np.isin(come_ids, earlier.row_ids)])
+    is_known = np.isin(come_ids, earlier.row_ids)
+    if not _are_the_same(come.filter(pa.array(is_known)), left):
+        return None
+    added = np.sort(come_ids[~is_known])
     gone = ~np.isin(left_ids, come_ids)
     dead_ids = earlier.dead_ids | set(left.column("id").filter(pa.array(gone)).to_pylist())
     if len(added):
@@ -134,6 +138,19 @@ def advance(earlier: Numbering, change: Difference) -> Numbering | None:
         alive = np.concatenate([old, np.ones(len(added), np.bool_)])
         alive[np.searchsorted(row_ids, left_ids[gone])] = False
     return Numbering(Pieces(change.later), row_ids, alive, frozenset(dead_ids), earlier.origin)
+
+
+def _are_the_same(come: pa.Table, left: pa.Table) -> bool:
+    """Whether rows that have come under known row ids are nodes that have left under the same."""
+    if not come.num_rows:
+        return True
+    come_ids, left_ids = _row_ids(come), _row_ids(left)
+    if not np.isin(come_ids, left_ids).all():
+        return False
+    order = np.argsort(left_ids)
+    place = order[np.searchsorted(left_ids, come_ids, sorter=order)]
+    same = pc.equal(left.column("id").take(pa.array(place)), come.column("id"))
+    return bool(pc.all(same).as_py())
 
 
 def _row_ids(rows: pa.Table) -> RowIds:

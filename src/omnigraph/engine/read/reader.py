@@ -31,14 +31,14 @@ class Reader:
     def __init__(self, tables: TableStore) -> None:
         self._tables = tables
         self._cache = ByteCache(int(_memory() * CACHE_SHARE))
-        self._queries = Queries()
+        self.queries = Queries()
 
     def compile(
         self, query: str | Path, name: str | None, catalog: Catalog, view: ReadView
     ) -> ReadPlan:
         """The plan of a read. Names the view hides do not exist."""
         if view.sees_all:
-            return self._queries.compile(query, name, catalog).read_plan()
+            return self.queries.compile(query, name, catalog).read_plan()
         return Queries().compile(query, name, view.restrict(catalog)).read_plan()
 
     def run(

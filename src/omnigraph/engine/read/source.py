@@ -37,14 +37,16 @@ _REBUILD: Final = 0.05
 """Share of changed rows from which a cached structure is built anew instead of carried on."""
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownColumn:
-    numbering: Numbering
-    column: DenseColumn
+Identity = tuple[Hashable, ...]
+"""A table version. Its number alone does not tell: a branch may be deleted and made again."""
 
-    @property
-    def nbytes(self) -> int:
-        return self.column.nbytes
+
+@dataclass(frozen=True, slots=True)
+class _Latest:
+    """Which version of a table something was last kept of."""
+
+    identity: Identity
+    nbytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +105,12 @@ class GraphSource:
         table = self.snapshot.open(self._tables, declared.table_key)
         numbering = self._numbering(table)
 
-        def load(column: str) -> DenseColumn:
-            return self._column(numbering, column)
-
-        nodes = Nodes(declared, numbering, load, self._cache, numbering.alive)
+        columns = _CachedColumns(numbering, self._cache)
+        nodes = Nodes(declared, numbering, columns, numbering.alive)
         predicate = self.view.rows.get(declared.name)
         if predicate is None:
             return nodes
-        key = ("visible", table.lineage.uri, table.version, repr(predicate))
+        key = ("visible", *_identity(table), repr(predicate))
 
         def seen() -> _VisibleRows:
             mask = np.zeros(nodes.size, np.bool_)
@@ -118,40 +118,22 @@ class GraphSource:
             return _VisibleRows(mask)
 
         mask = self._cache.get_or_make(key, seen).mask
-        return Nodes(declared, numbering, load, self._cache, mask)
+        return Nodes(declared, numbering, columns, mask)
 
     def _numbering(self, table: Table) -> Numbering:
-        key = ("rows", table.lineage.uri, table.version)
-        found: Numbering | None = self._cache.get(key)
+        identity = _identity(table)
+        found: Numbering | None = self._cache.get(("rows", *identity))
         if found is not None:
             return found
-        latest: Hashable = ("latest rows", table.path)
-        known: Numbering | None = self._cache.get(latest)
+        latest: _Latest | None = self._cache.get(("latest rows", table.path))
+        known = None if latest is None else self._cache.get(("rows", *latest.identity))
         if known is not None:
             change = difference(known.pieces, table, _REBUILD)
             found = None if change is None else advance(known, change)
         if found is None:
             found = number_rows(table)
-        self._cache.put(key, found)
-        self._cache.put(latest, found)
-        return found
-
-    def _column(self, numbering: Numbering, column: str) -> DenseColumn:
-        table = numbering.table
-        key = ("column", table.lineage.uri, table.version, column)
-        found: DenseColumn | None = self._cache.get(key)
-        if found is not None:
-            return found
-        latest: Hashable = ("latest column", table.path, column)
-        known: _KnownColumn | None = self._cache.get(latest)
-        if known is not None and known.numbering.origin == numbering.origin:
-            change = difference(known.numbering.pieces, table, _REBUILD)
-            if change is not None and known.numbering.size <= numbering.size:
-                found = patched_column(known.column, numbering, column, change)
-        if found is None:
-            found = read_column(numbering, column)
-        self._cache.put(key, found)
-        self._cache.put(latest, _KnownColumn(numbering, found))
+        self._cache.put(("rows", *identity), found)
+        self._cache.put(("latest rows", table.path), _Latest(identity))
         return found
 
     # -- edges ------------------------------------------------------------------------------
@@ -215,3 +197,43 @@ class GraphSource:
         if edge.is_self_typed:
             known &= start != end
         return (start[known], end[known]), complete
+
+
+class _CachedColumns:
+    """The columns of a numbered table version, kept in the cache."""
+
+    def __init__(self, numbering: Numbering, cache: ByteCache) -> None:
+        self._numbering = numbering
+        self._cache = cache
+
+    def cached(self, column: str) -> DenseColumn | None:
+        return self._cache.get(("column", *_identity(self._numbering.table), column))
+
+    def load(self, column: str) -> DenseColumn:
+        found = self.cached(column)
+        if found is not None:
+            return found
+        table = self._numbering.table
+        found = self._carried_on(column) or read_column(self._numbering, column)
+        self._cache.put(("column", *_identity(table), column), found)
+        self._cache.put(("latest column", table.path, column), _Latest(_identity(table)))
+        return found
+
+    def _carried_on(self, column: str) -> DenseColumn | None:
+        """The column from that of another version, by the rows that differ."""
+        numbering = self._numbering
+        latest: _Latest | None = self._cache.get(("latest column", numbering.table.path, column))
+        if latest is None:
+            return None
+        known: Numbering | None = self._cache.get(("rows", *latest.identity))
+        values: DenseColumn | None = self._cache.get(("column", *latest.identity, column))
+        if known is None or values is None or known.origin != numbering.origin:
+            return None
+        change = difference(known.pieces, numbering.table, _REBUILD)
+        if change is None or known.size > numbering.size:
+            return None
+        return patched_column(values, numbering, column, change)
+
+
+def _identity(table: Table) -> Identity:
+    return table.lineage.uri, table.version, table.written_at

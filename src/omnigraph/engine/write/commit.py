@@ -129,7 +129,7 @@ class TableWriter:
             state = self._recovery.state(request.branch.physical)
             if request.expected_head is not None and request.expected_head != state.head:
                 raise HeadMoved(request.branch.public, request.expected_head, state.head)
-            current = self._snapshot_of(state)
+            current = checked if state.head == checked.commit_id else self._snapshot_of(state)
             if _has_moved(change, checked, current):
                 change, checked, early = request.prepare_again(current), current, {}
             tables: list[WriteTable] = []
