@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -317,6 +318,14 @@ def test_a_query_that_needs_too_much_is_stopped(workshop, budget, resource):
         workshop.query(EVERYTHING, budget=budget)
     assert caught.value.resource == resource
     assert len(workshop.query(EVERYTHING)) == 64
+
+
+def test_the_time_of_a_query_counts_from_its_beginning(workshop, monkeypatch):
+    """A budget may be made once and given to many queries."""
+    budget = QueryBudget(timeout_s=60)
+    late = time.monotonic() + 3600
+    monkeypatch.setattr("omnigraph.engine.read.budget.time.monotonic", lambda: late)
+    assert len(workshop.query(EVERYTHING, budget=budget)) == 64
 
 
 def test_a_query_is_cancelled_from_outside_and_leaves_nothing_behind(workshop):

@@ -1,7 +1,8 @@
 """Random histories, with crashes in them: the engine ends up where the reference graph says.
 
-After a crash the operation has happened or it has not; which of the two is known once recovery has
-been there, and not before. Until then there are several models, one of which is right.
+After a crash the operation has happened, or it has not, or recovery will make it happen; which of
+these is known once recovery has been there, and not before. Until then there are several models, one
+of which is right.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -77,6 +79,24 @@ in_branching = failures("branch_", "fork.", "lock.after")
 in_recovery = failures("graph_publish.", "recovery.")
 
 
+@dataclass(frozen=True)
+class Possible:
+    """What the graph may be, and the interrupted operations that recovery may still complete."""
+
+    model: ReferenceGraph
+    waiting: tuple[Operation, ...] = ()
+
+    def outcomes(self) -> list[Possible]:
+        """This one, and what it becomes by completing any of what waits, in any order."""
+        found = [self]
+        for operation in self.waiting:
+            after = operation.foretell(self.model)
+            if not isinstance(after, Refusal):
+                rest = tuple(other for other in self.waiting if other is not operation)
+                found += Possible(after, rest).outcomes()
+        return found
+
+
 class LookAndFail:
     """Look at the graph in the moment of the failure, then fail."""
 
@@ -109,7 +129,8 @@ class Histories(RuleBasedStateMachine):
         self._root = Path(folder) / "graph"
         self._handles = {"first": init(self._root, SCHEMA), "second": open_graph(self._root)}
         self._reader = open_graph(self._root, read_only=True)
-        self._models = [ReferenceGraph(compile_schema(Source("<schema>", SCHEMA)).ir)]
+        empty = ReferenceGraph(compile_schema(Source("<schema>", SCHEMA)).ir)
+        self._possible = [Possible(empty)]
         self._unsettled = 0
         self._do(operations.load("main", "append", ["a", "b", "X"], None), "first", None)
 
@@ -180,9 +201,14 @@ class Histories(RuleBasedStateMachine):
         """Do it to the graph and to every model that may be right, and compare them."""
         graph = self._handles[by]
         is_stale = graph._view is not None and graph._view.head != graph.head()
-        after = [operation.foretell(model) for model in self._models]
-        grown = [model for model in after if not isinstance(model, Refusal)]
-        possible = [*self._models, *grown]
+        before = [outcome for known in self._possible for outcome in known.outcomes()]
+        after = [operation.foretell(known.model) for known in before]
+        grown = [
+            Possible(model, known.waiting)
+            for known, model in zip(before, after, strict=True)
+            if not isinstance(model, Refusal)
+        ]
+        possible = [*before, *grown]
         trap = self._trap(fails, possible)
         error: OmnigraphError | None = None
         with ExitStack() as traps:
@@ -194,28 +220,26 @@ class Histories(RuleBasedStateMachine):
                 error = raised
         has_failed = trap is not None and trap[0].has_acted
         if error is None:
-            self._models = grown
+            self._possible = grown
             assert grown, f"it was to be refused: {[str(a) for a in after]}"
         elif has_failed:
-            self._models = possible
+            interrupted = [Possible(known.model, (*known.waiting, operation)) for known in before]
+            self._possible = [*interrupted, *grown]
         elif isinstance(error, ExpectedVersionMismatch) and is_stale:
             pass
         else:
-            refused = [
-                model
-                for model, expected in zip(self._models, after, strict=True)
+            self._possible = [
+                known
+                for known, expected in zip(before, after, strict=True)
                 if isinstance(expected, Refusal) and expected.kind == error.kind
             ]
-            assert refused, f"{type(error).__name__}: {error}"
-            self._models = refused
+            assert self._possible, f"{type(error).__name__}: {error}"
         self._look(possible)
         self._unsettled = self._unsettled + 1 if has_failed or self._unsettled else 0
         if self._unsettled not in (1, 2):
             self._settle(by)
 
-    def _trap(
-        self, fails: str | None, possible: list[ReferenceGraph]
-    ) -> tuple[LookAndFail, Any] | None:
+    def _trap(self, fails: str | None, possible: list[Possible]) -> tuple[LookAndFail, Any] | None:
         if fails is None:
             return None
         point, manner = fails.split(" ", 1)
@@ -226,9 +250,9 @@ class Histories(RuleBasedStateMachine):
         times = None if how.endswith("for good") else 1
         return action, armed(point, action, first=int(first), times=times)
 
-    def _look(self, possible: list[ReferenceGraph]) -> None:
+    def _look(self, possible: list[Possible]) -> None:
         """A reader sees, of every branch, what it holds in one of the models."""
-        worlds = [world_of_model(model).content for model in possible]
+        worlds = [world_of_model(known.model).content for known in possible]
         for branch, found in content_of(self._reader).items():
             assert found in [world[branch] for world in worlds if branch in world], branch
 
@@ -238,9 +262,10 @@ class Histories(RuleBasedStateMachine):
             self._handles[by].refresh()
         self._unsettled = 0
         world = world_of(self._reader)
-        right = [model for model in self._models if world_of_model(model) == world]
-        assert right, _difference(world, [world_of_model(model) for model in self._models])
-        self._models = right[:1]
+        models = [after.model for known in self._possible for after in known.outcomes()]
+        right = [model for model in models if world_of_model(model) == world]
+        assert right, _difference(world, [world_of_model(model) for model in models])
+        self._possible = [Possible(right[0])]
         assert list((self._root / RECOVERY_DIR).glob("*")) == []
         for ref in self._reader._branches.list():
             self._check_branch(ref.public, ref.physical)

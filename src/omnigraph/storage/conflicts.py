@@ -45,6 +45,9 @@ _TEXTS: Final = (
 # A version that was listed and then removed, with its whole branch or by a cleanup.
 _VANISHED_VERSION: Final = re.compile(r"Not found: \S*/_versions/\d+\.manifest")
 
+# A Ctrl-C that arrived while the library was calling back into Python.
+_INTERRUPT: Final = re.compile(r"(External error: |^)KeyboardInterrupt\b", re.MULTILINE)
+
 _SOURCE_POSITION: Final = re.compile(r",? (location: )?/\S+\.rs:\d+:\d+")
 
 
@@ -78,11 +81,16 @@ def is_library_failure(error: BaseException) -> bool:
 
 @contextmanager
 def naming_failures(action: str, uri: str) -> Iterator[None]:
-    """Raise what the table library reports as `TableMissing` or `StoreCallFailed`."""
+    """Raise what the table library reports as `TableMissing` or `StoreCallFailed`.
+
+    An interrupt that the library took for a failure of its own is an interrupt again.
+    """
     try:
         yield
     except BaseException as error:
         if not is_library_failure(error):
             raise
+        if _INTERRUPT.search(str(error)):
+            raise KeyboardInterrupt from error
         kind = TableMissing if classify(error) is Failure.NOT_FOUND else StoreCallFailed
         raise kind(action, uri, cause_of(error)) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from omnigraph.errors import QueryBudgetExceeded, QueryCancelled
 from omnigraph.limits import QUERY_MAX_BYTES, QUERY_MAX_ROWS, QUERY_TIMEOUT_SECONDS
@@ -26,21 +26,34 @@ class CancelToken:
 
 @dataclass(frozen=True, slots=True)
 class QueryBudget:
-    """What a query may use. Checked between steps and before large intermediate results."""
+    """What one query may use. The same budget can be given to any number of queries."""
 
     max_rows: int = QUERY_MAX_ROWS
     max_bytes: int = QUERY_MAX_BYTES
     timeout_s: float = QUERY_TIMEOUT_SECONDS
     cancel: CancelToken | None = None
-    _started: float = field(default_factory=time.monotonic)
+
+    def start(self) -> Meter:
+        return Meter(self)
+
+
+class Meter:
+    """A budget while a query runs. Asked between steps and before large intermediate results."""
+
+    def __init__(self, budget: QueryBudget) -> None:
+        self._budget = budget
+        self._started = time.monotonic()
 
     def check(self, rows: int = 0, bytes_per_row: int = 16) -> None:
         """Raises `QueryBudgetExceeded` or `QueryCancelled`; `rows` are about to be made."""
-        if self.cancel is not None and self.cancel.is_cancelled:
+        budget = self._budget
+        if budget.cancel is not None and budget.cancel.is_cancelled:
             raise QueryCancelled
-        if rows > self.max_rows:
-            raise QueryBudgetExceeded("rows", f"{rows:,}", f"{self.max_rows:,}")
-        if rows * bytes_per_row > self.max_bytes:
-            raise QueryBudgetExceeded("bytes", f"{rows * bytes_per_row:,}", f"{self.max_bytes:,}")
-        if time.monotonic() - self._started > self.timeout_s:
-            raise QueryBudgetExceeded("seconds", f"over {self.timeout_s:g}", f"{self.timeout_s:g}")
+        if rows > budget.max_rows:
+            raise QueryBudgetExceeded("rows", f"{rows:,}", f"{budget.max_rows:,}")
+        if rows * bytes_per_row > budget.max_bytes:
+            raise QueryBudgetExceeded("bytes", f"{rows * bytes_per_row:,}", f"{budget.max_bytes:,}")
+        if time.monotonic() - self._started > budget.timeout_s:
+            raise QueryBudgetExceeded(
+                "seconds", f"over {budget.timeout_s:g}", f"{budget.timeout_s:g}"
+            )

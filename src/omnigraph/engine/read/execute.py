@@ -10,7 +10,7 @@ from typing import assert_never
 import numpy as np
 
 from omnigraph.engine.read.adjacency import Counts
-from omnigraph.engine.read.budget import QueryBudget
+from omnigraph.engine.read.budget import Meter
 from omnigraph.engine.read.expressions import Expressions
 from omnigraph.engine.read.frame import Frame
 from omnigraph.engine.read.hops import Hops
@@ -49,19 +49,19 @@ class Executor:
         self,
         source: GraphSource,
         expressions: Expressions,
-        budget: QueryBudget,
+        meter: Meter,
         report: Callable[[StepReport], None] | None = None,
     ) -> None:
         self._source = source
         self._expressions = expressions
-        self._budget = budget
-        self._hops = Hops(source, budget)
+        self._meter = meter
+        self._hops = Hops(source, meter)
         self._report = report
 
     def run(self, steps: tuple[Step, ...], frame: Frame) -> Frame:
         for step in steps:
             started = time.perf_counter()
-            self._budget.check(frame.length)
+            self._meter.check(frame.length)
             frame = self._step(step, frame)
             if self._report is not None:
                 self._report(StepReport(step, frame.length, time.perf_counter() - started))
@@ -95,7 +95,7 @@ class Executor:
         found = self._expressions.select(nodes, step.conditions)
         if frame.length == 1 and not frame.columns:
             return Frame(len(found), {step.variable: found}, {step.variable: step.node_type})
-        self._budget.check(frame.length * len(found), 8 * (len(frame.columns) + 1))
+        self._meter.check(frame.length * len(found), 8 * (len(frame.columns) + 1))
         rows = np.repeat(np.arange(frame.length, dtype=np.int64), len(found))
         return frame.take(rows).bind(step.variable, step.node_type, np.tile(found, frame.length))
 

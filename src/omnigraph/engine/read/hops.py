@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from omnigraph.engine.read.adjacency import Counts, pair_keys
-from omnigraph.engine.read.budget import QueryBudget
+from omnigraph.engine.read.budget import Meter
 from omnigraph.engine.read.numbering import Mask, Positions
 from omnigraph.engine.read.source import GraphSource
 from omnigraph.plan.physical.steps import Hop
@@ -14,9 +14,9 @@ from omnigraph.plan.physical.steps import Hop
 class Hops:
     """Edges of one graph, followed within a budget. Only visible nodes are reached."""
 
-    def __init__(self, source: GraphSource, budget: QueryBudget) -> None:
+    def __init__(self, source: GraphSource, meter: Meter) -> None:
         self._source = source
-        self._budget = budget
+        self._meter = meter
 
     def reach(self, hop: Hop, sources: Positions) -> tuple[Positions, Positions]:
         """For each source the distinct nodes a hop leads to: the source's index, and the node.
@@ -67,7 +67,7 @@ class Hops:
 
     def _single(self, hop: Hop, sources: Positions) -> tuple[Positions, Positions]:
         adjacency = self._source.adjacency(hop.edge, hop.direction)
-        self._budget.check(_total(adjacency.degrees_of(sources)))
+        self._meter.check(_total(adjacency.degrees_of(sources)))
         rows, nodes = adjacency.neighbours(sources)
         seen = self._source.nodes(hop.node_type).keep_visible(nodes)
         return (rows, nodes) if seen is None else (rows[seen], nodes[seen])
@@ -88,7 +88,7 @@ class Hops:
             if depth >= hop.low:
                 found.append((at, nodes))
             seen = _merged(seen, keys)
-            self._budget.check(len(seen))
+            self._meter.check(len(seen))
         if not found:
             return _nothing()
         return (

@@ -38,9 +38,10 @@ def execute_read(
     report: Callable[[StepReport], None] | None = None,
 ) -> pa.Table:
     """The result of a read: one column per projection, in the types of the language."""
+    meter = budget.start()
     expressions = Expressions(source, parameters)
-    executor = Executor(source, expressions, budget, report)
+    executor = Executor(source, expressions, meter, report)
     steps = (arrangement or arrange_read(plan, source)).steps
     found = executor.run(steps, everything())
-    budget.check(found.total() if not plan.is_aggregate and plan.limit is None else 0)
+    meter.check(found.total() if not plan.is_aggregate and plan.limit is None else 0)
     return finish(plan, found, expressions)

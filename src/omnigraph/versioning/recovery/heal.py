@@ -8,8 +8,7 @@ Tests: tests/crash.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,11 +79,11 @@ class Recovery:
         names = self.sidecars.names()
         if not names:
             return Healed()
-        waiting, quarantined = self._of_branch(names, branch)
-        if not waiting:
+        readable, quarantined = self._read(names)
+        if branch not in self._homes(readable):
             for found in quarantined:
                 _log.warning("a sidecar is left to an operator: %s", found.reason)
-            return Healed(quarantined=quarantined)
+            return Healed(quarantined=tuple(quarantined))
         with self._locks.hold(branch, "recovery") as lock:
             return self.heal_locked(branch, lock)
 
@@ -94,8 +93,10 @@ class Recovery:
         self._remove_torn_branches()
         settled = 0
         quarantined: dict[str, Quarantined] = {}
-        names = self.sidecars.names()
-        for branch in self._branches_of(names):
+        readable, unreadable = self._read(self.sidecars.names())
+        # Whoever settles main also speaks of those that cannot be read.
+        waiting = {*self._homes(readable), *([None] if unreadable else [])}
+        for branch in sorted(waiting, key=lambda branch: (branch is not None, branch or "")):
             try:
                 healed = self.heal(branch)
             except BranchLocked as error:
@@ -108,23 +109,18 @@ class Recovery:
     def heal_locked(self, branch: str | None, lock: HeldLock) -> Healed:
         """The same as `heal` for a caller that holds the branch's lock."""
         settled = 0
-        quarantined: list[Quarantined] = []
         names = self.sidecars.names()
-        for name in names:
-            try:
-                sidecar = self.sidecars.read(name)
-            except UnreadableSidecar as error:
-                _log.warning("a sidecar is left to an operator: %s", error)
-                quarantined.append(Quarantined.unreadable(error))
-                continue
-            if sidecar is None or self._home(sidecar) != branch:
+        readable, quarantined = self._read(names)
+        for sidecar, home in zip(readable, self._homes(readable), strict=True):
+            if home != branch:
                 continue
             found = self._settle(sidecar, branch, _operations(names), lock)
             if found is None:
                 settled += 1
             else:
-                _log.warning("sidecar %s is left to an operator: %s", name, found.reason)
                 quarantined.append(found)
+        for found in quarantined:
+            _log.warning("sidecar %s is left to an operator: %s", found.name, found.reason)
         return Healed(settled, tuple(quarantined))
 
     def undo_own(self, sidecar: Sidecar, lock: HeldLock) -> None:
@@ -144,39 +140,26 @@ class Recovery:
 
         A new branch of such a name would be given what the old one's writer left.
         """
-        found = set()
-        for name in self.sidecars.names():
-            with suppress(UnreadableSidecar):
-                sidecar = self.sidecars.read(name)
-                if sidecar is not None and sidecar.physical is not None:
-                    found.add(sidecar.physical)
-        return frozenset(found)
+        readable, _ = self._read(self.sidecars.names())
+        return frozenset(s.physical for s in readable if s.physical is not None)
 
     def waiting_on(self, branch: str | None) -> tuple[str, ...]:
         """Sidecars that a heal of the branch would settle; those left to an operator are not."""
-        return tuple(
-            name
-            for name in self.status().pending
-            if (sidecar := self.sidecars.read(name)) is not None and self._home(sidecar) == branch
-        )
+        readable, _ = self._read(self.status().pending)
+        homes = zip(readable, self._homes(readable), strict=True)
+        return tuple(sidecar.name for sidecar, home in homes if home == branch)
 
     def status(self) -> RecoveryStatus:
         """What waits, judged without a lock: a sidecar of a live writer counts as pending."""
-        pending, quarantined = [], []
+        pending = []
         names = self.sidecars.names()
-        for name in names:
-            try:
-                sidecar = self.sidecars.read(name)
-            except UnreadableSidecar as error:
-                quarantined.append(Quarantined.unreadable(error))
-                continue
-            if sidecar is None:
-                continue
+        readable, quarantined = self._read(names)
+        for sidecar in readable:
             verdict = self._judge(sidecar, _operations(names))
             if verdict is not None and verdict.decision is Decision.QUARANTINE:
                 quarantined.append(Quarantined.unclear(sidecar, verdict.reason))
             else:
-                pending.append(name)
+                pending.append(sidecar.name)
         return RecoveryStatus(tuple(pending), tuple(quarantined))
 
     def state(self, branch: str | None) -> ManifestState:
@@ -229,7 +212,7 @@ class Recovery:
 
     def _judge(self, sidecar: Sidecar, pending: Collection[str]) -> Verdict | None:
         """The verdict on a sidecar; None when its operation is settled."""
-        if self._home(sidecar) != sidecar.physical:
+        if self._homes([sidecar]) != [sidecar.physical]:
             return Verdict(Decision.UNTOUCHED, ())
         if self._is_settled(sidecar, sidecar.physical):
             return None
@@ -254,42 +237,28 @@ class Recovery:
         table = self._manifest.open(branch)
         return self._manifest.operation_outcome(table, sidecar.operation_id) is not None
 
-    # -- which branch -----------------------------------------------------------------------
+    # -- which sidecars, of which branch ----------------------------------------------------
 
-    def _home(self, sidecar: Sidecar) -> str | None:
-        """The branch whose lock settles a sidecar: main for those of branches that are gone."""
-        if sidecar.physical is None:
-            return None
-        refs = {ref.physical for ref in self._branches.list()}
-        return sidecar.physical if sidecar.physical in refs else None
-
-    def _of_branch(
-        self, names: Collection[str], branch: str | None
-    ) -> tuple[bool, tuple[Quarantined, ...]]:
-        """Whether any sidecar is for this branch to settle, and those that nobody can read."""
-        waiting = False
-        unreadable = []
+    def _read(self, names: Collection[str]) -> tuple[list[Sidecar], list[Quarantined]]:
+        """The sidecars that still exist, oldest first, and those that nobody can read."""
+        readable: list[Sidecar] = []
+        unreadable: list[Quarantined] = []
         for name in names:
             try:
                 sidecar = self.sidecars.read(name)
             except UnreadableSidecar as error:
                 unreadable.append(Quarantined.unreadable(error))
                 continue
-            waiting = waiting or (sidecar is not None and self._home(sidecar) == branch)
-        return waiting, tuple(unreadable)
-
-    def _branches_of(self, names: Collection[str]) -> list[str | None]:
-        """The branches that have sidecars, main first; main too if one cannot be read."""
-        found: set[str | None] = set()
-        for name in names:
-            try:
-                sidecar = self.sidecars.read(name)
-            except UnreadableSidecar:
-                found.add(None)
-                continue
             if sidecar is not None:
-                found.add(self._home(sidecar))
-        return sorted(found, key=lambda branch: (branch is not None, branch or ""))
+                readable.append(sidecar)
+        return readable, unreadable
+
+    def _homes(self, sidecars: Sequence[Sidecar]) -> list[str | None]:
+        """The branch whose lock settles each sidecar: main for those of branches that are gone."""
+        if not sidecars:
+            return []
+        refs = {ref.physical for ref in self._branches.list()}
+        return [s.physical if s.physical in refs else None for s in sidecars]
 
     # -- torn versions ----------------------------------------------------------------------
 
