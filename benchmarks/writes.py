@@ -17,9 +17,10 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import count
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import lance
@@ -28,9 +29,6 @@ import pyarrow as pa
 from benchmarks.support.timing import readable
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
-from omnigraph.versioning.ids import new_ulid, now_micros
-from omnigraph.versioning.publish import Publication, publish
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -81,22 +79,25 @@ def make(folder: Path, name: str, rows: int) -> Graph:
     return graph
 
 
-def measure(graph: Graph, rows: int) -> dict[str, Figure]:
+def measure(graph: Graph, rows: int, turn: int = 0) -> dict[str, Figure]:
+    """Figures of single writes. Each turn has rows of its own, so that none is deleted twice."""
     fresh = count()
     stride = rows // (4 * SAMPLES)
 
+    def name(number: int, place: int) -> str:
+        return f"p{(number * stride + 4 * turn + place) % rows}"
+
     def add(_: int) -> object:
-        return graph.mutate(QUERIES, "add", {"name": f"new{next(fresh)}"})
+        return graph.mutate(QUERIES, "add", {"name": f"new{turn}-{next(fresh)}"})
 
     def change(number: int) -> object:
-        return graph.mutate(QUERIES, "change", {"name": f"p{number * stride % rows}", "age": 5})
+        return graph.mutate(QUERIES, "change", {"name": name(number, 0), "age": 5})
 
     def remove(number: int) -> object:
-        return graph.mutate(QUERIES, "remove", {"name": f"p{(number * stride + 1) % rows}"})
+        return graph.mutate(QUERIES, "remove", {"name": name(number, 1)})
 
     def link(number: int) -> object:
-        ends = {"a": f"p{(number * stride + 2) % rows}", "b": f"p{(number * stride + 3) % rows}"}
-        return graph.mutate(QUERIES, "link", ends)
+        return graph.mutate(QUERIES, "link", {"a": name(number, 2), "b": name(number, 3)})
 
     def upsert(number: int) -> object:
         some = people(rows).slice((number + WARM_UP) * UPSERT_ROWS % (rows // 2), UPSERT_ROWS)
@@ -169,39 +170,46 @@ def lance_writes(folder: Path, rows: int) -> dict[str, Figure]:
     }
 
 
-def lengthen(graph: Graph, commits: int) -> None:
-    """Bring the history to a length with commits that change nothing, unsynced."""
-    manifest = open_graph(graph.uri)._manifest
-    while manifest.current(None).sequence < commits:
-        draft = CommitDraft(
-            graph_commit_id=CommitId(new_ulid()),
-            operation=OperationKind.LOAD,
-            operation_id=OperationId(new_ulid()),
-            created_at=now_micros(),
-            schema_ir_hash=graph.catalog.hash,
-            schema_ref=manifest.current(None).schema_ref or "",
-        )
-        publish(manifest, None, Publication(draft))
+def lengthen(graph: Graph, commits: int, rows: int) -> None:
+    """Bring the history to a length by one-row updates, each a commit as any other, unsynced."""
+    quick = open_graph(graph.uri)
+    numbers = count()
+    while quick.snapshot().version < commits:
+        number = next(numbers)
+        name = f"p{(number * 17 + 8) % rows}"
+        quick.mutate(QUERIES, "change", {"name": name, "age": number % 90})
 
 
-def write_many(uri: str, worker: int, start: float, seconds: float) -> int:
+def write_many(
+    uri: str, worker: int, start: Barrier, seconds: float, done: SimpleQueue[int]
+) -> None:
     graph = open_graph(uri)
     graph.mutate(QUERIES, "add", {"name": f"w{worker}-warm"})
-    time.sleep(max(0.0, start - time.time()))
-    done = 0
-    while time.time() < start + seconds:
-        graph.mutate(QUERIES, "add", {"name": f"w{worker}-{done}"})
-        done += 1
-    return done
+    start.wait(timeout=120)
+    end = time.monotonic() + seconds
+    written = 0
+    while time.monotonic() < end:
+        graph.mutate(QUERIES, "add", {"name": f"w{worker}-{written}"})
+        written += 1
+    done.put(written)
 
 
 def throughput(folder: Path, rows: int, workers: int, seconds: float = 6.0) -> float:
     graph = make(folder, f"writers{workers}", rows)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        start = time.time() + 6
-        jobs = [pool.submit(write_many, graph.uri, n, start, seconds) for n in range(workers)]
-        return sum(job.result() for job in jobs) / seconds
+    start, done = context.Barrier(workers), context.SimpleQueue()
+    processes = [
+        context.Process(target=write_many, args=(graph.uri, number, start, seconds, done))
+        for number in range(workers)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        if process.exitcode:
+            raise RuntimeError("a writer failed")
+    written: list[int] = [done.get() for _ in processes]
+    return sum(written) / seconds
 
 
 def show(title: str, figures: dict[str, Figure], against: dict[str, Figure] | None = None) -> None:
@@ -231,10 +239,13 @@ def main() -> None:
         unsynced = measure(make(folder, "unsynced", options.rows), options.rows)
         show("without fsync (ours / Lance merge)", unsynced, lance_peer)
         show("bare Lance merge", lance_peer)
-        lengthen(durable, options.commits)
+        started = time.perf_counter()
+        lengthen(durable, options.commits, options.rows)
+        passed = time.perf_counter() - started
         os.environ["OMNIGRAPH_DURABILITY"] = "fsync"
-        late = measure(open_graph(durable.uri), options.rows)
+        late = measure(open_graph(durable.uri), options.rows, turn=1)
         show(f"with fsync, commit {options.commits:,} (late / early)", late, short)
+        print(f"  {'getting there':<32} {passed:>9.0f} s")
         print("\nwriter processes, one row per commit, with fsync")
         alone = 0.0
         for workers in (1, 2, 4):

@@ -45,6 +45,11 @@ say "Queries follow edges, negate, count and order."
 run omnigraph query workshop.omni --query queries.gq --name taught_by --params '{"who": "ada"}'
 run omnigraph query workshop.omni --query queries.gq --name busiest_sheds
 
+say "One query searches words and vectors, filters and ranks. (The mock provider stands in for a model.)"
+export OMNIGRAPH_EMBEDDINGS_MOCK=1
+run omnigraph query workshop.omni --query queries.gq --name like_this \
+    --params '{"text": "who turns on a lathe", "since": "2020-01-01"}'
+
 say "A branch copies nothing; what is loaded or changed there stays there."
 run omnigraph branch create --uri workshop.omni review/newcomers
 run omnigraph --as ada load workshop.omni --data newcomers.jsonl --mode merge --branch review/newcomers

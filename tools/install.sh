@@ -68,6 +68,6 @@ fi
 
 pwd >$stamp
 echo "Installing omnigraph and its tools."
-$venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+$venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 wanted >$stamp
 echo "$venv is ready (Python $(version_of $venv/bin/python))."

@@ -13,6 +13,9 @@ from omnigraph.errors import OmnigraphError
 
 if TYPE_CHECKING:
     from omnigraph.engine.graph import Graph, init, open
+    from omnigraph.engine.read.budget import CancelToken, QueryBudget
+    from omnigraph.engine.read.explain import Explanation
+    from omnigraph.engine.read.view import ReadView
     from omnigraph.engine.receipts import Receipt
     from omnigraph.engine.result import Result
     from omnigraph.engine.write.load import LoadResult
@@ -20,10 +23,14 @@ if TYPE_CHECKING:
     from omnigraph.versioning.snapshot import Snapshot
 
 __all__ = [
+    "CancelToken",
+    "Explanation",
     "Graph",
     "LoadResult",
     "MutationResult",
     "OmnigraphError",
+    "QueryBudget",
+    "ReadView",
     "Receipt",
     "Result",
     "Snapshot",
@@ -34,9 +41,13 @@ __all__ = [
 ]
 
 _LATE = {
+    "CancelToken": "omnigraph.engine.read.budget",
+    "Explanation": "omnigraph.engine.read.explain",
     "Graph": "omnigraph.engine.graph",
     "LoadResult": "omnigraph.engine.write.load",
     "MutationResult": "omnigraph.engine.write.mutation",
+    "QueryBudget": "omnigraph.engine.read.budget",
+    "ReadView": "omnigraph.engine.read.view",
     "Receipt": "omnigraph.engine.receipts",
     "Result": "omnigraph.engine.result",
     "Snapshot": "omnigraph.versioning.snapshot",

@@ -22,6 +22,10 @@ COMPILE_CACHE_ENTRIES: Final = 512
 """Compiled queries kept per schema. A served application has tens of stored queries, a notebook
 session hundreds of ad-hoc ones."""
 
+RESTRICTED_SCHEMAS: Final = 64
+"""Parts of a schema for which compiled queries are kept. Readers who may see the same types and
+properties share one; a policy distinguishes a few groups of readers, not hundreds."""
+
 CHECKPOINT_INTERVAL: Final = 64
 """Every so many commits the manifest carries its folded state, so that a cold open reads at most
 this many commits' rows."""
@@ -61,14 +65,27 @@ METADATA_CACHE_BYTES: Final = 256 * 1024 * 1024
 several gigabytes, more than a small machine has."""
 
 MANIFEST_SMALL_ROWS: Final = 1024
-MANIFEST_SMALL_FRAGMENTS: Final = 32
+MANIFEST_SMALL_FRAGMENTS: Final = 16
 """More pieces than this with fewer rows than that, and the manifest is folded after a publish. Each
-publish adds a piece; reading 200 of them takes forty times as long as reading one."""
+publish adds a piece that every later key check has to read. Folding later makes the usual publish
+slower, and the one that folds as well."""
+
+MANIFEST_FRAGMENT_ROWS: Final = 20_000
+"""Rows of the manifest that are kept together. Larger pieces are read a little quicker, but every
+fold would rewrite one."""
 
 FOLD_SMALL_ROWS: Final = ROWS_PER_FRAGMENT // 10
 FOLD_FRAGMENTS: Final = 64
 """More fragments than this with fewer rows than that, and a writer folds the table after its write.
 Small writes leave a fragment each, which every look-up by id has to scan until it is folded."""
+
+SMALL_WRITE_ROWS: Final = 100
+"""Up to so many rows a write is staged under the lock while others are writing to the same table:
+what it had staged before would most likely be built on an old version by then."""
+
+INDEX_LAG_ROWS: Final = 1000
+"""Rows an index may miss before a fold extends it. A look-up scans so many in no time if they lie
+together, and extending an index takes longer than everything else in a fold."""
 
 CACHE_SHARE: Final = 0.25
 """Share of the machine's memory that reads may keep of decoded columns and adjacency, per graph."""
@@ -78,6 +95,11 @@ QUERY_MAX_BYTES: Final = 4 * 1024 * 1024 * 1024
 QUERY_TIMEOUT_SECONDS: Final = 300.0
 """What one query may use unless the caller says otherwise. Honest questions stay far below; a cross
 product by mistake ends with an error instead of a full memory."""
+
+LOOKUP_MAX_FRONTIER: Final = 1024
+LOOKUP_MAX_HOPS: Final = 6
+"""Most nodes and hops for which edges are looked up one by one before they are read as a whole. More
+of them, and the guess of what look-ups will cost is no longer worth much."""
 
 LOAD_BLOCK_BYTES: Final = 4 * 1024 * 1024
 """Text of a load that is parsed at a time. Larger blocks are no quicker, and a block with one

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
-from omnigraph.catalog.model import Catalog, EntityType, Property
+from omnigraph.catalog.model import Catalog, EntityType, NodeType, Property
+from omnigraph.engine.graph import Graph
 from omnigraph.engine.read.view import ReadView
 from omnigraph.language.query.ast import (
     BoolLiteral,
@@ -25,6 +26,7 @@ from omnigraph.language.query.ast import (
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.storage.filters import And, Comparison, Filter, In, IsNull, Not, Or
 from omnigraph.testing.generate import Range
+from omnigraph.testing.model.export import export
 from omnigraph.testing.model.graph import numbered_ids
 from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.load import load
@@ -61,7 +63,7 @@ edge Gone: Void -> A { }
 # -- values -------------------------------------------------------------------------------------
 
 _POOL: Mapping[Scalar, list[Any]] = {
-    Scalar.STRING: ["", "a", "b", "ab", "x", "é", "\U0001f600"],
+    Scalar.STRING: ["", "a", "b", "ab", "x", "é", "\U0001f600", "red hens", "Hens of the red hen"],
     Scalar.BLOB: ["base64:SGk=", "base64:"],
     Scalar.BOOL: [True, False],
     Scalar.I32: [-1, 0, 1, 2, 2**31 - 1],
@@ -73,6 +75,8 @@ _POOL: Mapping[Scalar, list[Any]] = {
     Scalar.DATE: ["1970-01-01", "2020-02-29", "0999-12-31"],
     Scalar.DATETIME: ["1970-01-01T00:00:00Z", "2020-02-29T23:59:59.999Z", "2020-02-29"],
 }
+_COMPONENTS = [0.0, 0.5, 1.0, 2.0]
+"""Of vectors: whatever the order of operations, distances are the same to the last digit."""
 _NUMBERS = ["0", "1", "2", "2147483648", "9007199254740993", "0.0", "0.5", "0.1", "1.0", "2.7"]
 
 
@@ -80,7 +84,7 @@ def json_values(kind: PropType, *, nulls: bool = True) -> st.SearchStrategy[Any]
     """JSON that fits a type, never null itself; lists may hold nulls."""
     if kind.is_vector:
         size = kind.dimension or 1
-        return st.lists(st.sampled_from(_POOL[Scalar.F32]), min_size=size, max_size=size)
+        return st.lists(st.sampled_from(_COMPONENTS), min_size=size, max_size=size)
     if kind.enum_values is not None:
         return st.sampled_from(kind.enum_values)
     scalars = st.sampled_from(_POOL[kind.scalar])
@@ -91,10 +95,10 @@ def json_values(kind: PropType, *, nulls: bool = True) -> st.SearchStrategy[Any]
 
 def literals(kind: PropType) -> st.SearchStrategy[Literal]:
     """Literals that have a chance to be found."""
-    if kind.is_vector or kind.list:
-        size = kind.dimension
-        element = Scalar.F32 if kind.is_vector else kind.scalar
-        items = st.lists(literals(PropType(element)), min_size=size or 1, max_size=size or 3)
+    if kind.is_vector:
+        return json_values(kind).map(lambda v: ListLiteral(tuple(map(_number, map(str, v)))))
+    if kind.list:
+        items = st.lists(literals(PropType(kind.scalar)), min_size=1, max_size=3)
         return items.map(lambda found: ListLiteral(tuple(found)))
     if kind.enum_values is not None:
         return st.sampled_from(kind.enum_values).map(StringLiteral)
@@ -113,6 +117,7 @@ def _number(text: str) -> Literal:
 
 
 READS = Range(search=False, variables=4, literals=literals)
+SEARCHES = Range(search=True, variables=3, literals=literals)
 """Queries a naive evaluator can answer in time."""
 
 
@@ -164,6 +169,42 @@ def images(draw: st.DrawFn, catalog: Catalog, *, most: int = 5) -> Image:
                 }
                 records.append({"edge": edge.name, **ends, "data": _data(draw, edge)})
     return loaded(image, records)
+
+
+Change = Callable[[Graph], object]
+
+
+@st.composite
+def changes(draw: st.DrawFn, image: Image) -> Change:
+    """Something to do to a graph: merge records into it, or delete nodes or edges."""
+    catalog = image.catalog
+    nodes = [n for n in catalog.nodes.values() if _has_text_key(n) and image.tables[n.table_key]]
+    edges = [
+        e
+        for e in catalog.edges.values()
+        if e.name not in catalog.nodes and image.tables[e.table_key]
+    ]
+    match draw(st.sampled_from(["merge", "merge", "node", "edge"])):
+        case "node" if nodes:
+            node = draw(st.sampled_from(nodes))
+            key = (node.key or ("",))[0]
+            id = draw(st.sampled_from(sorted(image.tables[node.table_key])))
+            text = f"query d($id: String) {{ delete {node.name} where {key} = $id }}"
+            return lambda graph: graph.mutate(text, id=id)
+        case "edge" if edges:
+            edge = draw(st.sampled_from(edges))
+            rows = image.tables[edge.table_key].values()
+            source = draw(st.sampled_from(sorted(str(row["src"]) for row in rows)))
+            text = f"query d($id: String) {{ delete {edge.name} where from = $id }}"
+            return lambda graph: graph.mutate(text, id=source)
+        case _:
+            lines = export(draw(images(catalog, most=3)), ())
+            return lambda graph: lines and graph.load("\n".join(lines).encode(), "merge")
+
+
+def _has_text_key(node: NodeType) -> bool:
+    key = node.key or ()
+    return len(key) == 1 and node.properties[key[0]].type.scalar is Scalar.STRING
 
 
 def _data(draw: st.DrawFn, declared: EntityType) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,9 @@ from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_parameters
 from omnigraph.plan.scope import parameter_specs
 from omnigraph.testing.model.export import export
+from omnigraph.testing.model.graph import numbered_ids
 from omnigraph.testing.model.image import Image
+from omnigraph.testing.model.load_input import LoadInput
 from omnigraph.testing.model.read import Answer, answer
 from tests.unit.load.loading import stored_values
 
@@ -76,6 +79,16 @@ def result_rows(table: pa.Table, types: tuple[PropType, ...]) -> list[tuple[Any,
         for column, kind in zip(table.columns, types, strict=True)
     ]
     return list(zip(*columns, strict=True))
+
+
+def image_of(graph: Graph) -> Image:
+    """What an engine's graph holds now, as it says in an export."""
+    text = io.StringIO()
+    graph.export(text)
+    tables = Image.empty(graph.catalog).working_copy()
+    for row in LoadInput(text.getvalue(), graph.catalog, numbered_ids()).rows:
+        tables[row.declared.table_key][row.id] = row.row
+    return Image(graph.catalog, tables)
 
 
 def graph_of(schema: str, image: Image) -> Graph:

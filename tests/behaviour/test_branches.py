@@ -30,6 +30,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.keyed_insert import insert_if_absent
+from omnigraph.storage.tables import TableStore
 from omnigraph.testing.faults import Fail, armed, recording
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table
@@ -103,6 +104,19 @@ def test_main_comes_first_and_the_others_by_name(graph):
     for name in ("zeta", "Alpha", "a/b", "a", "_x"):
         graph.create_branch(name)
     assert graph.branches() == ["main", *sorted(["zeta", "Alpha", "a/b", "a", "_x"])]
+
+
+def test_work_on_main_does_not_ask_for_the_other_branches(graph, monkeypatch):
+    """On an object store every branch would cost two requests."""
+    graph.create_branch("feature")
+
+    def refuse(_store, path):
+        raise AssertionError(f"the branches of {path} are listed")
+
+    monkeypatch.setattr(TableStore, "list_branches", refuse)
+    graph.load('{"type": "Person", "data": {"name": "Eve"}}')
+    graph.mutate('query q() { insert Person { name: "Flo" } }')
+    assert len(graph.commits("main")) == graph.snapshot().version == 3
 
 
 def test_branches_have_histories_of_their_own(graph, backstage):

@@ -352,7 +352,7 @@ def test_a_schema_that_changed_meanwhile_is_a_conflict(workshop, monkeypatch):
     real = workshop._snapshot
     other = og.init("memory://other-schema", WORKSHOP + "node More { a: I32? }\n").catalog
 
-    def newer(state):
+    def newer(state, _contract):
         return replace(real(state), catalog=other)
 
     monkeypatch.setattr(workshop._mutator, "_snapshot_of", newer)

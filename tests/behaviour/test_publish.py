@@ -29,6 +29,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.keyed_insert import KeyTaken, insert_if_absent
+from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.testing.faults import Call, Fail, armed
 from omnigraph.versioning import publish as publishing
@@ -440,6 +441,27 @@ def test_a_publisher_that_always_loses_gives_up_with_a_typed_conflict(
     assert caught.value.branch == "main"
     assert caught.value.attempts == graph.snapshot().version - 1
     assert draft.graph_commit_id not in [c.graph_commit_id for c in graph.commits()]
+
+
+def test_a_publish_is_confirmed_without_reading_its_rows_back(graph, backstage, monkeypatch):
+    backstage.publish()
+    read: list[str] = []
+    scan = Table.scan
+
+    def note(table: Table, *args: Any, **kwargs: Any) -> Any:
+        read.append(table.path)
+        return scan(table, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "scan", note)
+        made = [
+            publish(backstage.manifest, None, Publication(backstage.draft(), begun_at=sequence))
+            for sequence in (2, 3, 4)
+        ]
+    assert read == []
+    known = backstage.manifest.current(None)
+    assert (known.head, known.sequence) == (made[-1].graph_commit_id, 5)
+    assert known == Backstage(graph.uri).manifest.current(None)
 
 
 # -- a store that fails ----------------------------------------------------------------------

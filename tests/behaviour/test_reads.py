@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
-from omnigraph.errors import OmnigraphError, QueryBudgetExceeded, QueryCancelled
+from omnigraph.errors import InputError, OmnigraphError, QueryBudgetExceeded, QueryCancelled
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
 
@@ -202,17 +204,41 @@ def test_an_explanation_names_the_steps_and_what_came_of_them(workshop):
         return { $x.handle }
     }"""
     planned = workshop.explain(text)
-    assert [step.line.indented for step in planned.steps] == [
+    assert [step.indented for step in planned.steps] == [
         "scan m: Maker where m.handle = $h",
         "follow m -Mentors-> x: Maker",
         "keep rows of m, x without",
         "  keep x.age = m.age",
+        "return x.handle",
     ]
-    assert all(step.rows is None for step in planned.steps)
-    run = workshop.explain(text, None, {"h": "ada"}, analyze=True)
-    assert [step.rows for step in run.steps] == [1, 2, 2, 0]
+    assert all(step.measured is None for step in planned.steps)
+    run = workshop.explain(text, h="ada", analyze=True)
+    assert [step.measured.rows for step in run.steps] == [1, 2, 2, 0, 2]
     assert "2 rows in" in str(run)
-    assert run.to_json()["steps"][1]["rows"] == 2
+    assert repr(run) == f"q on branch main, in memory\n{run}"
+
+
+def test_an_explanation_is_a_tree_whose_root_makes_the_result(workshop):
+    text = """query q() {
+        match { $m: Maker  $m mentors $x  not { $x.age = $m.age } }
+        return { $x.handle }
+        limit 1
+    }"""
+    document = workshop.explain(text, analyze=True).to_json()
+    assert document["total_ms"] >= document["plan"]["ms"]
+    root = document["plan"]
+    assert (root["op"], root["actual_rows"]) == ("return", 1)
+    assert root["detail"]["fetch"] == ["x.handle"]
+    assert root["detail"]["stops_early"] is True
+    (negation,) = root["children"]
+    follow, inner = negation["children"]
+    assert [negation["op"], follow["op"], inner["op"]] == ["anti_join", "follow", "filter"]
+    (scan,) = follow["children"]
+    assert scan["op"] == "scan"
+    assert scan["children"] == []
+    planned = workshop.explain(text).to_json()
+    assert "total_ms" not in planned
+    assert "actual_rows" not in planned["plan"]
 
 
 # -- which state is read ---------------------------------------------------------------------
@@ -235,6 +261,15 @@ def test_another_handle_sees_a_write_at_its_next_read(changing):
     before = ask(other, *MENTORED)
     changing.mutate(ADD_EDGE, b="dee")
     assert ask(other, *MENTORED) == ask(changing, *MENTORED) != before
+
+
+def test_a_node_that_came_and_went_between_two_reads_of_a_property_is_forgotten(changing):
+    ages = ("$m: Maker", "$m.handle, $m.age", "order { $m.handle }")
+    before = ask(changing, *ages)
+    changing.mutate('query i() { insert Maker { handle: "zed", age: 7 } }')
+    assert ask(changing, "$m: Maker", "count($m) as n") == [len(before) + 1]
+    changing.mutate('query d() { delete Maker where handle = "zed" }')
+    assert ask(changing, *ages) == before
 
 
 @pytest.mark.acceptance("S-148")
@@ -320,6 +355,25 @@ def test_a_query_that_needs_too_much_is_stopped(workshop, budget, resource):
     assert len(workshop.query(EVERYTHING)) == 64
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "resource"),
+    [("ROWS", "50", "rows"), ("BYTES", "200", "bytes"), ("SECONDS", "0", "seconds")],
+)
+def test_the_environment_limits_queries_that_bring_no_budget(
+    workshop, monkeypatch, variable, value, resource
+):
+    monkeypatch.setenv(f"OMNIGRAPH_MAX_{variable}", value)
+    with pytest.raises(QueryBudgetExceeded, match=f"budget exceeded: {resource};"):
+        workshop.query(EVERYTHING)
+    assert len(workshop.query(EVERYTHING, budget=QueryBudget())) == 64
+
+
+def test_a_limit_that_is_no_number_is_refused(workshop, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_MAX_ROWS", "many")
+    with pytest.raises(InputError, match="OMNIGRAPH_MAX_ROWS is 'many'; set it to a whole number"):
+        workshop.query(EVERYTHING)
+
+
 def test_the_time_of_a_query_counts_from_its_beginning(workshop, monkeypatch):
     """A budget may be made once and given to many queries."""
     budget = QueryBudget(timeout_s=60)
@@ -334,3 +388,44 @@ def test_a_query_is_cancelled_from_outside_and_leaves_nothing_behind(workshop):
     with pytest.raises(QueryCancelled):
         workshop.query(EVERYTHING, budget=QueryBudget(cancel=token))
     assert len(workshop.query(EVERYTHING)) == 64
+
+
+@pytest.mark.parametrize("spread", [1, 1_000_003], ids=["close together", "far apart"])
+def test_nodes_with_integer_keys_are_joined_by_edges(tmp_path, spread):
+    """Ends of edges are found by the number their id is the text of, or by the text itself."""
+    schema = "node Post { number: I64 @key }\nedge Follows: Post -> Post"
+    graph = init(tmp_path / "graph", schema)
+    numbers = [-2 * spread, 0, spread, 7 * spread, 10 * spread]
+    graph.load({"Post": pa.table({"number": numbers})}, mode="append")
+    pairs = list(pairwise(numbers))
+    ends = [{"from": str(a), "to": str(b)} for a, b in pairs]
+    graph.load({"Follows": pa.Table.from_pylist(ends)}, mode="append")
+    found = "$a: Post  $a follows $b"
+    assert Counter(ask(graph, found, "$a.number, $b.number")) == Counter(pairs)
+    graph.mutate("query q($n: I64) { delete Post where number = $n }", None, {"n": numbers[2]})
+    left = [pair for pair in pairs if numbers[2] not in pair]
+    assert Counter(ask(open_graph(graph.uri), found, "$a.number, $b.number")) == Counter(left)
+
+
+def test_groups_are_ordered_and_cut_after_their_ties_are_settled(tmp_path):
+    schema = "node Item { code: String @key  shelf: String?  weight: I32? }"
+    graph = init(tmp_path / "graph", schema)
+    shelves = ["b", "a", None, "c", "d", "e", "f", "g"]
+    rows = [
+        {"code": f"{shelf}{number}", "shelf": shelf, "weight": number if shelf != "a" else None}
+        for number in range(3)
+        for shelf in shelves
+    ]
+    rows.append({"code": "z", "shelf": "g", "weight": 9})
+    graph.load({"Item": pa.Table.from_pylist(rows)}, mode="append")
+    counted = ask(graph, "$i: Item", "$i.shelf, count($i) as n", "order { n desc } limit 2")
+    assert counted == [("g", 4), (None, 3)]
+    lightest = ask(graph, "$i: Item", "$i.shelf, min($i.weight) as w", "order { w asc } limit 2")
+    assert lightest == [("a", None), (None, 0)]
+    keyed = ask(
+        graph, "$i: Item", "$i.code, $i.shelf, count($i)", "order { $i.shelf desc } limit 2"
+    )
+    assert keyed == [("g0", "g", 1), ("g1", "g", 1)]
+    equal = ask(graph, '$i: Item { shelf: "g" }', "count($i)")
+    assert equal == ask(graph, '$i: Item  $i.shelf = "g"', "count($i)") == [4]
+    assert ask(graph, '$i: Item { shelf: "gg" }', "count($i)") == [0]

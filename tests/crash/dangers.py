@@ -7,11 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.testing.faults import Arm, FaultAction, Kill, armed
+from omnigraph.testing.faults import Arm, Call, FaultAction, Hit, Kill, Record, armed
 from tests.crash.aftermath import check_aftermath
 from tests.crash.conftest import Wharf
+from tests.crash.dying import publishes_noted
 from tests.crash.graphs import killed
-from tests.crash.kinds import Kind
+from tests.crash.kinds import PUBLISHED, Kind
 from tests.crash.power_loss import Losses, inodes, possible_losses, remove, truncate
 
 
@@ -19,10 +20,31 @@ def check_raising(wharf: Wharf, kind: Kind, point: str, hit: int, action: FaultA
     """The step raises, in this process."""
     reference = wharf.reference(kind)
     root = wharf.restore(kind)
-    with armed(point, action, first=hit, times=1) as record, suppress(OmnigraphError):
-        kind.run(str(root))
-    assert record.count() >= hit, f"{kind.name} did not come to {point}"
-    check_aftermath(kind, root, reference, done=reference.is_done(kind, point, hit))
+    with armed(PUBLISHED, Call(lambda _hit: None)) as publishes, suppress(OmnigraphError):
+        noting = _Noting(publishes, action)
+        with armed(point, noting, first=hit, times=1) as record:
+            kind.run(str(root))
+    # How often directories are synced depends on how quickly the writer gets on.
+    assert record.count() >= hit or point.startswith("durability."), _not_there(kind, point)
+    published = publishes.count() if noting.published is None else noting.published
+    check_aftermath(kind, root, reference, done=reference.is_done(kind, published))
+
+
+class _Noting:
+    """Does what it is told, and knows how often something had been published by then."""
+
+    def __init__(self, publishes: Record, action: FaultAction) -> None:
+        self._publishes = publishes
+        self._action = action
+        self.published: int | None = None
+
+    def act(self, hit: Hit) -> None:
+        self.published = self._publishes.count()
+        self._action.act(hit)
+
+
+def _not_there(kind: Kind, point: str) -> str:
+    return f"{kind.name} did not come to {point}"
 
 
 def check_killing(
@@ -39,9 +61,8 @@ def check_killing(
     notes = wharf.root.with_name("synced")
     notes.unlink(missing_ok=True)
     ended = killed(kind.name, root, [Arm(point, Kill(), first=hit)], notes)
-    # How often directories are synced depends on how quickly the writer gets on.
-    assert ended != 0 or point.startswith("durability."), f"{kind.name} did not come to {point}"
-    done = ended == 0 or reference.is_done(kind, point, hit)
+    assert ended != 0 or point.startswith("durability."), _not_there(kind, point)
+    done = ended == 0 or reference.is_done(kind, publishes_noted(notes))
     losses = possible_losses(root, before, notes)
     wharf.keep("wreck")
     check_aftermath(kind, root, reference, done=done)

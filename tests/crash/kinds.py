@@ -20,6 +20,7 @@ from omnigraph.versioning.locks import LeaseTiming, WriterLocks
 from tests.crash import graphs
 from tests.crash.graphs import SCHEMA, Builder, company, edge, person, rows, unfinished
 
+PUBLISHED = "graph_publish.after_manifest_commit"
 MORE = rows(
     person("cy", 52),
     person("dee", 18),
@@ -101,7 +102,8 @@ def _fold(uri: str) -> None:
 
 
 def _fold_manifest(uri: str) -> None:
-    with patch.object(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1):
+    pieces = patch.object(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1)
+    with pieces, patch.object(upkeep, "INDEX_LAG_ROWS", 0):
         _update(uri)
 
 

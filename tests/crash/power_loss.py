@@ -38,8 +38,9 @@ def possible_losses(root: Path, before: set[int], notes: Path) -> Losses:
     """What is new since `before` and not on the disk, as the notes of the writer say."""
     synced: dict[int, int] = {}
     for line in notes.read_text().splitlines() if notes.exists() else ():
-        inode, moment = map(int, line.split())
-        synced[inode] = moment
+        if line[0].isdigit():
+            inode, moment = map(int, line.split())
+            synced[inode] = moment
     new = [path for path in root.rglob("*") if path.lstat().st_ino not in before]
     new.sort(key=lambda path: path.lstat().st_ctime_ns)
     empty = [p for p in new if p.is_file() and p.lstat().st_ino not in synced]

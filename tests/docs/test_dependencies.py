@@ -23,6 +23,7 @@ def name_of(requirement: str) -> str:
 DECLARED = {
     "Runtime": PROJECT["project"]["dependencies"],
     "Development": PROJECT["project"]["optional-dependencies"]["dev"],
+    "Benchmarks": PROJECT["project"]["optional-dependencies"]["bench"],
     "Build": PROJECT["build-system"]["requires"],
 }
 
@@ -46,6 +47,8 @@ def test_every_pin_is_exact_and_names_no_address():
 
 def test_everything_we_name_is_pinned():
     pinned = {name_of(line) for line in PINS if "==" in line}
-    assert {name_of(r) for section in ("Runtime", "Development") for r in DECLARED[section]} <= (
-        pinned
-    )
+    assert {
+        name_of(r)
+        for section in ("Runtime", "Development", "Benchmarks")
+        for r in DECLARED[section]
+    } <= (pinned)

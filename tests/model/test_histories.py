@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import pytest
@@ -78,6 +79,23 @@ in_writes = failures("graph_publish.", "mutation.p", "recovery.sidecar_w", "reco
 in_branching = failures("branch_", "fork.", "lock.after")
 in_recovery = failures("graph_publish.", "recovery.")
 
+SEVERAL_TABLES = ("a=1", "Y", "a>Y", "b-a")
+PARTLY_WRITTEN = "mutation.post_table_commit"
+HALF_DONE = (PARTLY_WRITTEN, "mutation.post_finalize_pre_publisher")
+"""Where a write dies so that recovery has to take it back, and so that it has to go on with it."""
+RESTORED = "recovery.post_table_restore_pre_publish"
+CLEANING = "branch_delete.before_table_cleanup"
+RECOVERING = (
+    "graph_publish.after_manifest_commit",
+    "graph_publish.before_manifest_commit",
+    "recovery.before_publish",
+    RESTORED,
+    "recovery.sidecar_delete",
+    "recovery.sidecar_list",
+)
+"""The steps of recovery itself."""
+ways_to_recover = st.sampled_from(["refresh", "reopen"])
+
 
 @dataclass(frozen=True)
 class Possible:
@@ -98,21 +116,26 @@ class Possible:
 
 
 class LookAndFail:
-    """Look at the graph in the moment of the failure, then fail."""
+    """Note where it is and look at the graph in the moment of the failure, then fail."""
 
-    def __init__(self, look: Callable[[], None], fail: FaultAction) -> None:
+    def __init__(self, look: Callable[[Hit], None], fail: FaultAction) -> None:
         self._look = look
         self._fail = fail
         self.has_acted = False
 
     def act(self, hit: Hit) -> None:
         self.has_acted = True
-        self._look()
+        self._look(hit)
         self._fail.act(hit)
 
 
 class Histories(RuleBasedStateMachine):
     """One graph, two handles that write to it, and a reader."""
+
+    reached: ClassVar[Counter[str]] = Counter()
+    """How often something failed at each point, in all histories."""
+    reached_again: ClassVar[Counter[str]] = Counter()
+    """The same, where something had failed before and was not settled yet."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,7 +145,9 @@ class Histories(RuleBasedStateMachine):
         for setting in (
             patch.dict(os.environ, {"OMNIGRAPH_DURABILITY": "none"}),
             patch("omnigraph.engine.write.fold.FOLD_FRAGMENTS", 2),
+            patch("omnigraph.engine.write.fold.INDEX_LAG_ROWS", 3),
             patch("omnigraph.versioning.upkeep.MANIFEST_SMALL_FRAGMENTS", 4),
+            patch("omnigraph.versioning.upkeep.INDEX_LAG_ROWS", 20),
             patch("omnigraph.engine.write.lookups.INDEX_MIN_ROWS", 2),
         ):
             self._context.enter_context(setting)
@@ -162,17 +187,37 @@ class Histories(RuleBasedStateMachine):
     def mutate(self, on: str, does: list[str], by: str, fails: str | None) -> None:
         self._do(operations.mutate(self._there(on), does), by, fails)
 
-    @rule(name=names, of=branches, by=handles, fails=in_branching)
-    def create_or_delete_branch(self, name: str, of: str, by: str, fails: str | None) -> None:
+    @rule(name=names, of=branches, then=st.booleans(), by=handles, fails=in_branching)
+    def create_or_delete_branch(
+        self, name: str, of: str, then: bool, by: str, fails: str | None
+    ) -> None:
         if self._there(name) != name:
             self._do(operations.create_branch(name, self._there(of)), by, fails)
+            if then and self._there(name) == name:
+                self._do(operations.load(name, "merge", SEVERAL_TABLES, None), by, None)
             return
         for graph in self._handles.values():
             if graph.branch == name:
                 graph.sync_branch("main")
         self._do(operations.delete_branch(name), by, fails)
 
-    @rule(how=st.sampled_from(["refresh", "reopen"]), by=handles, fails=in_recovery)
+    @rule(
+        on=branches,
+        point=st.sampled_from(HALF_DONE),
+        by=handles,
+        then=st.sampled_from(RECOVERING),
+        how=ways_to_recover,
+    )
+    @precondition(lambda self: not self._unsettled)
+    def die_in_a_write_and_in_its_recovery(
+        self, on: str, point: str, by: str, then: str, how: str
+    ) -> None:
+        load = operations.load(self._there(on), "merge", SEVERAL_TABLES, None)
+        self._do(load, by, f"{point} crash @1")
+        if self._unsettled:
+            self.recover(how, by, f"{then} crash @1")
+
+    @rule(how=ways_to_recover, by=handles, fails=in_recovery)
     @precondition(lambda self: self._unsettled)
     def recover(self, how: str, by: str, fails: str | None) -> None:
         if how == "refresh":
@@ -244,9 +289,13 @@ class Histories(RuleBasedStateMachine):
             return None
         point, manner = fails.split(" ", 1)
         how, first = manner.rsplit(" @", 1)
-        action = LookAndFail(
-            lambda: self._look(possible), Fail() if how == "crash" else FailStorage()
-        )
+
+        def look(hit: Hit) -> None:
+            self.reached[hit.name] += 1
+            self.reached_again[hit.name] += bool(self._unsettled)
+            self._look(possible)
+
+        action = LookAndFail(look, Fail() if how == "crash" else FailStorage())
         times = None if how.endswith("for good") else 1
         return action, armed(point, action, first=int(first), times=times)
 
@@ -301,6 +350,40 @@ def test_histories_with_crashes_end_where_the_reference_graph_says():
 
 @pytest.mark.slow
 def test_many_more_histories_end_where_the_reference_graph_says():
+    Histories.reached.clear()
+    Histories.reached_again.clear()
     run_state_machine_as_test(
         Histories, settings=settings(RELAXED, max_examples=400, stateful_step_count=30)
     )
+    print(f"failed at {dict(Histories.reached)}, again at {dict(Histories.reached_again)}")
+    assert [point for point in POINTS if not Histories.reached[point]] == []
+    assert [point for point in RECOVERING if not Histories.reached_again[point]] == []
+
+
+@pytest.mark.parametrize(
+    ("point", "then"),
+    [(p, t) for p in HALF_DONE for t in RECOVERING if p == PARTLY_WRITTEN or t != RESTORED],
+)
+def test_a_recovery_that_dies_is_done_by_the_next(point, then):
+    histories = Histories()
+    try:
+        histories.create_or_delete_branch("f", "main", True, "first", None)
+        for on, how in (("main", "refresh"), ("f", "reopen")):
+            before = histories.reached_again[then]
+            histories.die_in_a_write_and_in_its_recovery(on, point, "first", then, how)
+            assert histories.reached_again[then] > before
+            histories._settle("second")
+    finally:
+        histories.teardown()
+
+
+def test_a_branch_with_tables_of_its_own_is_deleted_although_removing_their_files_fails():
+    histories = Histories()
+    try:
+        histories.create_or_delete_branch("f", "main", True, "first", None)
+        before = histories.reached[CLEANING]
+        histories.create_or_delete_branch("f", "main", False, "first", f"{CLEANING} crash @1")
+        assert histories.reached[CLEANING] > before
+        histories._settle("second")
+    finally:
+        histories.teardown()

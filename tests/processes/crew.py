@@ -66,7 +66,7 @@ class Member:
     name: str
     jobs: Sequence[Job]
     lives: list[Arm | int] = field(default_factory=list)
-    """A step to die at, or the number of notes after which it is killed at some moment."""
+    """A step to die at, or the number of notes in that life after which it is killed."""
     rest_s: float = 0.0
 
 
@@ -77,6 +77,7 @@ class Crew:
         self._place = place
         self._folder = folder
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._found: dict[str, int] = {}
         self._set_up: dict[str, Job] = {}
         self.deaths: list[Death] = []
 
@@ -109,7 +110,7 @@ class Crew:
             self._start(member)
             return True
         life = member.lives[0] if member.lives else None
-        if isinstance(life, int) and self.book(member.name).count() >= life:
+        if isinstance(life, int) and self._notes_of_this_life(member) >= life:
             time.sleep(random.uniform(0, 0.05))
             process.kill()
             process.wait()
@@ -127,7 +128,11 @@ class Crew:
                 del self._running[member.name]
                 return True
 
+    def _notes_of_this_life(self, member: Member) -> int:
+        return self.book(member.name).count() - self._found[member.name]
+
     def _start(self, member: Member) -> None:
+        self._found[member.name] = self.book(member.name).count()
         life = member.lives[0] if member.lives else None
         self._running[member.name] = child(
             self._place,

@@ -8,10 +8,14 @@ import omnigraph
 
 def test_the_public_names_are_exactly_the_documented_ones():
     assert sorted(omnigraph.__all__) == [
+        "CancelToken",
+        "Explanation",
         "Graph",
         "LoadResult",
         "MutationResult",
         "OmnigraphError",
+        "QueryBudget",
+        "ReadView",
         "Receipt",
         "Result",
         "Snapshot",

@@ -39,6 +39,7 @@ class CommandEntry(NamedTuple):
 
 _ENTRIES = (
     CommandEntry("query", "query", Plane.DATA, "Run a query that reads."),
+    CommandEntry("explain", "explain", Plane.DATA, "Show how a query is run."),
     CommandEntry("mutate", "mutate", Plane.DATA, "Run a query that changes a branch."),
     CommandEntry("load", "load", Plane.DATA, "Load files into a branch."),
     CommandEntry("ingest", "ingest", Plane.DATA, "Old form of load.", hidden=True),

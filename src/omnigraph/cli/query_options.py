@@ -55,6 +55,25 @@ def query_options(function: F) -> F:
     return function
 
 
+_STATE_OPTIONS = (
+    click.option("--branch", metavar="BRANCH", help="Branch to read.  [default: main]"),
+    click.option("--snapshot", metavar="COMMIT", help="Read what this commit left, not a branch."),
+)
+
+
+def state_options(function: F) -> F:
+    """Declare the options that say which state of a graph to read."""
+    for option in reversed(_STATE_OPTIONS):
+        function = option(function)
+    return function
+
+
+def refuse_two_states(branch: str | None, snapshot: str | None) -> None:
+    """Raise a usage error when both of them are given."""
+    if branch is not None and snapshot is not None:
+        raise click.UsageError("--branch and --snapshot are exclusive; use one of them.")
+
+
 def chosen_query(options: QueryOptions) -> ChosenQuery:
     """What the options ask for. Raises `InputError`, or a usage error when two exclude each other."""
     return ChosenQuery(_uri(options), _source(options), options["name"], _params(options))

@@ -20,7 +20,7 @@ from omnigraph.engine.maintain.repair import Repair, RepairOptions, RepairReport
 from omnigraph.engine.opening import open_manifest, restore_schema
 from omnigraph.engine.read.budget import QueryBudget
 from omnigraph.engine.read.explain import Explanation
-from omnigraph.engine.read.reader import Reader
+from omnigraph.engine.read.reader import Reader, Reading
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.receipts import Receipt, receipt_of
 from omnigraph.engine.result import Result
@@ -51,6 +51,7 @@ from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.branch_names import BranchName, physical_name
 from omnigraph.versioning.branches import Branches, BranchRef, new_branch_name
 from omnigraph.versioning.commits import CommitId, CommitRecord
+from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.genesis import create_graph
 from omnigraph.versioning.locks import WriterLocks, lock_wait_from_environment
 from omnigraph.versioning.manifest import Manifest, ManifestState
@@ -110,6 +111,7 @@ class Graph:
         self._manifest = manifest or Manifest(tables)
         self._branches = Branches(self._manifest, tables, objects)
         self._schemas = schemas or SchemaCache(objects)
+        self._last_snapshots: dict[str | None, tuple[ManifestState, SchemaContract, Snapshot]] = {}
         self._gate: Gate = gate or OpenGate()
         self._read_only = read_only
         self._recovery = Recovery(tables, objects, self._manifest, self._branches, self._locks)
@@ -180,8 +182,19 @@ class Graph:
         """
         return read_entity(self.at(target), self._tables, table_key, id)
 
-    def _snapshot(self, state: ManifestState) -> Snapshot:
-        contract = self._schemas.contract()
+    def _snapshot(self, state: ManifestState, contract: SchemaContract | None = None) -> Snapshot:
+        if contract is None or contract.reference != state.schema_ref:
+            contract = self._schemas.contract()
+        known = self._last_snapshots.get(state.branch)
+        if known is not None and known[0] is state and known[1] is contract:
+            return known[2]
+        snapshot = self._make_snapshot(state, contract)
+        if known is not None:
+            snapshot.take_over(known[2])
+        self._last_snapshots[state.branch] = (state, contract, snapshot)
+        return snapshot
+
+    def _make_snapshot(self, state: ManifestState, contract: SchemaContract) -> Snapshot:
         reference = state.schema_ref
         if reference is None:
             head = self._manifest.find_commit(state.branch, state.head)
@@ -344,21 +357,8 @@ class Graph:
         `query` is query text or the path of a query file; `name` picks one of several queries in
         it. Parameters come as a mapping, or as keywords where their names are not taken here.
         """
-        if branch is not None and at is not None:
-            raise InputError(
-                "a read is of a branch or of a commit; give `branch` or `at`, not both"
-            )
-        snapshot = self.snapshot(branch) if at is None else self.at(at)
-        plan = self._reader.compile(query, name, snapshot.catalog, view)
-        target = None if at is None else snapshot.commit_id
-        return self._reader.run(
-            plan,
-            _joined(params, more),
-            snapshot,
-            target=target,
-            view=view,
-            budget=budget or QueryBudget(),
-        )
+        reading = self._reading(query, name, branch, at, view, budget)
+        return self._reader.run(reading, _joined(params, more))
 
     def explain(
         self,
@@ -368,16 +368,37 @@ class Graph:
         /,
         *,
         branch: str | None = None,
+        at: str | int | None = None,
+        view: ReadView = ReadView.ALL,
+        budget: QueryBudget | None = None,
         analyze: bool = False,
+        **more: object,
     ) -> Explanation:
-        """The steps a read takes, with the rows expected of each.
+        """The steps a read takes, with the rows expected of each. Takes what `query` takes.
 
         With `analyze` the read is run, and every step also says how many rows it left and how long
         it took.
         """
-        snapshot = self.snapshot(branch)
-        plan = self._reader.compile(query, name, snapshot.catalog, ReadView.ALL)
-        return self._reader.explain(plan, snapshot, (params or {}) if analyze else None)
+        reading = self._reading(query, name, branch, at, view, budget)
+        return self._reader.explain(reading, _joined(params, more) if analyze else None)
+
+    def _reading(
+        self,
+        query: str | Path,
+        name: str | None,
+        branch: str | None,
+        at: str | int | None,
+        view: ReadView,
+        budget: QueryBudget | None,
+    ) -> Reading:
+        if branch is not None and at is not None:
+            raise InputError(
+                "a read is of a branch or of a commit; give `branch` or `at`, not both"
+            )
+        snapshot = self.snapshot(branch) if at is None else self.at(at)
+        plan = self._reader.compile(query, name, snapshot.catalog, view)
+        target = None if at is None else snapshot.commit_id
+        return Reading(plan, snapshot, target, view, budget or QueryBudget.from_environment())
 
     # -- bulk data --------------------------------------------------------------------------
 
@@ -509,7 +530,7 @@ class Graph:
         change rows others have changed meanwhile is refused. That refusal tells the caller; the
         handle then knows the newest state.
         """
-        healed = self._recovery.heal(ref.physical)
+        healed = self._recovery.heal_unless_busy(ref.physical)
         is_bound = ref.physical == self._bound.physical
         if healed.settled or self._view is None or not is_bound:
             base = self._manifest.current(ref.physical)
@@ -520,7 +541,7 @@ class Graph:
             if head != expected_head:
                 raise HeadMoved(ref.public, expected_head, head)
         try:
-            yield Begun(base, healed.quarantined)
+            yield Begun(base, healed.quarantined, healed.is_postponed)
         finally:
             if is_bound:
                 with suppress(OmnigraphError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from importlib import import_module
+from math import isfinite
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from omnigraph.versioning.commits import CommitId
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_PLAIN = frozenset({Scalar.STRING, Scalar.BOOL, Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
+_FEW_ROWS = 64
 _TEXT_ROWS = 10
 _HTML_ROWS = 20
 
@@ -123,7 +126,23 @@ class Result:
 
         With `js_safe`, integers beyond ±(2^53−1) are strings of their digits.
         """
+        if not js_safe and self.row_count <= _FEW_ROWS and self._has_plain_values():
+            # Through text, the making of the kernels would take longer than the rows.
+            rows: list[dict[str, Any]] = self._table.to_pylist()
+            return rows
         return list(self._dicts(js_safe=js_safe))
+
+    def _has_plain_values(self) -> bool:
+        """Whether every value is the same on the wire as in Python."""
+        for column, kind in zip(self._table.columns, self._types, strict=True):
+            if kind.list or kind.is_vector or kind.is_blob:
+                return False
+            if kind.scalar is Scalar.F64:
+                if not all(v is None or isfinite(v) for v in column.to_pylist()):
+                    return False
+            elif kind.scalar not in _PLAIN:
+                return False
+        return True
 
     def _dicts(self, *, js_safe: bool) -> Iterator[dict[str, Any]]:
         for text in self._rows(ELEMENTS, js_safe):

@@ -38,6 +38,31 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.EmbeddingError,
+        "text could not be embedded",
+        """
+        `EmbeddingError`: a text could not be turned into a vector.
+        """,
+    ),
+    _of(
+        errors.EmbeddingNotConfigured,
+        "no embedding provider",
+        """
+        `EmbeddingNotConfigured`: a vector is needed for a text, and the environment names no
+        provider, or not its key. Set what the message names. `OMNIGRAPH_EMBEDDINGS_MOCK=1` gives
+        repeatable vectors without any model, for trials.
+        """,
+    ),
+    _of(
+        errors.EmbeddingFailed,
+        "embedding provider failed",
+        """
+        `EmbeddingFailed`: the provider could not be reached, refused the request, or answered with
+        something else than a vector of the right length. The message says which, in the
+        provider's words where it has any. Outages are worth a retry; a refused key is not.
+        """,
+    ),
+    _of(
         errors.ConflictError,
         "somebody else's change is in the way",
         """

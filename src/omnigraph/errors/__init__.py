@@ -51,6 +51,9 @@
     │   ├── QueryBudgetExceeded  a query needs more rows, bytes or time than it may use
     │   └── QueryCancelled       somebody stopped the query
     ├── PolicyError              the actor may not do this
+    ├── EmbeddingError           a text could not be turned into a vector
+    │   ├── EmbeddingNotConfigured  no provider is configured; names the setting
+    │   └── EmbeddingFailed      the provider did not answer, or not as asked
     ├── NotFoundError            a named thing does not exist
     │   ├── GraphNotFound        there is no graph at this address
     │   ├── BranchNotFound
@@ -139,6 +142,9 @@ from omnigraph.errors.missing import (
     UnknownVersion,
 )
 from omnigraph.errors.refusals import (
+    EmbeddingError,
+    EmbeddingFailed,
+    EmbeddingNotConfigured,
     LimitError,
     PolicyError,
     QueryBudgetExceeded,
@@ -170,6 +176,9 @@ __all__ = [
     "CommitStateUnknown",
     "ConflictError",
     "ConstraintError",
+    "EmbeddingError",
+    "EmbeddingFailed",
+    "EmbeddingNotConfigured",
     "ExpectedVersionMismatch",
     "ExportError",
     "ExternalBlobRefused",

@@ -1,8 +1,8 @@
-"""Errors about budgets and permissions."""
+"""Errors about budgets, permissions and providers of embeddings."""
 
 from __future__ import annotations
 
-from omnigraph.errors.base import OmnigraphError
+from omnigraph.errors.base import OmnigraphError, Retry
 
 
 class LimitError(OmnigraphError):
@@ -22,8 +22,8 @@ class QueryBudgetExceeded(LimitError):
         self.needed = needed
         self.allowed = allowed
         super().__init__(
-            f"the query needs {needed} {resource}, and {allowed} are allowed; narrow it down or "
-            f"raise the limit on {resource}"
+            f"budget exceeded: {resource}; the query needs {needed}, and {allowed} are allowed; "
+            "narrow it down or raise the limit"
         )
 
 
@@ -41,3 +41,33 @@ class PolicyError(OmnigraphError):
 
     code = "OG-P-000"
     kind = "policy"
+
+
+class EmbeddingError(OmnigraphError):
+    """A text could not be turned into a vector."""
+
+    code = "OG-E-000"
+
+
+class EmbeddingNotConfigured(EmbeddingError):
+    """No provider of embeddings is configured."""
+
+    code = "OG-E-001"
+
+    def __init__(self, setting: str) -> None:
+        self.setting = setting
+        super().__init__(
+            f"no embedding provider is configured: set {setting}, or OMNIGRAPH_EMBEDDINGS_MOCK=1 "
+            "for vectors without a model"
+        )
+
+
+class EmbeddingFailed(EmbeddingError):
+    """The provider of embeddings did not answer, or not with what was asked for."""
+
+    code = "OG-E-002"
+    retry = Retry.AS_IS
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"embedding provider: {reason}")

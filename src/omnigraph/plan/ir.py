@@ -232,6 +232,13 @@ class ReadPlan:
     def is_aggregate(self) -> bool:
         return any(c.is_aggregate for c in self.columns)
 
+    def fused_ranks(self) -> frozenset[Rrf]:
+        """The fused ranks that a result shows, aggregates or is ordered by."""
+        shown = [part.expression for part in self.columns]
+        shown += [part.expression for part in self.order]
+        shown += [part.argument for part in shown if isinstance(part, Aggregated)]
+        return frozenset(part for part in shown if isinstance(part, Rrf))
+
     @property
     def drops_unscored(self) -> bool:
         """A rank as first order key keeps only rows that have a score."""

@@ -64,7 +64,16 @@ class CommitSync:
             self.after_commit(lineage, transaction, version)
         else:
             self._disk.files(file.path for file in files_of_version(lineage, dataset))
-            self._version_file(lineage, version)
+            self._version_file(lineage, version, *_transaction_files(lineage, version))
+
+    def commits(self, lineage: Lineage, dataset: lance.LanceDataset, after: int) -> None:
+        """All versions after one up to the opened one, of a call that makes several.
+
+        Recovery judges whoever died in it by each of them.
+        """
+        for version in range(after + 1, dataset.version):
+            self.commit(lineage, dataset.checkout_version(version))
+        self.commit(lineage, dataset)
 
     def branch(self, lineage: Lineage, ref_file: str, dataset: lance.LanceDataset) -> None:
         """A new branch: its first version, then the ref that makes it exist."""
@@ -122,6 +131,14 @@ def files_of_version(lineage: Lineage, dataset: lance.LanceDataset) -> list[Adde
             for entry in os.scandir(lineage.file(f"_indices/{segment.uuid}"))
         ),
     ]
+
+
+def _transaction_files(lineage: Lineage, version: int) -> list[str]:
+    """Those that may have made a version, for one whose transaction cannot be read."""
+    # A compaction names the version it was planned on, and there may be one in between.
+    planned_on = (f"{version - 1}-", f"{version - 2}-")
+    entries = os.scandir(lineage.file("_transactions"))
+    return [entry.path for entry in entries if entry.name.startswith(planned_on)]
 
 
 def _data_files(lineage: Lineage, fragments: Iterable[Any]) -> Iterator[AddedFile]:

@@ -7,13 +7,15 @@ Tests: tests/storage/tables/test_compact.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import lance
 from lance.optimize import Compaction
 
 from omnigraph.errors import TableConflict
 from omnigraph.limits import ROWS_PER_FRAGMENT
 from omnigraph.storage.conflicts import Failure, cause_of, classify, naming_failures
-from omnigraph.storage.indexes import list_indexes
+from omnigraph.storage.indexes import Index, list_indexes
 from omnigraph.storage.table import Table
 
 
@@ -22,19 +24,33 @@ def small_fragments(table: Table, below_rows: int) -> int:
     return sum(fragment.rows < below_rows for fragment in table.fragments())
 
 
-def fold(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> Table:
-    """Extend the indexes over all rows, then merge fragments of fewer rows and drop deleted rows.
+def fold(table: Table, target_rows: int = ROWS_PER_FRAGMENT, index_lag: int = 0) -> Table:
+    """Merge fragments of fewer rows and drop deleted rows, after extending the indexes over all rows.
 
-    In this order, because only fragments that the same indexes cover are merged. Returns the table
-    it was given if there was nothing to do. Raises `TableConflict` if a concurrent change is in the
-    way; what was done until then is complete.
+    In this order, because only fragments that the same indexes cover are merged. Up to `index_lag`
+    rows an index may stay as it is: the fragments it does not cover are merged among themselves,
+    which is much less work. Returns the table it was given if there was nothing to do. Raises
+    `TableConflict` if a concurrent change is in the way; what was done until then is complete.
     """
-    extended = extend_indexes(table)
-    if extended is table and table.branch is not None and list_indexes(table):
-        # The indexes may still be those of the line this one was branched from. Merging fragments
-        # would make the library write adapted copies here and then look for them there.
-        return table
+    indexes = list_indexes(table)
+    # Merging fragments under indexes of the line this one was branched from would make the library
+    # write adapted copies here and then look for them there.
+    borrowed = any(index.is_borrowed for index in indexes)
+    extended = table
+    if borrowed or _uncovered_rows(table, indexes) > index_lag:
+        extended = extend_indexes(table)
+        if extended is table and borrowed:
+            return table
     return compact(extended, target_rows)
+
+
+def _uncovered_rows(table: Table, indexes: Sequence[Index]) -> int:
+    """The rows the least complete index does not know."""
+    fragments = table.fragments()
+    return max(
+        (sum(f.rows for f in fragments if f.id not in index.fragment_ids) for index in indexes),
+        default=0,
+    )
 
 
 def extend_indexes(table: Table) -> Table:
@@ -78,5 +94,5 @@ def _conflict(table: Table, error: OSError) -> Exception:
 
 def _synced(table: Table, handle: lance.LanceDataset) -> Table:
     if table.lineage.sync:
-        table.lineage.sync.commit(table.lineage, handle)
+        table.lineage.sync.commits(table.lineage, handle, after=table.version)
     return Table(table.lineage, handle)

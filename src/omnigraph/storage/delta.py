@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import lance
 import numpy as np
@@ -27,6 +27,9 @@ from omnigraph.storage.stage import RowCounts, Staged
 from omnigraph.storage.table import Table
 
 Ids: TypeAlias = Sequence[str] | pa.Array
+
+PLACE: Final = ("id", ROW_ID, ROW_ADDRESS)
+"""The columns that say where a row is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +49,32 @@ class Targets:
         return self.counts == RowCounts()
 
 
-def find_targets(table: Table, upserts: pa.Table, deletes: Ids) -> Targets:
+def find_targets(
+    table: Table, upserts: pa.Table, deletes: Ids, known: pa.Table | None = None
+) -> Targets:
     """Decide, at the table's version, which ids of a delta exist.
 
+    `known` are rows of this very version with the columns of `PLACE`; the others are looked up.
     Raises `InputError` for a delta that contradicts itself.
     """
     ids = _column(upserts, "id")
     deleted_ids = pc.unique(pa.array(deletes, pa.string()))
     _check_delta(table, ids, deleted_ids)
-    found = table.lookup(pa.concat_arrays([ids, deleted_ids]), ["id", ROW_ID, ROW_ADDRESS])
+    found = _find(table, pa.concat_arrays([ids, deleted_ids]), known)
     if len(pc.unique(found.column("id"))) != found.num_rows:
         raise StorageError(f"table '{table.lineage.name}' holds an id more than once")
     place = pc.index_in(ids, value_set=_column(found, "id"))
     updated = len(ids) - place.null_count
     counts = RowCounts(len(ids) - updated, updated, found.num_rows - updated)
     return Targets(found, place, counts)
+
+
+def _find(table: Table, ids: pa.Array, known: pa.Table | None) -> pa.Table:
+    if known is None or not known.num_rows:
+        return table.lookup(ids, PLACE)
+    known = known.select(list(PLACE)).filter(pc.is_in(known.column("id"), value_set=ids))
+    others = ids.filter(pc.invert(pc.is_in(ids, value_set=_column(known, "id"))))
+    return pa.concat_tables([known, table.lookup(others, PLACE)]) if len(others) else known
 
 
 def stage_delta(

@@ -12,7 +12,9 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from enum import Enum
+from functools import cache
 from typing import Final
 
 from omnigraph.errors import InputError, SyncFailed
@@ -26,8 +28,6 @@ BEFORE_FSYNC: Final = declare(
 AFTER_FSYNC: Final = declare("durability.after_fsync", "a file or directory is on the disk")
 
 _SYNCS_AT_ONCE: Final = 8
-_MANY: Final = 4
-"""Below this, starting threads costs what they would save."""
 _CLOCK_SLACK_NS: Final = 2_000_000_000
 """File systems stamp changes with a clock that ticks coarsely, up to two seconds on old ones. Two
 changes within one tick have the same stamp, so a younger stamp than this proves nothing."""
@@ -109,19 +109,29 @@ class DiskSync:
     def _sync(self, paths: Sequence[str]) -> list[os.stat_result]:
         """Sync paths in any order; returns what each looked like just before.
 
-        Later changes show by that. Many calls are made together, as a file system that has to write
+        Later changes show by that. The calls are made together, as a file system that has to write
         its journal anyway confirms several files for the price of one.
         """
         for path in paths:
             BEFORE_FSYNC.hit(path=path)
-        if len(paths) >= _MANY:
-            with ThreadPoolExecutor(min(len(paths), _SYNCS_AT_ONCE)) as threads:
-                found = list(threads.map(_sync_path, paths))
-        else:
-            found = [_sync_path(path) for path in paths]
+        found = _sync_together(paths)
         for path in paths:
             AFTER_FSYNC.hit(path=path)
         return found
+
+
+def _sync_together(paths: Sequence[str]) -> list[os.stat_result]:
+    if len(paths) > 1:
+        # An interpreter that is ending starts no threads for those that still run.
+        with suppress(RuntimeError):
+            return list(_threads(os.getpid()).map(_sync_path, paths))
+    return [_sync_path(path) for path in paths]
+
+
+@cache
+def _threads(_process: int) -> ThreadPoolExecutor:
+    """Threads that wait for the disk. A forked process has none of those of its parent."""
+    return ThreadPoolExecutor(_SYNCS_AT_ONCE, thread_name_prefix="omnigraph-fsync")
 
 
 def _sync_path(path: str) -> os.stat_result:

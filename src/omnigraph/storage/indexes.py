@@ -22,6 +22,8 @@ class Index:
     kind: str
     columns: tuple[str, ...]
     fragment_ids: frozenset[int]
+    is_borrowed: bool
+    """Whether part of it is stored in the line of versions this one was branched from."""
 
 
 def list_indexes(table: Table) -> list[Index]:
@@ -34,6 +36,7 @@ def list_indexes(table: Table) -> list[Index]:
             found.index_type.upper(),
             tuple(found.field_names),
             frozenset(number for segment in found.segments for number in segment.fragment_ids),
+            any(segment.base_id is not None for segment in found.segments),
         )
         for found in described
     ]

@@ -48,16 +48,20 @@ class LocalObjects:
         self._sync = DiskSync(root.uri, durability)
 
     def read_text(self, path: str) -> str:
-        return self.read_text_versioned(path)[0]
+        with self._naming("read", path):
+            return self._read(path).decode()
 
     def read_text_versioned(self, path: str) -> tuple[str, VersionToken]:
         with self._naming("read", path):
-            try:
-                with open(self._locate(path), "rb") as file:
-                    content = file.read()
-            except _NOT_THERE:
-                raise self._missing("read", path) from None
+            content = self._read(path)
             return content.decode(), _token_of(content)
+
+    def _read(self, path: str) -> bytes:
+        try:
+            with open(self._locate(path), "rb") as file:
+                return file.read()
+        except _NOT_THERE:
+            raise self._missing("read", path) from None
 
     def write_text(self, path: str, text: str) -> None:
         with self._naming("write", path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
@@ -41,6 +42,7 @@ from omnigraph.storage.table import Table
 from omnigraph.storage.torn import Torn, find_torn_version, remove_torn_version
 from omnigraph.storage.torn_branches import list_whole_branches, torn_branches
 from omnigraph.storage.uris import GraphRoot
+from omnigraph.storage.versions import newest_version
 
 _NO_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
 _PLAIN_PATH: Final = re.compile(r"[\w/. -]+", re.ASCII)
@@ -215,6 +217,12 @@ class TableStore:
         return Lineage(path, branch, uri, self._root.kind == "local", self._sync)
 
     def _open(self, lineage: Lineage, version: int | None) -> lance.LanceDataset:
+        # The library lists the versions to find the newest, which takes the longer the more there
+        # are. What it says about a version that cannot be opened is clearer when it has done so.
+        newest = newest_version(lineage) if version is None and lineage.is_local else None
+        if newest is not None:
+            with suppress(OSError, ValueError):
+                return self._open(lineage, newest)
         return lance.dataset(
             lineage.uri, version=version, storage_options=self._options, session=self._session
         )

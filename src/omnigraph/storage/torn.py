@@ -1,7 +1,8 @@
 """A newest version that a power loss left incomplete: finding it, and taking it away.
 
 A version becomes visible before its files are synced. What a power loss tears is therefore always
-the newest version of a line, and one that was never acknowledged. Nothing else is ever removed.
+the newest version of a line, and one that was never acknowledged. The commit of a compaction makes two
+versions before anybody can sync the first, so both may be torn. Nothing else is ever removed.
 Tests: tests/storage/tables/test_torn.py.
 """
 
@@ -33,12 +34,15 @@ class Torn:
     version: int
     previous: int | None
     cause: str
+    below: int | None = None
+    """The version between the two, if it is torn as well."""
 
 
 def find_torn_version(lineage: Lineage, options: dict[str, str] | None) -> Torn | None:
     """The newest version of a line, if it is unreadable while the one before it can be opened.
 
-    Whatever else keeps a table from being opened is not explained by a power loss.
+    Or the one before that: then the file of the version in between must be cut off, which does not
+    happen to one that was ever synced. Whatever else keeps a table from being opened is not explained by a power loss.
     """
     files = LanceFileSession(lineage.uri, storage_options=options)
     with naming_failures("list the versions", lineage.uri):
@@ -46,18 +50,26 @@ def find_torn_version(lineage: Lineage, options: dict[str, str] | None) -> Torn 
     found = sorted((v for v in map(version_of_file, names) if v is not None), reverse=True)
     if not found:
         return None
-    newest, previous = found[0], (found[1] if len(found) > 1 else None)
+    newest = found[0]
+    previous, last = (*found[1:3], None, None)[:2]
     cause = _damage(lineage, newest, options)
-    if cause is None or (previous is not None and _damage(lineage, previous, options)):
+    if cause is None:
         return None
-    return Torn(lineage, newest, previous, cause)
+    if previous is None or _damage(lineage, previous, options) is None:
+        return Torn(lineage, newest, previous, cause)
+    if last is None or not _is_cut_off(lineage, previous) or _damage(lineage, last, options):
+        return None
+    return Torn(lineage, newest, last, cause, below=previous)
 
 
 def remove_torn_version(torn: Torn, objects: ObjectStore) -> None:
     """Take the version away; the caller holds the lock of the branch. Its other files are orphans."""
     lineage = torn.lineage
     folder = lineage.path if lineage.branch is None else f"{lineage.path}/tree/{lineage.branch}"
-    objects.delete(f"{folder}/{version_file(torn.version)}")
+    # From the end: whoever dies in between leaves the next torn version.
+    for version in (torn.version, torn.below):
+        if version is not None:
+            objects.delete(f"{folder}/{version_file(version)}")
 
 
 def _damage(lineage: Lineage, version: int, options: dict[str, str] | None) -> str | None:
@@ -78,6 +90,10 @@ def _damage(lineage: Lineage, version: int, options: dict[str, str] | None) -> s
         if torn:
             return f"incomplete: {', '.join(torn)}"
     return None
+
+
+def _is_cut_off(lineage: Lineage, version: int) -> bool:
+    return lineage.is_local and not ends_like_a_table_file(lineage.file(version_file(version)))
 
 
 def _is_complete(file: AddedFile) -> bool:

@@ -118,7 +118,7 @@ class Pause:
         self._arrived.set()
         self._released.wait()
 
-    def wait_until_reached(self, timeout_s: float = 30) -> None:
+    def wait_until_reached(self, timeout_s: float = 60) -> None:
         """Block until a thread is held here. Raises `TimeoutError`."""
         if not self._arrived.wait(timeout_s):
             raise TimeoutError(f"no thread reached the point within {timeout_s} s")
@@ -138,7 +138,7 @@ class PauseAcrossProcesses:
         while not self._file("release").exists():
             time.sleep(_POLL_SECONDS)
 
-    def wait_until_reached(self, timeout_s: float = 30) -> None:
+    def wait_until_reached(self, timeout_s: float = 60) -> None:
         """Block until some process is held here. Raises `TimeoutError`."""
         deadline = time.monotonic() + timeout_s
         while not self._file("reached").exists():

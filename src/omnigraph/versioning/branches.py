@@ -81,6 +81,8 @@ class Branches:
     def find(self, written: str) -> BranchRef:
         """The branch of a name. Raises `BranchNotFound` or `InvalidBranchName`."""
         name = branch_name(written)
+        if name == MAIN:
+            return BranchRef(MAIN, None)  # Always there; listing the others costs a request each.
         for ref in self.list():
             if ref.public == name:
                 return ref

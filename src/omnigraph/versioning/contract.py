@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from omnigraph.catalog.build import build_declared
@@ -47,7 +48,7 @@ class SchemaContract:
     def hash(self) -> str:
         return self.catalog.hash
 
-    @property
+    @cached_property
     def reference(self) -> str:
         """The name of the compiled form's file in the history."""
         return history_name(self.ir)

@@ -22,10 +22,12 @@ from omnigraph.errors import (
     TableMissing,
     UnknownVersion,
 )
+from omnigraph.limits import MANIFEST_SMALL_ROWS
 from omnigraph.storage.filters import And, Comparison, Filter
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
+from omnigraph.storage.versions import VersionWatch
 from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import (
@@ -140,11 +142,13 @@ class _Known:
     state: ManifestState
     row_count: int
     newest_fragment: int
+    watch: VersionWatch | None
 
     @classmethod
     def of(cls, table: Table, state: ManifestState) -> _Known:
         newest = max((fragment.id for fragment in table.fragments()), default=-1)
-        return cls(table.version, table.written_at, state, table.row_count(), newest)
+        rows = table.row_count()
+        return cls(table.version, table.written_at, state, rows, newest, table.watch())
 
     def is_of(self, table: Table) -> bool:
         return (self.storage_version, self.written_at) == (table.version, table.written_at)
@@ -196,6 +200,10 @@ class Manifest:
 
     def current(self, branch: str | None) -> ManifestState:
         """The state of a branch as stored now."""
+        with self._lock:
+            known = self._known.get(branch)
+        if known is not None and known.watch is not None and known.watch.is_newest():
+            return known.state
         return self.read(self.open(branch))
 
     def read(self, table: Table) -> ManifestState:
@@ -209,10 +217,14 @@ class Manifest:
             state = _continued(known, table)
         if state is None:
             state = _cold_state(table, None)
+        self.learn(table, state)
+        return state
+
+    def learn(self, table: Table, state: ManifestState) -> None:
+        """Note the state of a version that the caller made from one it had read."""
         learnt = _Known.of(table, state)
         with self._lock:
             self._known[table.branch] = learnt
-        return state
 
     def at(self, branch: str | None, sequence: int) -> ManifestState:
         """The state of a branch right after its commit number `sequence`."""
@@ -302,12 +314,15 @@ def _newer_rows(known: _Known, table: Table) -> list[dict[str, Any]]:
 
     Rows are only ever added, so their number tells whether the fragments held all of them.
     """
-    wanted = _after(known.state.sequence)
-    newer = {f.id for f in table.fragments() if f.id > known.newest_fragment}
+    newer = [f for f in table.fragments() if f.id > known.newest_fragment]
     rows: list[dict[str, Any]] = []
-    if newer:
-        rows = table.read(_COLUMNS, wanted, fragment_ids=newer).to_pylist()
-    return rows if known.row_count + len(rows) == table.row_count() else _rows(table, wanted)
+    if newer and sum(f.rows for f in newer) <= MANIFEST_SMALL_ROWS:
+        # Reading a few rows takes less time than asking an index about them.
+        found = table.read(_COLUMNS, fragment_ids=[f.id for f in newer]).to_pylist()
+        rows = [row for row in found if row["commit_seq"] > known.state.sequence]
+    if known.row_count + len(rows) == table.row_count():
+        return rows
+    return _rows(table, _after(known.state.sequence))
 
 
 def _place(commit: CommitRecord) -> int:

@@ -112,7 +112,10 @@ def publish(
         rows = _rows(state, commit, publication)
         BEFORE_INSERT.hit(branch=branch, sequence=commit.sequence)
         check_lock()
-        failure = _try_insert(table, rows)
+        inserted, failure = _try_insert(table, rows)
+        if inserted is not None and inserted.version == table.version + 1:
+            # Nobody came between, so the state is known without reading it back.
+            manifest.learn(inserted, fold(state, _complete(rows)))
         confirmed = _confirm(manifest, branch, commit, failure)
         if confirmed is not None:
             if isinstance(failure, SyncFailed):
@@ -199,12 +202,12 @@ def _complete(rows: list[Row]) -> list[Row]:
     return found
 
 
-def _try_insert(table: Table, rows: list[Row]) -> Exception | None:
+def _try_insert(table: Table, rows: list[Row]) -> tuple[Table | None, Exception | None]:
+    """The table with the rows, or what the insert reported instead."""
     try:
-        insert_if_absent(table, rows_table(rows), KEY_COLUMN)
+        return insert_if_absent(table, rows_table(rows), KEY_COLUMN), None
     except (KeyTaken, StorageError) as error:
-        return error
-    return None
+        return None, error
 
 
 def _confirm(
@@ -212,7 +215,7 @@ def _confirm(
 ) -> CommitRecord | None:
     """The commit as stored; None if another one was quicker, whatever the insert itself reported."""
     try:
-        state = manifest.current(branch)
+        state = manifest.read(manifest.open(branch))
         if failure is None and state.head == commit.graph_commit_id:
             return commit
         # After a failure it may be a recovery that published the operation under the same id.

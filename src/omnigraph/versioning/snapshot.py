@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.catalog.model import Catalog, EntityType, NodeType
@@ -50,6 +50,7 @@ class Snapshot:
     commit_id: CommitId
     catalog: Catalog
     entries: Mapping[str, SnapshotEntry]
+    _opened: dict[str, Table] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -82,9 +83,24 @@ class Snapshot:
         return found
 
     def open(self, tables: TableStore, table_key: str) -> Table:
-        """The table as this snapshot sees it."""
-        entry = self.entry(table_key)
-        return tables.open(entry.location, entry.branch, entry.version)
+        """The table as this snapshot sees it. It is opened once: a version never changes."""
+        found = self._opened.get(table_key)
+        if found is None:
+            entry = self.entry(table_key)
+            found = tables.open(entry.location, entry.branch, entry.version)
+            self._opened[table_key] = found
+        return found
+
+    def take_over(self, earlier: Snapshot) -> None:
+        """Use tables an earlier snapshot of the same branch has opened, where they are the same.
+
+        Only those of the main line: the name and number of a version on a branch come again when
+        the branch is deleted and made anew.
+        """
+        for key, table in list(earlier._opened.items()):
+            entry = self.entries.get(key)
+            if entry is not None and entry.branch is None and entry == earlier.entries[key]:
+                self._opened[key] = table
 
     def to_json(self) -> dict[str, Any]:
         return {

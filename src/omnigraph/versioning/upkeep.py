@@ -10,7 +10,12 @@ import logging
 from typing import Final
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.limits import MANIFEST_SMALL_FRAGMENTS, MANIFEST_SMALL_ROWS
+from omnigraph.limits import (
+    INDEX_LAG_ROWS,
+    MANIFEST_FRAGMENT_ROWS,
+    MANIFEST_SMALL_FRAGMENTS,
+    MANIFEST_SMALL_ROWS,
+)
 from omnigraph.storage.compact import fold, small_fragments
 from omnigraph.storage.indexes import list_indexes, stage_btree_index
 from omnigraph.storage.stage import commit_staged
@@ -41,6 +46,6 @@ def tend_manifest(manifest: Manifest, branch: str | None) -> None:
             if not list_indexes(table):
                 # A conversion from an older format was interrupted before it came to them.
                 table = index_manifest(table, new_ulid())
-            fold(table)
+            fold(table, MANIFEST_FRAGMENT_ROWS, INDEX_LAG_ROWS)
     except OmnigraphError as error:
         _log.warning("the manifest stays as it is for now: %s", error)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+import subprocess
+import sys
 import time
 from itertools import groupby
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -96,6 +100,39 @@ class TestLocalObjects:
         with recording() as record:
             store.write_text("a/y/1", "x")
         assert synced(record) == ["#", "y", "a"]
+
+    def test_files_are_synced_together(self, tmp_path, monkeypatch):
+        both = Barrier(2)
+        real = os.fsync
+
+        def fsync(handle):
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                both.wait(30)
+            real(handle)
+
+        paths = [tmp_path / "a", tmp_path / "b"]
+        for path in paths:
+            path.write_text("x")
+        monkeypatch.setattr(os, "fsync", fsync)
+        DiskSync(str(tmp_path), Durability.FSYNC).files(map(str, paths))
+
+    def test_a_thread_that_outlives_the_main_one_still_syncs(self, tmp_path):
+        code = (
+            "import pathlib, sys, threading, time\n"
+            "from omnigraph.storage.durability import DiskSync, Durability\n"
+            "def work():\n"
+            "    threading.main_thread().join()\n"
+            "    time.sleep(0.2)\n"
+            "    root = pathlib.Path(sys.argv[1])\n"
+            "    DiskSync(str(root), Durability.FSYNC).files([str(root / 'a'), str(root / 'b')])\n"
+            "    (root / 'done').touch()\n"
+            "threading.Thread(target=work).start()\n"
+        )
+        for name in ("a", "b"):
+            (tmp_path / name).write_text("x")
+        ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=60)
+        assert ended.returncode == 0
+        assert (tmp_path / "done").exists()
 
     def test_a_rename_syncs_both_directories(self, root, store):
         store.write_text("a/1", "x")

@@ -60,7 +60,10 @@ def test_a_process_interrupted_at_random_writes_everything_or_nothing(local_grap
         for _ in range(60):
             time.sleep(chance.uniform(0.002, 0.12))
             process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
+        # Left alone it gets a write done, however slow the machine is.
+        deadline = time.monotonic() + 60
+        while not log.read_text() and time.monotonic() < deadline:
+            time.sleep(0.05)
         log.with_suffix(".stop").touch()
         _, errors = process.communicate(timeout=60)
     finally:

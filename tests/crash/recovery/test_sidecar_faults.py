@@ -188,11 +188,11 @@ def test_a_publish_that_landed_counts_whatever_the_call_reported(graph, monkeypa
 
 
 def test_a_publish_nobody_can_look_up_leaves_its_sidecar_to_recovery(graph, monkeypatch):
-    insert, current = insert_if_absent, Manifest.current
+    insert, opened = insert_if_absent, Manifest.open
 
     def vanish(*arguments):
         insert(*arguments)
-        monkeypatch.setattr(Manifest, "current", unreachable)
+        monkeypatch.setattr(Manifest, "open", unreachable)
         raise StorageError("the answer was lost")
 
     def unreachable(self, branch):
@@ -201,7 +201,7 @@ def test_a_publish_nobody_can_look_up_leaves_its_sidecar_to_recovery(graph, monk
     monkeypatch.setattr(publishing, "insert_if_absent", vanish)
     with pytest.raises(CommitStateUnknown) as caught:
         graph.mutate(ADD, who="Eve")
-    monkeypatch.setattr(Manifest, "current", current)
+    monkeypatch.setattr(Manifest, "open", opened)
     monkeypatch.setattr(publishing, "insert_if_absent", insert)
     (name,) = sidecars(graph)
     assert name == f"{caught.value.operation_id}.json"

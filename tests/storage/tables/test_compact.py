@@ -10,7 +10,7 @@ from omnigraph.errors import TableConflict
 from omnigraph.storage import scan
 from omnigraph.storage.compact import compact, extend_indexes, fold, small_fragments
 from omnigraph.storage.delta import stage_delta
-from omnigraph.storage.indexes import stage_btree_index, uncovered_fragments
+from omnigraph.storage.indexes import list_indexes, stage_btree_index, uncovered_fragments
 from omnigraph.storage.stage import stage_append
 from tests.storage.tables.rows import PEOPLE, commit, content, make, people, row_ids
 
@@ -37,6 +37,38 @@ def test_folding_keeps_rows_ids_and_versions(store, branch):
     assert (len(table.fragments()), len(folded.fragments())) == (7, 1)
     assert uncovered_fragments(folded, "id") == frozenset()
     assert store.open(table.path, branch).version == folded.version
+
+
+def test_an_index_that_misses_few_rows_is_left_as_it_is(store, monkeypatch):
+    monkeypatch.setattr(scan, "ROWS_SCANNED_PER_LOOKUP", 0)
+    table = many_fragments(store)
+    before = table.read(["id", "age", "_rowid"], order_by="id")
+    folded = fold(table, index_lag=6)
+    operations = [folded.record(v).operation for v in range(table.version + 1, folded.version + 1)]
+    assert operations == ["unnamed", "rewrite"]
+    assert folded.read(["id", "age", "_rowid"], order_by="id") == before
+    covered, uncovered = folded.fragments()
+    assert uncovered_fragments(folded, "id") == frozenset({uncovered.id})
+    assert (covered.rows, uncovered.rows) == (1, 6)
+    found = folded.lookup(pa.array(["cy", "p3", "bo", "ada"]), ["id"])
+    assert sorted(found.column("id").to_pylist()) == ["bo", "cy", "p3"]
+    assert len(fold(folded, index_lag=5).fragments()) == 1
+
+
+def test_a_branch_gets_indexes_of_its_own_before_its_fragments_are_merged(store, monkeypatch):
+    monkeypatch.setattr(scan, "ROWS_SCANNED_PER_LOOKUP", 0)
+    table = many_fragments(store, "b")
+    assert [index.is_borrowed for index in list_indexes(table)] == [True]
+    folded = fold(table, index_lag=100)
+    assert [index.is_borrowed for index in list_indexes(folded)] == [False]
+    assert folded.lookup(pa.array(["p3"]), ["id"]).num_rows == 1
+    more = commit(folded, stage_append(folded, people(x=1)))
+    more = fold(commit(more, stage_append(more, people(y=1))), index_lag=100)
+    assert (len(more.fragments()), len(uncovered_fragments(more, "id") or ())) == (2, 1)
+    assert sorted(more.lookup(pa.array(["p3", "y"]), ["id"]).column("id").to_pylist()) == [
+        "p3",
+        "y",
+    ]
 
 
 def test_folding_twice_does_nothing_the_second_time(store):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omnigraph.errors import InputError, StorageError
 from omnigraph.storage import fragments, scan
 from omnigraph.storage.compact import fold
-from omnigraph.storage.delta import stage_delta
+from omnigraph.storage.delta import PLACE, find_targets, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import list_indexes, stage_btree_index
 from omnigraph.storage.stage import RowCounts, stage_append
@@ -187,3 +187,30 @@ def apply(
     assert staged.counts == RowCounts(len(upserts) - len(updated), len(updated), len(gone))
     assert staged.row_count_after == len(expected)
     return commit(table, staged)
+
+
+# -- rows whose place is known ---------------------------------------------------------------
+
+
+def places(table: Table, *ids: str) -> pa.Table:
+    return table.lookup(pa.array(ids, pa.utf8()), PLACE)
+
+
+def test_rows_whose_place_is_known_are_not_looked_up(store, monkeypatch):
+    table = make(store, ada=1, bo=2, cy=3)
+    known = places(table, "ada", "bo", "cy")
+    monkeypatch.setattr(type(table), "lookup", None)
+    targets = find_targets(table, people(bo=20), ["ada"], known)
+    assert targets.counts == RowCounts(updated=1, deleted=1)
+    before = row_ids(table)
+    changed = commit(table, stage_delta(table, people(bo=20), ["ada"], targets))
+    assert content(changed) == {"bo": 20, "cy": 3}
+    assert row_ids(changed) == {"bo": before["bo"], "cy": before["cy"]}
+
+
+def test_the_other_rows_are_looked_up(store):
+    table = make(store, ada=1, bo=2, cy=3)
+    targets = find_targets(table, people(bo=20, dee=4), ["cy"], places(table, "bo", "ada"))
+    assert targets.counts == RowCounts(inserted=1, updated=1, deleted=1)
+    changed = commit(table, stage_delta(table, people(bo=20, dee=4), ["cy"], targets))
+    assert content(changed) == {"ada": 1, "bo": 20, "dee": 4}

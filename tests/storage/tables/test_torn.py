@@ -111,6 +111,41 @@ def test_an_older_damaged_version_is_an_error_and_not_torn(store, root):
     assert not isinstance(caught.value, TornVersion)
 
 
+@pytest.mark.parametrize("branch", [None, "b"])
+@pytest.mark.parametrize("how", ["empty", "half", "zeros"])
+def test_both_versions_of_a_compaction_may_be_torn(store, root, objects, branch, how):
+    table = make(store, ada=1)
+    if branch:
+        table = store.create_branch(PATH, branch, source_branch=None, source_version=1)
+    table = commit(table, stage_append(table, people(bo=2)))
+    folded = fold(table)
+    assert folded.version == table.version + 2
+    for version in (table.version + 1, folded.version):
+        damage(table.lineage.file(version_file(version)), how)
+    fresh = TableStore(root, Durability.NONE)
+    with pytest.raises(TornVersion) as caught:
+        fresh.open(PATH, branch)
+    assert (caught.value.version, caught.value.previous) == (folded.version, table.version)
+    torn = fresh.find_torn(PATH, branch)
+    assert torn is not None
+    fresh.remove_torn(torn, objects)
+    again = fresh.open(PATH, branch)
+    assert (again.version, content(again)) == (table.version, {"ada": 1, "bo": 2})
+    assert content(fold(again)) == {"ada": 1, "bo": 2}
+
+
+def test_a_whole_version_is_not_taken_away_with_a_torn_one(store, root):
+    """A lost data file is no sign of a power loss where something was built on it."""
+    table = make(store, ada=1)
+    second = commit(table, stage_append(table, people(bo=2)))
+    third = commit(second, stage_append(second, people(cy=3)))
+    transaction = read_transaction(second.dataset, second.version)
+    assert transaction is not None
+    damage(added_files(second.lineage, transaction)[0].path, "missing")
+    damage(third.lineage.file(version_file(third.version)), "empty")
+    assert TableStore(root, Durability.NONE).find_torn(PATH) is None
+
+
 def test_a_healthy_table_is_not_torn(anywhere):
     store = TableStore(anywhere, Durability.NONE)
     make(store, ada=1)

@@ -10,6 +10,7 @@ from omnigraph.plan.compile import compile_query
 from omnigraph.plan.physical.arrange import arrange
 from omnigraph.plan.physical.describe import step_lines
 from omnigraph.plan.physical.estimate import Sizes
+from omnigraph.plan.physical.steps import Arrangement
 
 CATALOG = compile_schema(
     Source(
@@ -138,3 +139,99 @@ def test_comparisons_run_as_soon_as_they_can():
         "keep a.age < b.age",
         "follow b -Follows-> c: Person",
     ]
+
+
+# -- equality joins ------------------------------------------------------------------------------
+
+
+def test_an_equality_of_two_patterns_is_a_join_on_it():
+    found = steps("$a: Person { name: $n }  $b: Person  $b.age = $a.age", "$b.name")
+    assert found == [
+        "scan a: Person where a.name = $n",
+        "join b: Person on a.age = b.age",
+    ]
+
+
+def test_the_most_telling_equality_is_joined_on_and_the_others_are_checked():
+    found = steps("$a: Person  $c: City  $a.gender = $c.name  $c.name = $a.name", "$a.age")
+    assert found[:2] == ["scan c: City", "join a: Person on c.name = a.name"]
+    assert found[2] == "keep a.gender = c.name"
+
+
+def test_conditions_and_edges_of_a_joined_variable_go_with_it():
+    found = steps(
+        "$a: Person { name: $n }  $b: Person  $b.age = $a.age  $b.gender = $n  $b livesIn $c",
+        "$c.name",
+    )
+    assert found[1] == "join b: Person on a.age = b.age where b.gender = $n"
+    assert found[2] == "follow b -LivesIn-> c: City"
+
+
+def test_a_rare_start_is_better_than_a_join_that_finds_many():
+    found = steps(
+        "$a: Person { name: $n }  $b: Person  $b.age = $a.age  $b livesIn $c  $c.name = $n",
+        "$b.name",
+    )
+    assert found == [
+        "scan a: Person where a.name = $n",
+        "scan c: City where c.name = $n",
+        "follow c <-LivesIn- b: Person",
+        "keep b.age = a.age",
+    ]
+
+
+@pytest.mark.parametrize("comparison", ["$b.age < $a.age", "$b.age != $a.age"])
+def test_other_comparisons_are_checked_on_all_pairs(comparison):
+    found = steps(f"$a: Person {{ name: $n }}  $b: Person  {comparison}", "$b.name")
+    assert found[1] == "scan b: Person"
+    assert found[2].startswith("keep ")
+
+
+def test_an_equality_in_a_negation_asks_only_whether():
+    assert steps("$p: Person  not { $c: City  $c.name = $p.name }", "$p.age") == [
+        "scan p: Person",
+        "keep rows of p without",
+        "  keep with c: City on p.name = c.name",
+    ]
+
+
+# -- whether, how often, and how many ------------------------------------------------------------
+
+
+def test_extremes_do_not_depend_on_how_often_a_row_is_found():
+    assert steps("$p: Person  $p follows $q", "max($p.age) as oldest") == [
+        "scan p: Person",
+        "keep with p -Follows-> Person",
+    ]
+    counted = steps("$p: Person  $p follows $q", "max($p.age) as oldest, count($q) as n")
+    assert counted[1] == "count p -Follows-> Person"
+
+
+def test_branches_inside_a_negation_ask_only_whether():
+    found = steps("$p: Person  not { $p follows $q  $q.age = $p.age  $q livesIn $_ }", "$p.name")
+    assert "  keep with q -LivesIn-> City" in found
+
+
+def arranged(match: str, returned: str, tail: str) -> Arrangement:
+    text = f"query q($n: String) {{ match {{ {match} }} return {{ {returned} }} {tail} }}"
+    return arrange(compile_query(Source("q.gq", text), CATALOG).read_plan(), SIZES)
+
+
+@pytest.mark.parametrize(
+    ("returned", "tail", "enough"),
+    [
+        ("$p.name", "limit 5", 5),
+        ("$p.name", "", None),
+        ("$p.name", "order { $p.name } limit 5", None),
+        ("$p.age, count($p) as n", "limit 5", None),
+    ],
+)
+def test_a_limit_stops_the_search_only_where_any_rows_will_do(returned, tail, enough):
+    assert arranged("$p: Person  $p follows $q", returned, tail).enough == enough
+
+
+def test_a_limit_reaches_a_scan_that_is_all_there_is():
+    assert steps("$p: Person  $p.age > 3", "$p.name", "limit 5") == [
+        "scan p: Person where p.age > 3, 5 of them"
+    ]
+    assert steps("$p: Person  $p follows $q", "$q.name", "limit 5")[0] == "scan q: Person"

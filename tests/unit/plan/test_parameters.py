@@ -163,7 +163,6 @@ def test_no_parameters_are_an_empty_object(given):
     assert bind_parameters((), given) == {}
 
 
-@pytest.mark.acceptance("L-127", partly="no rows yet")
 @pytest.mark.parametrize("given", [None, {}, {"a": None}])
 def test_an_omitted_nullable_parameter_is_null(given):
     plan = read("$m: Maker { age: $a }", params="$a: I32?")

@@ -225,9 +225,12 @@ def test_a_query_that_is_wrong_is_refused(match, message):
 
 
 @pytest.mark.parametrize(
-    ("returned", "tail"),
-    [('bm25($t.label, "saw")', ""), ("$t", 'order { bm25($t.label, "saw") }')],
+    ("match", "tail"),
+    [
+        ('$t: Tool  search($t.label, "saws")', ""),
+        ("$t: Tool", 'order { bm25($t.label, "saw") }'),
+        ('$t: Tool  fuzzy($t.label, "swa", 2)', "order { $t.code } limit 1"),
+    ],
 )
-def test_searching_is_not_answered_yet(returned, tail):
-    with pytest.raises(NotImplementedError, match="search or rank"):
-        ask(W, "$t: Tool", returned, tail)
+def test_texts_are_searched(match, tail):
+    assert ask(W, match, "$t.code", tail).rows == (("sa-1",),)

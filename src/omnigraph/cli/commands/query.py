@@ -11,16 +11,23 @@ from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
+from omnigraph.cli.output.explanation import write_explanation
 from omnigraph.cli.output.formats import FORMATS, Format, choose_format, write_result
 from omnigraph.cli.output.table import TableLayout
-from omnigraph.cli.query_options import QueryOptions, chosen_query, query_options
+from omnigraph.cli.query_options import (
+    QueryOptions,
+    chosen_query,
+    query_options,
+    refuse_two_states,
+    state_options,
+)
 from omnigraph.cli.style import Style
 
 
 @declare("query")
 @query_options
-@click.option("--branch", metavar="BRANCH", help="Branch to read.  [default: main]")
-@click.option("--snapshot", metavar="COMMIT", help="Read what this commit left, not a branch.")
+@state_options
+@click.option("--explain", "explained", is_flag=True, help="Show its steps, as explain does.")
 @click.option(
     "--format",
     "format",
@@ -33,6 +40,7 @@ def command(
     context: Context,
     branch: str | None,
     snapshot: str | None,
+    explained: bool,
     format: Format | None,
     as_json: bool,
     **options: Unpack[QueryOptions],
@@ -42,12 +50,17 @@ def command(
     table and kv are made for people; csv has a header; jsonl begins with a line about the result;
     json is the document that --json prints.
     """
-    if branch is not None and snapshot is not None:
-        raise click.UsageError("--branch and --snapshot are exclusive; use one of them.")
+    refuse_two_states(branch, snapshot)
     if as_json and format is not None:
         raise click.UsageError("--format and --json are exclusive; use one of them.")
+    if explained and format is not None:
+        raise click.UsageError("--format and --explain are exclusive; use one of them.")
     query = chosen_query(options)
     graph = open_graph(graph_uri(query.uri, context), read_only=True)
+    if explained:
+        steps = graph.explain(query.source, query.name, query.params, branch=branch, at=snapshot)
+        write_explanation(steps, sys.stdout, as_json=as_json)
+        return
     result = graph.query(query.source, query.name, query.params, branch=branch, at=snapshot)
     wanted = choose_format("json" if as_json else None, format)
     write_result(result, wanted, sys.stdout, TableLayout(), Style.of(sys.stdout))

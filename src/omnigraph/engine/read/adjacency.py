@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.engine.read.numbering import Positions
 
@@ -19,10 +22,41 @@ Keys = npt.NDArray[np.int64]
 
 Targets = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
+Spans = tuple[Counts, Counts]
+"""Where the neighbours of each source begin, and how many there are."""
+
+_EXACT_IN_FLOAT: Final = 2**53
+_MOST_IN_32: Final = 2**31 - 1
 
 
 def pair_keys(sources: npt.NDArray[np.integer], targets: npt.NDArray[np.integer]) -> Keys:
     return (sources.astype(np.int64) << 32) | targets.astype(np.int64)
+
+
+def summed(places: Positions, weights: Counts | None, size: int) -> Counts:
+    """The sum of the weights that fall on each of `size` places; without weights, how many fall."""
+    if size == 1:
+        return np.array([len(places) if weights is None else int(weights.sum())], np.int64)
+    if weights is None:
+        return np.bincount(places, minlength=size)
+    if not len(places) or int(weights.max()) * len(places) <= _EXACT_IN_FLOAT:
+        return np.bincount(places, weights=weights, minlength=size).astype(np.int64)
+    found = np.zeros(size, np.int64)
+    np.add.at(found, places, weights)
+    return found
+
+
+def spread_out(begin: Counts, counts: Counts) -> tuple[Positions, Positions]:
+    """All places of spans, in order: the number of the span, and the place."""
+    if len(counts) == 1:
+        first, length = int(begin[0]), int(counts[0])
+        return np.zeros(length, np.int64), np.arange(first, first + length, dtype=np.int64)
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    rows = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    places = np.arange(total, dtype=np.int64)
+    places += np.repeat(begin - (ends - counts), counts)
+    return rows, places
 
 
 def _no_keys() -> Keys:
@@ -61,41 +95,52 @@ class Adjacency:
         now = before + self.by
         return self.changed[(before == 0) & (now > 0)], self.changed[(before > 0) & (now <= 0)]
 
+    @cached_property
+    def _degrees(self) -> Counts:
+        return np.diff(self.starts)
+
     def degrees(self, size: int) -> Counts:
         """The number of neighbours of each of the first `size` positions."""
+        if size == self.sources and not len(self.changed):
+            return self._degrees
         found = np.zeros(size, np.int64)
         built = min(size, self.sources)
-        found[:built] = np.diff(self.starts)[:built]
+        found[:built] = self._degrees[:built]
         if len(self.changed):
             joined, parted = self._overlay
             np.add.at(found, joined >> 32, 1)
             np.subtract.at(found, parted >> 32, 1)
         return found
 
-    def degrees_of(self, sources: Positions) -> Counts:
-        """At least the number of neighbours of each source: those the overlay parts are counted."""
+    def spans(self, sources: Positions) -> Spans:
+        """Where the built neighbours of each source are; those an overlay has parted are among them."""
+        if not len(sources) or int(sources.max()) < self.sources:
+            begin = self.starts[sources]
+            return begin, self.starts[sources + 1] - begin
         inside = sources < self.sources
         first = np.where(inside, sources, 0)
-        return np.where(inside, self.starts[first + 1] - self.starts[first], 0)
+        return self.starts[first], np.where(inside, self.starts[first + 1] - self.starts[first], 0)
 
-    def neighbours(self, sources: Positions) -> tuple[Positions, Positions]:
+    def neighbours(
+        self, sources: Positions, spans: Spans | None = None
+    ) -> tuple[Positions, Positions]:
         """For each source its neighbours: the index of the source, and the neighbour."""
-        begin = self.starts[np.where(sources < self.sources, sources, 0)]
-        counts = self.degrees_of(sources)
-        total = int(counts.sum())
-        rows = np.repeat(np.arange(len(sources), dtype=np.int64), counts)
-        offsets = np.arange(total, dtype=np.int64)
-        offsets += np.repeat(begin - (np.cumsum(counts) - counts), counts)
+        rows, offsets = spread_out(*(spans or self.spans(sources)))
         targets = self.targets[offsets].astype(np.int64)
         return self._overlaid(sources, rows, targets) if len(self.changed) else (rows, targets)
 
     def sum_over_neighbours(self, weights: Counts, size: int) -> Counts:
         """For each of `size` sources the sum of its neighbours' weights."""
-        running = np.zeros(len(self.targets) + 1, np.int64)
-        np.cumsum(weights[self.targets], out=running[1:])
+        most = int(weights.max(initial=0)) * len(self.targets)
+        narrow = np.int32 if most <= _MOST_IN_32 else np.int64
+        # Arrow's kernel takes the narrow positions as they are; numpy would widen them first.
+        taken = pc.take(pa.array(weights.astype(narrow)), pa.array(self.targets), boundscheck=False)
+        running = np.zeros(len(self.targets) + 1, narrow)
+        np.cumsum(taken.to_numpy(), out=running[1:])
         found = np.zeros(size, np.int64)
         built = min(size, self.sources)
-        found[:built] = running[self.starts[1 : built + 1]] - running[self.starts[:built]]
+        at = running[self.starts[: built + 1]]
+        np.subtract(at[1:], at[:-1], out=found[:built])
         if len(self.changed):
             joined, parted = self._overlay
             np.add.at(found, joined >> 32, weights[joined & 0xFFFFFFFF])
@@ -110,6 +155,20 @@ class Adjacency:
             place = np.minimum(np.searchsorted(self.changed, keys), len(self.changed) - 1)
             counts += np.where(self.changed[place] == keys, self.by[place], 0)
         return counts > 0
+
+    def turned(self, size: int) -> Adjacency:
+        """The same edges followed the other way, from `size` nodes."""
+        sources = np.repeat(np.arange(self.sources, dtype=np.int64), self._degrees)
+        keys = pair_keys(self.targets, sources)
+        if self.multiplicity is None:
+            keys.sort()
+            built = _compressed(keys, None, size)
+        else:
+            order = np.argsort(keys)
+            built = _compressed(keys[order], self.multiplicity[order], size)
+        changed = _turned(self.changed)
+        order = np.argsort(changed)
+        return replace(built, changed=changed[order], by=self.by[order])
 
     def with_changes(self, added: Keys, removed: Keys) -> Adjacency:
         """The same after edges between some pairs were added and removed."""
@@ -133,10 +192,7 @@ class Adjacency:
         if len(joined):
             low = np.searchsorted(joined, sources << 32)
             high = np.searchsorted(joined, (sources + 1) << 32)
-            counts = high - low
-            more = np.repeat(np.arange(len(sources), dtype=np.int64), counts)
-            offsets = np.arange(int(counts.sum()), dtype=np.int64)
-            offsets += np.repeat(low - (np.cumsum(counts) - counts), counts)
+            more, offsets = spread_out(low, high - low)
             rows = np.concatenate([rows, more])
             targets = np.concatenate([targets, joined[offsets] & 0xFFFFFFFF])
         return rows, targets
@@ -171,8 +227,20 @@ def build_adjacency(sources: Positions, targets: Positions, size: int) -> Adjace
     keys = np.sort(pair_keys(sources, targets))
     multiplicity = None
     if len(keys) > 1 and not np.all(keys[1:] != keys[:-1]):
-        keys, counts = np.unique(keys, return_counts=True)
-        multiplicity = counts.astype(np.int32)
+        first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+        multiplicity = np.diff(first, append=len(keys)).astype(np.int32)
+        keys = keys[first]
+    return _compressed(keys, multiplicity, size)
+
+
+def _compressed(keys: Keys, multiplicity: npt.NDArray[np.int32] | None, size: int) -> Adjacency:
+    """Adjacency of distinct pairs in order."""
+    # One source at least: an overlay may bring edges to a type that had no node yet.
+    size = max(size, 1)
     starts = np.zeros(size + 1, np.int64)
     np.cumsum(np.bincount(keys >> 32, minlength=size), out=starts[1:])
     return Adjacency(starts, (keys & 0xFFFFFFFF).astype(np.int32), multiplicity)
+
+
+def _turned(keys: Keys) -> Keys:
+    return ((keys & 0xFFFFFFFF) << 32) | (keys >> 32)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from omnigraph.errors import QueryBudgetExceeded, QueryCancelled
+from omnigraph.errors import InputError, QueryBudgetExceeded, QueryCancelled
 from omnigraph.limits import QUERY_MAX_BYTES, QUERY_MAX_ROWS, QUERY_TIMEOUT_SECONDS
+
+ROWS_VARIABLE: Final = "OMNIGRAPH_MAX_ROWS"
+BYTES_VARIABLE: Final = "OMNIGRAPH_MAX_BYTES"
+SECONDS_VARIABLE: Final = "OMNIGRAPH_MAX_SECONDS"
 
 
 class CancelToken:
@@ -33,8 +40,25 @@ class QueryBudget:
     timeout_s: float = QUERY_TIMEOUT_SECONDS
     cancel: CancelToken | None = None
 
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> QueryBudget:
+        """The limits the environment sets, or the usual ones. Raises `InputError` for no number."""
+        rows = _setting(environment, ROWS_VARIABLE, QUERY_MAX_ROWS)
+        nbytes = _setting(environment, BYTES_VARIABLE, QUERY_MAX_BYTES)
+        seconds = _setting(environment, SECONDS_VARIABLE, QUERY_TIMEOUT_SECONDS)
+        return cls(int(rows), int(nbytes), seconds)
+
     def start(self) -> Meter:
         return Meter(self)
+
+
+def _setting(environment: Mapping[str, str], variable: str, usual: float) -> float:
+    text = environment.get(variable)
+    if not text:
+        return usual
+    if not (text.isascii() and text.isdigit()):
+        raise InputError(f"{variable} is '{text}'; set it to a whole number")
+    return int(text)
 
 
 class Meter:

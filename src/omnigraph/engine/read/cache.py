@@ -29,6 +29,12 @@ class ByteCache:
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
+        self._losses = 0
+
+    @property
+    def losses(self) -> int:
+        """How often something was lost. Who holds on to entries lets go of them when this grows."""
+        return self._losses
 
     def get(self, key: Hashable) -> Any | None:
         with self._lock:
@@ -43,11 +49,19 @@ class ByteCache:
         with self._lock:
             self._remove(key)
             if size > self._budget:
+                self._losses += 1
                 return
             self._entries[key] = value
             self._bytes += size
             while self._bytes > self._budget:
                 self._remove(next(iter(self._entries)))
+
+    def put_if_room(self, key: Hashable, value: Sized) -> None:
+        """Keep a value unless something else would have to go for it."""
+        with self._lock:
+            has_room = self._bytes + value.nbytes <= self._budget
+        if has_room:
+            self.put(key, value)
 
     def get_or_make(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
         found = self.get(key)
@@ -58,5 +72,25 @@ class ByteCache:
 
     def _remove(self, key: Hashable) -> None:
         gone = self._entries.pop(key, None)
-        if gone is not None:
+        if gone is not None and gone.nbytes:
             self._bytes -= gone.nbytes
+            self._losses += 1
+
+
+class GuestCache(ByteCache):
+    """What a read of an earlier state uses: all that is kept of the newest state, and its own.
+
+    Its own things never take the place of those of the newest state, nor push anything out.
+    """
+
+    def __init__(self, host: ByteCache, state: Hashable) -> None:
+        super().__init__(0)
+        self._host = host
+        self._state = state
+
+    def get(self, key: Hashable) -> Any | None:
+        found = self._host.get(("guest", self._state, key))
+        return self._host.get(key) if found is None else found
+
+    def put(self, key: Hashable, value: Sized) -> None:
+        self._host.put_if_room(("guest", self._state, key), value)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 import numpy as np
 
-from omnigraph.engine.read.adjacency import Counts
+from omnigraph.engine.read.adjacency import Counts, summed
 from omnigraph.engine.read.budget import Meter
 from omnigraph.engine.read.expressions import Expressions
-from omnigraph.engine.read.frame import Frame
+from omnigraph.engine.read.frame import Frame, concatenated, everything
 from omnigraph.engine.read.hops import Hops
-from omnigraph.engine.read.numbering import Mask, Positions
+from omnigraph.engine.read.joins import EqualRows
+from omnigraph.engine.read.looked_up import LookedUpNodes
+from omnigraph.engine.read.nodes import Nodes
+from omnigraph.engine.read.numbering import Positions, distinct_positions
 from omnigraph.engine.read.source import GraphSource
 from omnigraph.plan.ir import Direction, Filter
 from omnigraph.plan.physical.steps import (
@@ -23,11 +26,16 @@ from omnigraph.plan.physical.steps import (
     Connected,
     Count,
     Follow,
+    Has,
+    Join,
     Lacks,
     Scan,
     Step,
     Without,
 )
+
+_FIRST_ROWS: Final = 1024
+"""Rows that are tried first when only some results are wanted."""
 
 _ROW = "#row"
 """Which outer row a row of an inner pattern belongs to. No variable has such a name."""
@@ -35,11 +43,12 @@ _ROW = "#row"
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What a step did: the rows it left and the time it took."""
+    """What a step did: the rows it left, the time it took and the look-ups it made."""
 
     step: Step
     rows: int
     seconds: float
+    lookups: int
 
 
 class Executor:
@@ -60,17 +69,35 @@ class Executor:
 
     def run(self, steps: tuple[Step, ...], frame: Frame) -> Frame:
         for step in steps:
-            started = time.perf_counter()
+            started, lookups = time.perf_counter(), self._source.work.lookups
             self._meter.check(frame.length)
             frame = self._step(step, frame)
             if self._report is not None:
-                self._report(StepReport(step, frame.length, time.perf_counter() - started))
+                seconds = time.perf_counter() - started
+                made = self._source.work.lookups - lookups
+                self._report(StepReport(step, frame.length, seconds, made))
         return frame
+
+    def run_for(self, steps: tuple[Step, ...], enough: int | None) -> Frame:
+        """All rows the steps find, or at least so many of them: whichever, so not in one go."""
+        if enough is None or len(steps) < 2:
+            return self.run(steps, everything())
+        first = self.run(steps[:1], everything())
+        found: list[Frame] = []
+        total, start, size = 0, 0, max(_FIRST_ROWS, 2 * enough)
+        while not found or (total < enough and start < first.length):
+            rows = np.arange(start, min(start + size, first.length), dtype=np.int64)
+            found.append(self.run(steps[1:], first.take(rows)))
+            total += found[-1].total()
+            start, size = start + size, 4 * size
+        return concatenated(found)
 
     def _step(self, step: Step, frame: Frame) -> Frame:
         match step:
             case Scan():
                 return self._scan(step, frame)
+            case Join():
+                return self._join(step, frame)
             case Follow():
                 return self._follow(step, frame)
             case Connected():
@@ -78,6 +105,9 @@ class Executor:
                 return frame.where(self._hops.joins(step.hop, sources, targets))
             case Count():
                 return frame.times(self.solutions(step.branch, frame.columns[step.source]))
+            case Has():
+                found = self.solutions(step.branch, frame.columns[step.source])
+                return frame.where(found > 0)
             case Check():
                 return frame.where(self._expressions.holds(step.filter, frame))
             case Lacks():
@@ -91,32 +121,49 @@ class Executor:
     # -- steps ------------------------------------------------------------------------------
 
     def _scan(self, step: Scan, frame: Frame) -> Frame:
-        nodes = self._source.nodes(step.node_type)
-        found = self._expressions.select(nodes, step.conditions)
+        found = self._found(step.node_type, step.conditions, step.enough)
         if frame.length == 1 and not frame.columns:
             return Frame(len(found), {step.variable: found}, {step.variable: step.node_type})
         self._meter.check(frame.length * len(found), 8 * (len(frame.columns) + 1))
         rows = np.repeat(np.arange(frame.length, dtype=np.int64), len(found))
         return frame.take(rows).bind(step.variable, step.node_type, np.tile(found, frame.length))
 
+    def _found(
+        self, node_type: str, conditions: tuple[Filter, ...], enough: int | None = None
+    ) -> Positions:
+        """The nodes of a type that meet conditions, or so many of them."""
+        nodes = self._source.nodes(node_type)
+        if enough == 0:
+            return np.empty(0, np.int64)
+        if not isinstance(nodes, LookedUpNodes):
+            found = self._expressions.select(nodes, conditions)
+            return found if enough is None else found[:enough]
+        plain = [self._expressions.plain(condition) for condition in conditions]
+        others = tuple(c for c, p in zip(conditions, plain, strict=True) if p is None)
+        found = nodes.find([p for p in plain if p is not None], None if others else enough)
+        return self._expressions.select(nodes, others, found)[:enough]
+
+    def _join(self, step: Join, frame: Frame) -> Frame:
+        found = self._found(step.node_type, step.conditions)
+        right = Frame(len(found), {step.variable: found}, {step.variable: step.node_type})
+        equal = EqualRows(
+            self._expressions.values(step.bound, frame),
+            self._expressions.values(step.property, right),
+        )
+        if step.only_whether:
+            return frame.where(equal.exist)
+        self._meter.check(equal.total, 8 * (len(frame.columns) + 1))
+        rows, places = equal.pairs()
+        return frame.take(rows).bind(step.variable, step.node_type, found[places])
+
     def _follow(self, step: Follow, frame: Frame) -> Frame:
         rows, nodes = self._hops.reach(step.hop, frame.columns[step.source])
         if step.conditions:
-            kept = self._meeting(step.hop.node_type, step.conditions, nodes)
-            rows, nodes = rows[kept], nodes[kept]
+            met = self._expressions.meets(
+                self._source.nodes(step.hop.node_type), step.conditions, nodes
+            )
+            rows, nodes = rows[met], nodes[met]
         return frame.take(rows).bind(step.target, step.hop.node_type, nodes)
-
-    def _meeting(
-        self, node_type: str, conditions: tuple[Filter, ...], positions: Positions
-    ) -> Mask:
-        """Which of the nodes, some of them repeated, meet conditions."""
-        nodes = self._source.nodes(node_type)
-        mask = np.zeros(nodes.size, np.bool_)
-        if len(positions) < nodes.size // 4:
-            mask[self._expressions.select(nodes, conditions, np.unique(positions))] = True
-        else:
-            mask[self._expressions.select(nodes, conditions)] = True
-        return mask[positions]
 
     def _without(self, step: Without, frame: Frame) -> Frame:
         rows = np.arange(frame.length, dtype=np.int64)
@@ -134,16 +181,19 @@ class Executor:
         """How many solutions a branch has from each source."""
         if not self._hops.is_possible(branch.hop):
             return np.zeros(len(sources), np.int64)
-        size = self._sources(branch)
-        if self._hops.is_single(branch.hop) and len(sources) > size // 8:
-            return self._everywhere(branch, size)[sources]
-        distinct, place = np.unique(sources, return_inverse=True)
+        size = self._start(branch).size
+        many = self._hops.is_single(branch.hop) and len(sources) > size // 8
+        if many and self._source.is_in_memory(branch.hop, len(sources)):
+            found = self._everywhere(branch, size)
+            return found if self._start(branch).is_everything(sources) else found[sources]
+        distinct, place = distinct_positions(sources)
         rows, nodes = self._hops.reach(branch.hop, distinct)
-        ends, end_place = np.unique(nodes, return_inverse=True)
-        weights = self._weights(branch, ends)[end_place]
-        found = np.zeros(len(distinct), np.int64)
-        np.add.at(found, rows, weights)
-        return found[place]
+        if branch.conditions:
+            ends = self._source.nodes(branch.hop.node_type)
+            met = self._expressions.meets(ends, branch.conditions, nodes)
+            rows, nodes = rows[met], nodes[met]
+        found = summed(rows, self._hanging(branch, nodes), len(distinct))
+        return found if place is None else found[place]
 
     def _everywhere(self, branch: Branch, size: int) -> Counts:
         """The solutions from each node of the type a branch starts at."""
@@ -151,28 +201,25 @@ class Executor:
             return self._hops.degrees(branch.hop, size)
         nodes = self._source.nodes(branch.hop.node_type)
         met = self._expressions.select(nodes, branch.conditions)
-        weights = np.zeros(nodes.size, np.int64)
-        weights[met] = self._hanging(branch, met)
-        return self._hops.sums(branch.hop, weights, size)
+        weights = self._hanging(branch, met)
+        if weights is not None:
+            counting = weights > 0
+            met, weights = met[counting], weights[counting]
+        return self._hops.sums(branch.hop, met, weights, size)
 
-    def _weights(self, branch: Branch, ends: Positions) -> Counts:
-        """What each distinct end of a hop counts for: zero if it does not meet the conditions."""
-        nodes = self._source.nodes(branch.hop.node_type)
-        met = self._expressions.select(nodes, branch.conditions, ends)
-        weights = np.zeros(len(ends), np.int64)
-        weights[np.searchsorted(ends, met)] = self._hanging(branch, met)
-        return weights
-
-    def _hanging(self, branch: Branch, nodes: Positions) -> Counts:
-        weights = np.ones(len(nodes), np.int64)
+    def _hanging(self, branch: Branch, nodes: Positions) -> Counts | None:
+        """What hangs on each node, counted; None when nothing hangs there and each counts once."""
+        weights: Counts | None = None
         for further in branch.branches:
-            weights = weights * self.solutions(further, nodes)
+            found = self.solutions(further, nodes)
+            weights = found if weights is None else weights * found
         for lacking in branch.without:
-            weights = weights * (self.solutions(lacking, nodes) == 0)
+            is_free = (self.solutions(lacking, nodes) == 0).astype(np.int64)
+            weights = is_free if weights is None else weights * is_free
         return weights
 
-    def _sources(self, branch: Branch) -> int:
-        """How many nodes the type has from which a branch starts."""
+    def _start(self, branch: Branch) -> Nodes:
+        """The nodes of the type from which a branch starts."""
         edge = self._source.catalog.edges[branch.hop.edge]
         start = edge.from_type if branch.hop.direction is Direction.OUT else edge.to_type
-        return self._source.nodes(start).size
+        return self._source.nodes(start)

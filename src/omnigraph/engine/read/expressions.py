@@ -12,15 +12,40 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.read.compare import compare
-from omnigraph.engine.read.frame import Frame
+from omnigraph.engine.read.frame import Frame, Fused
+from omnigraph.engine.read.grouping import Key, key_of
 from omnigraph.engine.read.nodes import Nodes
 from omnigraph.engine.read.numbering import Mask, Positions
+from omnigraph.engine.read.search import (
+    DEFAULT_K,
+    MOST_EDITS,
+    Arm,
+    Scores,
+    by_query,
+    fuse,
+    query_numbers,
+    text_matches,
+    text_scores,
+)
 from omnigraph.engine.read.source import GraphSource
 from omnigraph.errors import InputError
 from omnigraph.language.query.ast import Operator
-from omnigraph.plan.ir import Constant, EntityId, Expr, Filter, Param, Prop, variables_of
+from omnigraph.plan.ir import (
+    Aggregated,
+    Bm25,
+    Constant,
+    EntityId,
+    Expr,
+    Filter,
+    Nearest,
+    Param,
+    Prop,
+    Rrf,
+    TextMatch,
+    variables_of,
+)
 from omnigraph.rows.build import build_column
-from omnigraph.storage.filters import Comparison, In
+from omnigraph.storage.filters import And, Comparison, In
 from omnigraph.storage.filters import Filter as StoredFilter
 
 _FLIPPED = {
@@ -53,38 +78,101 @@ class Expressions:
                 return nodes.ids(frame.columns[expression.variable])
             case Constant() | Param():
                 return self._repeated(expression, frame.length)
-            case _:
-                raise InputError("search and ranking in queries are not supported yet")
+            case TextMatch():
+                return pa.array(self._matches(expression, frame))
+            case Bm25() | Nearest():
+                return _scored(self._scores(expression, frame))
+            case Rrf():
+                return _scored(frame.fused[expression].scores)
+            case Aggregated():
+                raise AssertionError("an aggregate has no value for a single row")
+
+    def nearest_rows(self, rank: Nearest, frame: Frame, count: int) -> Positions:
+        """The rows nearest to what a rank asks for, so many at least, in no order."""
+        field = rank.field
+        query = self._query_vector(rank)
+        if query is None:
+            return np.empty(0, np.int64)
+        column = self._nodes(frame, field.variable).vectors(field.property)
+        return column.nearest(query, frame.columns[field.variable], count)
+
+    def fuse(self, rank: Rrf, frame: Frame, limit: int | None) -> Fused:
+        """The fused rank of all rows of a query: it depends on which rows there are."""
+        variable = _field(rank.first).variable
+        arms = [
+            Arm(
+                self._scores(arm, frame),
+                isinstance(arm, Bm25),
+                limit if isinstance(arm, Nearest) else None,
+            )
+            for arm in (rank.first, rank.second)
+        ]
+        k = DEFAULT_K if rank.k is None else self._setting(rank.k, "rrf k", 1)
+        nodes = self._nodes(frame, variable)
+        return fuse((arms[0], arms[1]), nodes, frame.columns[variable], k)
 
     def select(
         self, nodes: Nodes, conditions: tuple[Filter, ...], positions: Positions | None = None
     ) -> Positions:
         """The nodes, of all or of some, that meet conditions on one variable."""
-        for condition in conditions:
-            plain = self._plain(condition)
-            if plain is not None:
-                positions = nodes.select(plain, positions)
-                continue
-            chosen = nodes.all() if positions is None else positions
-            variable = next(iter(_variables(condition)))
-            frame = Frame(len(chosen), {variable: chosen}, {variable: nodes.declared.name})
-            positions = chosen[self.holds(condition, frame)]
-        return nodes.all() if positions is None else positions
+        plain, others = self._split(conditions)
+        if plain is not None:
+            positions = nodes.select(plain, positions)
+        elif positions is None:
+            positions = nodes.all()
+        for condition in others:
+            positions = positions[self._met_by(nodes, condition, positions)]
+        return positions
+
+    def meets(self, nodes: Nodes, conditions: tuple[Filter, ...], positions: Positions) -> Mask:
+        """Which of the nodes, some of them repeated, meet conditions on one variable."""
+        if nodes.is_whole and len(positions) > nodes.size:
+            mask = np.zeros(nodes.size, np.bool_)
+            mask[self.select(nodes, conditions)] = True
+            return mask[positions]
+        plain, others = self._split(conditions)
+        met = np.ones(len(positions), np.bool_) if plain is None else nodes.meets(plain, positions)
+        for condition in others:
+            met &= self._met_by(nodes, condition, positions)
+        return met
 
     def holds(self, condition: Filter, frame: Frame) -> Mask:
         """For which rows a comparison is true."""
-        plain = self._plain(condition)
+        plain = self.plain(condition)
         if plain is not None:
             variable = next(iter(_variables(condition)))
-            nodes, column = self._nodes(frame, variable), frame.columns[variable]
-            distinct, place = np.unique(column, return_inverse=True)
-            met = np.isin(distinct, nodes.select(plain, distinct), assume_unique=True)
-            return np.asarray(met[place], np.bool_)
+            return self._nodes(frame, variable).meets(plain, frame.columns[variable])
         left = self.values(condition.left, frame)
         right = self.values(condition.right, frame)
         if pa.types.is_fixed_size_list(left.type):
             return _same_vectors(left, right)
         return compare(left, condition.operator, right)
+
+    def named_node(self, expression: Expr, frame: Frame) -> str | None:
+        """The variable whose node an expression tells: equal values always come from one node."""
+        if isinstance(expression, EntityId):
+            return expression.variable
+        if isinstance(expression, Prop):
+            nodes = self._nodes(frame, expression.variable)
+            return expression.variable if nodes.declared.key == (expression.property,) else None
+        return None
+
+    def node_count(self, variable: str, frame: Frame) -> int:
+        """The number of positions nodes of a variable's type have."""
+        return self._nodes(frame, variable).size
+
+    def group_key(self, expression: Expr, frame: Frame) -> Key:
+        """Equal values of an expression as equal numbers."""
+        if isinstance(expression, Prop):
+            nodes = self._nodes(frame, expression.variable)
+            positions = frame.columns[expression.variable]
+            codes = nodes.codes(expression.property)
+            if codes is not None and codes.texts is not None:
+                return Key(codes.numbers[positions].astype(np.int64) + 1, len(codes.texts) + 1)
+            if nodes.is_whole and nodes.size < frame.length:
+                key = key_of(nodes.dense(expression.property))
+                return Key(key.codes[positions], key.size)
+        return key_of(self.values(expression, frame))
 
     def presence(self, expression: Expr, frame: Frame) -> pa.Array:
         """True where a property has a value and null where it has none, whatever its type."""
@@ -98,7 +186,69 @@ class Expressions:
             return expression.value
         return self._parameters[expression.name]
 
-    def _plain(self, condition: Filter) -> StoredFilter | None:
+    def _matches(self, match: TextMatch, frame: Frame) -> Mask:
+        field = _field(match)
+        nodes = self._nodes(frame, field.variable)
+        edits = None
+        if match.edits is not None:
+            edits = self._setting(match.edits, "fuzzy edits", 0, MOST_EDITS)
+
+        def whole(query: str | None) -> Mask:
+            return text_matches(nodes, field.property, match.function, query, edits)
+
+        positions = frame.columns[field.variable]
+        if isinstance(match.query, Constant | Param):
+            return whole(self.value(match.query))[positions]
+        queries = self.values(match.query, frame)
+        return by_query(queries, positions, whole, np.zeros(frame.length, np.bool_))
+
+    def _scores(self, rank: Bm25 | Nearest, frame: Frame) -> Scores:
+        """A score per row, NaN for rows without one."""
+        field = _field(rank)
+        nodes, positions = self._nodes(frame, field.variable), frame.columns[field.variable]
+        if isinstance(rank, Nearest):
+            query = self._query_vector(rank)
+            if query is None:
+                return np.full(frame.length, np.nan)
+            return nodes.vectors(field.property).distances(query, positions)
+
+        def whole(query: str | None) -> Scores:
+            return text_scores(nodes, field.property, query)
+
+        if isinstance(rank.query, Constant | Param):
+            return whole(self.value(rank.query))[positions]
+        queries = self.values(rank.query, frame)
+        return by_query(queries, positions, whole, np.full(frame.length, np.nan))
+
+    def _query_vector(self, rank: Nearest) -> npt.NDArray[np.float64] | None:
+        assert isinstance(rank.query, Constant | Param)
+        assert rank.field.type.dimension is not None
+        return query_numbers(self.value(rank.query), rank.field.type.dimension)
+
+    def _setting(self, expression: Expr, name: str, least: int, most: int | None = None) -> int:
+        """A number that a function is told; a literal was checked before, a parameter is now."""
+        assert isinstance(expression, Constant | Param)
+        value = self.value(expression)
+        if not isinstance(value, int) or value < least or (most is not None and value > most):
+            between = f"at least {least}" if most is None else f"between {least} and {most}"
+            raise InputError(f"{name} must be {between}, got {value}")
+        return value
+
+    def _split(
+        self, conditions: tuple[Filter, ...]
+    ) -> tuple[StoredFilter | None, tuple[Filter, ...]]:
+        """Conditions that are predicates on columns, as one, and the others."""
+        found = [(condition, self.plain(condition)) for condition in conditions]
+        plain = tuple(predicate for _, predicate in found if predicate is not None)
+        others = tuple(condition for condition, predicate in found if predicate is None)
+        return (plain[0] if len(plain) == 1 else And(plain) if plain else None), others
+
+    def _met_by(self, nodes: Nodes, condition: Filter, positions: Positions) -> Mask:
+        variable = next(iter(_variables(condition)))
+        frame = Frame(len(positions), {variable: positions}, {variable: nodes.declared.name})
+        return self.holds(condition, frame)
+
+    def plain(self, condition: Filter) -> StoredFilter | None:
         """A comparison of a property with a constant, as the columns' own predicates say it."""
         left, right, operator = condition.left, condition.right, condition.operator
         if left.type.is_vector or right.type.is_vector:
@@ -136,6 +286,15 @@ class Expressions:
             value = [float(v) if is_float and v is not None else v for v in value]
         one = build_column([value], expression.type)
         return one.take(pa.array(np.zeros(length, np.int64)))
+
+
+def _field(expression: TextMatch | Bm25 | Nearest) -> Prop:
+    assert isinstance(expression.field, Prop)
+    return expression.field
+
+
+def _scored(scores: Scores) -> pa.Array:
+    return pa.array(scores, mask=np.isnan(scores))
 
 
 def _same_vectors(left: pa.Array, right: pa.Array) -> Mask:

@@ -1,19 +1,35 @@
-"""The binding table: a column of numbered nodes per variable, and a weight per row."""
+"""The binding table: a column of numbered nodes per variable, a weight and fused ranks per row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from omnigraph.engine.read.numbering import Mask, Positions
 from omnigraph.errors import QueryBudgetExceeded
+from omnigraph.plan.ir import Rrf
 
 Weights = npt.NDArray[np.int64]
 
 _MOST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """Per row the fused score of two rankings, and the places in both that decide between equals.
+
+    A row in neither ranking has no score, which is NaN.
+    """
+
+    scores: npt.NDArray[np.float64]
+    first: npt.NDArray[np.int64]
+    second: npt.NDArray[np.int64]
+
+    def take(self, rows: Positions) -> Fused:
+        return Fused(self.scores[rows], self.first[rows], self.second[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +40,8 @@ class Frame:
     columns: Mapping[str, Positions] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     weights: Weights | None = None
+    fused: Mapping[Rrf, Fused] = field(default_factory=dict)
+    """Known once all rows are."""
 
     def take(self, rows: Positions) -> Frame:
         """The given rows, in the given order."""
@@ -32,6 +50,7 @@ class Frame:
             {name: column[rows] for name, column in self.columns.items()},
             self.types,
             None if self.weights is None else self.weights[rows],
+            {rank: fused.take(rows) for rank, fused in self.fused.items()},
         )
 
     def where(self, mask: Mask) -> Frame:
@@ -57,7 +76,7 @@ class Frame:
         if self.weights is None:
             return self
         rows = np.repeat(np.arange(self.length, dtype=np.int64), self.weights)
-        return Frame(self.length, self.columns, self.types).take(rows)
+        return replace(self, weights=None).take(rows)
 
     def total(self) -> int:
         """How many rows of the full result these are."""
@@ -68,6 +87,19 @@ def _product(left: Weights, right: Weights) -> Weights:
     if len(left) and float(left.max()) * float(right.max()) > _MOST:
         raise QueryBudgetExceeded("rows", "more than can be counted", f"{_MOST:,}")
     return left * right
+
+
+def concatenated(frames: Sequence[Frame]) -> Frame:
+    """The rows of frames with the same variables, at least one."""
+    first = frames[0]
+    if len(frames) == 1:
+        return first
+    columns = {n: np.concatenate([f.columns[n] for f in frames]) for n in first.columns}
+    weights = None
+    if any(frame.weights is not None for frame in frames):
+        parts = [np.ones(f.length, np.int64) if f.weights is None else f.weights for f in frames]
+        weights = np.concatenate(parts)
+    return Frame(sum(frame.length for frame in frames), columns, first.types, weights)
 
 
 def everything() -> Frame:

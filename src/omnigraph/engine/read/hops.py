@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
 import numpy as np
 
-from omnigraph.engine.read.adjacency import Counts, pair_keys
+from omnigraph.engine.read.adjacency import Adjacency, Counts, pair_keys, spread_out, summed
 from omnigraph.engine.read.budget import Meter
-from omnigraph.engine.read.numbering import Mask, Positions
+from omnigraph.engine.read.numbering import (
+    Mask,
+    Positions,
+    distinct_positions,
+    distinct_sorted,
+    is_among,
+)
 from omnigraph.engine.read.source import GraphSource
+from omnigraph.plan.ir import Direction
 from omnigraph.plan.physical.steps import Hop
+
+_FEW: Final = 0.25
+"""Share of a type's nodes up to which it is quicker to follow edges back from them."""
+
+_LARGE: Final = 500_000
+"""Pairs from which a search marks what it has seen in a table instead of sorting it."""
+
+_CELLS: Final = 8_000_000
+"""Flags of such a table: as many as still fit into the caches of a processor."""
+
+_BACK: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}
 
 
 class Hops:
@@ -27,8 +49,10 @@ class Hops:
             return _nothing()
         if (hop.low, hop.high) == (1, 1) or not self._chains(hop):
             return self._single(hop, sources)
-        distinct, place = np.unique(sources, return_inverse=True)
+        distinct, place = distinct_positions(sources)
         starts, nodes = self._search(hop, distinct)
+        if place is None:
+            return starts, nodes
         return _for_each(place, starts, nodes, len(distinct))
 
     def is_possible(self, hop: Hop) -> bool:
@@ -46,16 +70,28 @@ class Hops:
             return adjacency.degrees(size)
         return adjacency.sum_over_neighbours(visible.astype(np.int64), size)
 
-    def sums(self, hop: Hop, weights: Counts, size: int) -> Counts:
-        """The sum of the weights of the nodes a single hop leads to, for each of `size` sources."""
-        return self._source.adjacency(hop.edge, hop.direction).sum_over_neighbours(weights, size)
+    def sums(self, hop: Hop, nodes: Positions, weights: Counts | None, size: int) -> Counts:
+        """The sum of the weights of the nodes a single hop leads to, for each of `size` sources.
+
+        Nodes that are not given weigh nothing. A few of them are followed back to the sources.
+        """
+        if len(nodes) <= _FEW * self._source.nodes(hop.node_type).size:
+            back = self._source.adjacency(hop.edge, _BACK[hop.direction])
+            spans = back.spans(nodes)
+            self._meter.check(_total(spans[1]))
+            rows, sources = back.neighbours(nodes, spans)
+            return summed(sources, None if weights is None else weights[rows], size)
+        everywhere = np.zeros(self._source.nodes(hop.node_type).size, np.int64)
+        everywhere[nodes] = 1 if weights is None else weights
+        adjacency = self._source.adjacency(hop.edge, hop.direction)
+        return adjacency.sum_over_neighbours(everywhere, size)
 
     def joins(self, hop: Hop, sources: Positions, targets: Positions) -> Mask:
         """Whether a hop leads from each source to its target."""
         if not self.is_possible(hop):
             return np.zeros(len(sources), np.bool_)
         if self.is_single(hop):
-            return self._source.adjacency(hop.edge, hop.direction).has(sources, targets)
+            return self._source.neighbours(hop, len(sources)).has(sources, targets)
         starts, nodes = self.reach(hop, sources)
         found = np.sort(pair_keys(starts, nodes))
         wanted = pair_keys(np.arange(len(sources)), targets)
@@ -66,35 +102,104 @@ class Hops:
         return self._source.catalog.edges[hop.edge].is_self_typed
 
     def _single(self, hop: Hop, sources: Positions) -> tuple[Positions, Positions]:
-        adjacency = self._source.adjacency(hop.edge, hop.direction)
-        self._meter.check(_total(adjacency.degrees_of(sources)))
-        rows, nodes = adjacency.neighbours(sources)
+        adjacency = self._source.neighbours(hop, len(sources))
+        spans = adjacency.spans(sources)
+        self._meter.check(_total(spans[1]))
+        rows, nodes = adjacency.neighbours(sources, spans)
         seen = self._source.nodes(hop.node_type).keep_visible(nodes)
         return (rows, nodes) if seen is None else (rows[seen], nodes[seen])
 
     def _search(self, hop: Hop, starts: Positions) -> tuple[Positions, Positions]:
         """Breadth first from every start at once; what was seen is a sorted list of pairs."""
         numbers = np.arange(len(starts), dtype=np.int64)
-        seen = np.sort(pair_keys(numbers, starts))
-        at, nodes = numbers, starts
-        found: list[tuple[Positions, Positions]] = []
+        seen = pair_keys(numbers, starts)
+        layer = _Layer(numbers, starts)
+        found: list[_Layer] = []
         for depth in range(1, hop.high + 1):
-            rows, nodes = self._single(hop, nodes)
-            keys = np.unique(pair_keys(at[rows], nodes))
-            keys = keys[~_contains(seen, keys)]
+            if self._grows_large(hop, layer):
+                found += self._search_blocks(hop, depth, layer, seen)
+                break
+            rows, nodes = self._single(hop, layer.nodes)
+            keys = distinct_sorted(pair_keys(layer.starts[rows], nodes))
+            keys = keys[~is_among(seen, keys)]
             if not len(keys):
                 break
-            at, nodes = keys >> 32, keys & 0xFFFFFFFF
+            layer = _Layer(keys >> 32, keys & 0xFFFFFFFF)
             if depth >= hop.low:
-                found.append((at, nodes))
-            seen = _merged(seen, keys)
+                found.append(layer)
+            if depth < hop.high:
+                seen = _merged(seen, keys)
             self._meter.check(len(seen))
-        if not found:
-            return _nothing()
-        return (
-            np.concatenate([rows for rows, _ in found]),
-            np.concatenate([nodes for _, nodes in found]),
-        )
+        return _joined(found)
+
+    def _grows_large(self, hop: Hop, layer: _Layer) -> bool:
+        """Whether the next layer has so many pairs that sorting them would take longest."""
+        if not self._source.nodes(hop.node_type).is_whole:
+            return False
+        adjacency = self._source.neighbours(hop, len(layer.nodes))
+        return isinstance(adjacency, Adjacency) and _total(adjacency.spans(layer.nodes)[1]) > _LARGE
+
+    def _search_blocks(
+        self, hop: Hop, depth: int, layer: _Layer, seen: Positions
+    ) -> Iterator[_Layer]:
+        """The rest of a search, for some starts at a time: what was seen is a table of flags."""
+        starts = int(layer.starts[-1]) + 1
+        size = self._source.nodes(hop.node_type).size
+        per_block = max(1, min(_CELLS // size, starts))
+        flags = _Flags(per_block * size)
+        reached = len(seen)
+        for first in range(0, starts, per_block):
+            low, high = np.searchsorted(layer.starts, (first, first + per_block))
+            known = seen[slice(*np.searchsorted(seen, (first << 32, (first + per_block) << 32)))]
+            flags.add(((known >> 32) - first) * size + (known & 0xFFFFFFFF))
+            now = _Layer(layer.starts[low:high] - first, layer.nodes[low:high])
+            for at_depth in range(depth, hop.high + 1):
+                rows, nodes = self._single(hop, now.nodes)
+                numbers = now.starts[rows]
+                fresh = flags.add(numbers * size + nodes)
+                if not len(fresh):
+                    break
+                now = _Layer(numbers[fresh], nodes[fresh])
+                reached += len(fresh)
+                self._meter.check(reached)
+                if at_depth >= hop.low:
+                    yield _Layer(now.starts + first, now.nodes)
+            flags.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """Nodes at one distance from starts: the number of the start, and the node."""
+
+    starts: Positions
+    nodes: Positions
+
+
+class _Flags:
+    """A set of small numbers that can be emptied at the cost of what is in it."""
+
+    def __init__(self, size: int) -> None:
+        self._present = np.zeros(size, np.bool_)
+        self._last = np.empty(size, np.int32)
+        self._added: list[Positions] = []
+
+    def add(self, numbers: Positions) -> Positions:
+        """Add numbers; says which places held one that was not there, each number once."""
+        places = np.flatnonzero(~self._present[numbers])
+        fresh = numbers[places]
+        order = np.arange(len(fresh), dtype=np.int32)
+        self._last[fresh] = order
+        chosen = self._last[fresh] == order
+        fresh = fresh[chosen]
+        self._present[fresh] = True
+        self._added.append(fresh)
+        found: Positions = places[chosen]
+        return found
+
+    def clear(self) -> None:
+        for numbers in self._added:
+            self._present[numbers] = False
+        self._added.clear()
 
 
 def _nothing() -> tuple[Positions, Positions]:
@@ -105,11 +210,13 @@ def _total(counts: Counts) -> int:
     return int(counts.sum())
 
 
-def _contains(ordered: Positions, keys: Positions) -> Mask:
-    if not len(ordered):
-        return np.zeros(len(keys), np.bool_)
-    place = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-    return np.asarray(ordered[place] == keys, np.bool_)
+def _joined(layers: list[_Layer]) -> tuple[Positions, Positions]:
+    if not layers:
+        return _nothing()
+    if len(layers) == 1:
+        return layers[0].starts, layers[0].nodes
+    starts, nodes = [layer.starts for layer in layers], [layer.nodes for layer in layers]
+    return np.concatenate(starts), np.concatenate(nodes)
 
 
 def _merged(ordered: Positions, keys: Positions) -> Positions:
@@ -123,8 +230,6 @@ def _for_each(
     order = np.argsort(starts, kind="stable")
     starts, nodes = starts[order], nodes[order]
     begin = np.searchsorted(starts, np.arange(distinct))
-    counts = np.diff(np.append(begin, len(starts)))[place]
-    rows = np.repeat(np.arange(len(place), dtype=np.int64), counts)
-    offsets = np.arange(int(counts.sum()), dtype=np.int64)
-    offsets += np.repeat(begin[place] - (np.cumsum(counts) - counts), counts)
+    counts = np.diff(np.append(begin, len(starts)))
+    rows, offsets = spread_out(begin[place], counts[place])
     return rows, nodes[offsets]

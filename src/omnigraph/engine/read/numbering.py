@@ -27,6 +27,37 @@ RowIds: TypeAlias = npt.NDArray[np.uint64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
+def is_everything(positions: Positions, size: int) -> bool:
+    """Whether positions are all of `size`, in order."""
+    if len(positions) != size:
+        return False
+    return bool(size == 0 or (positions[0] == 0 and np.all(positions[1:] > positions[:-1])))
+
+
+def distinct_positions(positions: Positions) -> tuple[Positions, Positions | None]:
+    """The distinct ones in order, and where each of the given is among them; None for in place."""
+    if len(positions) < 2 or np.all(positions[1:] > positions[:-1]):
+        return positions, None
+    distinct, place = np.unique(positions, return_inverse=True)
+    return distinct, place
+
+
+def distinct_sorted(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The distinct values in order."""
+    ordered = np.sort(values)
+    first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return np.asarray(ordered[first])
+
+
+def is_among(ordered: npt.NDArray[np.int64], values: npt.NDArray[np.int64]) -> Mask:
+    """Which of the values are among others that are in order."""
+    if not len(ordered):
+        return np.zeros(len(values), np.bool_)
+    place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.asarray(ordered[place] == values, np.bool_)
+
+
 @dataclass(frozen=True)
 class Pieces:
     """The stored pieces of a table version, by what they hold."""
@@ -52,10 +83,17 @@ class Difference:
     come: frozenset[int]
 
     def left_rows(self, columns: list[str]) -> pa.Table:
-        return self.earlier.read(columns, fragment_ids=self.left)
+        return _rows(self.earlier, self.left, columns)
 
     def come_rows(self, columns: list[str]) -> pa.Table:
-        return self.later.read(columns, fragment_ids=self.come)
+        return _rows(self.later, self.come, columns)
+
+
+def _rows(table: Table, fragments: frozenset[int], columns: list[str]) -> pa.Table:
+    # Even a scan of nothing takes a moment.
+    if not fragments and ROW_ID not in columns:
+        return table.schema.empty_table().select(columns)
+    return table.read(columns, fragment_ids=fragments)
 
 
 def difference(earlier: Pieces, later: Table, most: float) -> Difference | None:
@@ -92,7 +130,13 @@ class Numbering:
 
     @property
     def nbytes(self) -> int:
-        return int(self.row_ids.nbytes + (0 if self.alive is None else self.alive.nbytes))
+        # The row ids, and as many positions.
+        return int(2 * self.row_ids.nbytes + (0 if self.alive is None else self.alive.nbytes))
+
+    @cached_property
+    def everything(self) -> Positions:
+        """All positions in order."""
+        return np.arange(self.size, dtype=np.int64)
 
     @cached_property
     def _is_gapless(self) -> bool:

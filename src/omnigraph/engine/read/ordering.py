@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,9 @@ from omnigraph.engine.read.numbering import Positions
 SortKey = npt.NDArray[np.int64]
 
 _SIGN = np.int64(-(2**63))
+
+_SHORT: Final = 1024
+"""Texts up to which ranking them at once is quicker than ranking the distinct ones."""
 
 
 def sort_keys(values: pa.Array, *, descending: bool) -> list[SortKey]:
@@ -68,8 +72,7 @@ def _ranks(values: pa.Array) -> SortKey:
         values = values.view(pa.int64())
     elif pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
-    zero = pa.scalar(0, values.type)
-    numbers = pc.fill_null(values, zero).to_numpy(zero_copy_only=False)
+    numbers = without_nulls(values).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(values.type):
         return _float_ranks(numbers.astype(np.float64))
     if values.type == pa.uint64():
@@ -108,7 +111,14 @@ def _lengths(values: pa.Array) -> list[int]:
     return [length or 0 for length in pc.list_value_length(values).to_pylist()]
 
 
+def without_nulls(values: pa.Array) -> pa.Array:
+    """Numbers with zero in the place of null."""
+    return pc.fill_null(values, pa.scalar(0, values.type)) if values.null_count else values
+
+
 def _text_ranks(values: pa.Array) -> SortKey:
+    if len(values) <= _SHORT:
+        return np.asarray(pc.rank(values, tiebreaker="dense").to_numpy(), np.int64)
     encoded = values.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     ranks = np.empty(len(order), np.int64)

@@ -3,78 +3,141 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from time import time_ns
+from time import perf_counter, time_ns
 from typing import Any
+
+import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.queries import Queries
+from omnigraph.engine.read.access import Ledger, TooMuchWork, TraversalSettings, Work
+from omnigraph.engine.read.arrangements import Arrangements, sizes_of
 from omnigraph.engine.read.budget import QueryBudget
-from omnigraph.engine.read.cache import ByteCache
-from omnigraph.engine.read.execute import StepReport
-from omnigraph.engine.read.explain import Explanation, explain
-from omnigraph.engine.read.run import arrange_read, execute_read
-from omnigraph.engine.read.source import GraphSource
+from omnigraph.engine.read.cache import ByteCache, GuestCache
+from omnigraph.engine.read.explain import Explained, Explanation, Reports, explain
+from omnigraph.engine.read.run import execute_read, lookups_may_cost, wanted_properties
+from omnigraph.engine.read.source import GraphSource, Traversal
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.result import Result
 from omnigraph.limits import CACHE_SHARE
 from omnigraph.plan.ir import NOW_PARAMETER, ReadPlan
 from omnigraph.plan.params import bind_host_values
+from omnigraph.plan.physical.steps import Arrangement
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One read: a plan, the state it reads, as whom, and within which limits.
+
+    `target` is the commit that was asked for, if it was not a branch.
+    """
+
+    plan: ReadPlan
+    snapshot: Snapshot
+    target: str | None
+    view: ReadView
+    budget: QueryBudget
+
+    @property
+    def branch(self) -> str | None:
+        return self.snapshot.branch if self.target is None else None
 
 
 class Reader:
     """Runs reads. Thread-safe; all its reads share one cache."""
 
-    def __init__(self, tables: TableStore) -> None:
+    def __init__(self, tables: TableStore, settings: TraversalSettings | None = None) -> None:
+        """Raises `InputError` when the environment sets no usable way to follow edges."""
         self._tables = tables
+        self._settings = settings or TraversalSettings.from_environment()
         self._cache = ByteCache(int(_memory() * CACHE_SHARE))
+        self._ledger = Ledger()
+        self._arrangements = Arrangements()
         self.queries = Queries()
 
     def compile(
         self, query: str | Path, name: str | None, catalog: Catalog, view: ReadView
     ) -> ReadPlan:
         """The plan of a read. Names the view hides do not exist."""
-        if view.sees_all:
-            return self.queries.compile(query, name, catalog).read_plan()
-        return Queries().compile(query, name, view.restrict(catalog)).read_plan()
+        return self.queries.compile(query, name, catalog, view).read_plan()
 
-    def run(
-        self,
-        plan: ReadPlan,
-        parameters: Mapping[str, object],
-        snapshot: Snapshot,
-        *,
-        target: str | None,
-        view: ReadView,
-        budget: QueryBudget,
-    ) -> Result:
-        """Run a compiled read. `target` is the commit that was asked for, if not a branch."""
-        source = GraphSource(snapshot, self._tables, self._cache, view)
-        table = execute_read(plan, _bound(plan, parameters), source, budget)
+    def run(self, reading: Reading, parameters: Mapping[str, object]) -> Result:
+        """Run a compiled read."""
+        plan, snapshot = reading.plan, reading.snapshot
+        arrangement = self._arrangements.of(plan, snapshot)
+        table = self._execute(reading, arrangement, _bound(plan, parameters))
         return Result(
             plan.name,
             table,
             tuple(column.expression.type for column in plan.columns),
-            branch=snapshot.branch if target is None else None,
-            snapshot=target,
+            branch=reading.branch,
+            snapshot=reading.target,
             commit_id=snapshot.commit_id,
         )
 
-    def explain(
-        self, plan: ReadPlan, snapshot: Snapshot, parameters: Mapping[str, object] | None
-    ) -> Explanation:
+    def explain(self, reading: Reading, parameters: Mapping[str, object] | None) -> Explanation:
         """The steps of a read. With parameters it is run, and each step says what came of it."""
-        source = GraphSource(snapshot, self._tables, self._cache, ReadView.ALL)
-        arrangement = arrange_read(plan, source)
-        if parameters is None:
-            return explain(plan.name, arrangement, None)
-        reports: list[StepReport] = []
-        bound = _bound(plan, parameters)
-        execute_read(plan, bound, source, QueryBudget(), arrangement, reports.append)
-        return explain(plan.name, arrangement, reports)
+        arrangement = self._arrangements.of(reading.plan, reading.snapshot)
+        # Before a run: it leaves in memory what it has read.
+        first = next(self._sources(reading, arrangement))
+        reports = None
+        if parameters is not None:
+            reports = Reports()
+            bound = _bound(reading.plan, parameters)
+            started = perf_counter()
+            table = self._execute(reading, arrangement, bound, reports)
+            reports.finish(table, perf_counter() - started)
+        read = Explained(
+            reading.plan,
+            arrangement,
+            reading.branch,
+            reading.target,
+            reading.snapshot.commit_id,
+            first.looks_up,
+        )
+        return explain(read, reports)
+
+    def _execute(
+        self,
+        reading: Reading,
+        arrangement: Arrangement,
+        parameters: Mapping[str, Any],
+        reports: Reports | None = None,
+    ) -> pa.Table:
+        meter = reading.budget.start()
+        for source in self._sources(reading, arrangement):
+            if reports is not None:
+                reports.start(source.work)
+            try:
+                return execute_read(reading.plan, arrangement, parameters, source, meter, reports)
+            except TooMuchWork:
+                continue
+            finally:
+                self._ledger.note(source.work)
+        raise AssertionError("the last source sets no limit to its work")
+
+    def _sources(self, reading: Reading, arrangement: Arrangement) -> Iterator[GraphSource]:
+        """The ways to the data, in the order to try them: one by look-ups may be given up."""
+        plan, snapshot, settings = reading.plan, reading.snapshot, self._settings
+        in_memory = self._source(reading, Traversal(settings, ledger=self._ledger))
+        most = lookups_may_cost(
+            plan, arrangement, in_memory, sizes_of(snapshot), settings, self._ledger
+        )
+        if most is not None:
+            wanted = wanted_properties(plan)
+            yield self._source(reading, Traversal(settings, True, wanted, Work(most), self._ledger))
+        yield in_memory
+
+    def _source(self, reading: Reading, traversal: Traversal) -> GraphSource:
+        cache = self._cache
+        if reading.target is not None:
+            cache = GuestCache(cache, reading.target)
+        return GraphSource(reading.snapshot, self._tables, cache, reading.view, traversal)
 
 
 def _bound(plan: ReadPlan, parameters: Mapping[str, object]) -> dict[str, Any]:

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
 
 from omnigraph.catalog.model import EntityType
 from omnigraph.storage.filters import And, Comparison, Filter, In, IsNull, Not, Or
 
+_UNKNOWN: Final = Comparison("id", "=", None)
+_TRUE: Final = Not(IsNull("id"))
+"""What a comparison with a missing value is, and what asking whether it is missing is."""
 
-def stored_filter(declared: EntityType, predicate: Filter | None) -> Filter | None:
-    """The same predicate on stored columns."""
+
+def stored_filter(
+    declared: EntityType, predicate: Filter | None, schema: pa.Schema
+) -> Filter | None:
+    """The same predicate on stored columns. A property a table does not have yet is null."""
+    return None if predicate is None else _stored(declared, predicate, schema)
+
+
+def _stored(declared: EntityType, predicate: Filter, schema: pa.Schema) -> Filter:
     match predicate:
-        case None:
-            return None
         case Comparison() | In() | IsNull():
             prop = declared.properties.get(predicate.column)
-            return replace(predicate, column=prop.column) if prop else predicate
+            if prop is None:
+                return predicate
+            if prop.column not in schema.names:
+                return _TRUE if isinstance(predicate, IsNull) else _UNKNOWN
+            return replace(predicate, column=prop.column)
         case And(parts):
-            return And(tuple(_stored(declared, part) for part in parts))
+            return And(tuple(_stored(declared, part, schema) for part in parts))
         case Or(parts):
-            return Or(tuple(_stored(declared, part) for part in parts))
+            return Or(tuple(_stored(declared, part, schema) for part in parts))
         case Not(part):
-            return Not(_stored(declared, part))
-
-
-def _stored(declared: EntityType, predicate: Filter) -> Filter:
-    found = stored_filter(declared, predicate)
-    assert found is not None
-    return found
+            return Not(_stored(declared, part, schema))
 
 
 def filter_columns(predicate: Filter) -> frozenset[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pyarrow as pa
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.read.expressions import Expressions
 from omnigraph.engine.read.frame import Frame
-from omnigraph.engine.read.grouping import Codes, Groups, aggregate, codes_of, group_rows
+from omnigraph.engine.read.grouping import Groups, Key, aggregate, all_differ, group_rows
 from omnigraph.engine.read.numbering import Positions
 from omnigraph.engine.read.ordering import (
     SortKey,
@@ -20,14 +22,34 @@ from omnigraph.engine.read.ordering import (
     sorted_rows,
 )
 from omnigraph.language.query.ast import AggregateFunction
-from omnigraph.plan.ir import Aggregated, EntityId, Expr, ReadPlan
+from omnigraph.plan.ir import Aggregated, EntityId, Expr, Nearest, ReadPlan, Rrf, variables_of
+from omnigraph.plan.ir import SortKey as OrderKey
+
+_FEW_NEAR: Final = 1000
+"""Rows up to which all distances are computed without ruling any out first."""
 
 
 def finish(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
     """The result rows of a query whose pattern has been found."""
+    ranks = {rank: expressions.fuse(rank, frame, plan.limit) for rank in plan.fused_ranks()}
+    frame = replace(frame, fused=ranks)
+    if plan.drops_unscored and not plan.is_aggregate:
+        frame = _near_rows(plan, frame, expressions)
+        scores = expressions.values(plan.order[0].expression, frame)
+        frame = frame.where(scores.is_valid().to_numpy(zero_copy_only=False))
     if plan.is_aggregate:
         return _aggregated(plan, frame, expressions)
     return _projected(plan, frame, expressions)
+
+
+def _near_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Frame:
+    """Without the rows that are surely not among the nearest that are asked for."""
+    first = plan.order[0]
+    if not isinstance(first.expression, Nearest) or first.descending or plan.limit is None:
+        return frame
+    if frame.length <= _FEW_NEAR or plan.limit > frame.length // 4:
+        return frame
+    return frame.take(expressions.nearest_rows(first.expression, frame, plan.limit))
 
 
 # -- plain rows ---------------------------------------------------------------------------------
@@ -55,15 +77,13 @@ def _first(frame: Frame, limit: int | None) -> Frame:
 def _order_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Positions:
     """The order of rows: by the keys, then by the ids of all variables in the order of their names."""
     rows = np.arange(frame.length, dtype=np.int64)
-    first = plan.order[0]
-    leading = sort_keys(expressions.values(first.expression, frame), descending=first.descending)
+    leading = _keys(plan.order[0], frame, expressions)
     if plan.limit is not None and plan.limit < frame.length // 4:
         rows = leading_rows(leading[0], plan.limit)
         frame = frame.take(rows)
     keys = [key[rows] for key in leading]
     for key in plan.order[1:]:
-        values = expressions.values(key.expression, frame)
-        keys += sort_keys(values, descending=key.descending)
+        keys += _keys(key, frame, expressions)
     order = sorted_rows(keys)
     if has_ties(keys, order):
         for variable, _ in plan.variables:
@@ -73,46 +93,92 @@ def _order_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Posit
     return rows[order]
 
 
+def _keys(key: OrderKey, frame: Frame, expressions: Expressions) -> list[SortKey]:
+    """What rows are sorted by for one key of a query."""
+    values = expressions.values(key.expression, frame)
+    keys = _value_keys(key, values)
+    if isinstance(key.expression, Rrf):
+        fused = frame.fused[key.expression]
+        keys += [fused.first, fused.second]
+    return keys
+
+
+def _value_keys(key: OrderKey, values: pa.Array) -> list[SortKey]:
+    """Rows without a score come last in both directions."""
+    if not key.is_rank or not values.null_count:
+        return sort_keys(values, descending=key.descending)
+    missing = values.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
+    filled = values.fill_null(0.0)
+    return [missing, *sort_keys(filled, descending=key.descending)]
+
+
 # -- groups -------------------------------------------------------------------------------------
 
 
 def _aggregated(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
-    keys = [c.expression for c in plan.columns if not c.is_aggregate]
-    found: dict[int, pa.Array] = {}
-    codes: list[Codes] = []
-    for expression in keys:
-        if isinstance(expression, EntityId):
-            codes.append(frame.columns[expression.variable])
-        else:
-            codes.append(codes_of(expressions.values(expression, frame)))
-    groups = group_rows(codes, frame.length)
-    examples = frame.take(groups.example) if keys else frame
-    for number, column in enumerate(plan.columns):
-        expression = column.expression
-        if isinstance(expression, Aggregated):
-            found[number] = _aggregate(expression, frame, groups, expressions)
-        else:
-            found[number] = expressions.values(expression, examples)
-    arrays = [found[number] for number in range(len(plan.columns))]
-    table = _table(plan, arrays)
+    keys = [column.expression for column in plan.columns if not column.is_aggregate]
+    groups = _groups(keys, frame, expressions)
+    leading = _leading_groups(plan, frame, groups, expressions)
+    if leading is not None:
+        rows, groups = groups.only(leading)
+        frame = frame.take(rows)
+    examples = frame if groups.example is None else frame.take(groups.example)
+    arrays = [_column(c.expression, frame, examples, groups, expressions) for c in plan.columns]
     if plan.order:
-        table = table.take(pa.array(_order_groups(plan, arrays)))
+        order = _order_groups(plan, arrays)[: plan.limit]
+        arrays = [values.take(pa.array(order)) for values in arrays]
+    table = _table(plan, arrays)
     return table if plan.limit is None else table.slice(0, min(plan.limit, table.num_rows))
+
+
+def _groups(keys: Sequence[Expr], frame: Frame, expressions: Expressions) -> Groups:
+    """How rows are grouped. A node that is a key decides its properties, which are then none."""
+    named = (expressions.named_node(expression, frame) for expression in keys)
+    nodes = dict.fromkeys(name for name in named if name is not None)
+    found = [Key(frame.columns[name], expressions.node_count(name, frame)) for name in nodes]
+    if any(map(all_differ, found)):
+        return Groups(None, frame.length, None)
+    for expression in dict.fromkeys(keys):
+        if variables_of(expression).isdisjoint(nodes):
+            found.append(expressions.group_key(expression, frame))
+    return group_rows(found, frame.length)
+
+
+def _leading_groups(
+    plan: ReadPlan, frame: Frame, groups: Groups, expressions: Expressions
+) -> Positions | None:
+    """The groups that can be among the first, by the first order key alone; None for all."""
+    if not plan.order or plan.limit is None or plan.limit >= groups.count // 4:
+        return None
+    first = plan.order[0]
+    if isinstance(first.expression, Aggregated):
+        values = _aggregate(first.expression, frame, groups, expressions)
+    else:
+        examples = frame if groups.example is None else frame.take(groups.example)
+        values = expressions.values(first.expression, examples)
+    return leading_rows(_value_keys(first, values)[0], plan.limit)
+
+
+def _column(
+    expression: Expr, frame: Frame, examples: Frame, groups: Groups, expressions: Expressions
+) -> pa.Array:
+    if isinstance(expression, Aggregated):
+        return _aggregate(expression, frame, groups, expressions)
+    return expressions.values(expression, examples)
 
 
 def _aggregate(
     expression: Aggregated, frame: Frame, groups: Groups, expressions: Expressions
 ) -> pa.Array:
-    argument = expression.argument
-    counts_rows = isinstance(argument, EntityId)
-    if expression.function is AggregateFunction.COUNT and counts_rows:
-        return aggregate(expression.function, None, groups, frame.weights)
-    if argument.type.is_blob:
-        return aggregate(
-            expression.function, expressions.presence(argument, frame), groups, frame.weights
-        )
-    values = expressions.values(argument, frame)
-    return aggregate(expression.function, values, groups, frame.weights)
+    argument, function = expression.argument, expression.function
+    values: pa.Array | None
+    if function is AggregateFunction.COUNT and isinstance(argument, EntityId):
+        values = None
+    elif argument.type.is_blob:
+        values = expressions.presence(argument, frame)
+    else:
+        values = expressions.values(argument, frame)
+    return aggregate(function, values, groups, frame.weights, frame.length)
 
 
 def _order_groups(plan: ReadPlan, arrays: Sequence[pa.Array]) -> Positions:
@@ -122,7 +188,10 @@ def _order_groups(plan: ReadPlan, arrays: Sequence[pa.Array]) -> Positions:
         place.setdefault(column.expression, number)
     keys: list[SortKey] = []
     for key in plan.order:
-        keys += sort_keys(arrays[place[key.expression]], descending=key.descending)
+        keys += _value_keys(key, arrays[place[key.expression]])
+    order = sorted_rows(keys)
+    if not has_ties(keys, order):
+        return order
     for number, column in enumerate(plan.columns):
         if not column.is_aggregate:
             keys += sort_keys(arrays[number], descending=False)
@@ -132,7 +201,9 @@ def _order_groups(plan: ReadPlan, arrays: Sequence[pa.Array]) -> Positions:
 def _table(plan: ReadPlan, arrays: Sequence[pa.Array]) -> pa.Table:
     columns = []
     for column, values in zip(plan.columns, arrays, strict=True):
-        columns.append(_flat(values).cast(_result_type(column.expression)))
+        wanted = _result_type(column.expression)
+        flat = _flat(values)
+        columns.append(flat if flat.type == wanted else flat.cast(wanted))
     return pa.table(columns, names=[column.name for column in plan.columns])
 
 

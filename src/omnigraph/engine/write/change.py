@@ -7,11 +7,22 @@ from typing import Literal
 
 import pyarrow as pa
 
+from omnigraph.limits import SMALL_WRITE_ROWS
+
 WriteMode = Literal["append", "delta", "overwrite"]
 
 
 def _no_ids() -> pa.Array:
     return pa.array([], pa.utf8())
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRows:
+    """Where rows that a write looked at by id are, in the version of the table it was prepared on."""
+
+    version: int
+    branch: str | None
+    places: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +38,7 @@ class TableWrite:
     rows: pa.Table
     deletes: pa.Array = field(default_factory=_no_ids)
     strict: bool = False
+    seen: SeenRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +47,9 @@ class Change:
 
     writes: tuple[TableWrite, ...]
     reads: frozenset[str] = frozenset()
+
+    @property
+    def is_small(self) -> bool:
+        """Whether staging it takes no longer than a few look-ups."""
+        rows: int = sum(write.rows.num_rows + len(write.deletes) for write in self.writes)
+        return rows <= SMALL_WRITE_ROWS

@@ -64,6 +64,8 @@ class WriteRequest:
     expected_head: CommitId | None = None
     commits_without_rows: bool = False
     quarantined: tuple[Quarantined, ...] = ()
+    heals_first: bool = False
+    """Whether there may be sidecars to settle as soon as the branch is locked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Begun:
 
     base: ManifestState
     quarantined: tuple[Quarantined, ...]
+    heals_first: bool
+    """Whether sidecars were left for later, because the branch was being written just now."""
 
 
 class TableWriter:
@@ -92,6 +96,8 @@ class TableWriter:
         self._locks = locks
         self._recovery = recovery
         self._snapshot_of = snapshot_of
+        self._contended: set[str] = set()
+        """Tables of which the last write found that others had written them meanwhile."""
         self._folding = Folding(tables, manifest, locks, recovery, snapshot_of)
 
     def commit(self, request: WriteRequest, checked: Snapshot) -> CommitRecord | None:
@@ -102,9 +108,17 @@ class TableWriter:
         physical = request.branch.physical
         for write in request.change.writes:
             refuse_quarantined(checked.entry(write.table_key), physical, request.quarantined)
-        early = stage_early(self._tables, physical, request.change, checked)
+        early: dict[str, Staged] = {}
+        if not (request.change.is_small and self._is_contended(request)):
+            early = stage_early(self._tables, physical, request.change, checked)
         pieces: list[str] = []
         with self._locks.hold(physical, request.kind.value.lower()) as lock:
+            if request.heals_first:
+                healed = self._recovery.heal_locked(physical, lock)
+                request = replace(request, quarantined=healed.quarantined)
+                if healed.settled:
+                    checked, early = self._snapshot_of(self._recovery.state(physical)), {}
+                    request = replace(request, change=request.prepare_again(checked))
             state, change, tables = self._ready(request, checked, early, lock)
             if not tables and not request.commits_without_rows:
                 return None
@@ -130,6 +144,7 @@ class TableWriter:
             if request.expected_head is not None and request.expected_head != state.head:
                 raise HeadMoved(request.branch.public, request.expected_head, state.head)
             current = checked if state.head == checked.commit_id else self._snapshot_of(state)
+            self._note_contention(change, checked, current)
             if _has_moved(change, checked, current):
                 change, checked, early = request.prepare_again(current), current, {}
             tables: list[WriteTable] = []
@@ -153,6 +168,18 @@ class TableWriter:
             )
             # The change holds for `current`, and only a table that is again what it was has moved.
             checked = self._snapshot_of(self._recovery.state(request.branch.physical))
+
+    def _note_contention(self, change: Change, checked: Snapshot, current: Snapshot) -> None:
+        """Remember which tables others wrote while this write was prepared and waited."""
+        for write in change.writes:
+            if write.table_key in current.entries and _moved(write.table_key, checked, current):
+                self._contended.add(write.table_key)
+            else:
+                self._contended.discard(write.table_key)
+
+    def _is_contended(self, request: WriteRequest) -> bool:
+        """Whether what is staged before the lock is taken would probably be outdated by then."""
+        return any(write.table_key in self._contended for write in request.change.writes)
 
     def _base(self, request: WriteRequest, entry: SnapshotEntry) -> Table:
         """The table as the write finds it: its head, or the version the branch inherits."""

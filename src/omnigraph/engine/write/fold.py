@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from omnigraph.errors import BranchLocked, OmnigraphError
 from omnigraph.faults import InjectedFault, declare
-from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS
+from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS
 from omnigraph.storage.compact import fold, small_fragments
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -84,18 +84,19 @@ class Folding:
             for entry, table in due:
                 lock.check()
                 BEFORE_FOLD.hit(table=entry.table_key)
-                folded = fold(table, FOLD_SMALL_ROWS)
+                folded = fold(table, FOLD_SMALL_ROWS, INDEX_LAG_ROWS)
                 AFTER_FOLD.hit(table=entry.table_key)
                 if folded.version != table.version:
                     versions.append(table_version(entry.table_id, folded))
-            BEFORE_PUBLISH.hit(branch=branch.physical)
-            publication = Publication(
-                draft=sidecar.draft,
-                versions=tuple(versions),
-                expected={entry.table_id: entry.pin for entry, _ in due},
-                begun_at=state.sequence,
-            )
-            publish(self._manifest, branch.physical, publication, lock.check)
+            if versions:
+                BEFORE_PUBLISH.hit(branch=branch.physical)
+                publication = Publication(
+                    draft=sidecar.draft,
+                    versions=tuple(versions),
+                    expected={entry.table_id: entry.pin for entry, _ in due},
+                    begun_at=state.sequence,
+                )
+                publish(self._manifest, branch.physical, publication, lock.check)
         except InjectedFault:
             raise
         except OmnigraphError:

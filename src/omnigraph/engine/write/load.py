@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from omnigraph.engine.receipts import Receipt
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
 from omnigraph.engine.write.committed import SnapshotRows
-from omnigraph.engine.write.known_state import prepare_on_known
+from omnigraph.engine.write.known_state import SnapshotOf, prepare_on_known
 from omnigraph.errors import InputError, LoadIdReused
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load import LoadMode, PreparedLoad, RowStore, prepare_load, recognise_sources
@@ -32,7 +32,7 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -93,7 +93,7 @@ class Loader:
         manifest: Manifest,
         tables: TableStore,
         writer: TableWriter,
-        snapshot_of: Callable[[ManifestState], Snapshot],
+        snapshot_of: SnapshotOf,
     ) -> None:
         self._manifest = manifest
         self._tables = tables
@@ -149,7 +149,7 @@ class Loader:
             # What an overwrite replaces is what the caller knows; rows are added to the newest state.
             is_strict = options.mode == "overwrite"
             base = begun.base if is_strict else self._manifest.current(branch.physical)
-            snapshot = self._snapshot_of(base)
+            snapshot = self._snapshot_of(base, contract)
             prepared = prepare_on_known(
                 lambda against: prepare(against, stores.enter_context(RowStore())),
                 snapshot,
@@ -169,6 +169,7 @@ class Loader:
                 expected_head=options.expected_head,
                 commits_without_rows=True,
                 quarantined=begun.quarantined,
+                heals_first=begun.heals_first,
             )
             try:
                 commit = self._writer.commit(request, snapshot)

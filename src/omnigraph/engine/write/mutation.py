@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.engine.receipts import Receipt, receipt_of
 from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
-from omnigraph.engine.write.known_state import prepare_on_known
+from omnigraph.engine.write.known_state import SnapshotOf, prepare_on_known
 from omnigraph.engine.write.mutate import MutationIds, PreparedMutation, prepare_mutation
 from omnigraph.errors import ConflictError
 from omnigraph.plan.ir import InsertEdge, InsertNode, MutationPlan
@@ -18,7 +18,7 @@ from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -60,7 +60,7 @@ class Mutator:
         manifest: Manifest,
         tables: TableStore,
         writer: TableWriter,
-        snapshot_of: Callable[[ManifestState], Snapshot],
+        snapshot_of: SnapshotOf,
     ) -> None:
         self._manifest = manifest
         self._tables = tables
@@ -90,7 +90,7 @@ class Mutator:
         # What an update or delete changes is what the caller knows; rows are added to the newest
         # state.
         base = self._manifest.current(branch.physical) if _only_inserts(plan) else begun.base
-        snapshot = self._snapshot_of(base)
+        snapshot = self._snapshot_of(base, contract)
 
         def newest() -> Snapshot:
             return self._snapshot_of(self._manifest.current(branch.physical))
@@ -107,6 +107,7 @@ class Mutator:
                 prepare_again=prepare,
                 expected_head=options.expected_head,
                 quarantined=begun.quarantined,
+                heals_first=begun.heals_first,
             )
             commit = self._writer.commit(request, snapshot)
         receipt = (

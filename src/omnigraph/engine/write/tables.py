@@ -64,10 +64,9 @@ def stage_early(
     """Stage, without any lock, what goes to lines the branch has already."""
     staged: dict[str, Staged] = {}
     for write in change.writes:
-        entry = checked.entry(write.table_key)
-        if entry.branch != branch:
+        if checked.entry(write.table_key).branch != branch:
             continue
-        table = tables.open(entry.location, entry.branch, entry.version)
+        table = checked.open(tables, write.table_key)
         rows = _stored(checked.catalog.entity(write.table_key), write, table)
         change_of_table = _stage(table, write, rows, None)
         if change_of_table is not None:
@@ -91,7 +90,7 @@ def write_table(
     if staged is not None and staged.read_version != base.version:
         staged = None
     if staged is None and write.mode == "delta":
-        targets = find_targets(base, rows, write.deletes)
+        targets = _targets(base, write, rows)
         if targets.is_noop:
             return None
         counts = _net(targets.counts)
@@ -114,7 +113,14 @@ def _stage(
         return stage_append(table, rows)
     if write.mode == "overwrite":
         return stage_overwrite(table, rows)
-    return stage_delta(table, rows, write.deletes, targets)
+    return stage_delta(table, rows, write.deletes, targets or _targets(table, write, rows))
+
+
+def _targets(table: Table, write: TableWrite, rows: pa.Table) -> Targets:
+    seen = write.seen
+    if seen is not None and (seen.version, seen.branch) == (table.version, table.branch):
+        return find_targets(table, rows, write.deletes, seen.places)
+    return find_targets(table, rows, write.deletes)
 
 
 def _counts(base: Table, write: TableWrite, staged: Staged | None) -> Counts:

@@ -7,10 +7,11 @@ branch: it is counted with degrees and never spelled out. Tests: tests/unit/plan
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
-from omnigraph.language.query.ast import AggregateFunction
-from omnigraph.plan.ir import Aggregated, EntityId, Expr, ReadPlan, variables_of
+from omnigraph.language.query.ast import AggregateFunction, Operator
+from omnigraph.plan.ir import Aggregated, EntityId, Expr, Filter, Prop, ReadPlan, variables_of
 from omnigraph.plan.physical.estimate import Sizes
 from omnigraph.plan.physical.pattern import Link, Negation, Pattern, pattern_of
 from omnigraph.plan.physical.steps import (
@@ -20,7 +21,9 @@ from omnigraph.plan.physical.steps import (
     Connected,
     Count,
     Follow,
+    Has,
     Hop,
+    Join,
     Lacks,
     Scan,
     Step,
@@ -34,8 +37,23 @@ _WAY_IN: Final = 0.1
 def arrange(plan: ReadPlan, sizes: Sizes) -> Arrangement:
     """The steps that find all rows of a read."""
     pattern = pattern_of(plan.pipeline)
-    builder = _Builder(pattern, sizes, wanted=_wanted(plan), outer={})
-    return Arrangement(tuple(builder.build()), builder.kept)
+    counted = not _ignores_repetition(plan)
+    builder = _Builder(pattern, sizes, wanted=_wanted(plan), outer={}, counted=counted)
+    steps = builder.build()
+    # A fused rank depends on all rows, also on those that a limit cuts off.
+    needs_all = plan.order or plan.is_aggregate or plan.fused_ranks()
+    enough = None if needs_all else plan.limit
+    if enough is not None and len(steps) == 1 and isinstance(steps[0], Scan):
+        estimate = min(steps[0].estimate, float(enough))
+        steps = [replace(steps[0], enough=enough, estimate=estimate)]
+    return Arrangement(tuple(steps), builder.kept, enough)
+
+
+def _ignores_repetition(plan: ReadPlan) -> bool:
+    """Whether the result is the same however often each row is found."""
+    extremes = (AggregateFunction.MIN, AggregateFunction.MAX)
+    aggregates = [c.expression for c in plan.columns if isinstance(c.expression, Aggregated)]
+    return bool(aggregates) and all(a.function in extremes for a in aggregates)
 
 
 def _wanted(plan: ReadPlan) -> frozenset[str]:
@@ -61,14 +79,25 @@ def _looked_at(expression: Expr) -> frozenset[str]:
 
 
 class _Builder:
-    """Arranges one pattern on top of variables that are bound already (`outer`, with types)."""
+    """Arranges one pattern on top of variables that are bound already (`outer`, with types).
+
+    `counted` says whether it matters how often a row is found.
+    """
 
     def __init__(
-        self, pattern: Pattern, sizes: Sizes, *, wanted: frozenset[str], outer: dict[str, str]
+        self,
+        pattern: Pattern,
+        sizes: Sizes,
+        *,
+        wanted: frozenset[str],
+        outer: dict[str, str],
+        counted: bool,
     ) -> None:
         self._pattern = pattern
         self._sizes = sizes
+        self._wanted = wanted
         self._outer = outer
+        self._counted = counted
         self._types = {**outer, **pattern.types}
         self._steps: list[Step] = []
         self._bound: dict[str, None] = dict.fromkeys(outer)
@@ -97,8 +126,13 @@ class _Builder:
             link = self._cheapest_link()
             if link is not None:
                 self._follow(*link)
+                continue
+            start = min(waiting, key=self._scan_estimate)
+            join = self._cheapest_join()
+            if join is not None and self._join_growth(join) <= self._scan_estimate(start):
+                self._join(join)
             else:
-                self._scan(min(waiting, key=self._scan_estimate))
+                self._scan(start)
         return self._steps
 
     # -- what is kept -----------------------------------------------------------------------
@@ -171,6 +205,38 @@ class _Builder:
         self._steps.append(Scan(variable, self._types[variable], conditions, self._rows))
         self._bind(variable)
 
+    def _join(self, check: Filter) -> None:
+        bound, prop = self._sides(check)
+        variable = prop.variable
+        self._checks.remove(check)
+        self._rows *= self._join_growth(check)
+        only_whether = not self._counted and not self._is_looked_at(variable)
+        self._steps.append(
+            Join(
+                variable,
+                self._types[variable],
+                self._pattern.conditions.get(variable, ()),
+                bound,
+                prop,
+                only_whether,
+                self._rows,
+            )
+        )
+        if only_whether:
+            self._bound[variable] = None
+        else:
+            self._bind(variable)
+
+    def _is_looked_at(self, variable: str) -> bool:
+        """Whether anything but the comparison that introduces a variable is about it."""
+        return bool(
+            variable in self._wanted
+            or self._pattern.links_of(variable)
+            or self._lacking.get(variable)
+            or any(variable in variables_of(c.left) | variables_of(c.right) for c in self._checks)
+            or any(variable in negation.outer for negation in self._negations)
+        )
+
     def _follow(self, link: Link, source: str) -> None:
         target = link.other(source)
         hop = self._hop(link, source)
@@ -203,7 +269,8 @@ class _Builder:
             other = link.other(variable)
             if other not in self._kept and other not in self._bound:
                 branch = self._branch(link, variable)
-                self._steps.append(Count(variable, branch, self._rows))
+                step = Count if self._counted else Has
+                self._steps.append(step(variable, branch, self._rows))
 
     def _run_checks(self) -> None:
         """Comparisons and negations as soon as all they mention is bound."""
@@ -220,7 +287,8 @@ class _Builder:
 
     def _without(self, negation: Negation) -> Without:
         outer = {name: self._types[name] for name in negation.outer}
-        inner = _Builder(negation.inner, self._sizes, wanted=frozenset(), outer=outer)
+        nothing = frozenset[str]()
+        inner = _Builder(negation.inner, self._sizes, wanted=nothing, outer=outer, counted=False)
         return Without(negation.outer, tuple(inner.build()), self._rows)
 
     # -- branches ---------------------------------------------------------------------------
@@ -269,6 +337,31 @@ class _Builder:
         if not found:
             return None
         return min(found, key=lambda pair: self._growth(*pair))
+
+    def _cheapest_join(self) -> Filter | None:
+        """The equality of a bound and an unbound variable that multiplies the rows least."""
+        found = [check for check in self._checks if self._can_join(check)]
+        return min(found, key=self._join_growth, default=None)
+
+    def _can_join(self, check: Filter) -> bool:
+        left, right = check.left, check.right
+        if check.operator is not Operator.EQ:
+            return False
+        if not isinstance(left, Prop) or not isinstance(right, Prop):
+            return False
+        return (left.variable in self._bound) != (right.variable in self._bound)
+
+    def _sides(self, check: Filter) -> tuple[Prop, Prop]:
+        """The bound and the unbound property of an equality."""
+        left, right = check.left, check.right
+        assert isinstance(left, Prop)
+        assert isinstance(right, Prop)
+        return (left, right) if left.variable in self._bound else (right, left)
+
+    def _join_growth(self, check: Filter) -> float:
+        prop = self._sides(check)[1]
+        share = self._sizes.equal(self._types[prop.variable], prop)
+        return self._scan_estimate(prop.variable) * share
 
     def _open_links(self) -> Iterator[tuple[Link, str]]:
         for link in self._pattern.links:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from omnigraph.plan.describe import describe_expression
-from omnigraph.plan.ir import Direction, Filter
+from omnigraph.plan.ir import Aggregated, Direction, Filter, Prop, ReadPlan, SortKey
 from omnigraph.plan.physical.steps import (
+    Arrangement,
     Branch,
     Check,
     Connected,
     Count,
     Follow,
+    Has,
     Hop,
+    Join,
     Lacks,
     Scan,
     Step,
@@ -22,6 +25,18 @@ from omnigraph.plan.physical.steps import (
 )
 
 _INDENT = "  "
+
+_OPERATIONS: Final[Mapping[type, str]] = {
+    Scan: "scan",
+    Join: "join",
+    Follow: "follow",
+    Connected: "connected",
+    Count: "count",
+    Has: "semi_join",
+    Check: "filter",
+    Lacks: "anti_join",
+    Without: "anti_join",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +51,13 @@ class StepLine:
     def indented(self) -> str:
         return f"{_INDENT * self.depth}{self.text}"
 
-    def to_json(self) -> dict[str, Any]:
-        return {"step": self.text, "depth": self.depth, "estimated_rows": round(self.step.estimate)}
+    @property
+    def op(self) -> str:
+        return _OPERATIONS[type(self.step)]
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        return step_detail(self.step)
 
 
 def step_lines(steps: Iterable[Step], depth: int = 0) -> Iterator[StepLine]:
@@ -51,7 +71,12 @@ def step_lines(steps: Iterable[Step], depth: int = 0) -> Iterator[StepLine]:
 def describe_step(step: Step) -> str:
     match step:
         case Scan():
-            return f"scan {step.variable}: {step.node_type}{_where(step.conditions)}"
+            enough = "" if step.enough is None else f", {step.enough:,} of them"
+            return f"scan {step.variable}: {step.node_type}{_where(step.conditions)}{enough}"
+        case Join():
+            how = "keep with" if step.only_whether else "join"
+            on = f" on {describe_expression(step.bound)} = {describe_expression(step.property)}"
+            return f"{how} {step.variable}: {step.node_type}{on}{_where(step.conditions)}"
         case Follow():
             path = f"{step.source} {_arrow(step.hop)} {step.target}"
             return f"follow {path}: {step.hop.node_type}{_where(step.conditions)}"
@@ -59,6 +84,8 @@ def describe_step(step: Step) -> str:
             return f"keep joined {step.source} {_arrow(step.hop)} {step.target}"
         case Count():
             return f"count {step.source} {_branch(step.branch)}"
+        case Has():
+            return f"keep with {step.source} {_branch(step.branch)}"
         case Check():
             return f"keep {_filter(step.filter)}"
         case Lacks():
@@ -67,6 +94,82 @@ def describe_step(step: Step) -> str:
             return f"keep rows of {', '.join(step.outer)} without"
         case _:
             assert_never(step)
+
+
+def step_detail(step: Step) -> dict[str, Any]:
+    """What a step works on, as a document."""
+    detail: dict[str, Any] = {"text": describe_step(step)}
+    match step:
+        case Scan():
+            detail |= _node(step.variable, step.node_type, step.conditions)
+            if step.enough is not None:
+                detail["limit"] = step.enough
+        case Join():
+            detail |= _node(step.variable, step.node_type, step.conditions)
+            detail["on"] = [describe_expression(e) for e in (step.bound, step.property)]
+            detail["semi"] = step.only_whether
+        case Follow():
+            detail |= _node(step.target, step.hop.node_type, step.conditions)
+            detail |= {"from": step.source, **_hop(step.hop)}
+        case Connected():
+            detail |= {"from": step.source, "to": step.target, **_hop(step.hop)}
+        case Count() | Has() | Lacks():
+            detail |= {"from": step.source, **_hop(step.branch.hop)}
+        case Check():
+            detail["conditions"] = [_filter(step.filter)]
+        case Without():
+            detail["variables"] = list(step.outer)
+        case _:
+            assert_never(step)
+    return detail
+
+
+def _node(variable: str, node_type: str, conditions: tuple[Filter, ...]) -> dict[str, Any]:
+    return {"variable": variable, "type": node_type, "conditions": [_filter(c) for c in conditions]}
+
+
+def _hop(hop: Hop) -> dict[str, Any]:
+    bounds = {} if (hop.low, hop.high) == (1, 1) else {"hops": [hop.low, hop.high]}
+    return {"edge": hop.edge, "direction": hop.direction.value, **bounds}
+
+
+def describe_return(plan: ReadPlan) -> str:
+    """The end of a read in words."""
+    columns = ", ".join(describe_expression(column.expression) for column in plan.columns)
+    text = f"return {columns}"
+    if plan.order:
+        text += f" order by {', '.join(map(_key, plan.order))}"
+    return text if plan.limit is None else f"{text} limit {plan.limit:,}"
+
+
+def return_detail(plan: ReadPlan, arrangement: Arrangement) -> dict[str, Any]:
+    """The end of a read as a document: what is fetched for the rows that are left, and done to them."""
+    detail: dict[str, Any] = {
+        "text": describe_return(plan),
+        "columns": [column.name for column in plan.columns],
+        "fetch": sorted({describe_expression(p) for p in _properties(plan)}),
+    }
+    if plan.is_aggregate:
+        keys = [c.expression for c in plan.columns if not c.is_aggregate]
+        detail["group_by"] = [describe_expression(key) for key in keys]
+    if plan.order:
+        detail["order"] = [_key(key) for key in plan.order]
+    if plan.limit is not None:
+        detail["limit"] = plan.limit
+        detail["stops_early"] = arrangement.enough is not None
+    return detail
+
+
+def _properties(plan: ReadPlan) -> Iterator[Prop]:
+    expressions = [column.expression for column in plan.columns]
+    for expression in (*expressions, *(key.expression for key in plan.order)):
+        inner = expression.argument if isinstance(expression, Aggregated) else expression
+        if isinstance(inner, Prop):
+            yield inner
+
+
+def _key(key: SortKey) -> str:
+    return f"{describe_expression(key.expression)}{' desc' if key.descending else ''}"
 
 
 def _branch(branch: Branch) -> str:

@@ -8,16 +8,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph.plan.ir import Direction, Filter
+from omnigraph.plan.ir import Direction, Filter, Prop
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """All nodes of a type that meet the conditions; a cross product with rows that exist."""
+    """All nodes of a type that meet the conditions; a cross product with rows that exist.
+
+    `enough`, if given, is how many of them will do.
+    """
 
     variable: str
     node_type: str
     conditions: tuple[Filter, ...]
+    estimate: float
+    enough: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Extend each row by the nodes of a type that meet the conditions and have an equal value.
+
+    `bound` is a property of a variable that is there already, `property` the one it must equal. With
+    `only_whether`, rows that have such a node are kept as they are, and the node is not bound.
+    """
+
+    variable: str
+    node_type: str
+    conditions: tuple[Filter, ...]
+    bound: Prop
+    property: Prop
+    only_whether: bool
     estimate: float
 
 
@@ -74,6 +95,15 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Has:
+    """Keep rows whose node has a solution of a branch, where nobody counts how many."""
+
+    source: str
+    branch: Branch
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """Keep rows for which a comparison is true."""
 
@@ -99,12 +129,16 @@ class Without:
     estimate: float
 
 
-Step = Scan | Follow | Connected | Count | Check | Lacks | Without
+Step = Scan | Join | Follow | Connected | Count | Has | Check | Lacks | Without
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The steps of a read. `kept` are the variables its rows spell out in the end."""
+    """The steps of a read. `kept` are the variables its rows spell out in the end.
+
+    `enough`, if given, is how many rows will do, whichever they are.
+    """
 
     steps: tuple[Step, ...]
     kept: tuple[str, ...]
+    enough: int | None = None

@@ -4,7 +4,7 @@
 """
 
 from omnigraph.storage.filters.bind import bind
-from omnigraph.storage.filters.bound import Bound, split
+from omnigraph.storage.filters.bound import Bound, Compare, split
 from omnigraph.storage.filters.memory import matches, select
 from omnigraph.storage.filters.model import (
     And,
@@ -22,6 +22,7 @@ from omnigraph.storage.filters.sql import to_sql
 __all__ = [
     "And",
     "Bound",
+    "Compare",
     "Comparison",
     "Filter",
     "In",

@@ -54,7 +54,8 @@ def matches(bound: Bound, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
         case Any(parts):
             return functools.reduce(pc.or_, (matches(p, rows) for p in parts), _all(rows, False))
         case _:
-            return pc.fill_null(_leaf(bound, _array(rows.column(bound.column))), False)
+            found = _leaf(bound, _array(rows.column(bound.column)))
+            return pc.fill_null(found, False) if found.null_count else found
 
 
 def _leaf(

@@ -24,7 +24,6 @@ from omnigraph.language.query.ast import (
     PropertyAccess,
     PropertyMatch,
     RrfCall,
-    StringLiteral,
     TextCall,
     TextClause,
     TextFunction,
@@ -33,7 +32,6 @@ from omnigraph.language.query.ast import (
     Variable,
 )
 from omnigraph.language.types import PropType, Scalar, compatible
-from omnigraph.testing.generate.names import texts
 from omnigraph.testing.generate.values import Literals, Parameters, literals, values
 
 _COMPARISONS = [o for o in Operator if not o.value.isidentifier()]
@@ -218,7 +216,7 @@ class ClauseBuilder:
     def text_query(self) -> Expression:
         if self.draw(st.booleans()):
             return self.parameters.use(self.draw, PropType(Scalar.STRING))
-        return StringLiteral(self.draw(texts))
+        return self.draw(self.may.literals(PropType(Scalar.STRING)))
 
     def text_call(self) -> TextCall | None:
         prop = self.access(lambda kind: kind.is_text)

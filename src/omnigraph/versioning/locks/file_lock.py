@@ -29,8 +29,8 @@ from omnigraph.versioning.locks.waiting import Deadline
 
 LOCKS_DIR: Final = "__locks"
 
-_POLL_SECONDS: Final = 0.002
-"""Holders keep a lock for milliseconds, and a look costs a microsecond."""
+_POLL_SECONDS: Final = 0.001
+"""Holders keep a lock for milliseconds, and a look costs a few microseconds."""
 
 _NOTE_BYTES: Final = 4096
 

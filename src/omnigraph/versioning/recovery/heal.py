@@ -37,6 +37,8 @@ class Healed:
 
     settled: int = 0
     quarantined: tuple[Quarantined, ...] = ()
+    is_postponed: bool = False
+    """Whether sidecars were left alone because somebody is writing to the branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,11 @@ class Recovery:
 
     # -- entry points -----------------------------------------------------------------------
 
-    def heal(self, branch: str | None) -> Healed:
-        """Settle what waits on a branch, before a write. Raises what keeps it from being settled."""
+    def heal(self, branch: str | None, *, wait_ms: int | None = None) -> Healed:
+        """Settle what waits on a branch. Raises what keeps it from being settled.
+
+        `wait_ms` is how long to wait for the branch's lock, as for `WriterLocks.hold`.
+        """
         names = self.sidecars.names()
         if not names:
             return Healed()
@@ -84,8 +89,19 @@ class Recovery:
             for found in quarantined:
                 _log.warning("a sidecar is left to an operator: %s", found.reason)
             return Healed(quarantined=tuple(quarantined))
-        with self._locks.hold(branch, "recovery") as lock:
+        with self._locks.hold(branch, "recovery", wait_ms=wait_ms) as lock:
             return self.heal_locked(branch, lock)
+
+    def heal_unless_busy(self, branch: str | None) -> Healed:
+        """Settle what waits on a branch, at the beginning of a write.
+
+        While somebody writes there, a sidecar is most likely theirs. The write then looks again when
+        it has the lock, instead of waiting for the lock twice.
+        """
+        try:
+            return self.heal(branch, wait_ms=0)
+        except BranchLocked:
+            return Healed(is_postponed=True)
 
     def heal_everywhere(self) -> Healed:
         """Settle what waits on any branch; one whose writer is alive is left to it."""

@@ -257,6 +257,7 @@ def _write(table: WorkingTable) -> TableWrite:
         rows=overlay.rows(),
         deletes=overlay.deletions(),
         strict=table.was_searched,
+        seen=table.seen(),
     )
 
 

@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.keys import canonical_text
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
+from omnigraph.engine.write.change import SeenRows
 from omnigraph.engine.write.columns import carried_blobs
 from omnigraph.engine.write.committed import SnapshotRows, few
 from omnigraph.engine.write.mutate.overlay import Overlay
 from omnigraph.language.types import Scalar
 from omnigraph.rows.schema import row_schema
+from omnigraph.storage.delta import PLACE
 from omnigraph.storage.filters import And, Comparison, Filter, In, Or, bind, matches
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
@@ -58,6 +60,7 @@ class WorkingTable:
         self.was_searched = False
         """Whether an update or delete chose its rows among the committed ones."""
         self._committed = committed
+        self._seen: list[pa.Table] = []
 
     # -- questions --------------------------------------------------------------------------
 
@@ -67,12 +70,14 @@ class WorkingTable:
         if condition.value is None:
             return Found(nothing, nothing)
         self.was_read = self.was_searched = True
-        wanted = self._by_id(condition) or self._stored(condition)
+        by_id = self._by_id(condition)
+        wanted = by_id or self._stored(condition)
         pending = self.overlay.rows()
         if pending.num_rows:
             pending = pending.filter(matches(bind(condition, self.schema), pending))
         return Found(
-            nothing if wanted is None else self._read(wanted, columns), pending.select(columns)
+            nothing if wanted is None else self._read(wanted, columns, noting=by_id is not None),
+            pending.select(columns),
         )
 
     def with_ends_in(self, ends: Sequence[str], nodes: pa.Array) -> Found:
@@ -172,8 +177,18 @@ class WorkingTable:
         found = self._committed.existing(self.declared, pa.array(ids, pa.utf8()))
         return set(found.to_pylist())
 
-    def _read(self, wanted: Filter | None, columns: Sequence[str]) -> pa.Table:
-        """Committed rows that no pending change hides."""
+    def seen(self) -> SeenRows | None:
+        """Where the rows are that were found by their ids."""
+        if not self._seen:
+            return None
+        table = self._committed.open(self.declared)
+        places = pa.concat_tables(self._seen).group_by(list(PLACE)).aggregate([])
+        return SeenRows(table.version, table.branch, places)
+
+    def _read(
+        self, wanted: Filter | None, columns: Sequence[str], *, noting: bool = False
+    ) -> pa.Table:
+        """Committed rows that no pending change hides; with `noting`, their places are kept."""
         self.was_read = True
         schema = pa.schema([self.schema.field(name) for name in columns])
         table = self._table()
@@ -182,7 +197,10 @@ class WorkingTable:
         blobs = [name for name in columns if name in self.declared.blobs]
         stored = {name: self._column(name) for name in columns if name not in blobs}
         kept = list(dict.fromkeys(column for column in ("id", *stored.values()) if column))
-        rows = table.read(kept, wanted, with_row_ids=bool(blobs))
+        extra = PLACE[1:] if noting else (ROW_ID,) if blobs else ()
+        rows = table.read([*kept, *extra], wanted)
+        if noting:
+            self._seen.append(rows.select(list(PLACE)))
         rows = self.overlay.without_hidden(rows)
         found = []
         for field in schema:

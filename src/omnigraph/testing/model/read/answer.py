@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from omnigraph.language.types import PropType
 from omnigraph.plan.checked import CheckedRead
-from omnigraph.plan.ir import Aggregated, Column, Expr, SortKey
+from omnigraph.plan.ir import Aggregated, Column, Expr, Rrf, SortKey
 from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.read.aggregates import Rounded, aggregate
 from omnigraph.testing.model.read.expressions import Assignment, Evaluator
 from omnigraph.testing.model.read.match import Matcher
+from omnigraph.testing.model.read.searching import Fused, Score
 from omnigraph.testing.model.read.view import View, visible
 from omnigraph.testing.model.values import Value
 
@@ -71,17 +73,23 @@ def answer(
     view: View | None = None,
 ) -> Answer:
     """Answer a checked query. `parameters` are bound values, the time of `now()` among them."""
-    evaluator = Evaluator(parameters)
     seen = image if view is None else visible(image, view)
+    evaluator = Evaluator(parameters, seen)
     solutions = list(Matcher(seen, evaluator).solutions(checked.clauses, {}))
+    for rank in _fused_ranks(checked):
+        evaluator.fuse(rank, solutions, checked.limit)
     if any(column.is_aggregate for column in checked.columns):
         keyed = _grouped(checked, solutions, evaluator)
     else:
         keyed = _projected(checked, solutions, evaluator)
+    if checked.order and checked.order[0].is_rank:
+        keyed = [row for row in keyed if row[0][0] is not None]
     for position, key in reversed(list(enumerate(checked.order))):
+        keyed.sort(key=lambda row: _ranks(row[0][position]))
         keyed.sort(key=lambda row: sortable(row[0][position]), reverse=key.descending)
-    # A key whose last digits are open leaves the order open, too.
-    settled = not any(isinstance(v, Rounded) and v.slack for keys, _ in keyed for v in keys)
+        if key.is_rank:
+            keyed.sort(key=lambda row: row[0][position] is None)
+    settled = all(_is_settled([keys[i] for keys, _ in keyed]) for i in range(len(checked.order)))
     return Answer(
         columns=tuple(column.name for column in checked.columns),
         types=tuple(column.expression.type for column in checked.columns),
@@ -89,6 +97,26 @@ def answer(
         ordered=bool(checked.order) and settled,
         limit=checked.limit,
     )
+
+
+def _fused_ranks(checked: CheckedRead) -> set[Rrf]:
+    parts = [column.expression for column in checked.columns]
+    parts += [key.expression for key in checked.order]
+    parts += [part.argument for part in parts if isinstance(part, Aggregated)]
+    return {part for part in parts if isinstance(part, Rrf)}
+
+
+def _ranks(value: Value) -> tuple[float, float]:
+    return value.ranks if isinstance(value, Fused) else (0, 0)
+
+
+def _is_settled(values: Sequence[Value]) -> bool:
+    """Whether the order by a key is certain although the last digits of some values are not."""
+    rounded = [value for value in values if isinstance(value, Rounded) and value.slack]
+    if not all(isinstance(value, Score) for value in rounded):
+        return False
+    neighbours = pairwise(sorted(set(rounded)))
+    return all(right - left > left.slack + right.slack for left, right in neighbours)
 
 
 _Keyed = tuple[ResultRow, ResultRow]

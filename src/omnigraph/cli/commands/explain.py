@@ -1,0 +1,49 @@
+"""`omnigraph explain`: how a read would be run, or how it was."""
+
+from __future__ import annotations
+
+import sys
+from typing import Unpack
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option
+from omnigraph.cli.output.explanation import write_explanation
+from omnigraph.cli.query_options import (
+    QueryOptions,
+    chosen_query,
+    query_options,
+    refuse_two_states,
+    state_options,
+)
+
+
+@declare("explain")
+@query_options
+@state_options
+@click.option("--analyze", is_flag=True, help="Run the query and show what came of each step.")
+@json_option
+@click.pass_obj
+def command(
+    context: Context,
+    branch: str | None,
+    snapshot: str | None,
+    analyze: bool,
+    as_json: bool,
+    **options: Unpack[QueryOptions],
+) -> None:
+    """Show the steps of a read on the graph at URI, with the rows expected of each.
+
+    With --analyze the query is run. Every step then also shows the rows it left, the time it took
+    and how often it went to the storage for single nodes or edges.
+    """
+    refuse_two_states(branch, snapshot)
+    query = chosen_query(options)
+    graph = open_graph(graph_uri(query.uri, context), read_only=True)
+    steps = graph.explain(
+        query.source, query.name, query.params, branch=branch, at=snapshot, analyze=analyze
+    )
+    write_explanation(steps, sys.stdout, as_json=as_json)

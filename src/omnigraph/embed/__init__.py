@@ -1,0 +1,1 @@
+"""Vectors for texts, from whichever provider is configured. Knows nothing of graphs or storage."""

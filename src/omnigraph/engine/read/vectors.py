@@ -1,0 +1,88 @@
+"""A column of vectors, and how far each is from a given one.
+
+Distance is one minus the cosine of the angle, in double precision whatever the vectors are kept in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.read.numbering import Positions
+
+Distances = npt.NDArray[np.float64]
+"""NaN where there is none: no vector, or one of no length."""
+
+_BLOCK: Final = 65536
+"""Vectors made double at a time."""
+
+_SLACK: Final = 1e-5
+"""How far a distance in single precision may be off, with room to spare: rounding of a product of
+unit vectors grows with the square root of their length and stays below a tenth of this."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorColumn:
+    """One vector per position, with its length: zero for vectors that are missing."""
+
+    numbers: npt.NDArray[np.float32]
+    lengths: npt.NDArray[np.float64]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.numbers.nbytes + self.lengths.nbytes)
+
+    def distances(self, query: npt.NDArray[np.float64], positions: Positions) -> Distances:
+        """The distance of each of the vectors at positions."""
+        found = np.full(len(positions), np.nan)
+        length = float(np.linalg.norm(query))
+        if length == 0:
+            return found
+        for start in range(0, len(positions), _BLOCK):
+            block = positions[start : start + _BLOCK]
+            # One row at a time and not as a matrix product: equal vectors get equal distances.
+            products = np.einsum("ij,j->i", self.numbers[block].astype(np.float64), query)
+            lengths = self.lengths[block] * length
+            part = found[start : start + len(block)]
+            np.divide(products, lengths, where=lengths > 0, out=part)
+        return 1.0 - found
+
+    def nearest(
+        self, query: npt.NDArray[np.float64], positions: Positions, count: int
+    ) -> npt.NDArray[np.int64]:
+        """Indices into the positions: the `count` nearest vectors, and others that may be.
+
+        Single precision rules out the many that are surely further away.
+        """
+        length = float(np.linalg.norm(query))
+        if length == 0:
+            return np.zeros(0, np.int64)
+        lengths = self.lengths[positions]
+        present = np.flatnonzero(lengths > 0)
+        if len(present) <= count:
+            return present
+        whole = len(positions) == len(self.numbers)
+        numbers = self.numbers if whole else self.numbers[positions]
+        likeness = numbers @ (query / length).astype(np.float32)
+        likeness = np.divide(likeness, lengths, where=lengths > 0, out=np.full(len(lengths), -2.0))
+        bound = np.partition(likeness, len(likeness) - count)[len(likeness) - count]
+        return np.flatnonzero(likeness >= max(bound - _SLACK, -1.5))
+
+
+def vector_column(vectors: pa.Array) -> VectorColumn:
+    """The numbers of a column of vectors, a row each."""
+    size = vectors.type.list_size
+    numbers = pc.fill_null(vectors.values, 0.0).to_numpy(zero_copy_only=False)
+    start = vectors.offset * size
+    rows = np.asarray(numbers[start : start + len(vectors) * size], np.float32).reshape(-1, size)
+    lengths = np.empty(len(rows))
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK].astype(np.float64)
+        lengths[start : start + len(block)] = np.sqrt(np.einsum("ij,ij->i", block, block))
+    lengths[~np.asarray(vectors.is_valid())] = 0.0
+    return VectorColumn(rows, lengths)

@@ -1,0 +1,43 @@
+"""Guesses of how many nodes have a value, from what the schema says about a property."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph.catalog.compile import compile_schema
+from omnigraph.language.span import Source
+from omnigraph.plan.ir import Prop
+from omnigraph.plan.physical.estimate import Sizes
+
+CATALOG = compile_schema(
+    Source(
+        "schema.pg",
+        """
+        node Person {
+            name: String @key
+            email: String? @unique
+            city: String? @index
+            note: String?
+            role: enum(author, editor, reader, reviewer)?
+            active: Bool?
+        }
+        """,
+    )
+)
+SIZES = Sizes({"node:Person": 10_000}, CATALOG)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("name", 1),
+        ("email", 1),
+        ("city", 100),
+        ("note", 500),
+        ("role", 2_500),
+        ("active", 5_000),
+    ],
+)
+def test_nodes_expected_to_have_a_value(name, found):
+    prop = Prop("p", name, CATALOG.nodes["Person"].properties[name].type)
+    assert SIZES.equal("Person", prop) * 10_000 == pytest.approx(found)
