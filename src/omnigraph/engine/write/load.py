@@ -15,7 +15,7 @@ from omnigraph.engine.write.change import Change, TableWrite, WriteMode
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.engine.write.known_state import SnapshotOf, prepare_on_known
-from omnigraph.errors import InputError, LoadIdReused
+from omnigraph.errors import InputError, LoadError, LoadIdReused
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load import LoadMode, PreparedLoad, RowStore, prepare_load, recognise_sources
 from omnigraph.load.quarantine import report
@@ -150,11 +150,18 @@ class Loader:
             is_strict = options.mode == "overwrite"
             base = begun.base if is_strict else self._manifest.current(branch.physical)
             snapshot = self._snapshot_of(base, contract)
-            prepared = prepare_on_known(
-                lambda against: prepare(against, stores.enter_context(RowStore())),
-                snapshot,
-                lambda: self._snapshot_of(self._manifest.current(branch.physical)),
-            )
+            try:
+                prepared = prepare_on_known(
+                    lambda against: prepare(against, stores.enter_context(RowStore())),
+                    snapshot,
+                    lambda: self._snapshot_of(self._manifest.current(branch.physical)),
+                )
+            except LoadError:
+                # The records may be in the way of themselves: loaded by another call meanwhile.
+                earlier = self.replay(branch, options)
+                if earlier is None:
+                    raise
+                return earlier
             if options.quarantine is not None and prepared.quarantined:
                 # Before the commit: records that are set aside must not be lost because a folder
                 # cannot be written.
