@@ -45,7 +45,7 @@ say "Queries follow edges, negate, count and order."
 run omnigraph query workshop.omni --query queries.gq --name taught_by --params '{"who": "ada"}'
 run omnigraph query workshop.omni --query queries.gq --name busiest_sheds
 
-say "One query searches words and vectors, filters and ranks. (The mock provider stands in for a model.)"
+say "One query searches, filters and ranks. No vectors were loaded here, so its words decide alone."
 export OMNIGRAPH_EMBEDDINGS_MOCK=1
 run omnigraph query workshop.omni --query queries.gq --name like_this \
     --params '{"text": "who turns on a lathe", "since": "2020-01-01"}'

@@ -119,6 +119,24 @@ def test_the_nearest_of_many_are_those_of_all(tmp_path, monkeypatch):
     assert _ordered(graph, rest, q=[0, 0, 0]) == []
 
 
+def test_the_nearest_of_rows_that_were_joined(tmp_path, monkeypatch):
+    """As many rows as there are pages, and none of them where its page is."""
+    monkeypatch.setattr("omnigraph.engine.read.tail._FEW_NEAR", 10)
+    graph = init(tmp_path / "graph", f"{PAGES} edge Links: Page -> Page")
+    count = 60
+    rows = [{"slug": f"p{i:02}", "title": "x", "vec": [i, count - i, 1]} for i in range(count)]
+    links = [
+        {"edge": "Links", "from": f"p{i:02}", "to": f"p{(i * 7 + 3) % count:02}"}
+        for i in range(count)
+    ]
+    graph.load(
+        _records(rows) + "".join(f"\n{json.dumps(link)}" for link in links).encode(), "append"
+    )
+    rest = "order { nearest($p.vec, $q) } limit 3"
+    found = _ask(graph, "$from: Page $from links $p", "$p.slug", rest, q=[0, 1, 0])
+    assert found == ["p00", "p01", "p02"]
+
+
 @pytest.mark.acceptance("L-186", "U-134")
 def test_a_text_needs_a_provider_and_the_error_names_its_setting(pages, monkeypatch):
     for name in ("GEMINI_API_KEY", "OMNIGRAPH_EMBEDDINGS_MOCK", "OMNIGRAPH_EMBED_PROVIDER"):

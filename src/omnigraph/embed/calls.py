@@ -45,6 +45,8 @@ class Calls:
             advice = 0.0
             try:
                 answer = self._client.post(url, json=body)
+            except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+                raise EmbeddingFailed(f"{url} is no address of a server: {error}") from error
             except httpx.HTTPError as error:
                 failure = f"no answer from {url}: {_reason(error, settings.timeout_s)}"
             else:

@@ -32,16 +32,11 @@ _USED: Final = (
 )
 
 
-def configured_provider() -> Provider | None:
-    """The provider the environment configures; None when a key or address is missing."""
-    try:
-        return required_provider()
-    except EmbeddingNotConfigured:
-        return None
-
-
 def required_provider() -> Provider:
-    """The same. Raises `EmbeddingNotConfigured`, which names the missing setting."""
+    """The provider the environment configures.
+
+    Raises `EmbeddingNotConfigured`, which names the missing setting, or `InputError`.
+    """
     return _provider(tuple(sorted((n, os.environ[n]) for n in _USED if os.environ.get(n))))
 
 
@@ -59,16 +54,12 @@ def _provider(settings: tuple[tuple[str, str], ...]) -> Provider:
 
 
 def _gemini(found: Mapping[str, str]) -> Provider:
-    key = found.get("GEMINI_API_KEY")
-    if key is None:
-        raise EmbeddingNotConfigured("GEMINI_API_KEY")
+    key = _required_key(found, "GEMINI_API_KEY")
     return GeminiProvider(key, found.get("OMNIGRAPH_GEMINI_BASE_URL", GEMINI_URL), _calls(found))
 
 
 def _openai(found: Mapping[str, str]) -> Provider:
-    key = found.get("OPENAI_API_KEY")
-    if key is None:
-        raise EmbeddingNotConfigured("OPENAI_API_KEY")
+    key = _required_key(found, "OPENAI_API_KEY")
     url = found.get("OMNIGRAPH_EMBED_BASE_URL", OPENAI_URL)
     return OpenAiProvider(key, url, found.get("OMNIGRAPH_EMBED_MODEL", OPENAI_MODEL), _calls(found))
 
@@ -79,11 +70,26 @@ def _openai_compatible(found: Mapping[str, str]) -> Provider:
         if setting not in found:
             raise EmbeddingNotConfigured(setting)
     return OpenAiProvider(
-        found.get("OPENAI_API_KEY"),
+        _key(found, "OPENAI_API_KEY"),
         found["OMNIGRAPH_EMBED_BASE_URL"],
         found["OMNIGRAPH_EMBED_MODEL"],
         _calls(found),
     )
+
+
+def _required_key(found: Mapping[str, str], name: str) -> str:
+    key = _key(found, name)
+    if key is None:
+        raise EmbeddingNotConfigured(name)
+    return key
+
+
+def _key(found: Mapping[str, str], name: str) -> str | None:
+    """A key, which travels in a header and so has no characters but plain ones."""
+    key = found.get(name)
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise InputError(f"{name} holds characters that no key has; was it copied whole?")
+    return key
 
 
 _MAKERS: Final[Mapping[str, Callable[[Mapping[str, str]], Provider]]] = {

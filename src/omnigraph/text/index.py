@@ -123,6 +123,7 @@ class TextIndex:
         rows = np.concatenate([places.rows for places in found])
         return Places(rows, np.concatenate([places.times for places in found]))
 
+    @cached_property
     def words(self) -> list[str]:
         """All words that stand in some row, or did."""
         return list(dict.fromkeys(word for s in self.segments for word in s.numbers))

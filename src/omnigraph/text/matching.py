@@ -56,7 +56,7 @@ def near_words(index: TextIndex, word: str, edits: int) -> list[str]:
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cdist
 
-    known = [other for other in index.words() if abs(len(other) - len(word)) <= edits]
+    known = [other for other in index.words if abs(len(other) - len(word)) <= edits]
     if not known:
         return []
     distances = cdist([word], known, scorer=Levenshtein.distance, score_cutoff=edits)[0]

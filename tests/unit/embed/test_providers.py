@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnigraph.embed.configured import configured_provider, required_provider
+from omnigraph.embed.configured import required_provider
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Task, normalised
 from omnigraph.embed.queries import query_vector
@@ -145,6 +145,26 @@ def test_a_server_that_hangs_is_left(server, monkeypatch):
         required_provider().embed(["copper"], Task.QUERY, 4)
 
 
+@pytest.mark.parametrize("address", ["not-an-address", "ftp://127.0.0.1"])
+def test_an_address_that_is_none_is_not_tried_again(monkeypatch, address):
+    monkeypatch.setenv("GEMINI_API_KEY", "key")
+    monkeypatch.setenv("OMNIGRAPH_GEMINI_BASE_URL", address)
+    with pytest.raises(EmbeddingFailed, match="is no address of a server") as caught:
+        required_provider().embed(["copper"], Task.QUERY, 4)
+    assert "asked" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["ключ", "two\nlines"])
+@pytest.mark.parametrize(
+    ("provider_name", "setting"), [("gemini", "GEMINI_API_KEY"), ("openai", "OPENAI_API_KEY")]
+)
+def test_a_key_that_can_be_none_is_refused_by_name(monkeypatch, key, provider_name, setting):
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", provider_name)
+    monkeypatch.setenv(setting, key)
+    with pytest.raises(InputError, match=f"{setting} holds characters"):
+        required_provider()
+
+
 def test_a_server_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "key")
     monkeypatch.setenv("OMNIGRAPH_GEMINI_BASE_URL", "http://127.0.0.1:9")
@@ -195,7 +215,6 @@ def test_missing_answers_of_a_batch_are_noticed(server, monkeypatch):
 def test_what_is_missing_is_named(monkeypatch, chosen, missing):
     if chosen is not None:
         monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", chosen)
-    assert configured_provider() is None
     with pytest.raises(EmbeddingNotConfigured, match=missing):
         required_provider()
 

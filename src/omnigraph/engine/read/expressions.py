@@ -28,6 +28,7 @@ from omnigraph.engine.read.search import (
     text_scores,
 )
 from omnigraph.engine.read.source import GraphSource
+from omnigraph.engine.read.vectors import numbers_of
 from omnigraph.errors import InputError
 from omnigraph.language.query.ast import Operator
 from omnigraph.plan.ir import (
@@ -302,17 +303,9 @@ def _same_vectors(left: pa.Array, right: pa.Array) -> Mask:
     if not len(left):
         return np.zeros(0, np.bool_)
     known = pc.and_(left.is_valid(), right.is_valid())
-    mine, given = (_numbers(values) for values in (left, right))
+    mine, given = (numbers_of(values) for values in (left, right))
     same = (mine == given) | (np.isnan(mine) & np.isnan(given))
     return np.asarray(same.all(axis=1) & known.to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _numbers(vectors: pa.Array) -> npt.NDArray[np.float32]:
-    """The numbers of vectors, a row each; those of a missing vector do not matter."""
-    size = vectors.type.list_size
-    found = pc.fill_null(vectors.values, 0.0).to_numpy(zero_copy_only=False)
-    start = vectors.offset * size
-    return np.asarray(found[start : start + len(vectors) * size], np.float32).reshape(-1, size)
 
 
 def _variables(condition: Filter) -> frozenset[str]:

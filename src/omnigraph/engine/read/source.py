@@ -19,15 +19,9 @@ from omnigraph.catalog.model import EdgeType, EntityType, NodeType
 from omnigraph.engine.read.access import Ledger, TraversalMode, TraversalSettings, Work
 from omnigraph.engine.read.adjacency import Adjacency, build_adjacency, pair_keys
 from omnigraph.engine.read.cache import ByteCache, GuestCache
+from omnigraph.engine.read.columns import REBUILD, CachedColumns, Identity, Latest, identity_of
 from omnigraph.engine.read.looked_up import LookedUpEdges, LookedUpNodes
-from omnigraph.engine.read.nodes import (
-    Codes,
-    DenseColumn,
-    Nodes,
-    encode,
-    patched_column,
-    read_column,
-)
+from omnigraph.engine.read.nodes import Nodes
 from omnigraph.engine.read.numbering import (
     Difference,
     Mask,
@@ -39,47 +33,20 @@ from omnigraph.engine.read.numbering import (
     number_rows,
 )
 from omnigraph.engine.read.stored import stored_filter
-from omnigraph.engine.read.vectors import VectorColumn, vector_column
 from omnigraph.engine.read.view import ReadView
 from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.plan.ir import Direction
 from omnigraph.plan.physical.cost import ID_COST, LOOKUP_COST, ROW_COST, SCANNED_COST
 from omnigraph.plan.physical.steps import Hop
 from omnigraph.storage.indexes import uncovered_fragments
-from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.text.index import TextIndex, build_index
 from omnigraph.versioning.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
-_REBUILD: Final = 0.05
-"""Share of changed rows from which a cached structure is built anew instead of carried on."""
-
-
-_FEW: Final = 0.02
-"""Share of a table's rows up to which fetching single rows beats decoding a column."""
-
-_FEW_AT_LEAST: Final = 0.005
-"""What a fetch of next to nothing costs, as such a share. After a few a column is decoded."""
-
 _FEW_EDGES: Final = 500
 """Edges of which both ends are looked up together."""
-
-_SMALL: Final = 10_000
-"""Rows of a table whose columns are decoded at once."""
-
-Identity = tuple[Hashable, ...]
-"""A table version. Its number alone does not tell: a branch may be deleted and made again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Latest:
-    """Which version of a table something was last kept of."""
-
-    identity: Identity
-    nbytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +69,6 @@ class _Pairs:
 
     ends: tuple[Positions, Positions]
     complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Fetched:
-    """How many rows of a column were fetched one by one."""
-
-    rows: float
-    nbytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +185,9 @@ class GraphSource:
         if node_type in self._nodes:
             return True
         table = self._table(self.catalog.nodes[node_type])
-        if self._cache.get(("rows", *_identity(table))) is not None:
+        if self._cache.get(("rows", *identity_of(table))) is not None:
             return True
-        latest: _Latest | None = self._cache.get(("latest rows", table.path))
+        latest: Latest | None = self._cache.get(("latest rows", table.path))
         return latest is not None and self._cache.get(("rows", *latest.identity)) is not None
 
     def has_edges(self, edge: str, direction: Direction) -> bool:
@@ -324,12 +283,12 @@ class GraphSource:
         table = self._table(declared)
         numbering = self._numbering(table)
 
-        columns = _CachedColumns(numbering, self._cache)
+        columns = CachedColumns(numbering, self._cache)
         nodes = Nodes(declared, numbering, columns, numbering.alive)
         predicate = self.view.rows.get(declared.name)
         if predicate is None:
             return nodes
-        key = ("visible", *_identity(table), repr(predicate))
+        key = ("visible", *identity_of(table), repr(predicate))
 
         def seen() -> _VisibleRows:
             mask = np.zeros(nodes.size, np.bool_)
@@ -340,19 +299,19 @@ class GraphSource:
         return Nodes(declared, numbering, columns, mask)
 
     def _numbering(self, table: Table) -> Numbering:
-        identity = _identity(table)
+        identity = identity_of(table)
         found: Numbering | None = self._cache.get(("rows", *identity))
         if found is not None:
             return found
-        latest: _Latest | None = self._cache.get(("latest rows", table.path))
+        latest: Latest | None = self._cache.get(("latest rows", table.path))
         known = None if latest is None else self._cache.get(("rows", *latest.identity))
         if known is not None:
-            change = difference(known.pieces, table, _REBUILD)
+            change = difference(known.pieces, table, REBUILD)
             found = None if change is None else advance(known, change)
         if found is None:
             found = number_rows(table)
         self._cache.put(("rows", *identity), found)
-        self._cache.put(("latest rows", table.path), _Latest(identity))
+        self._cache.put(("latest rows", table.path), Latest(identity))
         return found
 
     # -- edges ------------------------------------------------------------------------------
@@ -411,8 +370,8 @@ class GraphSource:
         """Adjacency of another version, by the edges that differ; None when those are many."""
         if known.pieces.table is table and known.sizes == sizes:
             return known
-        change = difference(known.pieces, table, _REBUILD)
-        if change is None or known.adjacency.overlay_share > _REBUILD:
+        change = difference(known.pieces, table, REBUILD)
+        if change is None or known.adjacency.overlay_share > REBUILD:
             return None
         if not (change.come or change.left):
             return known
@@ -431,7 +390,7 @@ class GraphSource:
         self, edge: EdgeType, known: _KnownEdges, table: Table, change: Difference
     ) -> tuple[Pieces, _Pairs, _Pairs]:
         """Edges that have come and that have left; the same for both directions."""
-        key = (edge.name, _identity(known.pieces.table))
+        key = (edge.name, identity_of(known.pieces.table))
         found = self._changes.get(key)
         if found is None:
             come, left = (
@@ -461,95 +420,3 @@ class GraphSource:
         if edge.is_self_typed:
             known &= start != end
         return _Pairs((start[known], end[known]), complete)
-
-
-class _CachedColumns:
-    """The columns of a numbered table version, kept in the cache."""
-
-    def __init__(self, numbering: Numbering, cache: ByteCache) -> None:
-        self._numbering = numbering
-        self._cache = cache
-
-    def cached(self, column: str) -> DenseColumn | None:
-        return self._cache.get(("column", *_identity(self._numbering.table), column))
-
-    def load(self, column: str) -> DenseColumn:
-        found = self.cached(column)
-        if found is not None:
-            return found
-        table = self._numbering.table
-        found = self._carried_on(column) or read_column(self._numbering, column)
-        self._cache.put(("column", *_identity(table), column), found)
-        self._cache.put(("latest column", table.path, column), _Latest(_identity(table)))
-        return found
-
-    def codes(self, column: str) -> Codes | None:
-        key = ("codes", *_identity(self._numbering.table), column)
-        found: Codes | None = self._cache.get(key)
-        if found is None:
-            decoded = self.cached(column)
-            if decoded is None:
-                return None
-            found = encode(decoded.values)
-            self._cache.put(key, found)
-        return found
-
-    def is_worth_loading(self, column: str, rows: int) -> bool:
-        size = self._numbering.size
-        if rows > _FEW * size or size <= _SMALL:
-            return True
-        key = ("fetched", self._numbering.table.path, column)
-        earlier: _Fetched | None = self._cache.get(key)
-        fetched = max(rows, _FEW_AT_LEAST * size) + (0 if earlier is None else earlier.rows)
-        self._cache.put(key, _Fetched(fetched))
-        return fetched > _FEW * size
-
-    def texts(self, column: str) -> TextIndex:
-        identity = _identity(self._numbering.table)
-        found: TextIndex | None = self._cache.get(("texts", *identity, column))
-        if found is not None:
-            return found
-        values = self.load(column).values
-        found = self._texts_carried_on(column, values) or build_index(values)
-        self._cache.put(("texts", *identity, column), found)
-        self._cache.put(("latest texts", self._numbering.table.path, column), _Latest(identity))
-        return found
-
-    def vectors(self, column: str) -> VectorColumn:
-        key = ("vectors", *_identity(self._numbering.table), column)
-        return self._cache.get_or_make(key, lambda: vector_column(self.load(column).values))
-
-    def _texts_carried_on(self, column: str, values: pa.Array) -> TextIndex | None:
-        """The searchable column from that of another version, by the rows that differ."""
-        numbering = self._numbering
-        latest: _Latest | None = self._cache.get(("latest texts", numbering.table.path, column))
-        if latest is None:
-            return None
-        known: Numbering | None = self._cache.get(("rows", *latest.identity))
-        texts: TextIndex | None = self._cache.get(("texts", *latest.identity, column))
-        if known is None or texts is None or known.origin != numbering.origin:
-            return None
-        change = difference(known.pieces, numbering.table, _REBUILD)
-        if change is None or known.size > numbering.size or texts.changed_share > _REBUILD:
-            return None
-        row_ids = change.come_rows([ROW_ID]).column(ROW_ID).to_numpy()
-        return texts.replaced(numbering.positions(row_ids), values)
-
-    def _carried_on(self, column: str) -> DenseColumn | None:
-        """The column from that of another version, by the rows that differ."""
-        numbering = self._numbering
-        latest: _Latest | None = self._cache.get(("latest column", numbering.table.path, column))
-        if latest is None:
-            return None
-        known: Numbering | None = self._cache.get(("rows", *latest.identity))
-        values: DenseColumn | None = self._cache.get(("column", *latest.identity, column))
-        if known is None or values is None or known.origin != numbering.origin:
-            return None
-        change = difference(known.pieces, numbering.table, _REBUILD)
-        if change is None or known.size > numbering.size:
-            return None
-        return patched_column(values, numbering, column, change)
-
-
-def _identity(table: Table) -> Identity:
-    return table.lineage.uri, table.version, table.written_at

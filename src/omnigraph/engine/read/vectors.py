@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.read.numbering import Positions
+from omnigraph.engine.read.numbering import Positions, is_everything
 
 Distances = npt.NDArray[np.float64]
 """NaN where there is none: no vector, or one of no length."""
@@ -66,7 +66,7 @@ class VectorColumn:
         present = np.flatnonzero(lengths > 0)
         if len(present) <= count:
             return present
-        whole = len(positions) == len(self.numbers)
+        whole = is_everything(positions, len(self.numbers))
         numbers = self.numbers if whole else self.numbers[positions]
         likeness = numbers @ (query / length).astype(np.float32)
         likeness = np.divide(likeness, lengths, where=lengths > 0, out=np.full(len(lengths), -2.0))
@@ -74,12 +74,17 @@ class VectorColumn:
         return np.flatnonzero(likeness >= max(bound - _SLACK, -1.5))
 
 
-def vector_column(vectors: pa.Array) -> VectorColumn:
-    """The numbers of a column of vectors, a row each."""
+def numbers_of(vectors: pa.Array) -> npt.NDArray[np.float32]:
+    """The numbers of vectors, a row each; those of a missing vector do not matter."""
     size = vectors.type.list_size
-    numbers = pc.fill_null(vectors.values, 0.0).to_numpy(zero_copy_only=False)
+    found = pc.fill_null(vectors.values, 0.0).to_numpy(zero_copy_only=False)
     start = vectors.offset * size
-    rows = np.asarray(numbers[start : start + len(vectors) * size], np.float32).reshape(-1, size)
+    return np.asarray(found[start : start + len(vectors) * size], np.float32).reshape(-1, size)
+
+
+def vector_column(vectors: pa.Array) -> VectorColumn:
+    """A column of vectors, with the length of each."""
+    rows = numbers_of(vectors)
     lengths = np.empty(len(rows))
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK].astype(np.float64)
