@@ -374,6 +374,11 @@ def test_a_limit_that_is_no_number_is_refused(workshop, monkeypatch):
         workshop.query(EVERYTHING)
 
 
+def test_parameters_in_place_of_a_name_are_refused_in_words(workshop):
+    with pytest.raises(InputError, match="parameters come third or as keywords"):
+        workshop.query(EVERYTHING, {"who": "ada"})
+
+
 def test_the_time_of_a_query_counts_from_its_beginning(workshop, monkeypatch):
     """A budget may be made once and given to many queries."""
     budget = QueryBudget(timeout_s=60)

@@ -395,6 +395,10 @@ class Graph:
             raise InputError(
                 "a read is of a branch or of a commit; give `branch` or `at`, not both"
             )
+        if name is not None and not isinstance(name, str):
+            raise InputError(
+                "the second argument is the name of a query; parameters come third or as keywords"
+            )
         snapshot = self.snapshot(branch) if at is None else self.at(at)
         plan = self._reader.compile(query, name, snapshot.catalog, view)
         target = None if at is None else snapshot.commit_id

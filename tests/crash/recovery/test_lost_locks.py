@@ -178,7 +178,8 @@ def test_late_commits_of_several_operations_are_taken_back_together(graph):
     check_settled(graph)
 
 
-def test_an_update_that_meets_a_late_commit_takes_it_back_and_succeeds(graph):
+def commit_late(graph):
+    """A writer that lost its lock and was undone wakes up and commits its table all the same."""
     with Zombie(graph, BEFORE_TABLE, notices=True) as zombie:
         zombie.start(ADD, who="Eve")
         open_graph(graph.uri)
@@ -186,6 +187,10 @@ def test_an_update_that_meets_a_late_commit_takes_it_back_and_succeeds(graph):
             zombie.resume()
     (recorded,) = graph.recoveries()
     commit_of(graph, recorded.audit.operation_id, "Eve")
+
+
+def test_an_update_that_meets_a_late_commit_takes_it_back_and_succeeds(graph):
+    commit_late(graph)
     graph.mutate(AGE, who="Bob", age=5)
     assert (ids(graph), ages(graph)["Bob"]) == (EVERYBODY, 5)
     assert kinds(graph) == ["RolledBack", "LateCommitDiscarded"]
@@ -193,13 +198,7 @@ def test_an_update_that_meets_a_late_commit_takes_it_back_and_succeeds(graph):
 
 
 def test_a_late_commit_below_a_foreign_one_is_ordinary_drift(graph):
-    with Zombie(graph, BEFORE_TABLE, notices=True) as zombie:
-        zombie.start(ADD, who="Eve")
-        open_graph(graph.uri)
-        with pytest.raises(BranchLocked):
-            zombie.resume()
-    (recorded,) = graph.recoveries()
-    commit_of(graph, recorded.audit.operation_id, "Eve")
+    commit_late(graph)
     raw_append(graph, "Mallory")
     with pytest.raises(TableDrift, match="run `omnigraph repair`"):
         graph.mutate(ADD, who="Flo")
@@ -209,13 +208,7 @@ def test_a_late_commit_below_a_foreign_one_is_ordinary_drift(graph):
     "point", ["recovery.post_table_restore_pre_publish", "recovery.before_publish"]
 )
 def test_a_crash_while_a_late_commit_is_taken_back_is_no_obstacle(graph, point):
-    with Zombie(graph, BEFORE_TABLE, notices=True) as zombie:
-        zombie.start(ADD, who="Eve")
-        open_graph(graph.uri)
-        with pytest.raises(BranchLocked):
-            zombie.resume()
-    (recorded,) = graph.recoveries()
-    commit_of(graph, recorded.audit.operation_id, "Eve")
+    commit_late(graph)
     interrupted(point, lambda: graph.mutate(ADD, who="Flo"))
     assert list(drifted(graph)) == [PERSON]
     graph.mutate(ADD, who="Flo")
