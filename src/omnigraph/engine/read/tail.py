@@ -33,8 +33,9 @@ def finish(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
     """The result rows of a query whose pattern has been found."""
     ranks = {rank: expressions.fuse(rank, frame, plan.limit) for rank in plan.fused_ranks()}
     frame = replace(frame, fused=ranks)
-    if plan.drops_unscored and not plan.is_aggregate:
-        frame = _near_rows(plan, frame, expressions)
+    if plan.drops_unscored:
+        if not plan.is_aggregate:
+            frame = _near_rows(plan, frame, expressions)
         scores = expressions.values(plan.order[0].expression, frame)
         frame = frame.where(scores.is_valid().to_numpy(zero_copy_only=False))
     if plan.is_aggregate:

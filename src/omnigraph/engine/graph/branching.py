@@ -1,0 +1,79 @@
+"""Branches of a graph: list, make, delete."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Self
+
+from omnigraph.engine.gate import Action, Request
+from omnigraph.engine.graph.handle import GraphHandle
+from omnigraph.errors import (
+    BranchInUse,
+    BranchNotFound,
+    CommitNotFound,
+    InputError,
+)
+from omnigraph.versioning.branch_names import BranchName, physical_name
+from omnigraph.versioning.branches import BranchRef, new_branch_name
+from omnigraph.versioning.commits import CommitId
+
+
+class Branching(GraphHandle):
+    """Branches of a graph."""
+
+    def branches(self) -> list[BranchName]:
+        """`main` first, then the others by name."""
+        self._schemas.contract()
+        return [ref.public for ref in self._branches.list()]
+
+    def create_branch(
+        self, name: str, *, source: str | None = None, actor: str | None = None
+    ) -> Self:
+        """Fork a branch and return a handle bound to it. Copies nothing."""
+        self._writable("create a branch")
+        origin = self._origin(source)
+        self._gate.check(Request(actor, Action.BRANCH_CREATE, origin.public, name))
+        self._schemas.contract()
+        locked = (origin.physical, physical_name(new_branch_name(name)))
+        with self._locks.hold_all(locked, "branch create") as lock:
+            avoid = self._recovery.named_branches()
+            created = self._branches.create(name, origin, lock.check, avoid)
+        return self._bound_to(created)
+
+    def delete_branch(self, name: str, *, actor: str | None = None) -> None:
+        """Delete a branch that nothing depends on."""
+        self._writable("delete a branch")
+        self._gate.check(Request(actor, Action.BRANCH_DELETE, target_branch=name))
+        self.refresh()
+        ref = self._branches.find(name)
+        if ref.physical is not None and ref.physical == self._bound.physical:
+            raise BranchInUse(name, "cannot delete currently active branch")
+        with self._locks.hold(ref.physical, "branch delete") as lock:
+            # A writer may have died since the refresh. Its sidecar must not outlive the branch: the
+            # next branch of that name would be given what it wrote.
+            self._recovery.heal_locked(ref.physical, lock)
+            self._branches.delete(ref, lock.check)
+
+    def _bound_to(self, ref: BranchRef) -> Self:
+        other = type(self)(
+            self._root,
+            self._objects,
+            self._tables,
+            manifest=self._manifest,
+            schemas=self._schemas,
+            read_only=self._read_only,
+            gate=self._gate,
+            reader=self._reader,
+        )
+        other._bound = ref
+        return other
+
+    def _origin(self, source: str | None) -> BranchRef:
+        """The branch a new one is made from."""
+        try:
+            return self._ref(source)
+        except BranchNotFound as error:
+            with suppress(CommitNotFound):
+                self._locate(CommitId(error.branch))
+                raise InputError("a branch is made from a branch, not from a commit") from None
+            raise

@@ -1,0 +1,209 @@
+"""A graph that is open, bound to one branch: what all its operations share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.engine.gate import Gate, OpenGate
+from omnigraph.engine.read.reader import Reader
+from omnigraph.engine.schema_cache import SchemaCache
+from omnigraph.engine.write.commit import Begun, TableWriter
+from omnigraph.engine.write.load import Loader
+from omnigraph.engine.write.mutation import Mutator
+from omnigraph.errors import (
+    BranchNotFound,
+    CommitNotFound,
+    GraphNotFound,
+    HeadMoved,
+    OmnigraphError,
+    ReadOnlyHandle,
+    TableMissing,
+)
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.tables import TableStore
+from omnigraph.storage.uris import GraphRoot
+from omnigraph.versioning.branch_names import BranchName
+from omnigraph.versioning.branches import Branches, BranchRef
+from omnigraph.versioning.commits import CommitId, CommitRecord
+from omnigraph.versioning.contract import SchemaContract
+from omnigraph.versioning.locks import WriterLocks
+from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.snapshot import Snapshot
+
+
+class GraphHandle:
+    """What every operation of an open graph works with: its parts, its branch, its snapshots."""
+
+    def __init__(
+        self,
+        root: GraphRoot,
+        objects: ObjectStore,
+        tables: TableStore,
+        *,
+        manifest: Manifest | None = None,
+        schemas: SchemaCache | None = None,
+        read_only: bool = False,
+        gate: Gate | None = None,
+        reader: Reader | None = None,
+    ) -> None:
+        self._root = root
+        self._objects = objects
+        self._tables = tables
+        self._locks = WriterLocks(root, objects)
+        self._manifest = manifest or Manifest(tables)
+        self._branches = Branches(self._manifest, tables, objects)
+        self._schemas = schemas or SchemaCache(objects)
+        self._last_snapshots: dict[str | None, tuple[ManifestState, SchemaContract, Snapshot]] = {}
+        self._gate: Gate = gate or OpenGate()
+        self._read_only = read_only
+        self._recovery = Recovery(tables, objects, self._manifest, self._branches, self._locks)
+        self._writer = TableWriter(
+            tables, objects, self._manifest, self._locks, self._recovery, self._snapshot
+        )
+        self._reader = reader or Reader(tables)
+        self._loader = Loader(self._manifest, tables, self._writer, self._snapshot)
+        self._mutator = Mutator(self._manifest, tables, self._writer, self._snapshot)
+        self._bound = self._find_bound("main")
+        self._view: ManifestState | None = None
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        return self._root.uri
+
+    @property
+    def branch(self) -> BranchName:
+        """The branch this handle is bound to."""
+        return self._bound.public
+
+    @property
+    def schema(self) -> str:
+        """The accepted schema source."""
+        return self._schemas.contract().source
+
+    @property
+    def catalog(self) -> Catalog:
+        """The accepted schema. Raises `SchemaContractBroken` when its files were tampered with."""
+        return self._schemas.contract().catalog
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r}, branch={self.branch!r})"
+
+    # -- snapshots --------------------------------------------------------------------------
+
+    def snapshot(self, branch: str | None = None) -> Snapshot:
+        """The graph as it is now, on the bound branch or another one."""
+        return self._snapshot(self._manifest.current(self._ref(branch).physical))
+
+    def snapshot_at_version(self, version: int, branch: str | None = None) -> Snapshot:
+        """The graph right after commit number `version` of a branch."""
+        return self._snapshot(self._manifest.at(self._ref(branch).physical, version))
+
+    def snapshot_of(self, commit_id: str) -> Snapshot:
+        """The graph as a commit left it. Raises `CommitNotFound`."""
+        commit, branch = self._locate(CommitId(commit_id))
+        return self._snapshot(self._manifest.at(branch.physical, commit.sequence))
+
+    def at(self, target: str | int) -> Snapshot:
+        """The graph at a version number, a commit id or the head of a branch."""
+        if isinstance(target, int):
+            return self.snapshot_at_version(target)
+        if any(ref.public == target for ref in self._branches.list()):
+            return self.snapshot(target)
+        return self.snapshot_of(target)
+
+    def _snapshot(self, state: ManifestState, contract: SchemaContract | None = None) -> Snapshot:
+        if contract is None or contract.reference != state.schema_ref:
+            contract = self._schemas.contract()
+        known = self._last_snapshots.get(state.branch)
+        if known is not None and known[0] is state and known[1] is contract:
+            return known[2]
+        snapshot = self._make_snapshot(state, contract)
+        if known is not None:
+            snapshot.take_over(known[2])
+        self._last_snapshots[state.branch] = (state, contract, snapshot)
+        return snapshot
+
+    def _make_snapshot(self, state: ManifestState, contract: SchemaContract) -> Snapshot:
+        reference = state.schema_ref
+        if reference is None:
+            head = self._manifest.find_commit(state.branch, state.head)
+            reference = head.draft.schema_ref if head else contract.reference
+        last_names = None if reference == contract.reference else self._schemas.past(reference)
+        return Snapshot.of(state, contract.catalog, last_names)
+
+    # -- the bound branch -------------------------------------------------------------------
+
+    def sync_branch(self, name: str) -> None:
+        """Bind this handle to another branch."""
+        self._schemas.contract()
+        self._bound = self._branches.find(name)
+        self._view = self._manifest.current(self._bound.physical)
+
+    def refresh(self) -> None:
+        """Settle interrupted writes, of any branch, and look at the bound branch anew."""
+        if not self._read_only:
+            self._recovery.heal_everywhere()
+        self.sync_branch(self.branch)
+
+    def head(self, branch: str | None = None) -> CommitId:
+        """The newest commit of a branch."""
+        return self._manifest.current(self._ref(branch).physical).head
+
+    def _ref(self, branch: str | None) -> BranchRef:
+        """A branch as it is now. The bound one is looked up too, as others may have deleted it."""
+        if branch is None and self._bound.physical is None:
+            return self._bound
+        return self._branches.find(self._bound.public if branch is None else branch)
+
+    def _find_bound(self, name: str) -> BranchRef:
+        try:
+            return self._branches.find(name)
+        except TableMissing:
+            raise GraphNotFound(self._root.uri) from None
+
+    def _locate(self, commit_id: CommitId) -> tuple[CommitRecord, BranchRef]:
+        """The handle's branch first, then main, then the others: every hit is the same commit."""
+        listed = self._branches.list()
+        for ref in sorted(listed, key=lambda ref: ref.physical != self._bound.physical):
+            # A branch that is deleted while we look has nothing for us.
+            with suppress(BranchNotFound):
+                commit = self._manifest.find_commit(ref.physical, commit_id)
+                if commit is not None:
+                    return commit, ref
+        raise CommitNotFound(commit_id)
+
+    # -- writing ----------------------------------------------------------------------------
+
+    def _writable(self, operation: str) -> None:
+        if self._read_only:
+            raise ReadOnlyHandle(operation)
+
+    @contextmanager
+    def _writing(self, ref: BranchRef, expected_head: CommitId | None) -> Iterator[Begun]:
+        """Around every write: settle what was interrupted on the branch, and know it anew after.
+
+        The bound branch is written from what the handle knows of it, so that a write that would
+        change rows others have changed meanwhile is refused. That refusal tells the caller; the
+        handle then knows the newest state.
+        """
+        healed = self._recovery.heal_unless_busy(ref.physical)
+        is_bound = ref.physical == self._bound.physical
+        if healed.settled or self._view is None or not is_bound:
+            base = self._manifest.current(ref.physical)
+        else:
+            base = self._view
+        if expected_head is not None:
+            head = self._manifest.current(ref.physical).head
+            if head != expected_head:
+                raise HeadMoved(ref.public, expected_head, head)
+        try:
+            yield Begun(base, healed.quarantined, healed.is_postponed)
+        finally:
+            if is_bound:
+                with suppress(OmnigraphError):
+                    self._view = self._manifest.current(ref.physical)

@@ -1,0 +1,57 @@
+"""The commits of a graph, and single entities as they were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnigraph.engine.commit_selection import CommitOrTime, CommitSelection
+from omnigraph.engine.entities import read_entity
+from omnigraph.engine.graph.handle import GraphHandle
+from omnigraph.engine.receipts import Receipt, receipt_of
+from omnigraph.versioning.audit import RecordedAudit
+from omnigraph.versioning.commits import CommitId, CommitRecord
+
+
+class History(GraphHandle):
+    """What happened to a graph."""
+
+    def commits(
+        self,
+        branch: str | None = None,
+        *,
+        actor: str | None = None,
+        operation: str | None = None,
+        since: CommitOrTime | None = None,
+        until: CommitOrTime | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> list[CommitRecord]:
+        """The commits visible on a branch, oldest first unless asked otherwise.
+
+        `since` and `until` are commits or moments, and are part of what is listed.
+        """
+        wanted = CommitSelection(actor, operation, since, until, limit, newest_first)
+        return wanted.of(self._manifest.commits(self._ref(branch).physical))
+
+    def commit(self, commit_id: str) -> CommitRecord:
+        """One commit, from whichever branch has it. Raises `CommitNotFound`."""
+        return self._locate(CommitId(commit_id))[0]
+
+    def receipt_of(self, commit_id: str) -> Receipt:
+        """The receipt the write that made a commit returned."""
+        return receipt_of(self.commit(commit_id), self.catalog)
+
+    def recoveries(self, branch: str | None = None) -> list[RecordedAudit]:
+        """What recovery has done on a branch, oldest first."""
+        return self._manifest.audits(self._ref(branch).physical)
+
+    def entity_at(self, table_key: str, id: str, version: int) -> dict[str, Any] | None:
+        """One entity of the bound branch as commit number `version` left it, or None."""
+        return read_entity(self.snapshot_at_version(version), self._tables, table_key, id)
+
+    def entity_at_target(self, target: str | int, table_key: str, id: str) -> dict[str, Any] | None:
+        """One entity at a version, a commit or the head of a branch, or None.
+
+        A document with `id`, for an edge `src` and `dst`, and every property; values as exported.
+        """
+        return read_entity(self.at(target), self._tables, table_key, id)

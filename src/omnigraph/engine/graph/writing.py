@@ -1,0 +1,117 @@
+"""Changes of the rows of a graph: mutations and loads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from omnigraph.engine.gate import Action, Request
+from omnigraph.engine.graph.branching import Branching
+from omnigraph.engine.graph.parameters import joined_parameters
+from omnigraph.engine.receipts import receipt_of
+from omnigraph.engine.write.load import LoadOptions, LoadResult, check_load_options
+from omnigraph.engine.write.mutation import MutationOptions, MutationResult
+from omnigraph.errors import (
+    BranchNotFound,
+)
+from omnigraph.limits import MAX_LOAD_ERRORS
+from omnigraph.plan.params import bind_host_values
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commits import CommitId
+
+
+class Writes(Branching):
+    """What changes the rows of a graph."""
+
+    def mutate(
+        self,
+        query: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        /,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        expected_head: str | None = None,
+        **more: object,
+    ) -> MutationResult:
+        """Run a mutation as one commit, or as none when nothing changes in the end.
+
+        `query` is query text or the path of a query file; `name` picks one of several queries in
+        it. Parameters come as a mapping, or as keywords unless one here has their name.
+        """
+        self._writable("mutate")
+        contract = self._schemas.contract()
+        plan = self._reader.queries.compile(query, name, contract.catalog).mutation_plan()
+        bound = bind_host_values(plan.parameters, joined_parameters(params, more))
+        head = None if expected_head is None else CommitId(expected_head)
+        ref = self._ref(branch)
+        self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
+        options = MutationOptions(actor, message, head)
+        with self._writing(ref, head) as begun:
+            return self._mutator.mutate(plan, bound, ref, contract, options, begun)
+
+    def load(
+        self,
+        source: object,
+        mode: str = "merge",
+        *,
+        branch: str | None = None,
+        base: str | None = None,
+        load_id: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        expected_head: str | None = None,
+        max_errors: int = MAX_LOAD_ERRORS,
+        quarantine: str | Path | None = None,
+        format: str | None = None,
+    ) -> LoadResult:
+        """Load records as one commit: all of them or, with the first bad one, none.
+
+        `source` is a path, several paths, JSON text, or a mapping of type names to data frames.
+        A missing branch is made from `base` if one is given. Raises `LoadError` that lists every
+        bad record; with `quarantine`, good records are loaded and bad ones kept in that folder.
+        """
+        self._writable("load")
+        known_mode, known_id = check_load_options(mode, load_id)
+        options = LoadOptions(
+            mode=known_mode,
+            load_id=known_id,
+            actor=actor,
+            message=message,
+            expected_head=None if expected_head is None else CommitId(expected_head),
+            max_errors=max_errors,
+            quarantine=None if quarantine is None else Path(quarantine),
+            format=format,
+        )
+        contract = self._schemas.contract()
+        ref, created = self._load_target(branch, base, actor)
+        self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
+        with self._writing(ref, options.expected_head) as begun:
+            loaded = self._loader.replay(ref, options) if load_id is not None else None
+            if loaded is None:
+                loaded = self._loader.load(source, ref, contract, options, begun)
+        return LoadResult(
+            receipt=receipt_of(loaded.commit, contract.catalog),
+            branch=ref.public,
+            base_branch=base,
+            branch_created=created,
+            mode=known_mode,
+            rows_loaded=loaded.note.rows_loaded,
+            load_id=known_id,
+            replayed=loaded.replayed,
+            quarantined=loaded.note.quarantined,
+        )
+
+    def _load_target(
+        self, branch: str | None, base: str | None, actor: str | None
+    ) -> tuple[BranchRef, bool]:
+        """The branch to load into, made from `base` if it is missing and a base is given."""
+        try:
+            return self._ref(branch), False
+        except BranchNotFound:
+            if branch is None or base is None:
+                raise
+            self.create_branch(branch, source=base, actor=actor)
+            return self._branches.find(branch), True
