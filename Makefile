@@ -27,11 +27,15 @@ test: install ## Run the tests, without the slow ones
 
 .PHONY: test-slow
 test-slow: install ## Run the slow tests alone
-	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
+	$(BIN)/python -m pytest -n auto -m slow --hypothesis-profile=new $(ARGS)
+
+.PHONY: test-random
+test-random: install ## Run the tests with random examples, others each time
+	$(BIN)/python -m pytest -n auto -m "not slow" --hypothesis-profile=new $(ARGS)
 
 .PHONY: test-crash
 test-crash: install ## Kill every writer at every step, with and without a power loss
-	$(BIN)/python -m pytest -n auto -m "slow or not slow" tests/crash $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "slow or not slow" --hypothesis-profile=new tests/crash $(ARGS)
 
 .PHONY: acceptance
 acceptance: install ## Run the acceptance tests; print row, test and result, then the open rows
