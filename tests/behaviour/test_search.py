@@ -318,3 +318,19 @@ def test_a_text_clause_on_a_node_that_was_reached(workshop):
 def test_a_score_of_a_node_that_was_reached(workshop):
     rest = 'order { bm25($t.label, "chisel") }'
     assert _ask(workshop, "$m: Maker $m borrows $t", "$m.handle", rest) == ["dee"]
+
+
+def test_a_limit_of_none_ranks_nothing(pages, tmp_path):
+    assert _ask(pages, "$p: Page", "$p.slug", f"order {{ {RRF} }} limit 0", v=[1, 0, 0]) == []
+    graph = init(tmp_path / "graph", PAGES)
+    rows = [{"slug": f"q{n}", "title": "copper", "vec": [n, 1, 0]} for n in range(1200)]
+    graph.load(_records(rows), "append")
+    assert _ordered(graph, "order { nearest($p.vec, $v) } limit 0", v=[1, 0, 0]) == []
+
+
+def test_groups_ordered_by_a_rank_hold_only_ranked_rows(pages):
+    score = 'bm25($p.title, "copper")'
+    found = _ask(pages, "$p: Page", f"{score} as s, count($p) as n", "order { s }")
+    assert [count for _, count in found] == [1, 1]
+    later = _ask(pages, "$p: Page", f"{score} as s, count($p) as n", "order { n, s }")
+    assert (None, 2) in later

@@ -119,7 +119,7 @@ def _ranks(
     best = np.full(len(distinct), -np.inf)
     np.fmax.at(best, place, goodness)
     ranked = np.flatnonzero(best > -np.inf)
-    if arm.most is not None and len(ranked) > arm.most:
+    if arm.most is not None and 0 < arm.most < len(ranked):
         bound = np.partition(best[ranked], len(ranked) - arm.most)[len(ranked) - arm.most]
         ranked = ranked[best[ranked] >= bound]
     keys = sort_keys(pa.array(best[ranked]), descending=True)

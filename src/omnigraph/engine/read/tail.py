@@ -46,7 +46,7 @@ def finish(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
 def _near_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Frame:
     """Without the rows that are surely not among the nearest that are asked for."""
     first = plan.order[0]
-    if not isinstance(first.expression, Nearest) or first.descending or plan.limit is None:
+    if not isinstance(first.expression, Nearest) or first.descending or not plan.limit:
         return frame
     if frame.length <= _FEW_NEAR or plan.limit > frame.length // 4:
         return frame
