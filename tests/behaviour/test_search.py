@@ -334,3 +334,10 @@ def test_groups_ordered_by_a_rank_hold_only_ranked_rows(pages):
     assert [count for _, count in found] == [1, 1]
     later = _ask(pages, "$p: Page", f"{score} as s, count($p) as n", "order { n, s }")
     assert (None, 2) in later
+
+
+def test_groups_of_equal_fused_ranks_are_ordered_by_the_first_arm(pages):
+    arms = 'rrf(bm25($p.title, "wire"), bm25($p.title, "garden"))'
+    shown = f"$p.slug as slug, {arms} as s, count($p) as n"
+    found = _ask(pages, "$p: Page", shown, "order { s } limit 2")
+    assert [slug for slug, _, _ in found] == ["p4", "p3"]

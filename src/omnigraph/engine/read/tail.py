@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.read.expressions import Expressions
-from omnigraph.engine.read.frame import Frame
+from omnigraph.engine.read.frame import Frame, Fused
 from omnigraph.engine.read.grouping import Groups, Key, aggregate, all_differ, group_rows
 from omnigraph.engine.read.numbering import Positions
 from omnigraph.engine.read.ordering import (
@@ -126,7 +126,7 @@ def _aggregated(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Ta
     examples = frame if groups.example is None else frame.take(groups.example)
     arrays = [_column(c.expression, frame, examples, groups, expressions) for c in plan.columns]
     if plan.order:
-        order = _order_groups(plan, arrays)[: plan.limit]
+        order = _order_groups(plan, arrays, frame, groups)[: plan.limit]
         arrays = [values.take(pa.array(order)) for values in arrays]
     table = _table(plan, arrays)
     return table if plan.limit is None else table.slice(0, min(plan.limit, table.num_rows))
@@ -182,7 +182,9 @@ def _aggregate(
     return aggregate(function, values, groups, frame.weights, frame.length)
 
 
-def _order_groups(plan: ReadPlan, arrays: Sequence[pa.Array]) -> Positions:
+def _order_groups(
+    plan: ReadPlan, arrays: Sequence[pa.Array], frame: Frame, groups: Groups
+) -> Positions:
     """By the keys, then by the group keys ascending in projection order."""
     place: dict[Expr, int] = {}
     for number, column in enumerate(plan.columns):
@@ -190,6 +192,8 @@ def _order_groups(plan: ReadPlan, arrays: Sequence[pa.Array]) -> Positions:
     keys: list[SortKey] = []
     for key in plan.order:
         keys += _value_keys(key, arrays[place[key.expression]])
+        if isinstance(key.expression, Rrf):
+            keys += _best_ranks(frame.fused[key.expression], groups)
     order = sorted_rows(keys)
     if not has_ties(keys, order):
         return order
@@ -197,6 +201,15 @@ def _order_groups(plan: ReadPlan, arrays: Sequence[pa.Array]) -> Positions:
         if not column.is_aggregate:
             keys += sort_keys(arrays[number], descending=False)
     return sorted_rows(keys)
+
+
+def _best_ranks(fused: Fused, groups: Groups) -> list[SortKey]:
+    """The first ranks among the rows of each group: between groups of the same score they decide."""
+    if groups.codes is None:
+        return [fused.first, fused.second]
+    order = np.lexsort((fused.second, fused.first, groups.codes))
+    best = order[np.searchsorted(groups.codes[order], np.arange(groups.count))]
+    return [fused.first[best], fused.second[best]]
 
 
 def _table(plan: ReadPlan, arrays: Sequence[pa.Array]) -> pa.Table:

@@ -143,20 +143,23 @@ def _grouped(
 ) -> list[_Keyed]:
     """One row per group, in the order that breaks ties: by the group's own values."""
     keys = [column.expression for column in checked.columns if not column.is_aggregate]
-    groups: dict[ResultRow, list[Assignment]] = {} if keys else {(): []}
+    groups: dict[ResultRow, list[tuple[ResultRow, Assignment]]] = {} if keys else {(): []}
     for nodes in solutions:
         shown = tuple(_shown(key, evaluator, nodes) for key in keys)
-        groups.setdefault(shown, []).append(nodes)
+        groups.setdefault(shown, []).append((shown, nodes))
     found = []
-    for group, members in sorted(groups.items(), key=lambda item: sortable(item[0])):
-        row = _group_row(checked.columns, group, members, evaluator)
+    for _, members in sorted(groups.items(), key=lambda item: sortable(item[0])):
+        # Values of a group are equal, but the same score may come of different ranks.
+        columns = zip(*(shown for shown, _ in members), strict=True)
+        first = [min(values, key=_ranks) for values in columns]
+        row = _group_row(checked.columns, first, [nodes for _, nodes in members], evaluator)
         found.append((tuple(_projection(checked, key, row) for key in checked.order), row))
     return found
 
 
 def _group_row(
     columns: Sequence[Column],
-    group: ResultRow,
+    group: Sequence[Value],
     members: list[Assignment],
     evaluator: Evaluator,
 ) -> ResultRow:
