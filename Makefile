@@ -23,23 +23,23 @@ demo: install ## Show what the product does today
 
 .PHONY: test
 test: install ## Run the tests, without the slow ones
-	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" $(ARGS)
 
 .PHONY: test-slow
 test-slow: install ## Run the slow tests alone
-	$(BIN)/python -m pytest -n auto -m slow --hypothesis-profile=new $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow --hypothesis-profile=new $(ARGS)
 
 .PHONY: test-random
 test-random: install ## Run the tests with random examples, others each time
-	$(BIN)/python -m pytest -n auto -m "not slow" --hypothesis-profile=new $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" --hypothesis-profile=new $(ARGS)
 
 .PHONY: test-crash
 test-crash: install ## Kill every writer at every step, with and without a power loss
-	$(BIN)/python -m pytest -n auto -m "slow or not slow" --hypothesis-profile=new tests/crash $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow or not slow" --hypothesis-profile=new tests/crash $(ARGS)
 
 .PHONY: acceptance
 acceptance: install ## Run the acceptance tests; print row, test and result, then the open rows
-	@$(BIN)/python -m pytest -q -n auto -m acceptance --acceptance-report $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto --dist loadgroup -m acceptance --acceptance-report $(ARGS)
 
 .PHONY: check
 check: install ## Format, lint, types, import contracts; changes nothing

@@ -34,9 +34,15 @@ run omnigraph errors T6
 say "Both languages have one layout."
 run omnigraph fmt --diff untidy.gq
 
-say "A graph is created from the schema and filled with one atomic load."
+say "A graph is created from the schema and filled with one atomic load, which computes missing vectors."
+export OMNIGRAPH_EMBEDDINGS_MOCK=1 # instead of a provider, so that the demo needs no key
 run omnigraph init --schema schema.pg workshop.omni
 run omnigraph load workshop.omni --data seed.jsonl --mode append -m "the workshop as we found it"
+
+say "The same records as Spark tasks, on a Java that came with the package: the same graph."
+run omnigraph init --schema schema.pg twin.omni
+run omnigraph load twin.omni --data seed.jsonl --mode append --engine spark
+cmp <(omnigraph export workshop.omni | grep '"type"') <(omnigraph export twin.omni | grep '"type"')
 
 say "Bad records are all reported, and nothing of the load is visible."
 run_failing omnigraph load workshop.omni --data damaged.jsonl --mode append
@@ -45,8 +51,7 @@ say "Queries follow edges, negate, count and order."
 run omnigraph query workshop.omni --query queries.gq --name taught_by --params '{"who": "ada"}'
 run omnigraph query workshop.omni --query queries.gq --name busiest_sheds
 
-say "One query searches, filters and ranks. No vectors were loaded here, so its words decide alone."
-export OMNIGRAPH_EMBEDDINGS_MOCK=1
+say "One query filters and ranks, by meaning and by words."
 run omnigraph query workshop.omni --query queries.gq --name like_this \
     --params '{"text": "who turns on a lathe", "since": "2020-01-01"}'
 
@@ -57,11 +62,26 @@ run omnigraph --as ada mutate workshop.omni --query queries.gq --name lend \
     --params '{"who": "ada", "code": "sa-1"}' --branch review/newcomers
 run omnigraph query workshop.omni --query queries.gq --name busiest_sheds --branch review/newcomers
 run omnigraph snapshot workshop.omni --branch review/newcomers
-run omnigraph snapshot workshop.omni
-run omnigraph commit list workshop.omni --branch review/newcomers
 
-say "An export loads back into an equal graph."
-run omnigraph export workshop.omni --type Maker
+say "A diff shows what the branch would bring."
+run omnigraph diff main review/newcomers --uri workshop.omni
+
+say "Meanwhile main goes on: files of other programs are loaded as a mapping says."
+run cat stock.yaml
+run omnigraph load workshop.omni --mapping stock.yaml --mode append -m "the new tools"
+
+say "A merge brings the branch to main as one commit."
+run omnigraph merge review/newcomers --uri workshop.omni -m "welcome"
+run omnigraph log workshop.omni --graph
+
+say "Nothing is lost: every commit can be read as it was."
+first=$(omnigraph commit list workshop.omni | sed -n 2p | cut -d' ' -f1)
+run omnigraph query workshop.omni --query queries.gq --name busiest_sheds
+run omnigraph query workshop.omni --query queries.gq --name busiest_sheds --snapshot "$first"
+
+say "An export loads back into an equal graph, as JSON lines or from Parquet files."
+run omnigraph export workshop.omni --type Tool
+run omnigraph export workshop.omni --format parquet --out backup
 
 say "The same in Python: the graph then and now, a typed plan, a migration plan."
 run python library.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 from hypothesis import settings
@@ -16,3 +17,6 @@ settings.load_profile("same")
 
 # Whoever runs the tests in the background may have told them to ignore interrupts, which some send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A process that has run tests of Spark still has a session, which other loads would take.
+os.environ["OMNIGRAPH_ENGINE"] = "inline"

@@ -12,7 +12,10 @@ from omnigraph._version import __version__
 from omnigraph.errors import OmnigraphError
 
 if TYPE_CHECKING:
+    from omnigraph.engine.compare.diff import Diff
+    from omnigraph.engine.compare.feed import CommitChanges
     from omnigraph.engine.graph import Graph, init, open
+    from omnigraph.engine.merge.run import AppliedCommit, MergeResult
     from omnigraph.engine.read.budget import CancelToken, QueryBudget
     from omnigraph.engine.read.explain import Explanation
     from omnigraph.engine.read.view import ReadView
@@ -23,10 +26,14 @@ if TYPE_CHECKING:
     from omnigraph.versioning.snapshot import Snapshot
 
 __all__ = [
+    "AppliedCommit",
     "CancelToken",
+    "CommitChanges",
+    "Diff",
     "Explanation",
     "Graph",
     "LoadResult",
+    "MergeResult",
     "MutationResult",
     "OmnigraphError",
     "QueryBudget",
@@ -41,10 +48,14 @@ __all__ = [
 ]
 
 _LATE = {
+    "AppliedCommit": "omnigraph.engine.merge.run",
     "CancelToken": "omnigraph.engine.read.budget",
+    "CommitChanges": "omnigraph.engine.compare.feed",
+    "Diff": "omnigraph.engine.compare.diff",
     "Explanation": "omnigraph.engine.read.explain",
     "Graph": "omnigraph.engine.graph",
     "LoadResult": "omnigraph.engine.write.load",
+    "MergeResult": "omnigraph.engine.merge.run",
     "MutationResult": "omnigraph.engine.write.mutation",
     "QueryBudget": "omnigraph.engine.read.budget",
     "ReadView": "omnigraph.engine.read.view",

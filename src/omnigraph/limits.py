@@ -112,6 +112,40 @@ brace would make the rest of any stream a single record."""
 LOAD_MEMORY_BYTES: Final = 512 * 1024 * 1024
 """Rows of an undecided load kept in memory; beyond it they wait in scratch files."""
 
+SPARK_INPUT_BYTES: Final = 8 * 1024 * 1024
+"""Input from which a load runs on Spark unless told otherwise. A smaller one is done before a Java
+process has started."""
+
+LOAD_RANGE_BYTES: Final = 32 * 1024 * 1024
+"""Input that one task reads. Larger ranges are no quicker; smaller ones leave many small files."""
+
+LOAD_RANGE_ROWS: Final = 250_000
+"""Rows of a table that one task reads at most, however little room they take."""
+
+SPARK_START_SECONDS: Final = 120.0
+"""How long a Java process may take to start or to end. It takes two on an idle machine."""
+
+SPARK_REACH_SECONDS: Final = 5.0
+"""How long a master may take to accept a connection."""
+
+SPARK_HEAP_SHARE: Final = 0.25
+SPARK_HEAP_BYTES: Final = 8 * 1024 * 1024 * 1024
+"""Memory of the Java process of an embedded session: a share of the machine's, up to a limit. Rows
+are in the processes of the tasks; Java only moves keys and answers."""
+
+COMPARED_ROWS: Final = 8192
+"""Rows whose values are compared at a time. What a merge or diff holds in memory is this many rows of
+each side, however many differ."""
+
+MERGE_MEMORY_BYTES: Final = 128 * 1024 * 1024
+"""Rows of one table that a merge keeps in memory until they are written; others wait in scratch files."""
+
+SORTED_BYTES: Final = 64 * 1024 * 1024
+"""Rows that are sorted at a time for an export. Of more rows, parts wait in scratch files."""
+
+BLOB_ROWS: Final = 64
+"""Rows whose blobs an export reads at a time; a blob may have megabytes."""
+
 MAX_LOAD_ERRORS: Final = 100
 """Errors of a load that are listed in full unless the caller asks for another number."""
 
@@ -121,3 +155,20 @@ LOOKUP_VALUES: Final = 1000
 INDEX_MIN_ROWS: Final = 1000
 """Rows from which a table gets its look-up indexes. Below that a scan takes no longer than a look-up,
 and building the index would take longer than the write it belongs to."""
+
+APPROXIMATE_FROM: Final = 100_000
+"""Rows from which the nearest vectors are looked for in some partitions of an index only. Fewer are
+compared one by one in a few milliseconds, and the answer is exact."""
+
+RECALL: Final = 0.97
+"""Share of the true nearest vectors that lie in the partitions a search looks into, measured with
+vectors of the column itself when its index is built. Questions from outside find a little less;
+0.95 is what they may count on."""
+
+LEAST_PROBES: Final = 8
+"""Partitions every search looks into. Looking into fewer is hardly quicker, and vectors of the
+column are kinder to an index than questions from outside."""
+
+BLOB_READ_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of a blob that are read at a time. Larger reads are no quicker, and a blob may be larger than
+the memory."""

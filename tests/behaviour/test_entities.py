@@ -113,7 +113,8 @@ def test_an_id_is_taken_literally(graph, name):
     assert found == {"id": name, "age": 1, "name": name}
 
 
-def test_every_kind_of_value_is_shown_as_an_export_writes_it(uri):
+def test_every_kind_of_value_is_shown_as_an_export_writes_it(uri, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_EXTERNAL_BLOBS", "s3://elsewhere")
     graph = init(uri, RICH)
     graph.load(json.dumps({"type": "Thing", "data": THING}), "append")
     found = graph.entity_at("node:Thing", str(THING["name"]), 2)

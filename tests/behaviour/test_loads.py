@@ -5,15 +5,19 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from datetime import date
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import ConstraintError, ExpectedVersionMismatch, LoadError
+from omnigraph.errors import ConstraintError, ExpectedVersionMismatch, LoadError, LoadSourceError
 from tests.behaviour.graphs import PERSON, Backstage
 from tests.workshop import WORKSHOP
 
@@ -271,8 +275,79 @@ def test_a_parquet_value_out_of_range_loads_nothing(tmp_path, workshop):
     assert {row["age"] for row in rows(workshop, "node:Maker").values()} == {31, 32}
 
 
-@pytest.mark.acceptance("L-281", partly="frames are Arrow tables or hand out Arrow streams")
-def test_frames_by_type_name_are_one_commit(workshop):
+@pytest.mark.acceptance("L-277")
+def test_a_csv_file_is_loaded_by_its_header(tmp_path, workshop):
+    path = tmp_path / "Maker.csv"
+    path.write_text('handle,age,skills\nzoe,31,"[""lathe""]"\n')
+    workshop.load(path, "append")
+    (zoe,) = rows(workshop, "node:Maker").values()
+    assert {name: value for name, value in zoe.items() if value is not None} == {
+        "id": "zoe",
+        "handle": "zoe",
+        "age": 31,
+        "skills": ["lathe"],
+    }
+
+
+@pytest.mark.acceptance("L-278")
+def test_a_mapped_csv_file_finds_the_ends_of_its_edges_by_key(tmp_path, workshop):
+    workshop.load(Path("tests/cases/workshop.jsonl"), "append")
+    (tmp_path / "loans.csv").write_text(
+        "maker_id;tool_code;loan_id;remark\nada;sa-1;l1;for a day\nbo;dr-2;l2;NULL\n"
+    )
+    (tmp_path / "mapping.yaml").write_text(
+        """
+version: 1
+sources:
+  - path: loans.csv
+    csv: {delimiter: ";", null: ["", "NULL"]}
+    edge: Borrows
+    from: maker_id
+    to: {code: tool_code}
+    id: loan_id
+    columns: {note: remark}
+"""
+    )
+    result = workshop.load(mapping=tmp_path / "mapping.yaml", mode="append")
+    assert result.rows_loaded == {"edge:Borrows": 2}
+    loans = rows(workshop, "edge:Borrows")
+    assert [(loans[id]["from"], loans[id]["to"], loans[id]["note"]) for id in ("l1", "l2")] == [
+        ("ada", "sa-1", "for a day"),
+        ("bo", "dr-2", None),
+    ]
+
+
+@pytest.mark.acceptance("L-279")
+def test_a_mapping_that_names_a_missing_column_loads_nothing(tmp_path, workshop):
+    (tmp_path / "Maker.csv").write_text("handle,age\nada,no number\n")
+    source = {"path": str(tmp_path / "Maker.csv"), "node": "Maker", "columns": {"score": "x"}}
+    with pytest.raises(LoadSourceError, match="source has no column 'x'"):
+        workshop.load(mapping={"version": 1, "sources": [source]})
+    assert workshop.snapshot().version == 1
+
+
+@pytest.mark.acceptance("L-282")
+def test_a_parquet_file_that_names_no_type_needs_a_mapping(tmp_path, workshop):
+    pq.write_table(pa.table({"handle": ["ada"]}), tmp_path / "data.parquet")
+    with pytest.raises(LoadSourceError, match="needs a mapping"):
+        workshop.load(tmp_path / "data.parquet", "append")
+    source = {"path": str(tmp_path / "*.parquet"), "node": "Maker"}
+    workshop.load(mapping={"version": 1, "sources": [source]}, mode="append")
+    assert rows(workshop, "node:Maker").keys() == {"ada"}
+
+
+@pytest.mark.acceptance("L-281")
+def test_frames_of_pandas_and_polars_are_one_commit(workshop):
+    makers = pd.DataFrame({"handle": ["x", "y"], "age": pd.array([31, None], "Int32")})
+    mentors = pl.DataFrame({"from": ["x"], "to": ["y"], "since": [date(2021, 7, 15)]})
+    result = workshop.load({"Maker": makers, "Mentors": mentors}, mode="append")
+    assert result.rows_loaded == {"edge:Mentors": 1, "node:Maker": 2}
+    assert result.receipt.manifest_version == workshop.snapshot().version == 2
+    assert {row["age"] for row in rows(workshop, "node:Maker").values()} == {31, None}
+    assert {row["since"] for row in rows(workshop, "edge:Mentors").values()} == {18823}
+
+
+def test_any_object_that_hands_out_an_arrow_stream_is_a_frame(workshop):
     makers = pa.table({"handle": ["x", "y"]})
     mentors = StreamOnly(pa.table({"from": ["x"], "to": ["y"]}))
     result = workshop.load({"Maker": makers, "Mentors": mentors}, mode="append")
@@ -305,3 +380,30 @@ class StreamOnly:
 def open_branch(graph: Graph, name: str) -> Graph:
     graph.sync_branch(name)
     return graph
+
+
+class Told:
+    """Remembers what it is told about progress."""
+
+    def __init__(self) -> None:
+        self.stages: list[list[Any]] = []
+
+    def stage(self, name: str, rows: int | None = None) -> None:
+        self.stages.append([name, rows, 0])
+
+    def advance(self, rows: int) -> None:
+        self.stages[-1][2] += rows
+
+
+def test_loads_and_exports_tell_their_stages_and_rows(tmp_path, workshop):
+    told = Told()
+    workshop.load(MAKERS, "append", progress=told)
+    assert told.stages == [["read", None, 2], ["check", 2, 2], ["write", 2, 2]]
+    told = Told()
+    workshop.export(io.StringIO(), types=["Maker"], progress=told)
+    workshop.export_parquet(tmp_path / "out", types=["Maker", "Tool"], progress=told)
+    assert told.stages == [
+        ["export node:Maker", 2, 2],
+        ["export node:Maker", 2, 2],
+        ["export node:Tool", 0, 0],
+    ]

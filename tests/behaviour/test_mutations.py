@@ -30,8 +30,6 @@ from omnigraph.errors import (
 )
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
-NOTES = "node Note { slug: String @key  body: String?  vec: Vector(4)? @embed(body) }\n"
-REQUIRED = "node Note { slug: String @key  body: String?  vec: Vector(4) @embed(body) }\n"
 PICTURES = "node Picture { name: String @key  pic: Blob?  thumb: Blob?  note: String? }\n"
 ADD_SHED = "query add($slug: String) { insert Shed { slug: $slug } }\n"
 
@@ -241,9 +239,11 @@ def test_a_blob_is_replaced_and_cleared(pictures):
     assert "pic" not in rows(pictures, "Picture")["a"]
 
 
-def test_a_reference_that_was_loaded_is_carried_as_it_is(pictures):
+def test_a_reference_that_was_loaded_is_carried_as_it_is(pictures, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_EXTERNAL_BLOBS", "s3://bucket")
     record = {"type": "Picture", "data": {"name": "a", "pic": "s3://bucket/key", "note": "old"}}
     pictures.load(json.dumps(record).encode())
+    monkeypatch.delenv("OMNIGRAPH_EXTERNAL_BLOBS")
     run(pictures, 'update Picture set { note: "new" } where name = "a"')
     found = rows(pictures, "Picture")["a"]
     assert found == {"name": "a", "note": "new", "pic": "s3://bucket/key"}
@@ -251,7 +251,7 @@ def test_a_reference_that_was_loaded_is_carried_as_it_is(pictures):
 
 @pytest.mark.parametrize("uri", ["s3://bucket/key", "file:///etc/hosts", "picture.png"])
 def test_a_blob_outside_the_graph_is_refused(pictures, uri):
-    with pytest.raises(ExternalBlobRefused, match="no base for external blobs is allowed") as error:
+    with pytest.raises(ExternalBlobRefused, match="OMNIGRAPH_EXTERNAL_BLOBS allows") as error:
         pictures.mutate(INSERT_PICTURE, p=uri)
     assert error.value.property == "pic"
     assert not rows(pictures, "Picture")
@@ -260,43 +260,6 @@ def test_a_blob_outside_the_graph_is_refused(pictures, uri):
 def test_a_blob_that_is_no_base64_is_refused(pictures):
     with pytest.raises(AssignmentError, match="invalid base64 blob data"):
         pictures.mutate(INSERT_PICTURE, p="base64:SGk")
-
-
-# -- vectors without a provider -----------------------------------------------------------------
-
-
-@pytest.mark.acceptance("L-237", partly="without a provider: the vector stays null and pending")
-def test_a_vector_nobody_can_compute_is_pending(memory_uri):
-    graph = og.init(memory_uri, NOTES)
-    done = run(graph, 'insert Note { slug: "a", body: "copper" }  insert Note { slug: "b" }')
-    assert [(w.code, w.message, w.count) for w in done.receipt.warnings] == [
-        ("embedding_pending", "Note.vec has text but no vector", 1)
-    ]
-    assert "vec" not in rows(graph, "Note")["a"]
-
-
-@pytest.mark.acceptance("L-238", partly="no vector is ever computed yet, so none can be stale")
-@pytest.mark.acceptance("L-239", partly="states and refilling are not there yet")
-def test_a_given_vector_is_kept_when_the_text_changes(memory_uri):
-    graph = og.init(memory_uri, NOTES)
-    insert = 'query q($v: Vector(4)) { insert Note { slug: "a", body: "copper", vec: $v } }'
-    graph.mutate(insert, v=[1, 0, 0, 0.5])
-    done = run(graph, 'update Note set { body: "tin" } where slug = "a"')
-    assert done.receipt.warnings == ()
-    found = rows(graph, "Note")["a"]
-    assert (found["body"], found["vec"]) == ("tin", [1.0, 0.0, 0.0, 0.5])
-
-
-@pytest.mark.acceptance("L-240")
-def test_a_required_vector_nobody_can_compute_is_refused(memory_uri):
-    graph = og.init(memory_uri, REQUIRED)
-    with pytest.raises(MutationError, match=r"Note\.vec cannot be computed: GEMINI_API_KEY"):
-        run(graph, 'insert Note { slug: "a", body: "copper" }')
-    with pytest.raises(TypeCheckError, match="T12"):
-        run(graph, 'insert Note { slug: "a" }')
-    with pytest.raises(MutationError, match="non-nullable vector property 'vec' has null value"):
-        run(graph, 'insert Note { slug: "a", body: " " }')
-    assert not rows(graph, "Note")
 
 
 # -- other writers ------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.catalog.compile import compile_schema
+from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.graph import init
 from omnigraph.engine.write.mutate import MutationIds, prepare_mutation
 from omnigraph.errors import ExternalBlobRefused, OmnigraphError
@@ -88,9 +89,11 @@ def assert_alike(schema, image, query, params):
     bound = bind_parameters(plan.parameters, params)
     make = made_ids()
     expected = outcome(lambda: mutate(image, plan, {NOW_PARAMETER: NOW, **bound}, iter(make, None)))
-    prepared = MutationIds(made_ids(), NOW)
+    prepared, vectors = MutationIds(made_ids(), NOW), DocumentVectors()
     for _ in range(2):
-        found = outcome(lambda: prepare_mutation(plan, bound, snapshot, graph._tables, prepared))
+        found = outcome(
+            lambda: prepare_mutation(plan, bound, snapshot, graph._tables, prepared, vectors)
+        )
         if isinstance(found, ExternalBlobRefused):
             return
         if isinstance(expected, Refusal) or isinstance(found, OmnigraphError):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.graph import init
 from omnigraph.engine.write.mutate import MutationIds, prepare_mutation
 from omnigraph.faults import FAULT_POINTS
@@ -35,7 +36,9 @@ def prepare(graph, statements, ids=None, **params):
     snapshot = graph.snapshot()
     plan = compile_query(source, snapshot.catalog).mutation_plan()
     bound = bind_parameters(plan.parameters, params)
-    return prepare_mutation(plan, bound, snapshot, graph._tables, ids or MutationIds())
+    return prepare_mutation(
+        plan, bound, snapshot, graph._tables, ids or MutationIds(), DocumentVectors()
+    )
 
 
 def writes_of(prepared):

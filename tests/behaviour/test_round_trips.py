@@ -7,6 +7,7 @@ import json
 import tempfile
 import uuid
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,6 +84,10 @@ def exported(graph: Graph, branch: str | None = None) -> str:
     return out.getvalue()
 
 
+def contents(folder: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
 def check_round_trips(data: st.DataObject, graph: Graph) -> None:
     schema, lines = graph.schema, exported(graph)
 
@@ -91,6 +96,14 @@ def check_round_trips(data: st.DataObject, graph: Graph) -> None:
     assert exported(copy) == lines
     copy.load(lines, "overwrite")
     assert exported(copy) == lines
+
+    with tempfile.TemporaryDirectory() as folder:
+        assert graph.export_parquet(f"{folder}/out") == len(lines.splitlines())
+        copy = new_graph(schema)
+        copy.load(f"{folder}/out", "overwrite")
+        assert exported(copy) == lines
+        copy.export_parquet(f"{folder}/again")
+        assert contents(f"{folder}/again") == contents(f"{folder}/out")
 
     feature = copy.create_branch("feature")
     feature.load(lines, "merge")

@@ -1,4 +1,4 @@
-"""Full text, vectors and fused ranks in queries."""
+"""Full text, vectors and fused ranks in queries, with indexes and without."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Task
 from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
 from omnigraph.errors import EmbeddingNotConfigured
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
@@ -34,11 +35,18 @@ def _records(rows: Sequence[Mapping[str, object]]) -> bytes:
     return "\n".join(json.dumps({"type": "Page", "data": row}) for row in rows).encode()
 
 
-@pytest.fixture(scope="module", params=["loaded", "written in pieces"])
+@pytest.fixture(
+    scope="module",
+    params=["loaded", "written in pieces", "indexed", "indexed in between", "indexed, then folded"],
+)
 def pages(request, tmp_path_factory) -> Graph:
-    """The same pages, from one load or from several writes that end there."""
-    graph = init(tmp_path_factory.mktemp("search") / "graph", PAGES)
-    if request.param == "loaded":
+    """The same pages, from one load or from several writes, without indexes, with new or old ones.
+
+    Where there are indexes, the graph is opened anew to use what is stored of them.
+    """
+    path = tmp_path_factory.mktemp("search") / "graph"
+    graph = init(path, PAGES)
+    if request.param in ("loaded", "indexed"):
         graph.load(_records(ROWS), "append")
     else:
         other = {"slug": "p0", "title": "copper copper copper", "vec": [1, 1, 1]}
@@ -46,11 +54,19 @@ def pages(request, tmp_path_factory) -> Graph:
             _records([other, {**ROWS[0], "title": "kettle", "vec": None}, ROWS[2]]), "append"
         )
         assert _slugs(graph, 'search($p.title, "copper")') == ["p0"]
+        if request.param != "written in pieces":
+            graph.ensure_indices()
         graph.load(_records([ROWS[0]]), "merge")
         assert _slugs(graph, 'search($p.title, "copper")') == ["p0", "p1"]
         graph.load(_records(ROWS), "merge")
-        graph.mutate('query d() { delete Page where slug = "p0" }')
-    return graph
+        with pytest.MonkeyPatch.context() as patch:
+            if request.param == "indexed, then folded":
+                patch.setattr("omnigraph.engine.write.fold.FOLD_FRAGMENTS", 0)
+                patch.setattr("omnigraph.engine.write.fold.INDEX_LAG_ROWS", 0)
+            graph.mutate('query d() { delete Page where slug = "p0" }')
+    if request.param == "indexed":
+        assert graph.ensure_indices().receipt.graph_commit_id is not None
+    return graph if "indexed" not in request.param else open_graph(path)
 
 
 def _ask(graph: Graph, match: str, shown: str, rest: str = "", **parameters: Any) -> list[Any]:
@@ -74,7 +90,7 @@ def _ordered(graph: Graph, rest: str, **parameters: Any) -> list[str]:
 # -- vectors ------------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("L-179", "L-180")
+@pytest.mark.acceptance("L-179", "L-180", "L-202")
 @pytest.mark.parametrize(("limit", "found"), [(2, ["p1", "p3"]), (10, ["p1", "p3", "p2"])])
 def test_nearest_first_and_never_those_without_a_vector(pages, limit, found):
     rest = f"order {{ nearest($p.vec, [1.0, 0.0, 0.0]) }} limit {limit}"
@@ -164,7 +180,7 @@ def test_a_text_is_embedded_when_it_is_asked_for(tmp_path, monkeypatch):
 # -- texts --------------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("L-181", "L-182")
+@pytest.mark.acceptance("L-181", "L-182", "L-202")
 @pytest.mark.parametrize(
     ("query", "found"),
     [
@@ -227,7 +243,7 @@ def test_a_query_may_be_another_page_s_title(pages):
 # -- scores -------------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("L-184")
+@pytest.mark.acceptance("L-184", "L-202")
 def test_shorter_texts_score_higher(pages):
     assert _ordered(pages, 'order { bm25($p.title, "copper") } limit 5') == ["p4", "p1"]
 
@@ -276,7 +292,7 @@ def test_scores_can_be_aggregated(pages):
 RRF = 'rrf(nearest($p.vec, $v), bm25($p.title, "copper"))'
 
 
-@pytest.mark.acceptance("L-185", "L-194")
+@pytest.mark.acceptance("L-185", "L-194", "L-202")
 def test_fused_ranks(pages):
     rest = f"order {{ {RRF} }} limit 3"
     assert _ordered(pages, rest, v=[1, 0, 0]) == ["p1", "p4", "p3"]
@@ -301,10 +317,12 @@ def test_equal_fused_ranks_are_ordered_by_the_first_arm(pages):
 # -- other variables ----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory) -> Graph:
+@pytest.fixture(scope="module", params=["loaded", "indexed"])
+def workshop(request, tmp_path_factory) -> Graph:
     graph = init(tmp_path_factory.mktemp("search") / "workshop", WORKSHOP)
     graph.load(WORKSHOP_ROWS, "append")
+    if request.param == "indexed":
+        graph.ensure_indices()
     return graph
 
 
@@ -341,3 +359,23 @@ def test_groups_of_equal_fused_ranks_are_ordered_by_the_first_arm(pages):
     shown = f"$p.slug as slug, {arms} as s, count($p) as n"
     found = _ask(pages, "$p: Page", shown, "order { s } limit 2")
     assert [slug for slug, _, _ in found] == ["p4", "p3"]
+
+
+def test_fused_ranks_of_many_that_score_alike(tmp_path):
+    """Half of the pages score alike in one ranking, all in the other; ids decide between them."""
+    graph = init(tmp_path / "graph", PAGES)
+    rows = [{"slug": f"q{n:03}", "title": "copper" if n % 2 else "wire"} for n in range(400)]
+    graph.load(_records(random.Random(1).sample(rows, len(rows))), "append")
+    words = 'rrf(bm25($p.title, "copper"), bm25($p.title, "copper wire"))'
+
+    def best(limit: int) -> list[Any]:
+        shown = f"$p.slug, {words} as s"
+        return _ask(graph, "$p: Page", shown, f"order {{ s }} limit {limit}")
+
+    everything = best(400)
+    assert everything[:5] == [
+        (f"q{2 * n - 1:03}", pytest.approx(1 / (60 + n) + 1 / (60 + 2 * n))) for n in range(1, 6)
+    ]
+    assert everything[-1] == ("q398", pytest.approx(1 / (60 + 399)))
+    for limit in (1, 7, 60, 250):
+        assert best(limit) == everything[:limit]

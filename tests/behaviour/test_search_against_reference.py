@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.catalog.compile import compile_schema
+from omnigraph.engine.graph import open as open_graph
 from omnigraph.language.query.ast import QueryFile
 from omnigraph.language.query.print import print_queries
 from omnigraph.language.span import Source
@@ -16,7 +17,7 @@ from tests.behaviour.read_answers import asked, assert_right, graph_of, image_of
 from tests.behaviour.test_reads_against_reference import RELAXED, engine_of
 
 SCHEMA = """
-node Page { slug: String @key  title: String?  body: String? @index  vec: Vector(2)?  n: I32? }
+node Page { slug: String @key  title: String?  body: String? @index  vec: Vector(2)? @index  n: I32? }
 node Tag { name: String @key  about: String?  vec: Vector(2)? }
 edge Links: Page -> Page { }
 edge Has: Page -> Tag { }
@@ -25,10 +26,18 @@ CATALOG = compile_schema(Source("<schema>", SCHEMA))
 
 
 def agree(data):
-    """Several questions, with writes between them that the searchable columns have to follow."""
+    """Several questions, with writes between them that the searchable columns have to follow.
+
+    Some are asked of a graph with indexes: new ones first, then ones that are behind.
+    """
     image = data.draw(images(CATALOG, most=6))
     graph = graph_of(SCHEMA, image)
+    is_indexed = data.draw(st.booleans())
     for round in range(4):
+        if is_indexed and round == 1:
+            graph.ensure_indices()
+        if is_indexed and round in (1, 3):
+            graph = open_graph(graph.uri)
         view = data.draw(views(CATALOG))
         query = data.draw(read_queries(view.restrict(CATALOG), SEARCHES))
         text = print_queries(QueryFile((query,)))

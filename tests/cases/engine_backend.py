@@ -6,16 +6,24 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, NoReturn
+from typing import Any
 
 import omnigraph as og
 from omnigraph.errors import LoadError as EngineLoadError
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import MergeConflicts, OmnigraphError
 from omnigraph.plan.params import JsonParameters
-from omnigraph.testing.cases.actions import CreateBranch, DeleteBranch, Load, Mutate
-from omnigraph.testing.cases.readings import Diff
+from omnigraph.testing.cases.actions import (
+    ApplySchema,
+    CreateBranch,
+    DeleteBranch,
+    Load,
+    Merge,
+    Mutate,
+)
 from omnigraph.testing.cases.story import Action, Case
 from omnigraph.testing.outcome import (
+    Change,
+    Conflict,
     Counts,
     Json,
     LoadError,
@@ -86,18 +94,22 @@ class EngineBackend:
             self._graph.export(out, at=target, types=types)
         return out.getvalue().splitlines()
 
-    def merge(self, *_: object, **__: object) -> MergeResult:
-        _missing()
+    def merge(self, source: str, into: str, **options: Any) -> MergeResult:
+        with _refusing():
+            done = self._graph.merge(source, into, **options)
+        return MergeResult(_receipt(done.receipt), done.outcome.value)
 
-    def apply_schema(self, *_: object, **__: object) -> Receipt:
-        _missing()
+    def apply_schema(self, schema: str, *, actor: str | None) -> Receipt:
+        with _refusing():
+            return _receipt(self._graph.apply_schema(schema + "\n", actor=actor).receipt)
 
-    def diff(self, *_: object, **__: object) -> NoReturn:
-        _missing()
-
-
-def _missing() -> NoReturn:
-    raise AssertionError("the engine has no such verb, and can_play said it is not needed")
+    def diff(self, before: str, after: str) -> tuple[Change, ...]:
+        with _refusing():
+            found = self._graph.diff(before, after)
+        return tuple(
+            Change(c["table_key"], c["id"], c["op"], c["before"], c["after"])
+            for c in found.to_json(rows=True)["changes"]
+        )
 
 
 @contextmanager
@@ -123,6 +135,9 @@ def _refusing() -> Iterator[None]:
             load_errors=found,
             load_errors_total=error.load_errors_total,
         ) from error
+    except MergeConflicts as error:
+        conflicts = (Conflict(c.table_key, c.row_id, c.kind, c.message) for c in error.conflicts)
+        raise Refusal(error.kind, str(error), conflicts=tuple(conflicts)) from error
     except OmnigraphError as error:
         raise Refusal(error.kind, str(error)) from error
 
@@ -153,5 +168,5 @@ def _can_play(does: object) -> bool:
     if isinstance(does, Load):
         return not does.quarantine
     if isinstance(does, Action):
-        return isinstance(does, CreateBranch | DeleteBranch | Mutate)
-    return not isinstance(does, Diff)
+        return isinstance(does, ApplySchema | CreateBranch | DeleteBranch | Merge | Mutate)
+    return True

@@ -15,7 +15,7 @@ from omnigraph.engine.graph import init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.stage import commit_staged, stage_append
-from omnigraph.testing.faults import ENVIRONMENT_VARIABLE, Arm, Fail, armed, describe
+from omnigraph.testing.faults import ENVIRONMENT_VARIABLE, Arm, Fail, FailStorage, armed, describe
 from omnigraph.versioning.contract import IR_FILE, STATE_FILE
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
@@ -27,6 +27,13 @@ node Person { name: String @key  age: I32? }
 node Company { name: String @key }
 edge Knows: Person -> Person { since: Date? }
 edge WorksAt: Person -> Company { @unique(src, dst) }
+"""
+NEXT_SCHEMA = """
+node Person { name: String @key  age: I32? @index  nick: String? }
+node Company { title: String @key @rename_from("name")  size: I32 @backfill(1) }
+node Tool { code: String @key }
+edge Knows: Person -> Person
+edge Uses: Person -> Tool
 """
 PROJECT = Path(__file__).parents[2]
 
@@ -89,11 +96,53 @@ def people(root: Path) -> None:
     graph.create_branch("fresh")
 
 
-def unfinished(write: Callable[[str], None], point: str, hit: int = 1) -> Builder:
+def with_texts(root: Path) -> None:
+    """Texts whose vectors nobody has computed yet."""
+    node = "node Note { slug: String @key  body: String?  vec: Vector(2)? @embed(body) }\n"
+    texts = (json.dumps({"type": "Note", "data": {"slug": s, "body": s * 3}}) for s in "abc")
+    init(root, SCHEMA + node).load(rows(person("ada", 41), *texts), "append")
+
+
+def branch_of_branch(root: Path) -> None:
+    """A branch that has tables from another one."""
+    people(root)
+    open_graph(root).create_branch("new/er", source="feature")
+
+
+def only_main(root: Path) -> None:
+    """Rows in all tables, and no branch, as a change of the schema needs it."""
+    found = [person("ada", 41), person("bo", 29), company("acme")]
+    edges = [edge("Knows", "ada", "bo"), edge("WorksAt", "bo", "acme")]
+    init(root, SCHEMA).load(rows(*found, *edges), "append")
+
+
+def parted(root: Path) -> None:
+    """Branches that have gone their own ways in one table, and main in another one as well."""
+    people(root)
+    graph = open_graph(root)
+    graph.load(rows(person("gil", 7), company("acme"), edge("Knows", "gil", "ada")), "append")
+    graph.mutate('query q() { delete Knows where from = "ada" }', branch="feature")
+    update = 'query q() { update Person set { age: 34 } where name = "fay" }'
+    graph.mutate(update, branch="feature")
+
+
+def in_pieces(root: Path) -> None:
+    """Several versions of a table, in several pieces, and a fork that nobody refers to any more."""
+    people(root)
+    graph = open_graph(root)
+    for name in ("cy", "dee", "eve"):
+        graph.load(person(name), "append")
+    with armed("branch_delete.before_table_cleanup", FailStorage()):
+        graph.delete_branch("feature")
+
+
+def unfinished(
+    write: Callable[[str], None], point: str, hit: int = 1, found: Builder = people
+) -> Builder:
     """What another process leaves that dies at a step."""
 
     def build(root: Path) -> None:
-        people(root)
+        found(root)
         with armed(point, Fail(), first=hit), suppress(InjectedFault):
             write(str(root))
         (sidecar,) = (root / RECOVERY_DIR).iterdir()

@@ -5,20 +5,31 @@ Each is run by a process of its own as well, which finds it here by its name.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from unittest.mock import patch
 
-from omnigraph.engine import graph as graph_module
+from omnigraph.engine.graph import handle as handle_module
 from omnigraph.engine.graph import init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.write import fold
 from omnigraph.versioning import upkeep
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks
 from tests.crash import graphs
-from tests.crash.graphs import SCHEMA, Builder, company, edge, person, rows, unfinished
+from tests.crash.graphs import (
+    NEXT_SCHEMA,
+    SCHEMA,
+    Builder,
+    company,
+    edge,
+    person,
+    rows,
+    unfinished,
+)
+from tests.spark.in_process import tasks_in_this_process
 
 PUBLISHED = "graph_publish.after_manifest_commit"
 MORE = rows(
@@ -53,6 +64,11 @@ def _init(uri: str) -> None:
 
 def _append(uri: str) -> None:
     open_graph(uri).load(MORE, "append", actor="ada")
+
+
+def _append_in_tasks(uri: str) -> None:
+    with tasks_in_this_process(step=2**20):
+        open_graph(uri).load(MORE, "append", engine="spark")
 
 
 def _merge(uri: str) -> None:
@@ -101,10 +117,43 @@ def _fold(uri: str) -> None:
         _append(uri)
 
 
+def _index(uri: str) -> None:
+    open_graph(uri).ensure_indices(actor="ada")
+
+
+def _index_of_branch(uri: str) -> None:
+    """The branch has its tables from another one, and makes them its own."""
+    open_graph(uri).ensure_indices("new/er")
+
+
 def _fold_manifest(uri: str) -> None:
     pieces = patch.object(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1)
     with pieces, patch.object(upkeep, "INDEX_LAG_ROWS", 0):
         _update(uri)
+
+
+def _merge_branch(uri: str) -> None:
+    open_graph(uri).merge("feature", actor="ada")
+
+
+def _merge_into_branch(uri: str) -> None:
+    open_graph(uri).merge("feature", "fresh")
+
+
+def _merge_main(uri: str) -> None:
+    """The branch takes a table of main as it is, and rows of another one."""
+    open_graph(uri).merge("main", "feature")
+
+
+def _revert(uri: str) -> None:
+    graph = open_graph(uri)
+    graph.revert(graph.commits(operation="load")[-1].graph_commit_id, actor="ada")
+
+
+def _cherry_pick(uri: str) -> None:
+    graph = open_graph(uri)
+    picked = graph.commits("feature", operation="mutate")[0]
+    graph.cherry_pick(picked.graph_commit_id, branch="fresh")
 
 
 def _create_branch(uri: str) -> None:
@@ -131,6 +180,33 @@ def _discard_drift(uri: str) -> None:
     open_graph(uri).repair(confirm=True, force=True, rollback=True)
 
 
+def _embed(uri: str) -> None:
+    with patch.dict(os.environ, {"OMNIGRAPH_EMBEDDINGS_MOCK": "1"}):
+        open_graph(uri).embed(actor="ada")
+
+
+def _apply_schema(uri: str) -> None:
+    open_graph(uri).apply_schema(NEXT_SCHEMA, actor="ada")
+
+
+def _apply_names(uri: str) -> None:
+    """Touches no table."""
+    old, new = "Company { name: String @key", 'Company { title: String @key @rename_from("name")'
+    open_graph(uri).apply_schema(SCHEMA.replace(old, new))
+
+
+def _apply_with_loss(uri: str) -> None:
+    open_graph(uri).apply_schema(NEXT_SCHEMA, allow_data_loss=True)
+
+
+def _optimize(uri: str) -> None:
+    open_graph(uri).optimize()
+
+
+def _cleanup(uri: str) -> None:
+    open_graph(uri).cleanup(keep_versions=1)
+
+
 def _append_leased(uri: str) -> None:
     with short_leases():
         _append(uri)
@@ -145,19 +221,35 @@ def _open_leased(uri: str) -> None:
 def short_leases() -> Iterator[None]:
     """Leases of two seconds, so that nobody has to wait for those of the dead."""
     locks = partial(WriterLocks, timing=LeaseTiming(2.0, 0.2, 1.5))
-    with patch.object(graph_module, "WriterLocks", locks):
+    with patch.object(handle_module, "WriterLocks", locks):
         yield
 
 
 _BEGUN = "recovery.sidecar_written"
 _TABLE_DONE = "mutation.post_table_commit"
 _TABLES_DONE = "mutation.post_finalize_pre_publisher"
+_SCHEMA_BEGUN = "schema_apply.after_source_staged"
+_SCHEMA_WAITS = "schema_apply.after_staging_write"
+_SCHEMA_PUBLISHED = "schema_apply.after_manifest_commit"
+
+
+_MERGED = "branch_merge.post_phase_b_pre_manifest_commit"
+
+
+def _unfinished_merge(point: str) -> Builder:
+    return unfinished(_merge_main, point, found=graphs.parted)
+
+
+def _unfinished_schema(point: str) -> Builder:
+    return unfinished(_apply_schema, point, found=graphs.only_main)
+
 
 KINDS = {
     kind.name: kind
     for kind in (
         Kind("init", graphs.nothing, _init),
         Kind("load append", graphs.people, _append),
+        Kind("load append in tasks", graphs.people, _append_in_tasks),
         Kind("load merge", graphs.people, _merge),
         Kind("load overwrite", graphs.people, _overwrite),
         Kind("insert", graphs.people, _insert),
@@ -168,7 +260,14 @@ KINDS = {
         Kind("next write on a branch", graphs.people, _next_write),
         Kind("load into a new branch", graphs.people, _load_into_new_branch, _create_branch),
         Kind("fold", graphs.people, _fold, publishes_before_it_is_done=1),
+        Kind("indexes", graphs.people, _index),
+        Kind("indexes of a branch", graphs.branch_of_branch, _index_of_branch),
         Kind("fold of the manifest", graphs.people, _fold_manifest),
+        Kind("merge", graphs.parted, _merge_branch),
+        Kind("merge into a branch", graphs.parted, _merge_into_branch),
+        Kind("merge of main", graphs.parted, _merge_main),
+        Kind("revert", graphs.parted, _revert),
+        Kind("cherry-pick", graphs.parted, _cherry_pick),
         Kind("branch create", graphs.people, _create_branch),
         Kind("branch create from a branch", graphs.people, _create_branch_of_branch),
         Kind("branch delete", graphs.people, _delete_branch),
@@ -180,11 +279,22 @@ KINDS = {
             _open,
             is_recovery=True,
         ),
+        Kind("merge roll forward", _unfinished_merge(_MERGED), _open, is_recovery=True),
+        Kind("merge roll back", _unfinished_merge(_TABLE_DONE), _open, is_recovery=True),
         Kind("discard", unfinished(_append, _BEGUN), _open, is_recovery=True),
         Kind("orphan", graphs.orphaned(_first_write), _open, is_recovery=True),
         Kind("late commit", graphs.overtaken, _append, finds_strayed_tables=True),
         Kind("repair", graphs.drifted, _publish_drift, finds_strayed_tables=True),
         Kind("repair with rollback", graphs.drifted, _discard_drift, finds_strayed_tables=True),
+        Kind("embed", graphs.with_texts, _embed),
+        Kind("optimize", graphs.in_pieces, _optimize),
+        Kind("cleanup", graphs.in_pieces, _cleanup),
+        Kind("schema apply", graphs.only_main, _apply_schema),
+        Kind("schema apply without tables", graphs.only_main, _apply_names),
+        Kind("schema apply with data loss", graphs.only_main, _apply_with_loss),
+        Kind("schema roll forward", _unfinished_schema(_SCHEMA_WAITS), _open, is_recovery=True),
+        Kind("schema roll back", _unfinished_schema(_SCHEMA_BEGUN), _open, is_recovery=True),
+        Kind("schema files wait", _unfinished_schema(_SCHEMA_PUBLISHED), _open, is_recovery=True),
         Kind("schema files", graphs.without_compiled_schema, _open, is_recovery=True),
         Kind("upgrade", graphs.of_an_older_format, _open, is_recovery=True),
     )

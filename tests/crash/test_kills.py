@@ -63,7 +63,7 @@ def test_a_process_killed_at_a_step_is_no_loss(wharf, chosen, point):
     check_killing(wharf, kind, point, hit)
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", POINTS[::3])
 def test_a_step_at_which_the_store_fails_is_no_loss(wharf, chosen, point):
     kind, hit = chosen[point]
     check_raising(wharf, kind, point, hit, FailStorage())

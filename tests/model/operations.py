@@ -14,6 +14,8 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from omnigraph.catalog.build import build_declared
+from omnigraph.catalog.migrate import carry_identities, plan_migration
 from omnigraph.engine.graph import Graph
 from omnigraph.language.span import Source
 from omnigraph.plan.compile import compile_query
@@ -26,6 +28,19 @@ node Company { name: String @key }
 edge Knows: Person -> Person
 edge WorksAt: Person -> Company { @unique(src, dst) }
 """
+
+SHAPES = {
+    "plain": SCHEMA,
+    "nick": SCHEMA.replace("age: I32?", "age: I32?  nick: String?"),
+    "size": SCHEMA.replace(
+        "Company { name: String @key", "Company { name: String @key  size: I32? @backfill(1)"
+    ),
+    "since": SCHEMA.replace(
+        "edge Knows: Person -> Person", "edge Knows: Person -> Person { since: Date? }"
+    ),
+    "tool": SCHEMA + "node Tool { name: String @key }\nedge Uses: Person -> Tool\n",
+}
+"""Schemas that all rows of these tests fit."""
 
 Mode = Literal["append", "merge", "overwrite"]
 _ROW = re.compile(
@@ -91,6 +106,24 @@ def delete_branch(name: str) -> Operation:
     return Operation(
         lambda graph: graph.delete_branch(name), lambda model: model.delete_branch(name)
     )
+
+
+def merge(source: str, into: str) -> Operation:
+    return Operation(
+        lambda graph: graph.merge(source, into), lambda model: model.merge(source, into)
+    )
+
+
+def reshape(shape: str) -> Operation:
+    """Make one of the `SHAPES` the schema."""
+    text = SHAPES[shape]
+
+    def on_model(model: ReferenceGraph) -> None:
+        accepted, desired = model.catalog.ir, build_declared(Source("<schema>", text))
+        plan = plan_migration(accepted, desired)
+        model.apply_schema(carry_identities(accepted, desired, plan) if plan.steps else accepted)
+
+    return Operation(lambda graph: graph.apply_schema(text), on_model)
 
 
 def nothing(on_engine: Callable[[Graph], object]) -> Operation:

@@ -31,7 +31,7 @@ from hypothesis.stateful import (
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import ExpectedVersionMismatch, OmnigraphError
+from omnigraph.errors import ExpectedVersionMismatch, OmnigraphError, SchemaMoved
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.language.span import Source
 from omnigraph.testing.faults import Fail, FailStorage, FaultAction, Hit, armed
@@ -42,7 +42,10 @@ from tests.model import operations
 from tests.model.operations import SCHEMA, Mode, Operation
 from tests.model.worlds import World, content_of, world_of, world_of_model
 
-ELSEWHERE = ("init.", "upgrade.", "bootstrap.", "durability.", "lock.renew", "lock.before_takeover")
+ELSEWHERE = (
+    "init.", "upgrade.", "bootstrap.", "durability.", "lock.renew", "lock.before_takeover",
+    "load.task_", "schema_apply.before_removal",
+)  # fmt: skip
 """Steps that none of these operations takes on a disk that is not told to sync."""
 POINTS = [p.name for p in FAULT_POINTS.all() if not p.name.startswith(ELSEWHERE)]
 
@@ -76,6 +79,9 @@ def failures(*near: str) -> st.SearchStrategy[str | None]:
 
 
 in_writes = failures("graph_publish.", "mutation.p", "recovery.sidecar_w", "recovery.sidecar_d")
+in_merges = failures("graph_publish.", "mutation.post_t", "branch_merge.", "recovery.sidecar_w")
+in_reshaping = failures("graph_publish.", "schema_apply.", "recovery.sidecar_w")
+in_upkeep = failures("optimize.", "cleanup.")
 in_branching = failures("branch_", "fork.", "lock.after")
 in_recovery = failures("graph_publish.", "recovery.")
 
@@ -201,6 +207,22 @@ class Histories(RuleBasedStateMachine):
                 graph.sync_branch("main")
         self._do(operations.delete_branch(name), by, fails)
 
+    @rule(source=branches, into=branches, by=handles, fails=in_merges)
+    def merge(self, source: str, into: str, by: str, fails: str | None) -> None:
+        self._do(operations.merge(self._there(source), self._there(into)), by, fails)
+
+    @rule(to=st.sampled_from(sorted(operations.SHAPES)), by=handles, fails=in_reshaping)
+    def reshape(self, to: str, by: str, fails: str | None) -> None:
+        self._do(operations.reshape(to), by, fails)
+
+    @rule(cleans=st.booleans(), by=handles, fails=in_upkeep)
+    @precondition(lambda self: not self._unsettled)
+    def keep_up(self, cleans: bool, by: str, fails: str | None) -> None:
+        # An optimize is a commit the model knows nothing of, and a merge of main would bring it along.
+        cleans = cleans or len(self._reader.branches()) > 1
+        upkeep = (lambda graph: graph.cleanup(keep_versions=1)) if cleans else Graph.optimize
+        self._do(operations.nothing(upkeep), by, fails)
+
     @rule(
         on=branches,
         point=st.sampled_from(HALF_DONE),
@@ -270,7 +292,7 @@ class Histories(RuleBasedStateMachine):
         elif has_failed:
             interrupted = [Possible(known.model, (*known.waiting, operation)) for known in before]
             self._possible = [*interrupted, *grown]
-        elif isinstance(error, ExpectedVersionMismatch) and is_stale:
+        elif isinstance(error, ExpectedVersionMismatch | SchemaMoved) and is_stale:
             pass
         else:
             self._possible = [
@@ -344,7 +366,7 @@ RELAXED = settings(
 
 def test_histories_with_crashes_end_where_the_reference_graph_says():
     run_state_machine_as_test(
-        Histories, settings=settings(RELAXED, max_examples=25, stateful_step_count=15)
+        Histories, settings=settings(RELAXED, max_examples=15, stateful_step_count=15)
     )
 
 

@@ -13,7 +13,12 @@ from omnigraph.versioning.audit import RecoveryKind
 Content = dict[str, list[str]]
 """The rows of every branch."""
 
-_OPERATION_OF_WRITER = {"Mutation": "mutate", "Load": "load"}
+_OPERATION_OF_WRITER = {
+    "Mutation": "mutate",
+    "Load": "load",
+    "BranchMerge": "merge",
+    "SchemaApply": "schema_apply",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,6 @@ def _history(graph: Graph, branch: str) -> list[str]:
         operation = commit.draft.operation.value
         if operation == "recovery":
             operation = finished.get(commit.graph_commit_id) or ""
-        if operation in ("init", "load", "mutate"):
+        if operation in ("init", "load", "mutate", "merge", "schema_apply"):
             made.append(operation)
     return made

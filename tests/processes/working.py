@@ -174,3 +174,19 @@ def write_once(uri: str, timing: Sequence[float], who: str, branch: str) -> None
         graph = with_locks(graph, locks)
     query = "query add($who: String) { insert Person { name: $who } }"
     graph.mutate(query, who=who, branch=branch)
+
+
+def merge_many(uri: str, name: str, times: int) -> list[str]:
+    """Add a row to a branch and merge it into main, then main back into the branch, over and over."""
+    graph = open_graph(uri)
+    query = "query add($who: String) { insert Person { name: $who } }"
+    outcomes = []
+    for number in range(times):
+        graph.mutate(query, who=f"{name}{number}", branch=name)
+        outcomes.append(graph.merge(name, "main").outcome.value)
+        graph.merge("main", name)
+    return outcomes
+
+
+def merge_once(uri: str, source: str, into: str) -> str:
+    return open_graph(uri).merge(source, into).outcome.value

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from omnigraph.engine import graph as graphs
-from omnigraph.engine.graph import Graph
+from omnigraph.engine.graph import Graph, handle
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.write.mutate import PreparedMutation, prepare_mutation
 from omnigraph.errors import (
@@ -104,7 +103,7 @@ def short_leases() -> Iterator[None]:
     """Graphs opened here have leases of a few seconds, and publish with the patience of a test."""
     locks = partial(WriterLocks, timing=LeaseTiming(*TIMING))
     with (
-        patch.object(graphs, "WriterLocks", locks),
+        patch.object(handle, "WriterLocks", locks),
         patch.object(publishing, "PUBLISH_BUDGET_SECONDS", 120.0),
     ):
         yield

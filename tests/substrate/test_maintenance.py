@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.blob import BlobType
+from lance.fragment import RowIdSequence, write_fragments
 from lance.optimize import Compaction
 
 from omnigraph.storage.conflicts import Failure, classify
@@ -157,3 +159,66 @@ class TestBlobs:
         assert len(dataset.get_fragments()) == 1
         read = dict(dataset.read_blobs("b", indices=[0, 1, 2, 3, 4]))
         assert sorted(filter(None, read.values())) == [b"late", b"x", b"y" * 100_000]
+
+
+# -- indexes of vectors ---------------------------------------------------------------------------
+
+
+def vectors(*numbers: float) -> pa.Table:
+    kind = pa.list_(pa.float32(), 2)
+    return pa.table({"vec": pa.array([[number, 1.0] for number in numbers], kind)})
+
+
+def indexed_vectors(*numbers: float) -> LanceDataset:
+    dataset = lance.write_dataset(vectors(*numbers), memory(), enable_stable_row_ids=True)
+    built = dataset.create_index_uncommitted(
+        "vec",
+        "IVF_FLAT",
+        name="vec_idx",
+        metric="cosine",
+        num_partitions=1,
+        ivf_centroids=np.array([[0.0, 1.0]], np.float32),
+        fragment_ids=[0],
+    )
+    return commit(dataset, Transaction(dataset.version, LanceOperation.CreateIndex([built], [])))
+
+
+def nearest_to(dataset: LanceDataset, number: float) -> int:
+    wanted = {"column": "vec", "q": [number, 1.0], "k": 1, "metric": "cosine"}
+    scanner = dataset.scanner(
+        columns=["_rowid", "_distance"], nearest=wanted, disable_scoring_autoprojection=True
+    )
+    return int(scanner.to_table().column("_rowid")[0].as_py())
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_rewritten_rows_count_as_indexed_unless_their_fields_are_named(named):
+    dataset = indexed_vectors(0.0, 1.0, 2.0)
+    part = dataset.get_fragment(0)
+    assert part is not None
+    left = part.delete_rows([0])
+    assert left is not None
+    written = write_fragments(vectors(9.0), dataset)
+    written[0].row_id_meta = RowIdSequence([0]).to_inline_metadata()
+    fields = [field.id() for field in dataset.lance_schema.fields()]
+    operation = LanceOperation.Update(
+        updated_fragments=[left],
+        new_fragments=written,
+        update_mode="rewrite_rows",
+        fields_for_preserving_frag_bitmap=fields if named else [],
+    )
+    changed = commit(dataset, Transaction(dataset.version, operation))
+    assert coverage(changed) == {"vec_idx": {0} if named else {0, 1}}
+    assert nearest_to(changed, 9.0) == (0 if named else 2)
+
+
+@pytest.mark.parametrize(("merged", "parts"), [(None, 3), (0, 3), (1, 2), (2, 1)])
+def test_parts_of_an_index_of_vectors_are_merged_only_on_request(merged, parts):
+    dataset = indexed_vectors(0.0, 1.0)
+    for number in (5.0, 7.0):
+        dataset = lance.write_dataset(vectors(number), dataset.uri, mode="append")
+        more = {} if merged is None or number == 5.0 else {"num_indices_to_merge": merged}
+        dataset.optimize.optimize_indices(**more)
+    [index] = dataset.describe_indices()
+    assert (len(index.segments), coverage(dataset)) == (parts, {"vec_idx": {0, 1, 2}})
+    assert [nearest_to(dataset, number) for number in (0.0, 5.0, 7.0)] == [0, 2, 3]

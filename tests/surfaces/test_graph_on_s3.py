@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from omnigraph.cli.main import main
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.objects import open_store
+from omnigraph.storage.uris import normalise_root
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
 
 URI = f"s3://{BUCKET}/library"
@@ -52,7 +55,7 @@ def test_a_graph_is_created_loaded_branched_changed_and_exported(cli):
 
     assert run("init", "--schema", "library.pg", URI).startswith(f"initialized {URI}\n")
     load = ["load", URI, "--mode", "append", "--data", "library.jsonl"]
-    loaded = json.loads(run(*load, "--branch", "draft", "--from", "main", "--json"))
+    loaded = json.loads(cli(*load, "--branch", "draft", "--from", "main", "--json")[1])
     assert (loaded["uri"], loaded["nodes_loaded"], loaded["branch_created"]) == (URI, 2, True)
     assert run("branch", "list", "--uri", URI) == "draft\nmain\n"
     assert run("export", URI) == ""
@@ -65,6 +68,43 @@ def test_a_graph_is_created_loaded_branched_changed_and_exported(cli):
     )
     exported = run("export", URI, "--branch", "draft").splitlines()
     assert [json.loads(line)["data"]["slug"] for line in exported] == ["bob", "cy"]
+
+
+def test_a_blob_beside_the_graph_is_read_in_parts(cli, monkeypatch):
+    place, kept = f"s3://{BUCKET}/pictures", f"s3://{BUCKET}/kept"
+    open_store(normalise_root(kept), Durability.NONE).write_bytes("ada.bin", b"kept outside")
+    Path("pictures.pg").write_text("node Picture {\n    name: String @key\n    pic: Blob?\n}\n")
+    record = {"type": "Picture", "data": {"name": "ada", "pic": f"{kept}/ada.bin"}}
+    Path("pictures.jsonl").write_text(json.dumps(record))
+    load = ["load", place, "--mode", "append", "--data", "pictures.jsonl"]
+    assert cli("init", "--schema", "pictures.pg", place)[0] == 0
+    assert cli(*load)[0] == 1
+    monkeypatch.setenv("OMNIGRAPH_EXTERNAL_BLOBS", kept)
+    assert cli(*load)[0] == 0
+    blob = ["Picture", "ada", "pic", "--uri", place]
+    assert cli("blob", "stat", *blob) == (0, f"size: 12\nuri: {kept}/ada.bin\n", "")
+    assert cli("blob", "get", *blob, "--offset", "5", "--length", "3") == (0, "out", "")
+
+
+def test_indexes_are_built_and_searched(cli):
+    place = f"s3://{BUCKET}/indexed"
+    Path("pages.pg").write_text(
+        "node Page {\n    slug: String @key\n    title: String @index\n"
+        "    vec: Vector(2)? @index\n}\n"
+    )
+    pages = [
+        {"type": "Page", "data": {"slug": slug, "title": title, "vec": vec}}
+        for slug, title, vec in [("a", "copper kettle", [1, 0]), ("b", "garden hose", [0, 1])]
+    ]
+    Path("pages.jsonl").write_text("\n".join(map(json.dumps, pages)))
+    assert cli("init", "--schema", "pages.pg", place)[0] == 0
+    assert cli("load", place, "--mode", "append", "--data", "pages.jsonl")[0] == 0
+    [table] = json.loads(cli("ensure-indices", place, "--json")[1])["tables"]
+    assert [index["column"] for index in table["created"]] == ["id", "slug", "title", "vec"]
+    match = '$p: Page  search($p.title, "kettles")'
+    query = f"query q() {{ match {{ {match} }} return {{ $p.slug }} }}"
+    assert cli("query", place, "--format", "csv", "-e", query) == (0, "p.slug\na\n", "")
+    assert json.loads(cli("ensure-indices", place, "--json")[1])["graph_commit_id"] is None
 
 
 @pytest.mark.parametrize("command", [("init", "--schema", "library.pg"), ("snapshot",)])

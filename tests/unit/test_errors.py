@@ -26,6 +26,9 @@ SAMPLES = {
     "int | None": None,
     "Sequence[str]": ["one", "another"],
     "Sequence[Diagnostic]": [DIAGNOSTIC],
+    "Sequence[MergeConflict]": [
+        errors.MergeConflict("node:Author", "ada", "divergent_update", "no", {"id": "ada"})
+    ],
     "Sequence[LoadProblem]": [
         errors.LoadProblem(source="a.jsonl", record=3, code="bad_value", message="no")
     ],

@@ -8,10 +8,14 @@ import omnigraph
 
 def test_the_public_names_are_exactly_the_documented_ones():
     assert sorted(omnigraph.__all__) == [
+        "AppliedCommit",
         "CancelToken",
+        "CommitChanges",
+        "Diff",
         "Explanation",
         "Graph",
         "LoadResult",
+        "MergeResult",
         "MutationResult",
         "OmnigraphError",
         "QueryBudget",

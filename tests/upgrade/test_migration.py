@@ -9,7 +9,7 @@ import lance
 import pytest
 
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import ManifestDamaged, NewerFormat, SchemaContractBroken
+from omnigraph.errors import ManifestDamaged, NewerFormat, SchemaApplyBlocked, SchemaContractBroken
 from omnigraph.storage.indexes import list_indexes
 from omnigraph.versioning.rows import MANIFEST_PATH
 from omnigraph.versioning.stamp import read_stamp
@@ -143,6 +143,25 @@ def test_every_branch_can_be_written_branched_and_deleted(branched, name):
         graph.delete_branch(name)
         assert name not in graph.branches()
         assert graph.create_branch(name).snapshot().version == graph.snapshot("main").version
+
+
+@pytest.mark.acceptance("S-014")
+def test_after_the_upgrade_only_the_branches_that_are_left_block_a_change_of_the_schema(root):
+    old = with_branches(root, 2)
+    graph = open_graph(root)
+    check_everything(graph, old)
+    text = graph.schema.replace("age: I32?", "age: I32?  nick: String?")
+    with pytest.raises(SchemaApplyBlocked) as refused:
+        graph.apply_schema(text)
+    assert refused.value.branches == ("a/b", "feature", "my_branch")
+    for name in ("a/b", "my_branch", "feature"):
+        graph.load(ROW, "append", branch=name)
+        graph.delete_branch(name)
+    first = graph.commits()[1].graph_commit_id
+    known = tables(graph, graph.at(first))[PERSON].ids
+    assert graph.apply_schema(text).applied
+    assert tables(graph, graph.at(first))[PERSON].ids == known
+    graph.load(ROW, "append")
 
 
 def test_from_stamp_three_on_a_run_branch_is_a_branch_like_others(root):

@@ -94,9 +94,9 @@ def missing_value(prop: Property) -> str:
     return f"non-nullable {noun} '{prop.name}' has null value"
 
 
-def uncomputable_vector(declared: EntityType, prop: Property) -> str:
-    """A required `@embed` vector that nobody has given and no provider can compute."""
-    return f"{declared.name}.{prop.name} cannot be computed: GEMINI_API_KEY is not set"
+def uncomputable_vector(declared: EntityType, prop: Property, reason: str) -> str:
+    """A required `@embed` vector that nobody has given and no provider has computed."""
+    return f"{declared.name}.{prop.name} cannot be computed: {reason}"
 
 
 # -- tuples -------------------------------------------------------------------------------------
@@ -169,6 +169,11 @@ def duplicate_tuple(where: str, shown: str, holders: str) -> str:
 def taken_tuple(where: str, shown: str, owner: str) -> str:
     """A committed row with another id has the tuple."""
     return f"@unique violation on {where}: value '{shown}' already belongs to '{owner}'"
+
+
+def shared_tuple(where: str, shown: str, first: str, second: str) -> str:
+    """Two rows that a merge would bring together share a tuple."""
+    return f"'{first}' and '{second}' share {where} '{shown}'"
 
 
 def taken_id(declared: EntityType, id: str) -> str:

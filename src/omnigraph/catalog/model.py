@@ -43,6 +43,11 @@ class Property:
     annotations: tuple[AnnotationIR, ...]
     embed_source: str | None = None
 
+    @property
+    def backfill(self) -> str | None:
+        """The text of the value for rows that are older than the property, if it has one."""
+        return next((a.value for a in self.annotations if a.name == "backfill"), None)
+
 
 @dataclass(frozen=True)
 class NodeType:

@@ -43,14 +43,42 @@ _ENTRIES = (
     CommandEntry("mutate", "mutate", Plane.DATA, "Run a query that changes a branch."),
     CommandEntry("load", "load", Plane.DATA, "Load files into a branch."),
     CommandEntry("ingest", "ingest", Plane.DATA, "Old form of load.", hidden=True),
-    CommandEntry("export", "export", Plane.DATA, "Write all nodes and edges as JSON lines."),
+    CommandEntry(
+        "export", "export", Plane.DATA, "Write all nodes and edges as JSON lines or Parquet files."
+    ),
+    CommandEntry("blob get", "blob", Plane.DATA, "Write the bytes of a blob.", "get"),
+    CommandEntry("blob stat", "blob", Plane.DATA, "Show the size of a blob.", "stat"),
     CommandEntry("snapshot", "snapshot", Plane.DATA, "Show what a branch holds."),
     CommandEntry("branch create", "branch", Plane.DATA, "Create a branch.", "create"),
     CommandEntry("branch list", "branch", Plane.DATA, "List the branches.", "list_names"),
     CommandEntry("branch delete", "branch", Plane.DATA, "Delete a branch.", "delete"),
+    CommandEntry(
+        "branch merge", "merge", Plane.DATA, "Bring a branch into another.", "branch_command"
+    ),
+    CommandEntry("merge", "merge", Plane.DATA, "Bring a branch into another."),
+    CommandEntry("diff", "diff", Plane.DATA, "Show what differs between two states."),
+    CommandEntry("changes", "changes", Plane.DATA, "Show what each commit changed."),
+    CommandEntry("log", "log", Plane.DATA, "Show the history, newest first."),
+    CommandEntry("revert", "revert", Plane.DATA, "Undo a commit."),
+    CommandEntry(
+        "cherry-pick", "revert", Plane.DATA, "Do a commit again on a branch.", "cherry_pick"
+    ),
     CommandEntry("commit list", "commit", Plane.DATA, "List the history of a branch.", "list_all"),
     CommandEntry("commit show", "commit", Plane.DATA, "Show one commit.", "show"),
+    CommandEntry("pin create", "pin", Plane.STORAGE, "Keep a commit readable.", "create"),
+    CommandEntry("pin list", "pin", Plane.STORAGE, "List the pins.", "list_all"),
+    CommandEntry("pin delete", "pin", Plane.STORAGE, "Remove a pin.", "delete"),
+    CommandEntry("status", "status", Plane.DATA, "Show how a graph is doing."),
+    CommandEntry("schema show", "schema", Plane.DATA, "Print the schema.", "show"),
+    CommandEntry("schema apply", "schema", Plane.DATA, "Change the schema.", "apply"),
+    CommandEntry("schema plan", "schema", Plane.STORAGE, "Show what a change would do.", "plan"),
     CommandEntry("init", "init", Plane.STORAGE, "Create a graph."),
+    CommandEntry(
+        "ensure-indices", "ensure_indices", Plane.STORAGE, "Build indexes that are missing."
+    ),
+    CommandEntry("embed", "embed", Plane.STORAGE, "Compute the vectors of texts."),
+    CommandEntry("optimize", "optimize", Plane.STORAGE, "Store the same rows better."),
+    CommandEntry("cleanup", "cleanup", Plane.STORAGE, "Remove what is stored of the past."),
     CommandEntry("repair", "repair", Plane.STORAGE, "Decide about tables nobody published."),
     CommandEntry("lint", "lint", Plane.STORAGE, "Find mistakes in a query file."),
     CommandEntry("fmt", "fmt", Plane.SESSION, "Lay out schema and query files the standard way."),
@@ -60,9 +88,15 @@ _ENTRIES = (
 
 COMMANDS = {entry.name: entry for entry in _ENTRIES}
 
+ALIASES = {"schema get": "schema show"}
+"""Other names of commands, which work but are listed nowhere."""
+
 FAMILIES = {
-    "branch": "Create, list and delete branches.",
+    "blob": "Look at blobs.",
+    "branch": "Create, list, merge and delete branches.",
     "commit": "Look at the history.",
+    "pin": "Keep commits from being cleaned up.",
+    "schema": "Show, plan and change the schema.",
 }
 """The first words that several commands share, with the line the help shows for all of them."""
 

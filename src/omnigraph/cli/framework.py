@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.command_table import COMMANDS, FAMILIES, CommandEntry, label
+from omnigraph.cli.command_table import ALIASES, COMMANDS, FAMILIES, CommandEntry, label
 from omnigraph.cli.context import Context, global_options
 from omnigraph.cli.deprecated import rewrite
 from omnigraph.cli.planes import LEGEND, Plane, refuse_server
@@ -28,7 +28,9 @@ class PlaneCommand(click.Command):
         super().__init__(*args, **kwargs)
         self.plane = plane
         self.label = label
-        self.params.extend(global_options(hidden=True))
+        # `log --graph` means the drawing: what a command calls its own is no global option behind it.
+        own = {flag for param in self.params for flag in param.opts}
+        self.params += (p for p in global_options(hidden=True) if own.isdisjoint(p.opts))
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.obj = context = Context.of(ctx)
@@ -74,7 +76,9 @@ class Family(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        _refuse_unknown(ctx, args[0], self._entries, self._entries)
+        meant = ALIASES.get(f"{self.name} {args[0]}", args[0]).rpartition(" ")[2]
+        _refuse_unknown(ctx, meant, self._entries, self._entries)
+        args = [meant, *args[1:]]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

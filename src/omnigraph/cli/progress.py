@@ -1,36 +1,121 @@
-"""A sign of life on standard error while something takes long.
+"""Signs of life on standard error while something takes long.
 
-Only a terminal gets one, and it is gone when the work is done: what a script or a log sees does not
-depend on it.
+A terminal gets a line per stage with its rows and their rate, gone when the work is done. With
+`--json` every stage that is over is a line of JSON. Otherwise there is nothing: what a script or a
+log sees does not depend on how quick the machine is.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from omnigraph.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Display
+    from rich.progress import Task
 
 
 @contextmanager
-def progress(text: str) -> Iterator[None]:
-    """Show what is being done and for how long, until the block ends."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield
-        return
+def progress(text: str, *, as_json: bool = False) -> Iterator[Progress]:
+    """Show what is being done until the block ends; whoever does it tells its stages."""
+    if as_json:
+        lines = _Lines()
+        yield lines
+        lines.finish()
+    elif not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield SILENT
+    else:
+        with _display() as display:
+            yield _Bars(display, text)
+
+
+class _Lines:
+    """Writes a line for every stage that is over."""
+
+    def __init__(self) -> None:
+        self._name: str | None = None
+        self._rows = 0
+        self._started = 0.0
+
+    def stage(self, name: str, rows: int | None = None) -> None:
+        self.finish()
+        self._name, self._rows = name, 0
+        self._started = time.monotonic()
+
+    def advance(self, rows: int) -> None:
+        self._rows += rows
+
+    def finish(self) -> None:
+        if self._name is not None:
+            seconds = round(time.monotonic() - self._started, 3)
+            line = {"stage": self._name, "rows": self._rows, "seconds": seconds}
+            print(json.dumps(line), file=sys.stderr, flush=True)
+
+
+class _Bars:
+    """Draws a bar for every stage; the first line is there before there is any."""
+
+    def __init__(self, display: Display, text: str) -> None:
+        self._display = display
+        self._text = text
+        self._task = display.add_task(text, total=None)
+        self._staged = False
+
+    def stage(self, name: str, rows: int | None = None) -> None:
+        description = f"{self._text}: {name}"
+        if self._staged:
+            done = self._display.tasks[self._task].completed
+            self._display.update(self._task, total=done or 1, completed=done or 1)
+            self._display.stop_task(self._task)
+            self._task = self._display.add_task(description, total=rows)
+        else:
+            self._display.reset(self._task, description=description, total=rows)
+            self._staged = True
+
+    def advance(self, rows: int) -> None:
+        self._display.advance(self._task, rows)
+
+
+def _display() -> Display:
     # Imported here because a command that shows nothing should not pay for the means to show it.
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        ProgressColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.progress import Progress as Display
+    from rich.text import Text
 
-    line = Progress(
+    class RowsColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(_rate(task))
+
+    return Display(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        RowsColumn(),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    with line:
-        line.add_task(text, total=None)
-        yield
+
+
+def _rate(task: Task) -> str:
+    """`120,000 rows, 85,000/s`, once there are rows and it took some time."""
+    rows = int(task.completed)
+    if not rows or not task.elapsed:
+        return ""
+    return f"{rows:,} rows, {rows / task.elapsed:,.0f}/s"

@@ -61,6 +61,11 @@ _STATE_OPTIONS = (
 )
 
 
+exact_option = click.option(
+    "--exact", is_flag=True, help="Compare all vectors, however many there are."
+)
+
+
 def state_options(function: F) -> F:
     """Declare the options that say which state of a graph to read."""
     for option in reversed(_STATE_OPTIONS):

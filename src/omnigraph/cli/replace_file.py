@@ -8,12 +8,23 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from io import TextIOWrapper
+from typing import BinaryIO, TextIO
 
 
 @contextmanager
 def replacing(path: str) -> Iterator[TextIO]:
-    """A text file that takes the place of `path` when the block ends well.
+    """A text file that takes the place of `path` when the block ends well; see `replacing_bytes`."""
+    with replacing_bytes(path) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        text.flush()
+        text.detach()
+
+
+@contextmanager
+def replacing_bytes(path: str) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` when the block ends well.
 
     A file that exists keeps its mode, and a symbolic link keeps pointing to it. When the block or
     anything here raises, what was at `path` is as it was. A pipe or device has no place to be
@@ -21,7 +32,7 @@ def replacing(path: str) -> Iterator[TextIO]:
     """
     mode = _mode_of(path)
     if mode is not None and not stat.S_ISREG(mode):
-        with open(path, "w", encoding="utf-8", newline="") as file:
+        with open(path, "wb") as file:
             yield file
         return
     target = os.path.realpath(path)
@@ -33,7 +44,7 @@ def replacing(path: str) -> Iterator[TextIO]:
     # A new file gets the mode the user's umask gives to all new files.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with open(descriptor, "w", encoding="utf-8", newline="") as file:
+        with open(descriptor, "wb") as file:
             yield file
             file.flush()
             if mode is not None:

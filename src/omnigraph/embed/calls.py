@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.errors import EmbeddingFailed
+from omnigraph.errors import EmbeddingFailed, EmbeddingRefused
 
 if TYPE_CHECKING:
     import httpx
 
 _LAST_DOUBLING: Final = 10
 _TOO_MANY: Final = 429
+_UNWANTED: Final = (400, 413, 422)
+"""How servers say that a request is understood and will never be answered."""
 _LONGEST_ADVICE: Final = 60.0
 """Seconds of `Retry-After` that are followed; a provider that asks for more is as good as down."""
 
@@ -53,6 +55,8 @@ class Calls:
                 if answer.is_success:
                     return _json(answer)
                 failure = f"{url} answered {answer.status_code}: {_message(answer)}"
+                if answer.status_code in _UNWANTED:
+                    raise EmbeddingRefused(failure)
                 if answer.status_code != _TOO_MANY and not answer.is_server_error:
                     raise EmbeddingFailed(failure)
                 advice = _advice(answer)

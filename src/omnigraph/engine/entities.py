@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
-from omnigraph.catalog.model import EdgeType
+import pyarrow as pa
+
+from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.engine.export import read_rows
 from omnigraph.export import export_lines
 from omnigraph.storage.filters import Comparison
@@ -26,10 +29,16 @@ def read_entity(
     if declared is None or table_key not in snapshot.entries:
         return None
     rows = read_rows(snapshot, tables, declared, Comparison("id", "=", id))
-    text = b"".join(piece.to_pybytes() for piece in export_lines(declared, rows))
-    if not text:
-        return None
-    record = json.loads(text)
+    return next(iter(documents(declared, rows)), None)
+
+
+def documents(declared: EntityType, batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
+    """Rows under property names as documents, in their order."""
+    lines = b"".join(piece.to_pybytes() for piece in export_lines(declared, batches)).splitlines()
+    return [_document(declared, json.loads(line)) for line in lines]
+
+
+def _document(declared: EntityType, record: dict[str, Any]) -> dict[str, Any]:
     data: dict[str, Any] = record["data"]
     if not isinstance(declared, EdgeType):
         return data

@@ -8,7 +8,15 @@ from typing import Any
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.versioning.branch_names import BranchName, public_name
-from omnigraph.versioning.commits import CommitId, CommitRecord, Counts, OperationKind, Warning
+from omnigraph.versioning.commits import (
+    CommitDraft,
+    CommitId,
+    CommitRecord,
+    Counts,
+    OperationKind,
+    Warning,
+)
+from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.snapshot import table_keys
 
 
@@ -56,6 +64,20 @@ def receipt_of(commit: CommitRecord, catalog: Catalog) -> Receipt:
         created_at=draft.created_at,
         counts=counts_by_key(commit, catalog),
         warnings=draft.warnings,
+    )
+
+
+def nothing_done(state: ManifestState, draft: CommitDraft) -> Receipt:
+    """The receipt of a write that had nothing to commit; `state` is what it found."""
+    return Receipt(
+        graph_commit_id=None,
+        parent_commit_id=state.head,
+        branch=public_name(state.branch),
+        manifest_version=state.sequence,
+        operation=draft.operation,
+        operation_id=draft.operation_id,
+        actor_id=draft.actor_id,
+        created_at=draft.created_at,
     )
 
 

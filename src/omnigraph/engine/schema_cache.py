@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from threading import Lock
 
 from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.past import under_present_names
+from omnigraph.errors import SchemaContractBroken
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.versioning.contract import (
     ContractFiles,
@@ -15,6 +18,7 @@ from omnigraph.versioning.contract import (
     check_files,
     read_files,
     read_history,
+    read_settled_files,
 )
 
 
@@ -31,6 +35,7 @@ class SchemaCache:
         self._lock = Lock()
         self._known: tuple[ContractFiles, SchemaContract] | None = None
         self.past = lru_cache(maxsize=32)(self._read_past)
+        self.past_under = lru_cache(maxsize=32)(self._restate)
 
     def stand_in(self, files: ContractFiles) -> None:
         """From now on, use the given compiled files until somebody has written both."""
@@ -45,10 +50,31 @@ class SchemaCache:
             known = self._known
         if known is not None and known[0] == files:
             return known[1]
-        contract = check_files(files)
+        contract = self._checked(files)
         with self._lock:
             self._known = (files, contract)
         return contract
 
+    def _checked(self, files: ContractFiles) -> SchemaContract:
+        """The contract of the files. While a schema apply puts them in place, one after the other,
+        those that wait complete those that are there. Files that somebody is changing at this
+        moment are read again; those that stay as they are and do not agree are broken."""
+        while True:
+            try:
+                return check_files(files)
+            except SchemaContractBroken as broken:
+                with suppress(SchemaContractBroken):
+                    return check_files(read_settled_files(self._objects))
+                again = self._read()
+                if again == files:
+                    raise broken
+                files = again
+
     def _read_past(self, reference: str) -> Catalog:
+        """The schema that commits name by this reference."""
         return Catalog.from_ir(read_history(self._objects, reference))
+
+    def _restate(self, reference: str, present: str) -> Catalog:
+        """An earlier schema under the names of the present one."""
+        now = self.past(present)
+        return Catalog.from_ir(under_present_names(self.past(reference).ir, now.ir))

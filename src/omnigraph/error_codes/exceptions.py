@@ -63,6 +63,49 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.EmbeddingRefused,
+        "text was refused by the embedding provider",
+        """
+        `EmbeddingRefused`: the provider answered that it does not want the request as it is, most
+        often because a text is too long for its model. The message has the provider's words.
+        Shorten the text, or give the vector yourself.
+        """,
+    ),
+    _of(
+        errors.SparkError,
+        "work on Spark was not done",
+        """
+        `SparkError`: something that was to run on Spark did not. Nothing of it is visible.
+        """,
+    ),
+    _of(
+        errors.SparkUnavailable,
+        "no Spark session",
+        """
+        `SparkUnavailable`: no session could be started or reached. The message says whether Java
+        did not start, the master does not answer, or another session is in the way. A load that
+        fits this machine runs without Spark with `--engine inline`.
+        """,
+    ),
+    _of(
+        errors.SparkExecutorUnfit,
+        "executors cannot run the tasks",
+        """
+        `SparkExecutorUnfit`: the machines that run tasks lack a package, or have another version of
+        it or of Python than the process that starts the job. Install the same there, and point
+        `PYSPARK_PYTHON` to that interpreter.
+        """,
+    ),
+    _of(
+        errors.SparkJobFailed,
+        "Spark job failed",
+        """
+        `SparkJobFailed`: a job lost its executors more often than it may, was cancelled, or ended in
+        another way that no task explains. Nothing was changed; the load may be repeated, with the
+        same load id if it has one.
+        """,
+    ),
+    _of(
         errors.ConflictError,
         "somebody else's change is in the way",
         """
@@ -272,8 +315,24 @@ EXCEPTION_CODES: Final = (
         "blob outside the graph",
         """
         `ExternalBlobRefused`: a blob was given as the address of a file. Such addresses are stored
-        only when they lie under a base that the graph's configuration allows. Give the bytes
-        themselves as `base64:…`.
+        and read only when they lie under a base that the graph's configuration allows; see the page
+        on blobs. Or give the bytes themselves as `base64:…`.
+        """,
+    ),
+    _of(
+        errors.NotABlob,
+        "property holds no blobs",
+        """
+        `NotABlob`: the bytes of a property were asked for that has none. Only properties of type
+        `Blob` have; the values of others come from a query.
+        """,
+    ),
+    _of(
+        errors.BlobRangeError,
+        "part of a blob that is not there",
+        """
+        `BlobRangeError`: the part that was asked for begins behind the end of the blob. The message
+        has the blob's size. A part may reach beyond the end; what is there is returned.
         """,
     ),
     _of(

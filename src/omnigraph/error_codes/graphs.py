@@ -93,6 +93,13 @@ GRAPH_CODES: Final = (
         "used with another mode. Choose a new id for a new load.",
     ),
     _of(
+        errors.MergeConflicts,
+        "branches contradict each other",
+        "both branches changed the same rows to different values, or what each did alone is fine "
+        "and both together break a rule. Nothing was written. Decide rows with `--strategy` or "
+        "`--resolve`, or change one of the branches; broken rules can only be mended there.",
+    ),
+    _of(
         errors.TableDrift,
         "table is ahead of the graph",
         "something moved the table and did not publish it. Nothing of that is visible, and other "
@@ -121,15 +128,63 @@ GRAPH_CODES: Final = (
         "no branch of the graph has a commit with this id.",
     ),
     _of(
+        errors.SchemaMoved,
+        "schema changed meanwhile",
+        "a write was checked against a schema that has been replaced before it could be committed. "
+        "Nothing was written; run it again.",
+    ),
+    _of(
+        errors.SchemaApplyBlocked,
+        "branches block a schema change",
+        "all branches of a graph have one schema, so it can change only while `main` is the only "
+        "branch. Merge or delete the others first.",
+    ),
+    _of(
+        errors.SchemaApplyRunning,
+        "another schema apply at work",
+        "somebody else is changing the schema of this graph right now. Plan again when they are "
+        "done: their change may have made yours unnecessary.",
+    ),
+    _of(
         errors.CommitBranchGone,
         "commit of a deleted branch",
         "the commit is part of the history, but the branch that held its data was deleted, so the "
         "graph cannot be read as it was then.",
     ),
     _of(
+        errors.HistoryRemoved,
+        "removed history",
+        "the commit is known, but the rows it left are no longer stored: `omnigraph cleanup` or a "
+        "schema change with `--allow-data-loss` removed them. Later commits can still be read.",
+    ),
+    _of(
+        errors.ChangeFeedGap,
+        "change feed cannot go on from there",
+        "what was stored when the commits after the cursor were made has been removed, or the "
+        "branch was deleted and made anew. Take a fresh copy of the branch and follow it from its "
+        "head.",
+    ),
+    _of(
         errors.UnknownVersion,
         "unknown version",
         "versions of a branch are numbered from 1 to that of its head; this number is outside.",
+    ),
+    _of(
+        errors.UnknownType,
+        "no such type",
+        "the schema has no node or edge type of this name. Names of types are written as in the "
+        "schema, capitals included.",
+    ),
+    _of(
+        errors.EntityNotFound,
+        "no such entity",
+        "the type has no node or edge with this id, on this branch and at this commit. The id of a "
+        "node with a key is the text of that key.",
+    ),
+    _of(
+        errors.BlobMissing,
+        "no blob there",
+        "the node or edge exists, but its blob property is null.",
     ),
     _of(
         errors.CommitStateUnknown,

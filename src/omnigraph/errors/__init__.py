@@ -18,7 +18,9 @@
     │   ├── LoadSourceError      a load cannot read a source, or not tell what it holds
     │   ├── ExportError          something that was to be exported cannot be
     │   ├── AssignmentError      a value of a mutation does not fit its property
-    │   └── ExternalBlobRefused  a blob kept elsewhere, under no base the graph allows
+    │   ├── ExternalBlobRefused  a blob kept elsewhere, under no base the graph allows
+    │   ├── NotABlob             the bytes of something that has none
+    │   └── BlobRangeError       a part of a blob that is not there
     ├── SchemaError              a schema change cannot be made
     │   └── UnsupportedMigration
     ├── ConstraintError          data breaks a rule of the schema
@@ -35,8 +37,12 @@
     │   ├── BranchLocked         another writer held the branch for the whole waiting time
     │   │   └── BranchLockLost   another writer took the branch over in the middle of a write
     │   ├── LoadIdReused         the load id belongs to another load
+    │   ├── MergeConflicts       both sides changed the same rows, or break a rule together
     │   ├── TableDrift           a table moved without a publish
     │   ├── SchemaContractBroken the schema files no longer fit together
+    │   ├── SchemaMoved          the schema changed while a write was prepared
+    │   ├── SchemaApplyBlocked   branches are in the way of a new schema
+    │   ├── SchemaApplyRunning   another schema apply is at work
     │   ├── TableExists          the place of a new table is taken
     │   ├── TableConflict        a table changed, so a change built on it was refused
     │   ├── KeyTaken             somebody else inserted the key, or is about to
@@ -54,12 +60,22 @@
     ├── EmbeddingError           a text could not be turned into a vector
     │   ├── EmbeddingNotConfigured  no provider is configured; names the setting
     │   └── EmbeddingFailed      the provider did not answer, or not as asked
+    │       └── EmbeddingRefused  the provider dislikes one of the texts
+    ├── SparkError               work that was to run on Spark did not
+    │   ├── SparkUnavailable     no session could be had
+    │   ├── SparkExecutorUnfit   executors lack something, or have another version of it
+    │   └── SparkJobFailed       a job ended without its result
     ├── NotFoundError            a named thing does not exist
     │   ├── GraphNotFound        there is no graph at this address
     │   ├── BranchNotFound
     │   ├── CommitNotFound
     │   ├── CommitBranchGone     the commit is known, but its branch was deleted
-    │   └── UnknownVersion       the branch has no such version
+    │   ├── HistoryRemoved       cleanup has removed what a state was stored in
+    │   ├── ChangeFeedGap        changes after a cursor can no longer be told
+    │   ├── UnknownVersion       the branch has no such version
+    │   ├── UnknownType          the schema has no such type
+    │   ├── EntityNotFound       no node or edge has the id
+    │   └── BlobMissing          the entity has no blob there
     └── StorageError             the store failed
         ├── CommitStateUnknown   a publish whose outcome could not be read back
         ├── ManifestDamaged      the manifest contradicts itself
@@ -97,7 +113,10 @@ from omnigraph.errors.conflicts import (
     RecoveryPending,
     RecoveryQuarantined,
     RepairRefused,
+    SchemaApplyBlocked,
+    SchemaApplyRunning,
     SchemaContractBroken,
+    SchemaMoved,
     TableConflict,
     TableDrift,
     TableExists,
@@ -113,6 +132,7 @@ from omnigraph.errors.data import (
 )
 from omnigraph.errors.inputs import (
     AssignmentError,
+    BlobRangeError,
     ExportError,
     ExternalBlobRefused,
     HostValueError,
@@ -120,6 +140,7 @@ from omnigraph.errors.inputs import (
     InvalidBranchName,
     LoadSourceError,
     NewerFormat,
+    NotABlob,
     ParameterError,
     QuerySelectionError,
     ReadOnlyHandle,
@@ -133,22 +154,38 @@ from omnigraph.errors.language import (
     PlanError,
     TypeCheckError,
 )
+from omnigraph.errors.merging import (
+    ChangeFeedGap,
+    MergeConflict,
+    MergeConflicts,
+)
 from omnigraph.errors.missing import (
+    BlobMissing,
     BranchNotFound,
     CommitBranchGone,
     CommitNotFound,
+    EntityNotFound,
     GraphNotFound,
+    HistoryRemoved,
     NotFoundError,
+    UnknownType,
     UnknownVersion,
 )
 from omnigraph.errors.refusals import (
     EmbeddingError,
     EmbeddingFailed,
     EmbeddingNotConfigured,
+    EmbeddingRefused,
     LimitError,
     PolicyError,
     QueryBudgetExceeded,
     QueryCancelled,
+)
+from omnigraph.errors.spark import (
+    SparkError,
+    SparkExecutorUnfit,
+    SparkJobFailed,
+    SparkUnavailable,
 )
 from omnigraph.errors.storage import (
     CommitStateUnknown,
@@ -165,12 +202,15 @@ from omnigraph.errors.storage import (
 __all__ = [
     "AlreadyInitialized",
     "AssignmentError",
+    "BlobMissing",
+    "BlobRangeError",
     "BranchExists",
     "BranchInUse",
     "BranchLockLost",
     "BranchLocked",
     "BranchNotFound",
     "CatalogError",
+    "ChangeFeedGap",
     "CommitBranchGone",
     "CommitNotFound",
     "CommitStateUnknown",
@@ -179,6 +219,8 @@ __all__ = [
     "EmbeddingError",
     "EmbeddingFailed",
     "EmbeddingNotConfigured",
+    "EmbeddingRefused",
+    "EntityNotFound",
     "ExpectedVersionMismatch",
     "ExportError",
     "ExternalBlobRefused",
@@ -186,6 +228,7 @@ __all__ = [
     "ForkInUse",
     "GraphNotFound",
     "HeadMoved",
+    "HistoryRemoved",
     "HostValueError",
     "InputError",
     "InvalidBranchName",
@@ -197,8 +240,11 @@ __all__ = [
     "LoadProblem",
     "LoadSourceError",
     "ManifestDamaged",
+    "MergeConflict",
+    "MergeConflicts",
     "MutationError",
     "NewerFormat",
+    "NotABlob",
     "NotFoundError",
     "ObjectMissing",
     "OmnigraphError",
@@ -217,9 +263,16 @@ __all__ = [
     "RecoveryQuarantined",
     "RepairRefused",
     "Retry",
+    "SchemaApplyBlocked",
+    "SchemaApplyRunning",
     "SchemaContractBroken",
     "SchemaError",
+    "SchemaMoved",
     "SourceUnreadable",
+    "SparkError",
+    "SparkExecutorUnfit",
+    "SparkJobFailed",
+    "SparkUnavailable",
     "StorageError",
     "StoreCallFailed",
     "SyncFailed",
@@ -230,6 +283,7 @@ __all__ = [
     "TableOvertaken",
     "TornVersion",
     "TypeCheckError",
+    "UnknownType",
     "UnknownVersion",
     "UnsafeStore",
     "UnsupportedMigration",

@@ -204,6 +204,40 @@ class TableExists(ConflictError):
         super().__init__(f"table '{table}' already exists{'; ' if advice else ''}{advice}")
 
 
+class SchemaMoved(ConflictError):
+    """The schema changed while a write was prepared, so what was checked no longer holds."""
+
+    code = "OG-C-030"
+    retry = Retry.PREPARE_AGAIN
+
+    def __init__(self) -> None:
+        super().__init__("the schema has changed meanwhile; run it again")
+
+
+class SchemaApplyBlocked(ConflictError):
+    """A schema changes for a whole graph, so there must be no branch besides main."""
+
+    code = "OG-C-031"
+    retry = Retry.NEVER
+
+    def __init__(self, branches: Sequence[str]) -> None:
+        self.branches = tuple(branches)
+        super().__init__(
+            "schema apply requires a graph with only main, but there is also "
+            f"{', '.join(branches)}; merge or delete {'it' if len(branches) == 1 else 'them'} first"
+        )
+
+
+class SchemaApplyRunning(ConflictError):
+    """Another schema apply is at work on the graph."""
+
+    code = "OG-C-032"
+    retry = Retry.AS_IS
+
+    def __init__(self) -> None:
+        super().__init__("schema apply is already in progress")
+
+
 class TableConflict(ConflictError):
     """A change to a table was refused because the table changed first. The table did not move."""
 

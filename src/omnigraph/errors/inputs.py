@@ -126,6 +126,28 @@ class ExternalBlobRefused(InputError):
         self.property = property
         self.uri = uri
         super().__init__(
-            f"property '{property}': '{uri}' refers to a file outside the graph, and no base for "
-            "external blobs is allowed; give the bytes as `base64:…`"
+            f"property '{property}': '{uri}' is not under a base that OMNIGRAPH_EXTERNAL_BLOBS "
+            "allows; add its base there, or give the bytes as `base64:…`"
         )
+
+
+class NotABlob(InputError):
+    """A property whose bytes were asked for, and which holds no blobs."""
+
+    code = "OG-I-014"
+
+    def __init__(self, type_name: str, property: str) -> None:
+        self.type_name = type_name
+        self.property = property
+        super().__init__(f"{type_name}.{property} is not a Blob")
+
+
+class BlobRangeError(InputError):
+    """A part of a blob was asked for that it does not have."""
+
+    code = "OG-I-015"
+
+    def __init__(self, offset: int, size: int) -> None:
+        self.offset = offset
+        self.size = size
+        super().__init__(f"the blob has {size} bytes, and the part asked for begins at {offset}")

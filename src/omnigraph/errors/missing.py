@@ -56,6 +56,20 @@ class CommitBranchGone(NotFoundError):
         )
 
 
+class HistoryRemoved(NotFoundError):
+    """A state of the past whose stored rows were removed, by cleanup or by a hard drop."""
+
+    code = "OG-N-006"
+
+    def __init__(self, table_key: str, version: int) -> None:
+        self.table_key = table_key
+        self.version = version
+        super().__init__(
+            f"'{table_key}' is no longer stored as it was at version {version}: "
+            "cleanup or a hard drop removed it"
+        )
+
+
 class UnknownVersion(NotFoundError):
     """A version number the branch does not have."""
 
@@ -65,3 +79,36 @@ class UnknownVersion(NotFoundError):
         self.version = version
         self.head = head
         super().__init__(f"version {version} not found; the branch has versions 1 to {head}")
+
+
+class UnknownType(NotFoundError):
+    """The schema has no type of this name."""
+
+    code = "OG-N-007"
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.name = name
+        super().__init__(f"unknown {kind} type '{name}'")
+
+
+class EntityNotFound(NotFoundError):
+    """A type has no node or edge with this id."""
+
+    code = "OG-N-008"
+
+    def __init__(self, type_name: str, id: str) -> None:
+        self.type_name = type_name
+        self.id = id
+        super().__init__(f"no {type_name} with id '{id}' found")
+
+
+class BlobMissing(NotFoundError):
+    """The entity is there, but its blob is null."""
+
+    code = "OG-N-009"
+
+    def __init__(self, type_name: str, id: str, property: str) -> None:
+        self.type_name = type_name
+        self.id = id
+        self.property = property
+        super().__init__(f"{type_name} '{id}' has no blob in '{property}'")

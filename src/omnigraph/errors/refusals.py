@@ -71,3 +71,10 @@ class EmbeddingFailed(EmbeddingError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"embedding provider: {reason}")
+
+
+class EmbeddingRefused(EmbeddingFailed):
+    """The provider answers, but will not embed one of the texts it was given."""
+
+    code = "OG-E-003"
+    retry = Retry.NEVER

@@ -24,7 +24,7 @@ from omnigraph.load.record import MalformedText, read_value
 
 Numbers = npt.NDArray[np.int64]
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _WHITE_SPACE: Final = re.compile(r"[ \t\r\n]*")
 _OBJECT_LINE: Final = re.compile(r"^\{", re.MULTILINE)
 _NEW_LINE, _RETURN, _BLANK, _TAB = b"\n\r \t"
@@ -75,8 +75,8 @@ class Stretch:
 def read_stretches(stream: BinaryIO) -> Iterator[Stretch]:
     """The stream in pieces of a few megabytes, more only where a single record is longer."""
     held = stream.read(LOAD_BLOCK_BYTES)
-    if held.startswith(_BYTE_ORDER_MARK):
-        held = held[len(_BYTE_ORDER_MARK) :]
+    if held.startswith(BYTE_ORDER_MARK):
+        held = held[len(BYTE_ORDER_MARK) :]
     line, wanted = 1, LOAD_BLOCK_BYTES
     ended = False
     while not ended:

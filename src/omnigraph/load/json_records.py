@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.ir import compact_json
+from omnigraph.catalog.keys import node_id
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.load.json_table import SeveralRecords
 from omnigraph.load.record import MalformedText, convert_value, read_value
+from omnigraph.load.row_plan import KeyColumns, RowPlan
 from omnigraph.load.typed_rows import MisfitValue, Problem, Reading, TypedRows
 from omnigraph.rows.build import StoredValue, build_column
 from omnigraph.rows.values import Misfit
@@ -68,15 +71,7 @@ def read_records(catalog: Catalog, texts: pa.Array, positions: list[int]) -> Rea
     """The records of the texts. Raises `SeveralRecords` when a text holds more than one."""
     reading = Reading(len(texts))
     rows: dict[str, _Rows] = {}
-    for position, raw in zip(positions, texts.to_pylist(), strict=True):
-        text = raw.decode("utf-8", "surrogateescape")
-        try:
-            record, end = read_value(text)
-        except MalformedText as error:
-            reading.problems.append(Problem(position, "invalid_json", str(error)))
-            continue
-        if text[end:].strip():
-            raise SeveralRecords
+    for position, record in _values(texts, positions, reading.problems):
         declared = _declared(catalog, record, position, reading.problems)
         if declared is not None:
             data = record.get("data") or {}
@@ -88,6 +83,59 @@ def read_records(catalog: Catalog, texts: pa.Array, positions: list[int]) -> Rea
             )
     reading.rows += (r.typed() for r in rows.values())
     return reading
+
+
+def read_objects(plan: RowPlan, texts: pa.Array, positions: list[int]) -> Reading:
+    """Plain objects as rows of one type. Raises `SeveralRecords`."""
+    reading = Reading(len(texts))
+    rows = _Rows(plan.declared)
+    for position, record in _values(texts, positions, reading.problems):
+        if not isinstance(record, dict):
+            reading.problems.append(Problem(position, "bad_record", "expected a JSON object"))
+            continue
+        data = {name: record.get(key) for name, key in plan.columns.items()}
+        if plan.id is not None:
+            data["id"] = record.get(plan.id)
+        ends: dict[str, Any] = {}
+        for end, source in plan.ends.items():
+            if isinstance(source, str):
+                ends[end] = record.get(source)
+                continue
+            try:
+                ends[end] = _end_by_key(source, record)
+            except Misfit as misfit:
+                rows.misfits.append(MisfitValue(len(rows.positions), end, f"'{end}': {misfit}"))
+        rows.add(position, ends, {**plan.constants, **data})
+    if rows.positions:
+        reading.rows.append(rows.typed())
+    return reading
+
+
+def _end_by_key(source: KeyColumns, record: dict[str, Any]) -> str | None:
+    """The id of the node with the key a record has; None when a part of it is missing."""
+    values: dict[str, Any] = {}
+    for name, key in source.columns.items():
+        wanted = source.node.properties[name].type
+        values[name] = convert_value(record.get(key), name, wanted, typed=False)
+        if values[name] is None:
+            return None
+    return node_id(source.node, values)
+
+
+def _values(
+    texts: pa.Array, positions: list[int], problems: list[Problem]
+) -> Iterator[tuple[int, Any]]:
+    """The value of each text that is one. Raises `SeveralRecords`."""
+    for position, raw in zip(positions, texts.to_pylist(), strict=True):
+        text = raw.decode("utf-8", "surrogateescape")
+        try:
+            value, end = read_value(text)
+        except MalformedText as error:
+            problems.append(Problem(position, "invalid_json", str(error)))
+            continue
+        if text[end:].strip():
+            raise SeveralRecords
+        yield position, value
 
 
 def _declared(

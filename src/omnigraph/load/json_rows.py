@@ -18,17 +18,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from omnigraph.catalog.arrow import arrow_type
 from omnigraph.catalog.ir import compact_json
-from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Property
-from omnigraph.language.types import PropType, Scalar
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.load.columns import convert_column
 from omnigraph.load.framing import Records, Stretch
 from omnigraph.load.json_records import read_records
 from omnigraph.load.json_table import (
+    TIMES,
     JsonMismatch,
     SeveralRecords,
     is_utf8,
+    json_shape,
     only_chunk,
     parse_objects,
 )
@@ -44,8 +44,6 @@ _SLICE: Final = 1000
 _SAMPLE: Final = 64
 """Records looked at to learn a spelling."""
 
-_TIMES: Final = (Scalar.DATE, Scalar.DATETIME)
-
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
@@ -58,28 +56,14 @@ class Spelling:
     def shape(self, declared: EntityType) -> pa.Schema:
         """The JSON shape of a record of the type in this spelling."""
         is_edge = isinstance(declared, EdgeType)
-        data = [(p.name, self._json_type(p)) for p in declared.properties.values()]
+        data = [
+            (name, json_shape(prop.type, numeric_times=name in self.numeric_times))
+            for name, prop in declared.properties.items()
+        ]
         data += [("id", pa.utf8()), *self.unknown_keys.items()]
         keys = ("edge", "from", "to") if is_edge else ("type",)
         fields = [(key, pa.utf8()) for key in keys]
         return pa.schema([*fields, ("data", pa.struct(data)), *self.other_fields.items()])
-
-    def _json_type(self, prop: Property) -> pa.DataType:
-        if prop.type.is_vector:
-            return pa.list_(pa.float64())
-        numeric = prop.name in self.numeric_times
-        single = _scalar_json_type(prop.type.scalar, numeric=numeric)
-        return pa.list_(single) if prop.type.list else single
-
-
-def _scalar_json_type(scalar: Scalar, *, numeric: bool) -> pa.DataType:
-    if scalar in _TIMES:
-        number = pa.int32() if scalar is Scalar.DATE else pa.int64()
-        return number if numeric else pa.utf8()
-    if scalar.is_integer or scalar is Scalar.BOOL:
-        return arrow_type(PropType(scalar))
-    # F32 is read as a double and rounded once more, as a single value would be.
-    return pa.float64() if scalar.is_float else pa.utf8()
 
 
 class JsonReader:
@@ -246,7 +230,7 @@ def _learn(declared: EntityType, texts: pa.Array) -> Spelling:
         if not isinstance(data, dict):
             continue
         for name, prop in declared.properties.items():
-            if prop.type.scalar in _TIMES and (sample := _first(data.get(name))) is not None:
+            if prop.type.scalar in TIMES and (sample := _first(data.get(name))) is not None:
                 numeric.setdefault(name, not isinstance(sample, str))
         _learn_keys(unknown, data, declared.properties.keys() | {"id"})
         _learn_keys(fields, record, own)

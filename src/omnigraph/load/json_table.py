@@ -8,9 +8,16 @@ whoever asks for a number has to look.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
+
+from omnigraph.catalog.arrow import arrow_type
+from omnigraph.language.types import PropType, Scalar
+
+TIMES: Final = (Scalar.DATE, Scalar.DATETIME)
 
 
 class JsonMismatch(Exception):
@@ -21,12 +28,30 @@ class SeveralRecords(Exception):
     """A text that was taken for one record holds more than one."""
 
 
+def json_shape(wanted: PropType, *, numeric_times: bool = False) -> pa.DataType:
+    """What the reader is asked to find for a property; times are texts or numbers."""
+    if wanted.is_vector:
+        return pa.list_(pa.float64())
+    single = _scalar_shape(wanted.scalar, numeric_times=numeric_times)
+    return pa.list_(single) if wanted.list else single
+
+
+def _scalar_shape(scalar: Scalar, *, numeric_times: bool) -> pa.DataType:
+    if scalar in TIMES:
+        number = pa.int32() if scalar is Scalar.DATE else pa.int64()
+        return number if numeric_times else pa.utf8()
+    if scalar.is_integer or scalar is Scalar.BOOL:
+        return arrow_type(PropType(scalar))
+    # F32 is read as a double and rounded once more, as a single value would be.
+    return pa.float64() if scalar.is_float else pa.utf8()
+
+
 def parse_objects(texts: pa.Array, shape: pa.Schema, *, ignore_others: bool = False) -> pa.Table:
     """The texts as rows of the given shape. Raises `JsonMismatch` and `SeveralRecords`.
 
     A key that is not in the shape is ignored, or counts as a mismatch. A missing key is null.
     """
-    content = _content(texts)
+    content = content_of(texts)
     if content.size == 0:
         return shape.empty_table()
     try:
@@ -47,7 +72,7 @@ def parse_objects(texts: pa.Array, shape: pa.Schema, *, ignore_others: bool = Fa
 
 def is_utf8(texts: pa.Array) -> bool:
     """Whether all texts together are UTF-8. Each ends with a line end, so none leans on the next."""
-    content = _content(texts)
+    content = content_of(texts)
     bounds = pa.py_buffer(np.array([0, content.size], np.int32))
     try:
         pa.Array.from_buffers(pa.utf8(), 1, [None, bounds, content]).validate(full=True)
@@ -56,7 +81,7 @@ def is_utf8(texts: pa.Array) -> bool:
     return True
 
 
-def _content(texts: pa.Array) -> pa.Buffer:
+def content_of(texts: pa.Array) -> pa.Buffer:
     """The bytes of all texts, one after the other."""
     _, offsets, data = texts.buffers()
     if data is None or not len(texts):

@@ -95,11 +95,12 @@ def _without(typed: TypedRows, blames: list[_Blame]) -> tuple[TypedRows, list[Pr
 
 def _blames(typed: TypedRows) -> Iterator[_Blame]:
     declared, columns = typed.declared, typed.columns
+    misfits = {(m.row, m.property) for m in typed.misfits}
     if isinstance(declared, EdgeType):
         for end, key in (("src", "from"), ("dst", "to")):
             for row in _nulls(columns[end]):
-                yield row, "missing_endpoint", f"edge missing '{key}'", None
-    misfits = {(m.row, m.property) for m in typed.misfits}
+                if (row, key) not in misfits:
+                    yield row, "missing_endpoint", f"edge missing '{key}'", None
     for misfit in typed.misfits:
         yield misfit.row, "bad_value", misfit.message, misfit.property
     keys = declared.key or () if isinstance(declared, NodeType) else ()

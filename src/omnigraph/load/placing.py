@@ -21,6 +21,9 @@ SOURCE: Final = "__source"
 RECORD: Final = "__record"
 LINE: Final = "__line"
 GENERATED: Final = "__generated"
+PLACE_COLUMNS: Final = [SOURCE, RECORD, LINE]
+"""The columns that say which record a row was."""
+
 _PLACES: Final = (
     pa.field(SOURCE, pa.int32(), nullable=False),
     pa.field(RECORD, pa.int64(), nullable=False),

@@ -8,31 +8,24 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.catalog.model import Catalog, EntityType, NodeType
+from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load.committed import CommittedRows
-from omnigraph.load.findings import FindingLog, in_order
-from omnigraph.load.placing import placed_schema
+from omnigraph.load.findings import Finding, FindingLog, in_order
+from omnigraph.load.pieces import Piece
+from omnigraph.load.placing import PLACE_COLUMNS, placed_schema
 from omnigraph.load.quarantine import BadRecord, set_aside, split_rows
 from omnigraph.load.reading import read_sources
 from omnigraph.load.row_store import RowStore
 from omnigraph.load.set_phase import LoadMode, collapse, judge_set
-from omnigraph.load.sources import (
-    Frame,
-    ParquetFile,
-    Source,
-    TableSource,
-    check_columns,
-    table_columns,
-)
-from omnigraph.rows.checks import find_nulls
+from omnigraph.load.sources import JsonFile, JsonText, Source
+from omnigraph.progress import SILENT, Progress
+from omnigraph.rows.blob_bases import NO_BASES, BlobBases
 from omnigraph.rows.schema import row_schema
 
 
@@ -50,13 +43,13 @@ class LoadedType:
     """The rows of one type, ready to be staged.
 
     `rows_loaded` counts input rows; fewer rows are staged when several of them were one edge.
-    `pending` holds, for each `@embed` vector, the rows that have text and no vector.
+    `places` says of each row which record it was. Vectors of texts are not computed yet.
     """
 
     declared: EntityType
     rows: pa.Table
     rows_loaded: int
-    pending: Mapping[str, npt.NDArray[np.int64]]
+    places: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +58,7 @@ class PreparedLoad:
 
     mode: LoadMode
     load_id: str
+    sources: tuple[str, ...]
     records: int
     types: Mapping[str, LoadedType]
     warnings: tuple[LoadWarning, ...]
@@ -79,44 +73,39 @@ def prepare_load(
     committed: CommittedRows,
     *,
     store: RowStore,
+    blobs: BlobBases = NO_BASES,
     quarantine: bool = False,
     max_errors: int = MAX_LOAD_ERRORS,
     threads: int | None = None,
+    progress: Progress = SILENT,
 ) -> PreparedLoad:
     """Read and judge a load. Raises `LoadError` with every error when it cannot be made.
 
     Rows go through `store`, which has to stay open as long as the result is used.
     """
-    for source in sources:
-        if isinstance(source, ParquetFile | Frame):
-            check_columns(source)
     names = [source.name for source in sources]
     log = FindingLog(None if quarantine else max_errors)
-    records, notes = 0, _Notes()
+    records, notes = 0, Notes()
     threads = threads or min(os.cpu_count() or 1, 8)
-    for piece in read_sources(sources, catalog, load_id, threads=threads):
+    progress.stage("read")
+    for piece in read_sources(sources, catalog, load_id, threads=threads, blobs=blobs):
         records += piece.records
+        progress.advance(piece.records)
         log.add(piece.findings)
-        notes.unknown.update(piece.unknown_properties)
-        notes.ignored.update(piece.ignored_ids)
+        notes.add(piece.unknown_properties, piece.ignored_ids)
         if quarantine or not log.total:
             for placed in piece.rows:
                 store.add(placed.declared, placed.rows)
     if log.total and not quarantine:
         raise log.error(names, records)
-    findings = list(log.findings)
     tables = dict(store.tables())
     if mode == "overwrite":
-        tables |= _emptied(sources, tables)
-    while found := judge_set(catalog, _collapsed(catalog, tables, mode), mode, committed, names):
-        findings += found
-        if not quarantine:
-            break
-        # What is left may have leant on what is gone, so it is judged again.
-        bad = {place for finding in found for place in finding.bad_records()}
-        parts = {key: split_rows(rows, bad)[0] for key, rows in tables.items()}
-        tables = {k: rows for k, rows in parts.items() if rows.num_rows or not tables[k].num_rows}
-    findings = in_order(findings)
+        tables |= emptied(sources, tables)
+    progress.stage("check", records)
+    judged = judge_together(catalog, tables, mode, committed, names, quarantine=quarantine)
+    progress.advance(records)
+    tables = judged.tables
+    findings = in_order([*log.findings, *judged.findings])
     if findings and not (quarantine and tables):
         log = FindingLog(max_errors)
         log.add(findings)
@@ -125,21 +114,60 @@ def prepare_load(
     return PreparedLoad(
         mode=mode,
         load_id=load_id,
+        sources=tuple(names),
         records=records,
         types=types,
-        warnings=notes.warnings(types),
-        quarantined=set_aside(sources, findings),
+        warnings=notes.warnings(),
+        quarantined=set_aside([Piece(n, s) for n, s in enumerate(sources)], names, findings),
     )
 
 
-class _Notes:
+@dataclass(frozen=True, slots=True)
+class JudgedTogether:
+    """What the set phase found, and the rows it leaves."""
+
+    findings: list[Finding]
+    tables: dict[str, pa.Table]
+
+
+def judge_together(
+    catalog: Catalog,
+    tables: Mapping[str, pa.Table],
+    mode: LoadMode,
+    committed: CommittedRows,
+    names: Sequence[str],
+    *,
+    quarantine: bool,
+) -> JudgedTogether:
+    """The set phase on placed rows; with quarantine, until nothing is wrong with what is left.
+
+    Rows need the columns that tell them apart and no others.
+    """
+    findings: list[Finding] = []
+    left = dict(tables)
+    while found := judge_set(catalog, _collapsed(catalog, left, mode), mode, committed, names):
+        findings += found
+        if not quarantine:
+            break
+        # What is left may have leant on what is gone, so it is judged again.
+        bad = {place for finding in found for place in finding.bad_records()}
+        parts = {key: split_rows(rows, bad)[0] for key, rows in left.items()}
+        left = {k: rows for k, rows in parts.items() if rows.num_rows or not left[k].num_rows}
+    return JudgedTogether(findings, left)
+
+
+class Notes:
     """What the record phase put up with."""
 
     def __init__(self) -> None:
         self.unknown: Counter[tuple[str, str]] = Counter()
         self.ignored: Counter[str] = Counter()
 
-    def warnings(self, types: Mapping[str, LoadedType]) -> tuple[LoadWarning, ...]:
+    def add(self, unknown: Counter[tuple[str, str]], ignored: Counter[str]) -> None:
+        self.unknown.update(unknown)
+        self.ignored.update(ignored)
+
+    def warnings(self) -> tuple[LoadWarning, ...]:
         found = [
             LoadWarning("unknown_property", f"{type_name} has no property '{key}'", count)
             for (type_name, key), count in sorted(self.unknown.items())
@@ -147,28 +175,22 @@ class _Notes:
         for type_name, count in sorted(self.ignored.items()):
             message = f"{type_name} edges have derived ids; explicit ones were replaced"
             found.append(LoadWarning("explicit_edge_id_ignored", message, count))
-        for loaded in types.values():
-            for name, rows in sorted(loaded.pending.items()):
-                message = f"{loaded.declared.name}.{name} has text but no vector"
-                found.append(LoadWarning("embedding_pending", message, len(rows)))
         return tuple(found)
 
 
-def _emptied(sources: Sequence[Source], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+def emptied(sources: Sequence[Source], present: Collection[str]) -> dict[str, pa.Table]:
     """Types that tables without a row were given for; nothing of them is left by an overwrite.
 
     Rows that were there and are bad are no reason to empty a type.
     """
-    named = [source for source in sources if isinstance(source, ParquetFile | Frame)]
-    absent = {s.declared.table_key: s.declared for s in named if s.declared.table_key not in tables}
+    named = [source for source in sources if not isinstance(source, JsonText | JsonFile)]
+    absent = {
+        s.declared.table_key: s.declared for s in named if s.declared.table_key not in present
+    }
     for source in named:
-        if source.declared.table_key in absent and _has_rows(source):
+        if source.declared.table_key in absent and source.has_rows():
             del absent[source.declared.table_key]
     return {key: placed_schema(declared).empty_table() for key, declared in absent.items()}
-
-
-def _has_rows(source: TableSource) -> bool:
-    return any(batch.num_rows for batch in source.batches(table_columns(source)))
 
 
 def _collapsed(
@@ -178,15 +200,10 @@ def _collapsed(
 
 
 def _loaded(declared: EntityType, rows: pa.Table, mode: LoadMode) -> LoadedType:
-    kept = collapse(declared, rows, mode).select(row_schema(declared).names)
-    return LoadedType(declared, kept, rows.num_rows, _pending(declared, kept))
-
-
-def _pending(declared: EntityType, rows: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
-    if not isinstance(declared, NodeType) or not declared.embeds:
-        return {}
-    columns = dict(zip(rows.column_names, rows.columns, strict=True))
-    return {
-        name: np.flatnonzero(waiting.to_numpy()).astype(np.int64)
-        for name, waiting in find_nulls(declared, columns).pending.items()
-    }
+    kept = collapse(declared, rows, mode)
+    return LoadedType(
+        declared,
+        kept.select(row_schema(declared).names),
+        rows.num_rows,
+        kept.select(PLACE_COLUMNS),
+    )

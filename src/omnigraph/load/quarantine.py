@@ -18,10 +18,11 @@ import pyarrow as pa
 from omnigraph.catalog.ir import compact_json
 from omnigraph.language.temporal import format_date, format_datetime
 from omnigraph.load.findings import Finding, Place
-from omnigraph.load.framing import read_stretches
+from omnigraph.load.framing import Records, read_stretches
+from omnigraph.load.pieces import Piece
 from omnigraph.load.placing import RECORD, SOURCE
 from omnigraph.load.record import Day, Moment
-from omnigraph.load.sources import JsonFile, JsonText, Source, TableSource
+from omnigraph.load.sources import CsvFile, JsonFile, JsonObjects, JsonText, Source, TableSource
 from omnigraph.load.table_rows import python_value
 from omnigraph.rows.values import BASE64
 
@@ -65,22 +66,34 @@ def split_rows(rows: pa.Table, bad: Iterable[Place]) -> tuple[pa.Table, pa.Table
     return rows.filter(pa.array(~mask)), rows.filter(pa.array(mask))
 
 
-def set_aside(sources: Sequence[Source], findings: Iterable[Finding]) -> tuple[BadRecord, ...]:
-    """Every bad record once, in order, with its text and its findings."""
+def set_aside(
+    pieces: Sequence[Piece], names: Sequence[str], findings: Iterable[Finding]
+) -> tuple[BadRecord, ...]:
+    """Every bad record once, in order, with its text and its findings.
+
+    Only pieces with bad records are read. `names` are those of the sources.
+    """
     blamed: dict[Place, list[Finding]] = {}
     for finding in findings:
         for place in dict.fromkeys(finding.bad_records()):
             blamed.setdefault(place, []).append(finding)
     texts: dict[Place, str] = {}
-    for number, source in enumerate(sources):
-        wanted = {place.record: place for place in blamed if place.source == number}
-        for record, raw in _raw_records(source, wanted):
+    ordered = sorted(blamed)
+    for piece, last in zip(pieces, [*pieces[1:], None], strict=True):
+        before = piece.records_before
+        end = last.records_before if last is not None and last.number == piece.number else None
+        wanted = {
+            place.record - before: place
+            for place in ordered
+            if place.source == piece.number
+            and place.record > before
+            and (end is None or place.record <= end)
+        }
+        for record, raw in _raw_records(piece.source, wanted):
             texts[wanted[record]] = raw
     return tuple(
-        BadRecord(
-            sources[place.source].name, place.record, place.line, texts[place], tuple(blamed[place])
-        )
-        for place in sorted(blamed)
+        BadRecord(names[place.source], place.record, place.line, texts[place], tuple(blamed[place]))
+        for place in ordered
     )
 
 
@@ -101,26 +114,28 @@ def report(load_id: str, records: int, bad: Sequence[BadRecord]) -> dict[str, An
 def _raw_records(source: Source, wanted: Mapping[int, Place]) -> Iterator[tuple[int, str]]:
     if not wanted:
         return
-    if isinstance(source, JsonText | JsonFile):
-        yield from _raw_texts(source, wanted)
+    if isinstance(source, JsonText | JsonFile | JsonObjects):
+        text = source.stream if isinstance(source, JsonObjects) else source
+        with text.open() as stream:
+            pieces = (stretch.read_by_value() for stretch in read_stretches(stream))
+            yield from _raw_texts(pieces, wanted)
+    elif isinstance(source, CsvFile):
+        yield from _raw_texts(source.records(), wanted)
     else:
         yield from _raw_rows(source, wanted)
 
 
-def _raw_texts(
-    source: JsonText | JsonFile, wanted: Mapping[int, Place]
-) -> Iterator[tuple[int, str]]:
+def _raw_texts(pieces: Iterable[Records], wanted: Mapping[int, Place]) -> Iterator[tuple[int, str]]:
     before = 1
-    with source.open() as stream:
-        for stretch in read_stretches(stream):
-            records = stretch.read_by_value()
-            for malformed in records.malformed:
-                if before + malformed.position in wanted:
-                    yield before + malformed.position, _writable(malformed.raw)
-            for place, position in enumerate(records.positions.tolist()):
-                if before + position in wanted:
-                    yield before + position, records.texts[place].as_py().decode().rstrip()
-            before += records.count
+    for records in pieces:
+        for malformed in records.malformed:
+            if before + malformed.position in wanted:
+                yield before + malformed.position, _writable(malformed.raw)
+        for place, position in enumerate(records.positions.tolist()):
+            if before + position in wanted:
+                raw = records.texts[place].as_py().decode("utf-8", "surrogateescape")
+                yield before + position, _writable(raw).rstrip()
+        before += records.count
 
 
 def _writable(raw: str) -> str:
@@ -130,7 +145,7 @@ def _writable(raw: str) -> str:
 
 def _raw_rows(source: TableSource, wanted: Mapping[int, Place]) -> Iterator[tuple[int, str]]:
     before = 1
-    for batch in source.batches(source.schema().names):
+    for batch in source.batches(source.all_columns()):
         for record in wanted:
             if before <= record < before + batch.num_rows:
                 row = batch.slice(record - before, 1)

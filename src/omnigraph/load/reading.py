@@ -17,15 +17,21 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.load.csv_rows import CsvReader
 from omnigraph.load.findings import Finding, place_problem
-from omnigraph.load.framing import Stretch, read_stretches
+from omnigraph.load.framing import Records, Stretch, read_stretches
 from omnigraph.load.generated_ids import id_prefix
+from omnigraph.load.json_objects import ObjectReader
 from omnigraph.load.json_rows import JsonReader
 from omnigraph.load.judging import JudgedRows, judge_rows
+from omnigraph.load.outside_blobs import refuse_outside
+from omnigraph.load.pieces import Piece
 from omnigraph.load.placing import place_rows
-from omnigraph.load.sources import JsonFile, JsonText, Source, table_columns
-from omnigraph.load.table_rows import read_table
+from omnigraph.load.row_plan import RowPlan
+from omnigraph.load.sources import CsvFile, JsonFile, JsonObjects, JsonText, Source
+from omnigraph.load.table_rows import TypedCells, read_table
 from omnigraph.load.typed_rows import Problem, Reading
+from omnigraph.rows.blob_bases import NO_BASES, BlobBases
 
 _Task = Callable[[], "JudgedPiece"]
 
@@ -59,16 +65,37 @@ class ReadPiece:
 
 
 def read_sources(
-    sources: Sequence[Source], catalog: Catalog, load_id: str, *, threads: int
+    sources: Sequence[Source],
+    catalog: Catalog,
+    load_id: str,
+    *,
+    threads: int,
+    blobs: BlobBases = NO_BASES,
 ) -> Iterator[ReadPiece]:
     """Every source from its first to its last record, in the order given."""
-    reader = JsonReader(catalog)
     for number, source in enumerate(sources):
-        prefix = id_prefix(load_id, number)
-        before = 0
-        for piece in _in_order(_tasks(source, reader), threads):
-            yield place_piece(piece, number, before, prefix)
-            before += piece.reading.count
+        piece = Piece(number, source)
+        yield from read_piece(piece, catalog, load_id, threads=threads, blobs=blobs)
+
+
+def read_piece(
+    piece: Piece,
+    catalog: Catalog,
+    load_id: str,
+    *,
+    threads: int,
+    blobs: BlobBases = NO_BASES,
+) -> Iterator[ReadPiece]:
+    """A piece of a source from its first to its last record, placed in the whole.
+
+    Blobs kept outside of the graph are good only under one of the bases.
+    """
+    prefix = id_prefix(load_id, piece.number)
+    before = piece.records_before
+    for judged in _in_order(_tasks(piece.source, JsonReader(catalog)), threads):
+        judged = _inside(judged, blobs)
+        yield place_piece(judged, piece.number, before, prefix, piece.lines_before)
+        before += judged.reading.count
 
 
 def judge_reading(reading: Reading) -> JudgedPiece:
@@ -81,6 +108,16 @@ def judge_reading(reading: Reading) -> JudgedPiece:
         problems += more
     problems.sort(key=lambda p: p.position)
     return JudgedPiece(reading, [_joined(same) for same in judged.values()], problems)
+
+
+def _inside(piece: JudgedPiece, allowed: BlobBases) -> JudgedPiece:
+    """The piece without rows that keep a blob where none may be."""
+    parts = [refuse_outside(rows, allowed) for rows in piece.judged]
+    if not any(problems for _, problems in parts):
+        return piece
+    found = [*piece.problems, *(problem for _, problems in parts for problem in problems)]
+    found.sort(key=lambda p: p.position)
+    return JudgedPiece(piece.reading, [rows for rows, _ in parts], found)
 
 
 def _joined(judged: list[JudgedRows]) -> JudgedRows:
@@ -99,17 +136,34 @@ def _tasks(source: Source, reader: JsonReader) -> Iterator[_Task]:
         with source.open() as stream:
             for stretch in read_stretches(stream):
                 yield partial(_read_stretch, reader, stretch)
+    elif isinstance(source, JsonObjects):
+        object_reader = ObjectReader(source.plan)
+        with source.stream.open() as stream:
+            for stretch in read_stretches(stream):
+                yield partial(_read_objects, object_reader, stretch)
+    elif isinstance(source, CsvFile):
+        csv_reader = CsvReader(source.plan, source.names, source.dialect)
+        for records in source.records():
+            yield partial(_read_csv, csv_reader, records)
     else:
-        for batch in source.batches(table_columns(source)):
-            yield partial(_read_batch, source.declared, batch)
+        for batch in source.batches():
+            yield partial(_read_batch, source.plan, batch)
 
 
 def _read_stretch(reader: JsonReader, stretch: Stretch) -> JudgedPiece:
     return judge_reading(reader.read(stretch))
 
 
-def _read_batch(declared: EntityType, batch: pa.RecordBatch) -> JudgedPiece:
-    return judge_reading(read_table(declared, batch))
+def _read_objects(reader: ObjectReader, stretch: Stretch) -> JudgedPiece:
+    return judge_reading(reader.read(stretch))
+
+
+def _read_csv(reader: CsvReader, records: Records) -> JudgedPiece:
+    return judge_reading(reader.read(records))
+
+
+def _read_batch(plan: RowPlan, batch: pa.RecordBatch) -> JudgedPiece:
+    return judge_reading(read_table(plan, batch, TypedCells()))
 
 
 def _in_order(tasks: Iterator[_Task], threads: int) -> Iterator[JudgedPiece]:
@@ -129,9 +183,13 @@ def _in_order(tasks: Iterator[_Task], threads: int) -> Iterator[JudgedPiece]:
             yield ahead.popleft().result()
 
 
-def place_piece(piece: JudgedPiece, source: int, before: int, prefix: str) -> ReadPiece:
+def place_piece(
+    piece: JudgedPiece, source: int, before: int, prefix: str, lines_before: int = 0
+) -> ReadPiece:
     """The piece in its place: `before` records of the source come before it."""
     lines = piece.reading.lines
+    if lines is not None and lines_before:
+        lines = lines + lines_before
     read = ReadPiece(
         piece.reading.count,
         [

@@ -30,7 +30,7 @@ from omnigraph.catalog.constraints import (
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
 from omnigraph.load.committed import CommittedRows
 from omnigraph.load.findings import Finding, Place, in_order
-from omnigraph.load.placing import GENERATED, LINE, RECORD, SOURCE
+from omnigraph.load.placing import GENERATED, PLACE_COLUMNS
 from omnigraph.rows.uniqueness import (
     RowNumbers,
     comparable,
@@ -53,7 +53,7 @@ def collapse(declared: EntityType, rows: pa.Table, mode: LoadMode) -> pa.Table:
 
 
 def _last_of_each_id(rows: pa.Table) -> pa.Table:
-    given = _given_ids(rows)
+    given = given_ids(rows)
     if len(pc.unique(given)) == len(given):
         return rows
     numbered = pa.table({"id": rows.column("id"), "row": np.arange(rows.num_rows)})
@@ -101,7 +101,7 @@ class _Judge:
 
     def ids(self, declared: EntityType, rows: pa.Table) -> Iterator[Finding]:
         """Ids that occur twice and, in `append`, ids that are taken."""
-        given = _given_ids(rows)
+        given = given_ids(rows)
         if not len(given):
             return
         repeated: set[int] = set()
@@ -122,10 +122,12 @@ class _Judge:
 
     def unique_tuples(self, declared: EntityType, rows: pa.Table) -> Iterator[Finding]:
         """Tuples of unique groups that two ids share, in the load or with a committed row."""
+        if not rows.num_rows:
+            return
         if unkeyable := unkeyable_column(declared):
             message = unsupported_unique(declared, *unkeyable)
             prop = unkeyable[1].name
-            spoils = _places(rows, range(rows.num_rows))
+            spoils = places_of(rows, range(rows.num_rows))
             yield Finding(None, "unique", message, declared.name, None, prop, spoils)
             return
         for group in other_unique_groups(declared):
@@ -156,7 +158,7 @@ class _Judge:
         if self.mode == "overwrite":
             return []
         distinct = distinct_tuples(rows, group)
-        owners = self.committed.owners(declared, group, distinct, pc.unique(_given_ids(rows)))
+        owners = self.committed.owners(declared, group, distinct, pc.unique(given_ids(rows)))
         if not owners.num_rows:
             return []
         holders: dict[tuple[object, ...], str] = {}
@@ -184,7 +186,7 @@ class _Judge:
             # An edge outside its type's identity, told by its explicit id.
             group, values = ("id",), (_id(rows, int(same[0])),)
         where, shown = group_text(declared, group), tuple_text(declared, group, values)
-        first, *others = _places(rows, same.tolist())
+        first, *others = places_of(rows, same.tolist())
         for row, place in zip(same[1:].tolist(), others, strict=True):
             message = duplicate_tuple(where, shown, self._both(first, place))
             id = _id(rows, row)
@@ -244,7 +246,7 @@ class _Judge:
         counted = pc.value_counts(_last_of_each_id(rows).column("src"))
         sources, counts = counted.field("values"), counted.field("counts").to_numpy().copy()
         if self.mode != "overwrite":
-            without = pc.unique(_given_ids(rows))
+            without = pc.unique(given_ids(rows))
             before = self.committed.outgoing(edge, sources, without)
             places = pc.index_in(before.column("src"), value_set=sources).to_numpy()
             counts[places] += before.column("count").to_numpy()
@@ -255,11 +257,11 @@ class _Judge:
             source = sources[number].as_py()
             message = cardinality_problem(edge, source, int(counts[number]))
             if message is not None:
-                spoils = _places(rows, _rows_in(rows.column("src"), pa.array([source])))
+                spoils = places_of(rows, _rows_in(rows.column("src"), pa.array([source])))
                 yield Finding(None, "cardinality", message, edge.name, spoils=spoils)
 
 
-def _given_ids(rows: pa.Table) -> pa.ChunkedArray:
+def given_ids(rows: pa.Table) -> pa.ChunkedArray:
     """The ids that were given or derived. Generated ones are new by construction."""
     generated = rows.column(GENERATED)
     if not pc.any(generated).as_py():
@@ -279,9 +281,10 @@ def _id(rows: pa.Table, row: int) -> str:
 
 
 def _place(rows: pa.Table, row: int) -> Place:
-    return _places(rows, [row])[0]
+    return places_of(rows, [row])[0]
 
 
-def _places(rows: pa.Table, numbers: Sequence[int]) -> tuple[Place, ...]:
-    places = rows.select([SOURCE, RECORD, LINE]).take(pa.array(numbers, pa.int64()))
+def places_of(rows: pa.Table, numbers: Sequence[int]) -> tuple[Place, ...]:
+    """The records that rows of a placed table were."""
+    places = rows.select(PLACE_COLUMNS).take(pa.array(numbers, pa.int64()))
     return tuple(map(Place, *(column.to_pylist() for column in places.columns)))

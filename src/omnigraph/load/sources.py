@@ -1,36 +1,35 @@
-"""What a load reads: JSON streams and tables, recognised from what the caller hands over.
+"""What a load reads: JSON streams, CSV texts and tables.
 
 Sources are values that can be read more than once and sent to another process. Opening one is the
-only thing here that touches a file.
+only thing here that touches a file; `omnigraph.load.recognition` finds out which ones a caller means.
 """
 
 from __future__ import annotations
 
-import glob
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
+from omnigraph.catalog.model import EntityType
 from omnigraph.errors import LoadSourceError, SourceUnreadable
-
-Format = Literal["json", "parquet"]
+from omnigraph.load.csv_framing import Dialect, read_columns, read_csv_records
+from omnigraph.load.framing import Records, read_stretches
+from omnigraph.load.row_plan import RowPlan
+from omnigraph.storage.input_files import is_remote, open_remote
 
 TEXT_NAME: Final = "<data>"
 """What messages call input that has no file name."""
 
 _GZIP: Final = b"\x1f\x8b"
-_GLOB: Final = frozenset("*?[")
-_CSV: Final = (".csv", ".tsv")
 _TABLE_ROWS: Final = 65_536
 """Rows of a table read at a time: a few megabytes, like a block of text."""
 
@@ -60,8 +59,54 @@ class JsonFile:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        with _open(self.path) as stream:
+        with open_file(self.path) as stream:
             yield _decompressed(stream, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonObjects:
+    """A JSON stream of plain objects that all are rows of one type."""
+
+    stream: JsonText | JsonFile
+    plan: RowPlan
+
+    @property
+    def name(self) -> str:
+        return self.stream.name
+
+    @property
+    def declared(self) -> EntityType:
+        return self.plan.declared
+
+    def has_rows(self) -> bool:
+        with self.stream.open() as stream:
+            return any(stretch.records.count for stretch in read_stretches(stream))
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """Rows of one type in a CSV text; `held` is the text of a pipe, which is read only once."""
+
+    path: str
+    plan: RowPlan
+    names: tuple[str, ...]
+    dialect: Dialect
+    held: bytes | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.path
+
+    @property
+    def declared(self) -> EntityType:
+        return self.plan.declared
+
+    def records(self) -> Iterator[Records]:
+        with open_csv(self.path, self.held) as stream:
+            yield from read_csv_records(stream, self.dialect)
+
+    def has_rows(self) -> bool:
+        return any(records.count for records in self.records())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +114,43 @@ class ParquetFile:
     """Rows of one type in a Parquet file."""
 
     path: str
-    declared: EntityType
+    plan: RowPlan
 
     @property
     def name(self) -> str:
         return self.path
 
-    def schema(self) -> pa.Schema:
-        with self._open() as file:
-            return file.schema_arrow
+    @property
+    def declared(self) -> EntityType:
+        return self.plan.declared
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with self._open() as file:
-            yield from file.iter_batches(_TABLE_ROWS, columns=list(columns))
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows with the columns of the plan, or with those that are asked for."""
+        with open_parquet(self.path) as file:
+            names = file.schema_arrow.names
+            read = _some(self.plan.sources() if columns is None else columns, names)
+            yield from file.iter_batches(_TABLE_ROWS, columns=read)
 
-    @contextmanager
-    def _open(self) -> Iterator[pq.ParquetFile]:
-        with _open(self.path) as stream:
-            try:
-                with pq.ParquetFile(stream) as file:
-                    yield file
-            except (pa.ArrowException, OSError) as error:
-                raise LoadSourceError(self.path, f"no readable Parquet file ({error})") from None
+    def all_columns(self) -> list[str]:
+        with open_parquet(self.path) as file:
+            return list(file.schema_arrow.names)
+
+    def has_rows(self) -> bool:
+        with open_parquet(self.path) as file:
+            return bool(file.metadata.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetRowGroups(ParquetFile):
+    """Some neighbouring row groups of a Parquet file."""
+
+    groups: tuple[int, ...]
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        with open_parquet(self.path) as file:
+            names = file.schema_arrow.names
+            read = _some(self.plan.sources() if columns is None else columns, names)
+            yield from file.iter_batches(_TABLE_ROWS, row_groups=list(self.groups), columns=read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,148 +158,84 @@ class Frame:
     """Rows of one type in memory, or an Arrow dataset that is read as it is needed."""
 
     name: str
-    declared: EntityType
+    plan: RowPlan
     rows: pa.Table | ds.Dataset = field(repr=False)
 
-    def schema(self) -> pa.Schema:
-        return self.rows.schema
+    @property
+    def declared(self) -> EntityType:
+        return self.plan.declared
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows with the columns of the plan, or with those that are asked for."""
+        names = self.rows.schema.names
+        read = _some(self.plan.sources() if columns is None else columns, names)
         if isinstance(self.rows, ds.Dataset):
-            yield from self.rows.to_batches(columns=list(columns), batch_size=_TABLE_ROWS)
+            yield from self.rows.to_batches(columns=read, batch_size=_TABLE_ROWS)
         else:
-            yield from self.rows.select(list(columns)).to_batches(_TABLE_ROWS)
+            yield from self.rows.select(read).to_batches(_TABLE_ROWS)
 
+    def all_columns(self) -> list[str]:
+        return list(self.rows.schema.names)
+
+    def has_rows(self) -> bool:
+        return any(batch.num_rows for batch in self.batches())
+
+
+TableSource = ParquetFile | Frame
+PlannedSource = JsonObjects | CsvFile | TableSource
+"""Sources whose rows are all of one type."""
 
 JsonSource = JsonText | JsonFile
-TableSource = ParquetFile | Frame
-Source = JsonSource | TableSource
+Source = JsonSource | PlannedSource
 
 
-def recognise_sources(
-    given: object, catalog: Catalog, format: Format | None = None
-) -> tuple[Source, ...]:
-    """The sources a caller means: text, paths and globs, data frames by type, or several of those.
-
-    Text is what begins with `{` or `[` or holds a line end; bytes are always text. Raises
-    `LoadSourceError` and `SourceUnreadable`.
-    """
-    match given:
-        case bytes():
-            return (JsonText(given),)
-        case str() if _is_text(given):
-            return (JsonText(given.encode("utf-8", "surrogatepass")),)
-        case str() | Path():
-            return tuple(_files(str(given), catalog, format))
-        case Mapping():
-            return tuple(_frame(str(name), rows, catalog) for name, rows in given.items())
-        case Iterable() if not hasattr(given, "__arrow_c_stream__"):
-            return tuple(s for one in given for s in recognise_sources(one, catalog, format))
-        case _:
-            raise LoadSourceError(
-                TEXT_NAME, 'needs a mapping: give a data frame as {"Type": frame}'
-            )
-
-
-def type_named(catalog: Catalog, name: str) -> EntityType | None:
-    """The type a table is named after: `node:X`, `edge:X`, or a bare name, nodes first."""
-    kind, colon, bare = name.partition(":")
-    if not colon:
-        return catalog.nodes.get(name) or catalog.edge_for_traversal(name)
-    if kind == "node":
-        return catalog.nodes.get(bare)
-    return catalog.edge_for_traversal(bare) if kind == "edge" else None
-
-
-def check_columns(source: TableSource) -> None:
-    """Refuse a table without the columns its rows are told apart by. Raises `LoadSourceError`."""
-    needed: Sequence[str] = ()
-    if isinstance(source.declared, EdgeType):
-        needed = ("from", "to")
-    elif source.declared.key is not None:
-        needed = source.declared.key
-    present = source.schema().names
-    for name in needed:
-        if name not in present:
-            raise LoadSourceError(source.name, f"source has no column '{name}'")
-
-
-def table_columns(source: TableSource) -> list[str]:
-    """The columns of a table that its rows are made of; others are ignored."""
-    declared = source.declared
-    wanted = {*declared.properties}
-    if isinstance(declared, EdgeType):
-        wanted |= {"from", "to"}
-    has_derived_ids = declared.key if isinstance(declared, NodeType) else declared.identity
-    if not has_derived_ids:
-        wanted.add("id")
-    return [name for name in source.schema().names if name in wanted]
-
-
-# -- recognition --------------------------------------------------------------------------------
-
-
-def _is_text(given: str) -> bool:
-    return not given.strip() or "\n" in given or given.lstrip()[0] in "{["
-
-
-def _files(path: str, catalog: Catalog, format: Format | None) -> Iterator[Source]:
-    if not Path(path).exists() and _GLOB & set(path):
-        found = sorted(glob.glob(path, recursive=True))
-        if not found:
-            raise SourceUnreadable(path, "matches no file", "check the pattern")
-        for one in found:
-            yield from _files(one, catalog, format)
-        return
-    stem = _without_suffixes(path)
-    if Path(path).is_dir():
-        parts = sorted(str(p) for p in Path(path).rglob("*.parquet"))
-        if not parts:
-            raise SourceUnreadable(path, "is a folder without Parquet files", "name a file")
-        for part in parts:
-            yield ParquetFile(part, _declared(part, _without_suffixes(part), stem, catalog))
-        return
-    suffixes = [s.lower() for s in Path(path).suffixes if s.lower() != ".gz"]
-    last = suffixes[-1] if suffixes else ""
-    if format == "parquet" or (format is None and last == ".parquet"):
-        yield ParquetFile(path, _declared(path, stem, None, catalog))
-    elif format is None and last in _CSV:
-        raise LoadSourceError(path, "CSV is not supported; give JSON lines or Parquet")
-    elif Path(path).exists() and not Path(path).is_file():
-        # A pipe or a device can be read once and not wound back: its text is kept instead.
-        with _open(path) as stream:
-            yield JsonText(stream.read(), path)
-    else:
-        yield JsonFile(path)
-
-
-def _without_suffixes(path: str) -> str:
-    return Path(path).name.partition(".")[0]
-
-
-def _declared(path: str, stem: str, folder: str | None, catalog: Catalog) -> EntityType:
-    declared = type_named(catalog, stem)
-    if declared is None and folder is not None:
-        declared = type_named(catalog, folder)
-    if declared is None:
-        raise LoadSourceError(path, f"needs a mapping: no type is called '{stem}'")
-    return declared
-
-
-def _frame(name: str, rows: Any, catalog: Catalog) -> Frame:
-    declared = _declared(name, name, None, catalog)
-    if isinstance(rows, pa.Table | ds.Dataset):
-        return Frame(name, declared, rows)
-    if not hasattr(rows, "__arrow_c_stream__"):
-        kind = type(rows).__name__
-        raise LoadSourceError(name, f"is no table: {kind} offers no Arrow stream")
-    return Frame(name, declared, pa.table(rows))
+def _some(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The columns, or any one: rows of which nothing is wanted are still to be counted."""
+    return list(wanted) or list(names[:1])
 
 
 # -- bytes --------------------------------------------------------------------------------------
 
 
-def _open(path: str) -> BinaryIO:
+@contextmanager
+def open_csv(path: str, held: bytes | None = None) -> Iterator[BinaryIO]:
+    """The text of a CSV file, or of a pipe that was read before."""
+    with open_file(path) if held is None else io.BytesIO(held) as stream:
+        yield _decompressed(stream, path)
+
+
+@contextmanager
+def open_parquet(path: str) -> Iterator[pq.ParquetFile]:
+    """A Parquet file. Raises `LoadSourceError` also for what goes wrong while it is read."""
+    with open_file(path) as stream:
+        try:
+            with pq.ParquetFile(stream) as file:
+                yield file
+        except (pa.ArrowException, OSError) as error:
+            raise LoadSourceError(path, f"no readable Parquet file ({error})") from None
+
+
+def csv_columns(path: str, dialect: Dialect, held: bytes | None) -> tuple[str, ...]:
+    """The columns of a CSV text. Raises `LoadSourceError` when it is no UTF-8."""
+    with open_csv(path, held) as stream:
+        try:
+            return read_columns(stream, dialect)
+        except UnicodeDecodeError:
+            raise LoadSourceError(path, "the header is no UTF-8 text") from None
+
+
+def pipe_content(path: str) -> bytes | None:
+    """What a pipe or a device gives, which cannot be wound back; None for a file."""
+    if is_remote(path) or not Path(path).exists() or Path(path).is_file():
+        return None
+    with open_file(path) as stream:
+        return stream.read()
+
+
+def open_file(path: str) -> BinaryIO:
+    """The bytes of a file, or of an object at an `s3://` address. Raises `SourceUnreadable`."""
+    if is_remote(path):
+        return open_remote(path)
     try:
         return Path(path).open("rb")
     except FileNotFoundError:
@@ -268,10 +264,15 @@ class _Gunzipped(io.RawIOBase):
             raise LoadSourceError(self._name, f"damaged gzip data ({error})") from None
 
 
+def is_compressed(start: bytes) -> bool:
+    """Whether a stream that begins so is compressed. Its name says nothing."""
+    return start[: len(_GZIP)] == _GZIP
+
+
 def _decompressed(stream: BinaryIO, name: str) -> BinaryIO:
     """The stream, or what is compressed in it. Compression shows in the first two bytes."""
     start = stream.read(len(_GZIP))
     stream.seek(0)
-    if start != _GZIP:
+    if not is_compressed(start):
         return stream
     return io.BufferedReader(_Gunzipped(stream, name))

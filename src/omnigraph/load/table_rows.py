@@ -1,61 +1,139 @@
-"""Rows of tables to typed rows. A record is a row; columns without a property are ignored."""
+"""Rows of tables to typed rows, as a plan says. A record is a row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from omnigraph.catalog.model import EdgeType, EntityType
-from omnigraph.load.columns import TIME_UNITS, convert_column, plain
+from omnigraph.catalog.constraints import group_scalar
+from omnigraph.language.types import PropType
+from omnigraph.load.columns import TIME_UNITS, Converted, convert_column, plain
 from omnigraph.load.record import Day, Moment, convert_value
-from omnigraph.load.typed_rows import MisfitValue, Reading, TypedRows
+from omnigraph.load.row_plan import KeyColumns, RowPlan
+from omnigraph.load.typed_rows import MisfitValue, Numbers, Reading, TypedRows
 from omnigraph.rows.build import StoredValue, build_column
+from omnigraph.rows.identity import derived_ids
 from omnigraph.rows.schema import row_type
 from omnigraph.rows.values import Misfit
 
+_STORED_ENDS: Final = {"from": "src", "to": "dst"}
 
-def read_table(declared: EntityType, batch: pa.RecordBatch) -> Reading:
+
+class Cells(Protocol):
+    """How the cells of a source become values: a column at a time, and exactly, one by one."""
+
+    def column(self, column: pa.Array, wanted: PropType) -> Converted: ...
+
+    def value(self, cell: pa.Scalar, name: str, wanted: PropType) -> StoredValue:
+        """The value of a cell that its column was in doubt about. Raises `Misfit`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TypedCells:
+    """Cells with a type of their own. Those of a table may be infinite, those of JSON may not."""
+
+    typed: bool = True
+
+    def column(self, column: pa.Array, wanted: PropType) -> Converted:
+        return convert_column(column, wanted, typed=self.typed)
+
+    def value(self, cell: pa.Scalar, name: str, wanted: PropType) -> StoredValue:
+        return convert_value(python_value(cell), name, wanted, typed=self.typed)
+
+
+def read_table(plan: RowPlan, batch: pa.RecordBatch, cells: Cells) -> Reading:
     """The rows of a batch of a table of one type."""
-    given = dict(zip(batch.schema.names, batch.columns, strict=True))
-    columns: dict[str, pa.Array] = {}
-    if isinstance(declared, EdgeType):
-        columns["src"], columns["dst"] = (_texts(given, key, batch) for key in ("from", "to"))
-    misfits: list[MisfitValue] = []
-    for name, prop in declared.properties.items():
-        if name not in given:
-            columns[name] = pa.nulls(batch.num_rows, row_type(prop.type))
-            continue
-        column, bad = convert_column(given[name], prop.type, typed=True)
-        if bad is not None:
-            rows = np.flatnonzero(bad).tolist()
-            values: list[StoredValue] = []
-            for row in rows:
-                value: StoredValue = None
-                try:
-                    value = convert_value(
-                        python_value(given[name][row]), name, prop.type, typed=True
-                    )
-                except Misfit as misfit:
-                    misfits.append(MisfitValue(row, name, str(misfit)))
-                values.append(value)
-            column = _with(column, rows, build_column(values, prop.type))
-        columns[name] = column
     positions = np.arange(batch.num_rows, dtype=np.int64)
-    ids = _texts(given, "id", batch)
-    rows_read = TypedRows(declared, positions, columns, ids, tuple(misfits))
-    return Reading(batch.num_rows, rows=[rows_read])
+    return Reading(batch.num_rows, rows=[read_cells(plan, batch, positions, cells)])
 
 
-def _texts(given: Mapping[str, pa.Array], name: str, batch: pa.RecordBatch) -> pa.Array:
-    """A column of ids; whatever is no text counts as absent."""
-    column = plain(given[name]) if name in given else None
-    if column is None or not kinds.is_string(column.type):
-        return pa.nulls(batch.num_rows, pa.utf8())
-    return column
+def read_cells(plan: RowPlan, batch: pa.RecordBatch, positions: Numbers, cells: Cells) -> TypedRows:
+    """The rows of a batch whose columns are those of the source."""
+    given = dict(zip(batch.schema.names, batch.columns, strict=True))
+    reader = _Reader(given, batch.num_rows, cells, [])
+    columns: dict[str, pa.Array] = {}
+    for end, source in plan.ends.items():
+        if isinstance(source, KeyColumns):
+            columns[_STORED_ENDS[end]] = reader.end_by_key(end, source)
+        else:
+            columns[_STORED_ENDS[end]] = reader.texts(source)
+    for name, prop in plan.declared.properties.items():
+        if name in plan.columns:
+            columns[name] = reader.values(plan.columns[name], name, prop.type)
+        elif name in plan.constants:
+            columns[name] = reader.repeated(plan.constants[name], prop.type)
+        else:
+            columns[name] = pa.nulls(batch.num_rows, row_type(prop.type))
+    ids = pa.nulls(batch.num_rows, pa.utf8()) if plan.id is None else reader.texts(plan.id)
+    return TypedRows(plan.declared, positions, columns, ids, tuple(reader.misfits))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Columns of one batch by name; cells that do not fit are collected."""
+
+    given: Mapping[str, pa.Array]
+    count: int
+    cells: Cells
+    misfits: list[MisfitValue]
+
+    def values(self, source: str, name: str, wanted: PropType) -> pa.Array:
+        column, misfits = self._converted(source, name, wanted)
+        self.misfits.extend(MisfitValue(row, name, text) for row, text in misfits)
+        return column
+
+    def repeated(self, value: StoredValue, wanted: PropType) -> pa.Array:
+        return build_column([value], wanted).take(pa.array(np.zeros(self.count, np.int64)))
+
+    def texts(self, source: str) -> pa.Array:
+        """A column of ids; whatever is no text counts as absent."""
+        column = plain(self.given[source])
+        return column if kinds.is_string(column.type) else pa.nulls(self.count, pa.utf8())
+
+    def end_by_key(self, end: str, source: KeyColumns) -> pa.Array:
+        """The ids of the nodes with the given keys, null where a part of one is missing."""
+        columns = {}
+        for name, column_name in source.columns.items():
+            wanted = source.node.properties[name].type
+            column, misfits = self._converted(column_name, name, wanted)
+            if group_scalar(source.node, name).is_float:
+                odd = pc.fill_null(pc.invert(pc.is_finite(column)), False)
+                rows = np.flatnonzero(odd.to_numpy(zero_copy_only=False)).tolist()
+                misfits += [(row, f"property '{name}' is not finite") for row in rows]
+                column = pc.if_else(odd, pa.scalar(None, column.type), column)
+            columns[name] = column
+            self.misfits.extend(
+                MisfitValue(row, end, f"'{end}': {problem}") for row, problem in misfits
+            )
+        ids = derived_ids(source.node, columns)
+        assert ids is not None, "key columns are planned for node types with a key"
+        return ids
+
+    def _converted(
+        self, source: str, name: str, wanted: PropType
+    ) -> tuple[pa.Array, list[tuple[int, str]]]:
+        """A column of values, and what is wrong with those that were left null."""
+        column, bad = self.cells.column(self.given[source], wanted)
+        if bad is None:
+            return column, []
+        rows = np.flatnonzero(bad).tolist()
+        values: list[StoredValue] = []
+        misfits: list[tuple[int, str]] = []
+        for row in rows:
+            value: StoredValue = None
+            try:
+                value = self.cells.value(self.given[source][row], name, wanted)
+            except Misfit as misfit:
+                misfits.append((row, str(misfit)))
+            values.append(value)
+        return _with(column, rows, build_column(values, wanted)), misfits
 
 
 def _with(column: pa.Array, rows: Sequence[int], values: pa.Array) -> pa.Array:

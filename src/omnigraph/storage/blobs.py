@@ -6,11 +6,12 @@ Outside of storage a blob column is large binary, or, where cells may also refer
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance.blob import BlobType
+from lance.blob import BlobFile, BlobType
 
 from omnigraph.storage.conflicts import naming_failures
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
@@ -78,3 +79,45 @@ def _cell(descriptor: dict[str, object], payload: bytes | None) -> dict[str, obj
         "position": None if whole else descriptor["position"],
         "size": None if whole else descriptor["size"],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class BlobPlace:
+    """Where one blob is: in the table, or at an address outside of it."""
+
+    table: Table
+    column: str
+    address: int
+    uri: str | None
+
+    def open(self) -> OpenBlob:
+        """The blob, to be read in parts; an address is followed."""
+        where = self.uri or self.table.lineage.uri
+        with naming_failures("read a blob", where):
+            (found,) = self.table.dataset.take_blobs(self.column, addresses=[self.address])
+        assert found is not None, "a place is that of a blob which is there"
+        return OpenBlob(where, found.size(), found)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBlob:
+    """A blob that can be read."""
+
+    where: str
+    size: int
+    _file: BlobFile
+
+    def read(self, offset: int, length: int) -> bytes:
+        """A part that lies within the blob."""
+        with naming_failures("read a blob", self.where):
+            return bytes(self._file.read_range(offset, length))
+
+
+def find_blob(table: Table, column: str, row_id: int) -> BlobPlace | None:
+    """The place of the blob of a row; None where it is null."""
+    row = table.take(pa.array([row_id]), [column, ROW_ADDRESS]).to_pylist()[0]
+    descriptor = row[column]
+    if descriptor is None:
+        return None
+    uri = descriptor["blob_uri"] if descriptor["kind"] == _EXTERNAL else None
+    return BlobPlace(table, column, row[ROW_ADDRESS], uri)

@@ -47,6 +47,10 @@ class CommitSync:
         with self._lock:
             self._safe[lineage.uri] = version
 
+    def note(self, path: str) -> None:
+        """A file that is written beside the versions."""
+        self._disk.files([path])
+
     def commit(self, lineage: Lineage, dataset: lance.LanceDataset) -> None:
         """Everything the opened version added, for commits the library makes in one go.
 
@@ -96,7 +100,7 @@ def added_files(lineage: Lineage, transaction: lance.Transaction) -> list[AddedF
     shrunk: Iterable[Any] = ()
     indexes: Iterable[Any] = ()
     match operation:
-        case LanceOperation.Append() | LanceOperation.Overwrite():
+        case LanceOperation.Append() | LanceOperation.Overwrite() | LanceOperation.Merge():
             data = operation.fragments
         case LanceOperation.Update():
             data, shrunk = operation.new_fragments, operation.updated_fragments

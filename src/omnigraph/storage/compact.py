@@ -8,6 +8,7 @@ Tests: tests/storage/tables/test_compact.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import lance
 from lance.optimize import Compaction
@@ -15,8 +16,11 @@ from lance.optimize import Compaction
 from omnigraph.errors import TableConflict
 from omnigraph.limits import ROWS_PER_FRAGMENT
 from omnigraph.storage.conflicts import Failure, cause_of, classify, naming_failures
-from omnigraph.storage.indexes import Index, list_indexes
+from omnigraph.storage.indexes import PARTITIONED, Index, list_indexes
 from omnigraph.storage.table import Table
+
+_SMALL_PART: Final = 0.1
+"""Later parts of an index of vectors with fewer rows than this share of the first stay apart."""
 
 
 def small_fragments(table: Table, below_rows: int) -> int:
@@ -44,6 +48,15 @@ def fold(table: Table, target_rows: int = ROWS_PER_FRAGMENT, index_lag: int = 0)
     return compact(extended, target_rows)
 
 
+def is_fold_needed(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> bool:
+    """Whether `fold` would do anything."""
+    if _uncovered_rows(table, list_indexes(table)):
+        return True
+    with naming_failures("plan a compaction", table.lineage.uri):
+        plan = Compaction.plan(table.dataset, {"target_rows_per_fragment": target_rows})
+    return bool(plan.num_tasks())
+
+
 def _uncovered_rows(table: Table, indexes: Sequence[Index]) -> int:
     """The rows the least complete index does not know."""
     fragments = table.fragments()
@@ -59,12 +72,35 @@ def extend_indexes(table: Table) -> Table:
     if all(current <= index.fragment_ids for index in list_indexes(table)):
         return table
     handle = table.writable_handle()
+    # Left to itself, the library adds a part to an index of vectors every time. Fragments in
+    # different parts are never merged, so a table would fall into ever more pieces.
+    vectors = {i.name: i for i in list_indexes(table) if i.kind == PARTITIONED}
+    others = [i.name for i in list_indexes(table) if i.name not in vectors]
     with naming_failures("extend the indexes", table.lineage.uri):
         try:
-            handle.optimize.optimize_indices()
+            if others:
+                handle.optimize.optimize_indices(index_names=others)
+            for name, index in vectors.items():
+                merged = _parts_to_merge(table, index)
+                handle.optimize.optimize_indices(index_names=[name], num_indices_to_merge=merged)
         except OSError as error:
             raise _conflict(table, error) from error
     return _synced(table, handle)
+
+
+def _parts_to_merge(table: Table, index: Index) -> int:
+    """How many of the latest parts of an index of vectors become one with the rows it lacks.
+
+    All of them, unless the first is so much larger than the others together that rewriting it would
+    be most of the work. A borrowed one is always rewritten, as its fragments could not be merged.
+    """
+    if index.is_borrowed:
+        return len(index.parts)
+    rows = {fragment.id: fragment.rows for fragment in table.fragments()}
+    first = sum(rows.get(number, 0) for number in index.parts[0])
+    rest = sum(rows.values()) - first
+    is_first_large = first > ROWS_PER_FRAGMENT and rest < _SMALL_PART * first
+    return len(index.parts) - 1 if is_first_large else len(index.parts)
 
 
 def compact(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> Table:

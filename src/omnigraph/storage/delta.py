@@ -21,12 +21,15 @@ from lance.fragment import RowIdSequence
 
 from omnigraph.errors import InputError, StorageError
 from omnigraph.storage.conflicts import naming_failures
-from omnigraph.storage.fragments import write_rows
+from omnigraph.storage.fragments import Rows, write_rows
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.stage import RowCounts, Staged
 from omnigraph.storage.table import Table
 
 Ids: TypeAlias = Sequence[str] | pa.Array
+
+_ROWS_AT_ONCE: Final = 8192
+"""Rows that are put in order at a time."""
 
 PLACE: Final = ("id", ROW_ID, ROW_ADDRESS)
 """The columns that say where a row is."""
@@ -88,19 +91,32 @@ def stage_delta(
     if targets.is_noop:
         return None
     counts = targets.counts
-    removed, shrunk = _delete_positions(table, targets.found)
+    removed, shrunk = delete_at(table, _column(targets.found, ROW_ADDRESS))
     return Staged(
         "delta",
         table.lineage,
         table.version,
         counts,
         table.row_count() + counts.inserted - counts.deleted,
-        LanceOperation.Update(
-            removed_fragment_ids=removed,
-            updated_fragments=shrunk,
-            new_fragments=_write_upserts(table, upserts, targets.place, targets.found),
-            update_mode="rewrite_rows",
-        ),
+        rewriting(table, removed, shrunk, write_upserts(table, upserts, targets)),
+    )
+
+
+def rewriting(
+    table: Table,
+    removed: list[int],
+    shrunk: list[lance.FragmentMetadata],
+    written: list[lance.FragmentMetadata],
+) -> LanceOperation.Update:
+    """The operation that takes rows away from fragments and adds fragments with other rows."""
+    return LanceOperation.Update(
+        removed_fragment_ids=removed,
+        updated_fragments=shrunk,
+        new_fragments=written,
+        update_mode="rewrite_rows",
+        # Any of them may have changed. Otherwise the library would take an index of vectors to know
+        # the new fragments, and find neither their new rows nor their new vectors.
+        fields_for_preserving_frag_bitmap=[f.id() for f in table.dataset.lance_schema.fields()],
     )
 
 
@@ -115,14 +131,16 @@ def _check_delta(table: Table, ids: pa.Array, deleted_ids: pa.Array) -> None:
         raise InputError(f"a change of {table.path} writes and deletes one id")
 
 
-def _delete_positions(
-    table: Table, found: pa.Table
-) -> tuple[list[int], list[lance.FragmentMetadata]]:
-    """Fragments of which nothing is left, and those with more deletions than before."""
-    if not found.num_rows:
+def delete_at(table: Table, addresses: pa.Array) -> tuple[list[int], list[lance.FragmentMetadata]]:
+    """Fragments of which nothing is left without the rows at these addresses, and the shrunk ones.
+
+    All rows to be deleted from a fragment must be given at once: of two shrunk forms of it a commit
+    takes one, and says nothing.
+    """
+    if not len(addresses):
         return [], []
-    addresses = np.sort(_column(found, ROW_ADDRESS).to_numpy())
-    fragments, offsets = addresses >> np.uint64(32), addresses & np.uint64(0xFFFFFFFF)
+    ordered = np.sort(addresses.to_numpy())
+    fragments, offsets = ordered >> np.uint64(32), ordered & np.uint64(0xFFFFFFFF)
     numbers, starts = np.unique(fragments, return_index=True)
     removed, shrunk = [], []
     with naming_failures("delete rows", table.lineage.uri):
@@ -137,16 +155,16 @@ def _delete_positions(
     return removed, shrunk
 
 
-def _write_upserts(
-    table: Table, upserts: pa.Table, place: pa.Array, found: pa.Table
+def write_upserts(
+    table: Table, upserts: pa.Table, targets: Targets
 ) -> list[lance.FragmentMetadata]:
     """New fragments: replaced rows by row id, which keeps the list of ids short, then new rows."""
     if not upserts.num_rows:
         return []
-    row_ids = _column(found, ROW_ID).take(place)
+    row_ids = _column(targets.found, ROW_ID).take(targets.place)
     # Nulls, the rows without an old row id, sort last.
     order = pc.array_sort_indices(row_ids)
-    written = write_rows(table, upserts.take(order))
+    written = write_rows(table, _in_order(upserts, order))
     carried = row_ids.drop_null().sort()
     start = 0
     for fragment in written:
@@ -155,6 +173,20 @@ def _write_upserts(
             fragment.row_id_meta = RowIdSequence(ids_here).to_inline_metadata()
         start += fragment.physical_rows
     return written
+
+
+def _in_order(rows: pa.Table, order: pa.Array) -> Rows:
+    """Rows in an order; many of them piece by piece, so that there are not two copies more."""
+    if np.array_equal(order.to_numpy(), np.arange(rows.num_rows)):
+        return rows
+    if rows.num_rows <= _ROWS_AT_ONCE:
+        return rows.take(order)
+    # Taking rows from several chunks would put these together for every piece.
+    rows = rows.combine_chunks()
+    starts = range(0, rows.num_rows, _ROWS_AT_ONCE)
+    pieces = (rows.take(order.slice(start, _ROWS_AT_ONCE)).combine_chunks() for start in starts)
+    batches = (batch for piece in pieces for batch in piece.to_batches())
+    return pa.RecordBatchReader.from_batches(rows.schema, batches)
 
 
 def _column(rows: pa.Table, name: str) -> pa.Array:

@@ -1,17 +1,29 @@
-"""Scalar indexes of a table: making them, and which rows they cover."""
+"""Indexes of a table: making them, and which rows they cover."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NewType
 
+import numpy as np
+import numpy.typing as npt
 from lance import LanceOperation
+from lance.dataset import Index as LibraryIndex
 
 from omnigraph.storage.conflicts import naming_failures
 from omnigraph.storage.stage import RowCounts, Staged
 from omnigraph.storage.table import Table
 
 BTREE: Final = "BTREE"
+PARTITIONED: Final = "IVF_FLAT"
+"""Vectors by the partition whose centre they are nearest to, kept as they are."""
+
+Centres = npt.NDArray[np.float32]
+"""A unit vector per partition."""
+
+BuiltIndex = NewType("BuiltIndex", LibraryIndex)
+"""An index whose files are written and that is part of nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +33,14 @@ class Index:
     name: str
     kind: str
     columns: tuple[str, ...]
-    fragment_ids: frozenset[int]
+    parts: tuple[frozenset[int], ...]
+    """The fragments of each of its parts, which a search looks into one after the other."""
     is_borrowed: bool
     """Whether part of it is stored in the line of versions this one was branched from."""
+
+    @property
+    def fragment_ids(self) -> frozenset[int]:
+        return frozenset[int]().union(*self.parts)
 
 
 def list_indexes(table: Table) -> list[Index]:
@@ -35,36 +52,90 @@ def list_indexes(table: Table) -> list[Index]:
             found.name,
             found.index_type.upper(),
             tuple(found.field_names),
-            frozenset(number for segment in found.segments for number in segment.fragment_ids),
+            tuple(frozenset(segment.fragment_ids) for segment in found.segments),
             any(segment.base_id is not None for segment in found.segments),
         )
         for found in described
     ]
 
 
-def uncovered_fragments(table: Table, column: str) -> frozenset[int] | None:
-    """The fragments a lookup by this column has to scan; None when no scalar index is on it alone."""
+def uncovered_fragments(table: Table, column: str, kind: str = BTREE) -> frozenset[int] | None:
+    """The fragments an index does not know; None when none of this kind is on the column alone."""
     current = frozenset(fragment.id for fragment in table.fragments())
     for index in list_indexes(table):
-        if index.kind == BTREE and index.columns == (column,):
+        if index.kind == kind and index.columns == (column,):
             return current - index.fragment_ids
     return None
 
 
 def stage_btree_index(table: Table, column: str) -> Staged | None:
     """An index over all present rows, named after its column; None for a table without rows."""
+    return stage_indexes(table, [build_btree(table, column)]) if table.fragments() else None
+
+
+def build_btree(table: Table, column: str) -> BuiltIndex:
+    """A look-up index over all rows of a table that has some, named after its column."""
+    return _build(table, column, BTREE)
+
+
+def build_partitioned(table: Table, column: str, centres: Centres) -> BuiltIndex:
+    """An index of vectors by cosine over all rows of a table that has some."""
+    return _build(
+        table,
+        column,
+        PARTITIONED,
+        metric="cosine",
+        num_partitions=len(centres),
+        ivf_centroids=centres,
+    )
+
+
+def _build(table: Table, column: str, kind: str, **options: Any) -> BuiltIndex:
     fragments = [fragment.id for fragment in table.fragments()]
-    if not fragments:
-        return None
     with naming_failures("build an index", table.lineage.uri):
-        built = table.dataset.create_index_uncommitted(
-            column, BTREE, name=f"{column}_idx", fragment_ids=fragments
+        return BuiltIndex(
+            table.dataset.create_index_uncommitted(
+                column, kind, name=f"{column}_idx", fragment_ids=fragments, **options
+            )
         )
+
+
+def stage_indexes(table: Table, built: Sequence[BuiltIndex]) -> Staged:
+    """Indexes that were built over the present rows, all of which one commit makes known."""
     return Staged(
         "index",
         table.lineage,
         table.version,
         RowCounts(),
         table.row_count(),
-        LanceOperation.CreateIndex(new_indices=[built], removed_indices=[]),
+        LanceOperation.CreateIndex(new_indices=list(built), removed_indices=[]),
     )
+
+
+# -- how far a search looks ---------------------------------------------------------------------
+
+
+def stage_probes(table: Table, probes: Mapping[str, int]) -> Staged:
+    """A note in the table of how many partitions a search by each column looks into."""
+    notes: dict[str, str | None] = {
+        _probes_key(column): str(number) for column, number in probes.items()
+    }
+    return Staged(
+        "note",
+        table.lineage,
+        table.version,
+        RowCounts(),
+        table.row_count(),
+        LanceOperation.UpdateConfig(config_updates=LanceOperation.UpdateMap(notes)),
+    )
+
+
+def probes_of(table: Table, column: str) -> int | None:
+    """How many partitions to look into; None if nobody has found out."""
+    with naming_failures("read the settings", table.lineage.uri):
+        noted = table.dataset.config().get(_probes_key(column))
+    return None if noted is None else int(noted)
+
+
+def _probes_key(column: str) -> str:
+    return f"omnigraph.probes.{column}"

@@ -31,6 +31,11 @@ class Lineage:
         return self.path if self.branch is None else f"{self.path} on branch {self.branch}"
 
     @property
+    def folder(self) -> str:
+        """Where its files are, counted from the root of the graph."""
+        return self.path if self.branch is None else f"{self.path}/tree/{self.branch}"
+
+    @property
     def path_in_store(self) -> str:
         """The path counted from the root of the disk or the bucket, without a leading slash."""
         return _AUTHORITY.sub("", self.uri).lstrip("/")

@@ -1,4 +1,4 @@
-"""Text objects as files.
+"""Objects as files.
 
 Every object is written to a temporary file beside it and then linked or renamed into place, so that
 nobody sees a part of it. Temporary and lock files are named `#<digits>`; no path can reach them and
@@ -51,6 +51,10 @@ class LocalObjects:
         with self._naming("read", path):
             return self._read(path).decode()
 
+    def read_bytes(self, path: str) -> bytes:
+        with self._naming("read", path):
+            return self._read(path)
+
     def read_text_versioned(self, path: str) -> tuple[str, VersionToken]:
         with self._naming("read", path):
             content = self._read(path)
@@ -65,9 +69,14 @@ class LocalObjects:
 
     def write_text(self, path: str, text: str) -> None:
         with self._naming("write", path):
+            content = text.encode()
+        self.write_bytes(path, content)
+
+    def write_bytes(self, path: str, content: bytes | memoryview) -> None:
+        with self._naming("write", path):
             target = self._locate(path)
             directory = os.path.dirname(target)
-            with self._staged(target, text) as (temporary, top), _exclusive(directory):
+            with self._staged(target, content) as (temporary, top), _exclusive(directory):
                 os.replace(temporary, target)
             self._sync.directory(directory, top=top)
 
@@ -76,7 +85,7 @@ class LocalObjects:
             target = self._locate(path)
             if os.path.lexists(target):
                 return False
-            with self._staged(target, text) as (temporary, top):
+            with self._staged(target, text.encode()) as (temporary, top):
                 try:
                     os.link(temporary, target)
                 except FileExistsError:
@@ -96,7 +105,7 @@ class LocalObjects:
             if not _holds(target, token):
                 return None
             directory = os.path.dirname(target)
-            with self._staged(target, text) as (temporary, top), _exclusive(directory):
+            with self._staged(target, text.encode()) as (temporary, top), _exclusive(directory):
                 if not _holds(target, token):
                     return None
                 os.replace(temporary, target)
@@ -163,12 +172,11 @@ class LocalObjects:
                 os.unlink(target)
 
     @contextmanager
-    def _staged(self, target: str, text: str) -> Iterator[tuple[str, str]]:
+    def _staged(self, target: str, content: bytes | memoryview) -> Iterator[tuple[str, str]]:
         """A complete temporary file beside the target, and the topmost directory that changed.
 
         Whatever is left of the file at the end is removed.
         """
-        content = text.encode()
         directory = os.path.dirname(target)
         temporary = os.path.join(directory, f"#{secrets.randbits(62) + 1}")
         top, descriptor = self._create(directory, temporary)

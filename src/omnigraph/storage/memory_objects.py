@@ -58,18 +58,22 @@ class MemoryObjects:
     def read_text(self, path: str) -> str:
         return self.read_text_versioned(path)[0]
 
+    def read_bytes(self, path: str) -> bytes:
+        return self._get(path).content
+
     def read_text_versioned(self, path: str) -> tuple[str, VersionToken]:
+        found = self._get(path)
         with self._naming("read", path):
-            key = object_path(path)
-            with self._shelf.lock:
-                found = self._shelf.objects.get(key)
-            if found is None:
-                raise self._missing("read", path)
             return found.content.decode(), found.token
 
     def write_text(self, path: str, text: str) -> None:
+        with self._naming("write", path):
+            content = text.encode()
+        self.write_bytes(path, content)
+
+    def write_bytes(self, path: str, content: bytes | memoryview) -> None:
         with self._changing("write", path) as key:
-            self._shelf.put(key, text.encode())
+            self._shelf.put(key, bytes(content))
 
     def write_text_if_absent(self, path: str, text: str) -> bool:
         with self._changing("create", path) as key:
@@ -119,6 +123,15 @@ class MemoryObjects:
     def _below(self, directory: str) -> Iterator[str]:
         prefix = _directory_prefix(directory)
         return (key for key in self._shelf.objects if key.startswith(prefix))
+
+    def _get(self, path: str) -> _Object:
+        with self._naming("read", path):
+            key = object_path(path)
+            with self._shelf.lock:
+                found = self._shelf.objects.get(key)
+            if found is None:
+                raise self._missing("read", path)
+            return found
 
     def _naming(self, action: str, path: str) -> AbstractContextManager[None]:
         return naming_failures(self._root, action, path)

@@ -1,7 +1,7 @@
-"""Text objects: the one interface through which schema files, sidecars, leases and probes are kept.
+"""Objects: the one interface through which schema files, sidecars, leases and probes are kept.
 
 Local disk, S3 and memory keep the same promises, and tests/contract/objects runs one suite over all
-of them. Nothing here knows what a text means.
+of them. Most objects are texts; nothing here knows what they mean.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_HARD_LINKS: Final = "its file system does not support hard links"
 
 
 class ObjectStore(Protocol):
-    """Text objects below one root; paths are relative to it, and `/` separates their parts.
+    """Objects below one root; paths are relative to it, and `/` separates their parts.
 
     Every method raises `StoreCallFailed` when the store fails or the path is impossible. A write
     that fails may have happened all the same, unless its method says otherwise.
@@ -34,6 +34,14 @@ class ObjectStore(Protocol):
 
     def write_text(self, path: str, text: str) -> None:
         """Create or replace. Readers see the old or the new text, never a part of it."""
+        ...
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole object, as it is stored. Raises `ObjectMissing`."""
+        ...
+
+    def write_bytes(self, path: str, content: bytes | memoryview) -> None:
+        """Create or replace, like `write_text`."""
         ...
 
     def write_text_if_absent(self, path: str, text: str) -> bool:

@@ -54,16 +54,26 @@ class RemoteObjects:
             self._store_once = self._connect(_SEND_ONCE)
 
     def read_text(self, path: str) -> str:
+        with self._naming("read", path):
+            return self.read_bytes(path).decode()
+
+    def read_bytes(self, path: str) -> bytes:
         return self._get(path)[0]
 
     def read_text_versioned(self, path: str) -> tuple[str, VersionToken]:
-        text, e_tag = self._get(path)
-        return text, self._token("read", path, e_tag)
+        content, e_tag = self._get(path)
+        with self._naming("read", path):
+            return content.decode(), self._token("read", path, e_tag)
 
     def write_text(self, path: str, text: str) -> None:
         with self._naming("write", path):
+            content = text.encode()
+        self.write_bytes(path, content)
+
+    def write_bytes(self, path: str, content: bytes | memoryview) -> None:
+        with self._naming("write", path):
             # One request whatever the size: there are no parts that a crash could leave behind.
-            obstore.put(self._store, self._key(path), text.encode(), use_multipart=False)
+            obstore.put(self._store, self._key(path), content, use_multipart=False)
 
     def write_text_if_absent(self, path: str, text: str) -> bool:
         with self._naming("create", path):
@@ -154,13 +164,13 @@ class RemoteObjects:
             raise StoreCallFailed(action, self._root.join(path), "the store sent no e-tag")
         return VersionToken(e_tag)
 
-    def _get(self, path: str) -> tuple[str, str | None]:
+    def _get(self, path: str) -> tuple[bytes, str | None]:
         with self._naming("read", path):
             try:
                 answer = obstore.get(self._store, self._key(path))
             except FileNotFoundError:
                 raise self._missing("read", path) from None
-            return answer.bytes().to_bytes().decode(), answer.meta["e_tag"]
+            return answer.bytes().to_bytes(), answer.meta["e_tag"]
 
     def _head(self, key: str) -> ObjectMeta | None:
         try:

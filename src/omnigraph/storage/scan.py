@@ -20,6 +20,9 @@ ROW_ID: Final = "_rowid"
 ROW_ADDRESS: Final = "_rowaddr"
 """Columns every table has besides its own, read by naming them."""
 
+_LITTLE: Final = 2
+"""Fragments and batches read ahead when memory counts; the store would otherwise take dozens."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scan:
@@ -31,6 +34,8 @@ class Scan:
     order_by: str | None = None
     fragment_ids: Collection[int] | None = None
     """Only rows stored in these fragments."""
+    reads_little_ahead: bool = False
+    """Keep few rows in memory that nobody has asked for yet."""
 
 
 def scan(dataset: lance.LanceDataset, uri: str, wanted: Scan) -> pa.RecordBatchReader:
@@ -45,6 +50,8 @@ def scan(dataset: lance.LanceDataset, uri: str, wanted: Scan) -> pa.RecordBatchR
             limit=None if kept else wanted.limit,
             order_by=[ColumnOrdering(wanted.order_by)] if wanted.order_by else None,
             fragments=_fragments(dataset, wanted.fragment_ids),
+            fragment_readahead=_LITTLE if wanted.reads_little_ahead else None,
+            batch_readahead=_LITTLE if wanted.reads_little_ahead else None,
         )
         reader = scanner.to_reader()
         schema = pa.schema([reader.schema.field(name) for name in columns])

@@ -22,7 +22,7 @@ from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.table import Table
 from omnigraph.storage.versions import OPERATION_ID, WRITER_KIND
 
-StagedKind = Literal["append", "delta", "overwrite", "index", "restore"]
+StagedKind = Literal["append", "delta", "overwrite", "columns", "index", "note", "restore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Staged:
     @property
     def is_bound_to_version(self) -> bool:
         """Whether it means anything on another version than the one it was built on."""
-        return self.kind in ("delta", "index")
+        return self.kind in ("delta", "columns", "index")
 
 
 def stage_append(table: Table, rows: Rows) -> Staged:

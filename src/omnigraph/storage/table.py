@@ -25,11 +25,15 @@ from omnigraph.storage.versions import (
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A part of a table that is stored together. `rows` are those that are not deleted."""
+    """A part of a table that is stored together. `rows` are those that are not deleted.
+
+    `files` hold its rows, the deleted ones too; their names are never given again.
+    """
 
     id: int
     rows: int
     stored_rows: int
+    files: str
 
 
 class Table:
@@ -143,8 +147,17 @@ class Table:
         return version_record(self.lineage, self._dataset, version or self.version)
 
     def fragments(self) -> list[Fragment]:
+        return [_fragment(found.metadata) for found in self._dataset.get_fragments()]
+
+    def files(self) -> set[str]:
+        """The names of the data files this version is made of."""
         metadata = (fragment.metadata for fragment in self._dataset.get_fragments())
-        return [Fragment(m.id, m.num_rows, m.physical_rows) for m in metadata]
+        return {file._path for m in metadata for file in m.files}
+
+    def stored_bytes(self) -> int:
+        """The size of the data files of this version."""
+        metadata = (fragment.metadata for fragment in self._dataset.get_fragments())
+        return sum(file.file_size_bytes or 0 for m in metadata for file in m.files)
 
     def contents(self) -> Mapping[str, Fragment]:
         """The fragments by what they hold: the stored rows and which of them are deleted.
@@ -152,18 +165,24 @@ class Table:
         The key is the same in every version and branch that shares a fragment.
         """
         if self._contents is None:
-            self._contents = {
-                _content(m): Fragment(m.id, m.num_rows, m.physical_rows)
-                for m in (fragment.metadata for fragment in self._dataset.get_fragments())
-            }
+            metadata = (found.metadata for found in self._dataset.get_fragments())
+            self._contents = {_content(m): _fragment(m) for m in metadata}
         return self._contents
 
     def __repr__(self) -> str:
         return f"Table({self.lineage.name!r}, version {self.version})"
 
 
+def _fragment(metadata: lance.FragmentMetadata) -> Fragment:
+    return Fragment(metadata.id, metadata.num_rows, metadata.physical_rows, _files(metadata))
+
+
+def _files(fragment: lance.FragmentMetadata) -> str:
+    # The public property defines a class at every call, which takes longer than all the rest.
+    return ",".join(file._path for file in fragment.files)
+
+
 def _content(fragment: lance.FragmentMetadata) -> str:
     deleted = fragment.deletion_file
-    # The public property defines a class at every call, which takes longer than all the rest.
-    files = ",".join(file._path for file in fragment.files)
+    files = _files(fragment)
     return files if deleted is None else f"{files}-{deleted.read_version}-{deleted.id}"

@@ -54,6 +54,7 @@ class TableStore:
 
     def __init__(self, root: GraphRoot, durability: Durability) -> None:
         self._root = root
+        self._durability = durability
         self._options = s3_options() if root.kind == "s3" else None
         self._session = Session(
             index_cache_size_bytes=INDEX_CACHE_BYTES,
@@ -61,6 +62,15 @@ class TableStore:
         )
         on_disk = root.kind == "local" and durability is Durability.FSYNC
         self._sync = CommitSync(DiskSync(root.uri, durability)) if on_disk else None
+
+    def __reduce__(self) -> tuple[type[TableStore], tuple[GraphRoot, Durability]]:
+        """In another process the same tables, reached from there."""
+        return TableStore, (self._root, self._durability)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes can see these tables."""
+        return self._root.kind != "memory"
 
     def create(
         self,
@@ -118,6 +128,31 @@ class TableStore:
                 raise
             raise TornVersion(lineage.uri, torn.version, torn.previous, torn.cause) from error
         return Table(lineage, dataset)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a table, or a torn beginning of one."""
+        try:
+            self.open(path)
+        except TableMissing:
+            return False
+        except TornVersion:
+            return True
+        return True
+
+    def directories(self, folder: str) -> list[str]:
+        """The paths of everything below a folder that is, or was to be, a table."""
+        with naming_failures("list the tables", self._root.join(folder)):
+            found = self._files("").list_with_delimiter(folder).common_prefixes
+        return sorted(f"{folder}/{path.rpartition('/')[2]}" for path in found)
+
+    def remove(self, path: str, objects: ObjectStore) -> None:
+        """Remove a table with all its versions and branches."""
+        if self._root.kind == "memory":
+            files = self._files(path)
+            for file in files.list():
+                files.delete_file(file)
+        else:
+            objects.delete_prefix(path)
 
     def create_branch(
         self, path: str, name: str, *, source_branch: str | None, source_version: int

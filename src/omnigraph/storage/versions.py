@@ -83,17 +83,40 @@ def newest_version(lineage: Lineage) -> int | None:
     note to a power loss, leaves one that is behind, so the next numbers are tried, as the library
     does when it commits. None: the versions have to be listed.
     """
-    try:
-        with open(lineage.file(_NEWEST_NOTE), encoding="utf-8") as file:
-            version = int(json.load(file)["version"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    if not _exists(lineage, version):
+    version = newest_noted(lineage.file(_NEWEST_NOTE))
+    if version is None or not _exists(lineage, version):
         return None
     for number in range(version, version + _NUMBERS_TRIED):
         if not _exists(lineage, number + 1):
             return number
     return None
+
+
+def confirm_newest(lineage: Lineage, version: int) -> None:
+    """Make the note of the newest version true for good, before versions below it are removed.
+
+    Otherwise a note that is behind, now or after a power loss, would name a version that stays while
+    the next number is one of those that went: it would pass for the newest.
+    """
+    if not lineage.is_local:
+        return
+    note = lineage.file(_NEWEST_NOTE)
+    if newest_noted(note) != version:
+        written = f"{note}.{os.getpid()}"
+        with open(written, "w", encoding="utf-8") as file:
+            json.dump({"version": version}, file)
+        os.replace(written, note)
+    if lineage.sync:
+        lineage.sync.note(note)
+
+
+def newest_noted(note: str) -> int | None:
+    """The version a note names; None if there is no note, or none that can be read."""
+    try:
+        with open(note, encoding="utf-8") as file:
+            return int(json.load(file)["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

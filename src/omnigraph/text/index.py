@@ -109,6 +109,11 @@ class TextIndex:
     def nbytes(self) -> int:
         return int(self.lengths.nbytes + sum(segment.nbytes for segment in self.segments))
 
+    @cached_property
+    def totals(self) -> tuple[int, int]:
+        """How many texts there are, and how many words they have together."""
+        return totals_of(self.lengths)
+
     @property
     def changed_share(self) -> float:
         """The share of rows that are not where they were when the index was made."""
@@ -123,6 +128,11 @@ class TextIndex:
         rows = np.concatenate([places.rows for places in found])
         return Places(rows, np.concatenate([places.times for places in found]))
 
+    @property
+    def is_in_many_segments(self) -> bool:
+        """Whether it would be better off made anew."""
+        return len(self.segments) > _MOST_SEGMENTS
+
     @cached_property
     def words(self) -> list[str]:
         """All words that stand in some row, or did."""
@@ -131,16 +141,26 @@ class TextIndex:
     def replaced(self, rows: Rows, texts: pa.Array) -> TextIndex:
         """The index of a later column, in which the given rows, some of them new, are different."""
         kept = self.segments
-        if len(kept) > _MOST_SEGMENTS:
+        if self.is_in_many_segments:
             later = [segment.owned for segment in kept[1:] if segment.owned is not None]
             rows, kept = np.unique(np.concatenate([*later, rows])), kept[:1]
-        size = len(texts)
-        segment, counted = _segment(texts.take(pa.array(rows)), rows)
+        earlier = TextIndex(kept, self.lengths)
+        return earlier.with_rows(rows, texts.take(pa.array(rows)), len(texts))
+
+    def with_rows(self, rows: Rows, texts: pa.Array, size: int) -> TextIndex:
+        """The index of a later column of this size, in which the given rows have these texts."""
+        segment, counted = _segment(texts, rows)
         lengths = np.full(size, -1, np.int32)
         lengths[: self.size] = self.lengths
         lengths[rows] = counted
-        older = tuple(earlier.without(rows, size) for earlier in kept)
+        older = tuple(earlier.without(rows, size) for earlier in self.segments)
         return TextIndex((*older, segment), lengths)
+
+
+def totals_of(lengths: npt.NDArray[np.int32]) -> tuple[int, int]:
+    """Of the words of each text, or -1: how many texts there are, and how many words."""
+    missing = int(np.count_nonzero(lengths < 0))
+    return len(lengths) - missing, int(lengths.sum(dtype=np.int64)) + missing
 
 
 def build_index(texts: pa.Array) -> TextIndex:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.text.analyse import Word
-from omnigraph.text.index import SPOT_SHIFT, Mask, Segment, TextIndex
+from omnigraph.text.index import SPOT_SHIFT, Mask, Segment, TextIndex, totals_of
 
 Scores = npt.NDArray[np.float64]
 
@@ -73,14 +73,11 @@ def bm25(index: TextIndex, words: Iterable[str], visible: Mask | None) -> Scores
 
     How common a word is, and how long texts are, is counted over visible rows.
     """
-    has_text = index.lengths >= 0
-    if visible is not None:
-        has_text = has_text & visible
-    texts = int(has_text.sum())
+    texts, length = index.totals if visible is None else totals_of(index.lengths[visible])
     scores = np.zeros(index.size, np.float64)
     if not texts:
         return scores
-    mean = float(index.lengths[has_text].sum()) / texts
+    mean = length / texts
     for word in set(words):
         places = index.places(word)
         holders, times = places.rows, places.times

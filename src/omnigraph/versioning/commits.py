@@ -107,6 +107,12 @@ class CommitRecord:
     def graph_commit_id(self) -> CommitId:
         return self.draft.graph_commit_id
 
+    @property
+    def parents(self) -> tuple[CommitId, ...]:
+        """The commit before it on its branch, then the one it merged."""
+        both = (self.parent_commit_id, self.draft.merged_parent_commit_id)
+        return tuple(parent for parent in both if parent is not None)
+
     def to_metadata(self) -> str:
         """The JSON text stored in the commit's row."""
         draft = self.draft

@@ -109,6 +109,13 @@ def read_files(objects: ObjectStore) -> ContractFiles:
     )
 
 
+def read_settled_files(objects: ObjectStore) -> ContractFiles:
+    """What the files hold once those that wait are in place."""
+    live = read_files(objects)
+    source, ir, state = (_read_if_there(objects, f"{name}{STAGED}") for name in CONTRACT_FILES)
+    return ContractFiles(source or live.source, ir or live.ir, state or live.state)
+
+
 def files_of(contract: SchemaContract) -> ContractFiles:
     """The files that would say just this."""
     return ContractFiles(contract.source, _ir_text(contract), _state_text(contract))
@@ -162,13 +169,21 @@ def _read_ir(text: str) -> SchemaIR:
 
 def _read_state(text: str) -> str:
     try:
+        return recorded_hash(text)
+    except ValueError as error:
+        cause = f"the recorded schema state in {STATE_FILE} is invalid ({error})"
+        raise SchemaContractBroken(cause) from error
+
+
+def recorded_hash(text: str) -> str:
+    """The hash a recorded state names. Raises `ValueError`."""
+    try:
         state = json.loads(text)
         if state["format_version"] != _STATE_FORMAT:
             raise ValueError(f"format_version is {state['format_version']}")
         return str(state["schema_ir_hash"])
-    except (ValueError, KeyError, TypeError) as error:
-        cause = f"the recorded schema state in {STATE_FILE} is invalid ({error!r})"
-        raise SchemaContractBroken(cause) from error
+    except (KeyError, TypeError) as error:
+        raise ValueError(repr(error)) from error
 
 
 def _pretty(document: Any) -> str:

@@ -7,9 +7,10 @@ cold one starts from the newest checkpoint. Neither gets slower as history grows
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from threading import Lock
 from typing import Any
 
@@ -22,8 +23,8 @@ from omnigraph.errors import (
     TableMissing,
     UnknownVersion,
 )
-from omnigraph.limits import MANIFEST_SMALL_ROWS
-from omnigraph.storage.filters import And, Comparison, Filter
+from omnigraph.limits import CHECKPOINT_INTERVAL, MANIFEST_SMALL_ROWS
+from omnigraph.storage.filters import And, Comparison, Filter, In
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -42,6 +43,7 @@ from omnigraph.versioning.rows import (
     MANIFEST_PATH,
     TableRegistration,
     TableVersion,
+    ancestor_key,
     commit_table_key,
     load_key,
     operation_key,
@@ -255,6 +257,79 @@ class Manifest:
         rows = _rows(self.open(branch), wanted)
         return _commit(rows[0]) if rows else None
 
+    def find_ancestor(self, branch: str | None, commit_id: CommitId) -> CommitRecord | None:
+        """A commit that a merge brought to a branch, by its id."""
+        wanted = Comparison(KEY_COLUMN, "=", ancestor_key(commit_id))
+        rows = _rows(self.open(branch), wanted)
+        return _ancestor(rows[0]) if rows else None
+
+    def told_commits(
+        self, branch: str | None, until: int, *, after: int = 0
+    ) -> tuple[list[CommitRecord], list[CommitRecord]]:
+        """The commits a branch tells of between sequences: its own, and those that merges brought."""
+        wanted = And(
+            (
+                Comparison("commit_seq", ">", after),
+                Comparison("commit_seq", "<=", until),
+                In("object_type", ("graph_commit", "ancestor_commit")),
+            )
+        )
+        rows = _rows(self.open(branch), wanted)
+        own = [_commit(row) for row in rows if row["object_type"] == "graph_commit"]
+        brought = [_ancestor(row) for row in rows if row["object_type"] == "ancestor_commit"]
+        return sorted(own, key=_place), brought
+
+    def states_after(
+        self, branch: str | None, start: int, end: int
+    ) -> Iterator[tuple[CommitRecord, ManifestState]]:
+        """A branch commit by commit: the state at `start`, then after each commit up to `end`.
+
+        The first commit there is comes without one before it.
+        """
+        first = max(start, 1)
+        state = self.at(branch, first)
+        while True:
+            last = min(first + CHECKPOINT_INTERVAL, end)
+            wanted = And(
+                (Comparison("commit_seq", ">=", first), Comparison("commit_seq", "<=", last))
+            )
+            rows = sorted(_rows(self.open(branch), wanted), key=lambda row: row["commit_seq"])
+            for sequence, of_commit in groupby(rows, key=lambda row: row["commit_seq"]):
+                told = list(of_commit)
+                if sequence > state.sequence:
+                    state = fold(state, told)
+                [commit] = [_commit(r) for r in told if r["object_type"] == "graph_commit"]
+                yield commit, state
+            if last >= end:
+                return
+            first = last + 1
+
+    def commit_ids(self, branch: str | None, first: int, last: int) -> dict[int, CommitId]:
+        """The commits of a branch between two sequences, both included."""
+        wanted = And(
+            (
+                Comparison("commit_seq", ">=", first),
+                Comparison("commit_seq", "<=", last),
+                Comparison("object_type", "=", "graph_commit"),
+            )
+        )
+        found = self.open(branch).read(["commit_seq", "table_key"], filter=wanted).to_pylist()
+        return {
+            row["commit_seq"]: CommitId(row["table_key"].removeprefix("commit:")) for row in found
+        }
+
+    def told(self, table: Table, commits: Iterable[CommitId]) -> set[CommitId]:
+        """Those of the commits that an opened manifest tells of, as its own or as brought along."""
+        keys = tuple(commit_table_key(commit) for commit in commits)
+        wanted = And(
+            (
+                In("table_key", keys),
+                In("object_type", ("graph_commit", "ancestor_commit")),
+            )
+        )
+        found = table.read(["table_key"], filter=wanted).column("table_key").to_pylist()
+        return {CommitId(key.removeprefix("commit:")) for key in found}
+
     def operation_outcome(
         self, table: Table, operation_id: OperationId
     ) -> tuple[CommitId, str] | None:
@@ -273,6 +348,11 @@ class Manifest:
         except (KeyError, TypeError, ValueError) as error:
             raise ManifestDamaged(f"a recovery is recorded wrongly: {error!r}") from error
         return sorted(found, key=lambda audit: audit.sequence)
+
+    def drops(self, branch: str | None) -> dict[TableId, int]:
+        """The tables that left a branch for good, and the sequence at which they did."""
+        rows = _rows(self.open(branch), Comparison("object_type", "=", "table_tombstone"))
+        return {TableId(row["table_key"]): row["commit_seq"] for row in rows}
 
     def commit_of_load(
         self, branch: str | None, load_id: str
@@ -385,6 +465,11 @@ def _table_version(row: Mapping[str, Any]) -> TableVersion:
         row_count=row["row_count"],
         info=row["metadata"],
     )
+
+
+def _ancestor(row: Mapping[str, Any]) -> CommitRecord:
+    sequence = json.loads(row["metadata"])["seq"]
+    return CommitRecord.from_metadata(row["metadata"], sequence, row["table_branch"])
 
 
 def _commit(row: Mapping[str, Any]) -> CommitRecord:

@@ -22,6 +22,7 @@ from omnigraph.errors import (
     NotFoundError,
     OperationFenced,
     PublishContention,
+    SchemaMoved,
     StorageError,
     SyncFailed,
     TableExists,
@@ -39,11 +40,13 @@ from omnigraph.versioning.rows import (
     Row,
     TableRegistration,
     TableVersion,
+    ancestor_row,
     audit_row,
     checkpoint_row,
     commit_rows,
     registration_row,
     rows_table,
+    tombstone_row,
     version_row,
 )
 from omnigraph.versioning.upkeep import tend_manifest
@@ -76,6 +79,11 @@ class Publication:
     draft: CommitDraft
     versions: tuple[TableVersion, ...] = ()
     registrations: tuple[TableRegistration, ...] = ()
+    dropped: tuple[TableId, ...] = ()
+    changes_schema: bool = False
+    """Whether the draft's schema is a new one; otherwise it must be the one the branch has."""
+    ancestors: tuple[CommitRecord, ...] = ()
+    """Commits of the merged branch; those the branch tells of already are left out."""
     expected: Mapping[TableId, Pin] = field(default_factory=dict)
     expected_head: CommitId | None = None
     revalidate: Callable[[ManifestState], None] | None = None
@@ -109,7 +117,7 @@ def publish(
         _check_preconditions(state, publication)
         _check_changes(state, publication)
         commit = CommitRecord(publication.draft, state.head, state.sequence + 1, branch)
-        rows = _rows(state, commit, publication)
+        rows = _rows(state, commit, publication, _untold(manifest, table, publication.ancestors))
         BEFORE_INSERT.hit(branch=branch, sequence=commit.sequence)
         check_lock()
         inserted, failure = _try_insert(table, rows)
@@ -148,6 +156,9 @@ def _earlier_outcome(manifest: Manifest, table: Table, draft: CommitDraft) -> Co
 def _check_preconditions(state: ManifestState, publication: Publication) -> None:
     if publication.expected_head is not None and publication.expected_head != state.head:
         raise HeadMoved(public_name(state.branch), publication.expected_head, state.head)
+    kept = publication.changes_schema or publication.draft.schema_ref == state.schema_ref
+    if not kept and state.schema_ref is not None:
+        raise SchemaMoved()
     for table_id in sorted(publication.expected):
         pin = publication.expected[table_id]
         entry = state.tables.get(table_id)
@@ -176,6 +187,9 @@ def _check_changes(state: ManifestState, publication: Publication) -> None:
         if entry is not None and (entry.version, entry.branch) == (change.version, change.branch):
             raise ConflictError(f"version {change.version} of '{name}' already exists")
         changed.add(change.table_id)
+    for table_id in publication.dropped:
+        if table_id not in state.tables or table_id in changed:
+            raise NotFoundError(f"the graph has no table '{_name(state, table_id)}' to drop")
 
 
 def _name(state: ManifestState, table_id: TableId) -> str:
@@ -184,11 +198,28 @@ def _name(state: ManifestState, table_id: TableId) -> str:
     return f"{registered.kind}:{registered.name}" if registered else table_id
 
 
-def _rows(state: ManifestState, commit: CommitRecord, publication: Publication) -> list[Row]:
+def _untold(
+    manifest: Manifest, table: Table, commits: tuple[CommitRecord, ...]
+) -> list[CommitRecord]:
+    """Those of the commits that the branch does not tell of yet."""
+    if not commits:
+        return []
+    told = manifest.told(table, [commit.graph_commit_id for commit in commits])
+    return [commit for commit in commits if commit.graph_commit_id not in told]
+
+
+def _rows(
+    state: ManifestState,
+    commit: CommitRecord,
+    publication: Publication,
+    ancestors: list[CommitRecord],
+) -> list[Row]:
     sequence = commit.sequence
     rows = [registration_row(r, sequence) for r in publication.registrations]
     rows += [version_row(v, sequence) for v in publication.versions]
+    rows += [tombstone_row(t, state.tables[t].version, sequence) for t in publication.dropped]
     rows += commit_rows(commit, publication.outcome)
+    rows += [ancestor_row(ancestor, sequence) for ancestor in ancestors]
     if publication.audit is not None:
         rows.append(audit_row(publication.audit, commit))
     if sequence % CHECKPOINT_INTERVAL == 0:

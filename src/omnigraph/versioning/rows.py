@@ -98,6 +98,10 @@ def load_key(load_id: str) -> str:
     return f"load${load_id}"
 
 
+def ancestor_key(commit_id: str) -> str:
+    return f"ancestor${commit_id}"
+
+
 def commit_table_key(commit_id: str) -> str:
     return f"commit:{commit_id}"
 
@@ -167,6 +171,19 @@ def commit_rows(commit: CommitRecord, outcome: str) -> list[Row]:
         metadata = json.dumps(document, ensure_ascii=False)
         rows.append(_row(commit.sequence, load, "load_id", key, metadata=metadata))
     return rows
+
+
+def ancestor_row(commit: CommitRecord, sequence: int) -> Row:
+    """A commit of another branch that a merge brought along, so that it outlives that branch."""
+    document = {**json.loads(commit.to_metadata()), "seq": commit.sequence}
+    return _row(
+        sequence,
+        ancestor_key(commit.graph_commit_id),
+        "ancestor_commit",
+        commit_table_key(commit.graph_commit_id),
+        metadata=json.dumps(document, ensure_ascii=False),
+        table_branch=commit.branch,
+    )
 
 
 def audit_row(audit: RecoveryAudit, commit: CommitRecord) -> Row:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.catalog.model import Catalog, EntityType, NodeType
-from omnigraph.errors import InputError
+from omnigraph.errors import HistoryRemoved, InputError, TableMissing
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import BranchName, public_name
@@ -52,23 +52,18 @@ class Snapshot:
     entries: Mapping[str, SnapshotEntry]
     _opened: dict[str, Table] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @classmethod
-    def of(
-        cls, state: ManifestState, catalog: Catalog, last_names: Catalog | None = None
-    ) -> Snapshot:
-        """The snapshot of a manifest state under a catalog's names.
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to another process: tables are opened anew there."""
+        return {**self.__dict__, "_opened": {}}
 
-        A table whose type the catalog no longer has keeps the name of `last_names`, the schema the
-        state was written under.
-        """
+    @classmethod
+    def of(cls, state: ManifestState, catalog: Catalog) -> Snapshot:
+        """The snapshot of a manifest state under a catalog's names."""
         names = table_keys(catalog)
-        old_names = table_keys(last_names) if last_names is not None else {}
         entries = {}
         for table_id, entry in state.tables.items():
             registered = state.registered[table_id]
-            key = names.get(table_id) or old_names.get(table_id)
-            if key is None:
-                key = f"{registered.kind}:{registered.name}"
+            key = names.get(table_id, f"{registered.kind}:{registered.name}")
             entries[key] = SnapshotEntry(
                 key, table_id, registered.location, entry.version, entry.branch, entry.row_count
             )
@@ -87,7 +82,10 @@ class Snapshot:
         found = self._opened.get(table_key)
         if found is None:
             entry = self.entry(table_key)
-            found = tables.open(entry.location, entry.branch, entry.version)
+            try:
+                found = tables.open(entry.location, entry.branch, entry.version)
+            except TableMissing as error:
+                raise HistoryRemoved(table_key, self.version) from error
             self._opened[table_key] = found
         return found
 

@@ -38,6 +38,11 @@ def index_manifest(table: Table, operation_id: str) -> Table:
     return table
 
 
+def fold_manifest(manifest: Manifest, branch: str | None) -> None:
+    """Fold the manifest of a branch as far as it goes. Raises what keeps it from being done."""
+    fold(manifest.open(branch), MANIFEST_FRAGMENT_ROWS)
+
+
 def tend_manifest(manifest: Manifest, branch: str | None) -> None:
     """Fold the manifest of a branch once it consists of many small pieces."""
     try:

@@ -35,7 +35,9 @@ NO_OBJECT = ["", "/", ".", "a/..", "./"]
 OBJECT_CALLS = {
     "read_text": lambda store, path: store.read_text(path),
     "read_text_versioned": lambda store, path: store.read_text_versioned(path),
+    "read_bytes": lambda store, path: store.read_bytes(path),
     "write_text": lambda store, path: store.write_text(path, "x"),
+    "write_bytes": lambda store, path: store.write_bytes(path, b"x"),
     "write_text_if_absent": lambda store, path: store.write_text_if_absent(path, "x"),
     "write_text_if_match": lambda store, path: store.write_text_if_match(path, "x", "t"),
     "rename_text from": lambda store, path: store.rename_text(path, "other"),
@@ -55,6 +57,17 @@ class TestReadAndWrite:
         store.write_text("dir/a.txt", text)
         assert open_place(place).read_text("dir/a.txt") == text
         assert place.get("dir/a.txt") == text.encode()
+
+    def test_bytes_need_not_be_text(self, place, store):
+        content = bytes(range(256)) * 40_000
+        store.write_bytes("dir/a", content)
+        store.write_bytes("dir/b", memoryview(content))
+        assert open_place(place).read_bytes("dir/a") == content
+        assert store.read_bytes("dir/b") == content
+        with pytest.raises(ObjectMissing):
+            store.read_bytes("dir/c")
+        store.write_text("dir/a", "é")
+        assert store.read_bytes("dir/a") == "é".encode()
 
     @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
     def test_what_was_created_is_read(self, store, text):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import InputError, StorageError
-from omnigraph.storage import fragments, scan
+from omnigraph.storage import delta, fragments, scan
 from omnigraph.storage.compact import fold
 from omnigraph.storage.delta import PLACE, find_targets, stage_delta
 from omnigraph.storage.durability import Durability
@@ -214,3 +214,16 @@ def test_the_other_rows_are_looked_up(store):
     assert targets.counts == RowCounts(inserted=1, updated=1, deleted=1)
     changed = commit(table, stage_delta(table, people(bo=20, dee=4), ["cy"], targets))
     assert content(changed) == {"ada": 1, "bo": 20, "dee": 4}
+
+
+def test_rows_that_are_put_in_order_piece_by_piece_are_the_same(store, monkeypatch):
+    monkeypatch.setattr(delta, "_ROWS_AT_ONCE", 3)
+    table = make(store, **{f"p{n}": n for n in range(10)})
+    before = row_ids(table)
+    changed = {f"p{n}": -n for n in (7, 1, 9, 4)} | {"new": 1, "newer": 2}
+    table = commit(table, stage_delta(table, people(**changed), ["p2"]))
+    assert content(table) == {f"p{n}": n for n in (0, 3, 5, 6, 8)} | changed
+    after = row_ids(table)
+    assert {name: after[name] for name in before if name in after} == {
+        name: before[name] for name in before if name != "p2"
+    }

@@ -110,3 +110,42 @@ def test_the_old_flag_for_the_format_is_accepted_and_useless(cli, full):
 
 def test_an_empty_graph_exports_nothing(cli, empty):
     assert cli("export", empty) == (0, "", "")
+
+
+def test_parquet_files_load_into_a_fresh_graph(cli, full, library):
+    code, out, err = cli("export", full, "--format", "parquet", "--out", "all")
+    assert (code, out) == (0, "")
+    assert err == "exported 8 nodes and edges to all\n"
+    assert sorted(path.name for path in (library / "all").iterdir()) == [
+        "Author.parquet",
+        "Book.parquet",
+        "Cites.parquet",
+        "Wrote.parquet",
+    ]
+    assert cli("init", "--schema", "library.pg", "copy").code == 0
+    assert cli("load", "--mode", "overwrite", "--data", "all", "copy").code == 0
+    assert cli("export", "copy").out == cli("export", full).out
+
+
+def test_parquet_files_of_selected_types_and_of_a_commit(cli, full, library):
+    first = json.loads(cli("commit", "list", full, "--json").out)["commits"][0]["graph_commit_id"]
+    selected = ("--format", "parquet", "--type", "Author", "--snapshot", first)
+    assert cli("export", full, *selected, "--out", "authors").code == 0
+    assert [path.name for path in (library / "authors").iterdir()] == ["Author.parquet"]
+    assert cli("load", "--mode", "overwrite", "--data", "authors", full).code == 0
+    assert rows(cli, full)["node:Author"] == 0
+
+
+def test_parquet_goes_to_a_new_folder_only(cli, full, library):
+    code, _, err = cli("export", full, "--format", "parquet")
+    assert code == 2
+    assert "say where with --out" in err
+    code, _, err = cli("export", full, "--format", "parquet", "--out", ".")
+    assert code == 1
+    assert err == ".: exists and is no empty folder; name a new one\n"
+    (library / "new").mkdir()
+    assert cli("export", full, "--format", "parquet", "--out", "new").code == 0
+
+
+def test_a_branch_and_a_commit_exclude_each_other(cli, full):
+    assert cli("export", full, "--branch", "main", "--snapshot", "x").code == 2

@@ -45,8 +45,8 @@ class EmbeddingServer:
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
-        self.script: list[Refuse | Hang | Say] = []
-        """What to do with the next requests, one each; afterwards everything is answered."""
+        self.script: list[Refuse | Hang | Say | None] = []
+        """What to do with the next requests, one each; None, and all later ones, are answered."""
         self.url = ""
         self._lock = threading.Lock()
 

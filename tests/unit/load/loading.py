@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.language.span import Source as SourceText
 from omnigraph.language.types import Scalar
 from omnigraph.load import PreparedLoad, RowStore, prepare_load, recognise_sources
+from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.rows.build import build_column
 from omnigraph.rows.schema import row_schema
 from omnigraph.rows.uniqueness import tuple_values
@@ -68,7 +70,6 @@ WORKSHOP_RECORDS = """\
 
 FOLLOWS = "edge Follows: Maker -> Maker { since: Date?  @unique(src, dst) }"
 PAGES = "node Page { slug: String @key  title: String @index  vec: Vector(3)? @index }"
-NOTES = "node Note { slug: String @key  body: String?  vec: Vector(4)? @embed(body) }"
 
 
 def catalog_of(schema: str) -> Catalog:
@@ -133,6 +134,14 @@ def _rows(table: pa.Table, columns: Group) -> list[tuple[Any, ...]]:
     return [tuple_values(table, columns, row) for row in range(table.num_rows)]
 
 
+@dataclass(frozen=True, slots=True)
+class Anywhere(BlobBases):
+    """Every address of a blob is fine."""
+
+    def allow(self, uri: str) -> bool:
+        return True
+
+
 def load(
     given: object,
     catalog: Catalog = W,
@@ -142,11 +151,13 @@ def load(
     load_id: str = "01J0000000000000000000000A",
     **options: Any,
 ) -> PreparedLoad:
-    """Prepare a load; the rows stay in memory."""
-    sources = recognise_sources(given, catalog, options.pop("format", None))
+    """Prepare a load; the rows stay in memory, and blobs may be kept anywhere."""
+    told = options.pop("format", None), options.pop("mapping", None)
+    sources = recognise_sources(given, catalog, *told)
     store = options.pop("store", None) or RowStore()
     committed = committed or CommittedTables(catalog)
-    return prepare_load(sources, catalog, mode, load_id, committed, store=store, **options)
+    options = {"store": store, "blobs": Anywhere(), **options}
+    return prepare_load(sources, catalog, mode, load_id, committed, **options)
 
 
 def workshop() -> CommittedTables:

@@ -12,7 +12,6 @@ import pytest
 from omnigraph.errors import ExportError, LoadError, LoadSourceError
 from omnigraph.export import export_lines, select_types
 from tests.unit.load.loading import (
-    NOTES,
     PAGES,
     WF,
     WORKSHOP,
@@ -447,27 +446,6 @@ def test_a_parquet_file_that_names_no_type_needs_a_mapping(tmp_path):
     pq.write_table(pa.table({"handle": ["a"]}), path)
     with pytest.raises(LoadSourceError, match="needs a mapping"):
         load(path)
-
-
-# Embeddings
-
-
-@pytest.mark.acceptance(
-    "L-287", "L-288", partly="no provider; waiting vectors are found and counted"
-)
-def test_vectors_that_wait_for_their_text_are_counted():
-    notes = [
-        {"slug": "a", "body": "text"},
-        {"slug": "b", "body": "text", "vec": [1, 0, 0, 0]},
-        {"slug": "c"},
-        {"slug": "d", "body": " \t\n"},
-    ]
-    text = "".join(json.dumps({"type": "Note", "data": n}) for n in notes)
-    result = load(text, catalog_of(NOTES))
-    assert result.types["node:Note"].pending["vec"].tolist() == [0]
-    assert [row["vec"] for row in rows_of(result, "node:Note")] == [None, (1, 0, 0, 0), None, None]
-    (warning,) = result.warnings
-    assert (warning.code, warning.count) == ("embedding_pending", 1)
 
 
 # Export

@@ -18,7 +18,7 @@ from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.load import load as reference_load
 from omnigraph.testing.outcome import Refusal
 from tests.unit.load.inputs import DENSE, catalogs, dense_inputs, inputs
-from tests.unit.load.loading import CommittedTables, catalog_of, load, rows_of, table_of
+from tests.unit.load.loading import Anywhere, CommittedTables, catalog_of, load, rows_of, table_of
 
 RELAXED = settings(
     suppress_health_check=[
@@ -47,7 +47,8 @@ def small_steps(size: int) -> Iterator[None]:
 def generated_ids(text, catalog, load_id):
     """The ids the kernels make, in order of record."""
     made: list[tuple[int, str]] = []
-    for piece in read_sources([JsonText(text.encode())], catalog, load_id, threads=1):
+    source = JsonText(text.encode())
+    for piece in read_sources([source], catalog, load_id, threads=1, blobs=Anywhere()):
         for placed in piece.rows:
             rows = placed.rows
             made += (

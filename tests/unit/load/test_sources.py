@@ -13,7 +13,7 @@ import pytest
 
 from omnigraph.errors import LoadError, LoadSourceError, SourceUnreadable
 from omnigraph.load import recognise_sources
-from omnigraph.load.sources import Frame, JsonFile, JsonText, ParquetFile
+from omnigraph.load.sources import CsvFile, Frame, JsonFile, JsonObjects, JsonText, ParquetFile
 from tests.unit.load.loading import W, catalog_of, load, rows_of
 
 SHED = '{"type":"Shed","data":{"slug":"%s"}}'
@@ -118,11 +118,27 @@ def test_a_folder_of_parquet_parts_is_named_after_its_type(tmp_path):
     assert [row["id"] for row in rows_of(result, "node:Maker")] == ["m0", "m1"]
 
 
+def test_a_folder_holds_files_of_every_kind_and_marks_that_are_none(tmp_path):
+    (tmp_path / "1.jsonl").write_text(SHED % "x")
+    (tmp_path / "Maker.csv").write_text("handle\nada\n")
+    pq.write_table(pa.table({"code": ["sa-1"], "label": ["saw"]}), tmp_path / "Tool.parquet")
+    for name in ("_SUCCESS", ".part.jsonl", "notes.txt"):
+        (tmp_path / name).write_text("no data")
+    result = load(tmp_path)
+    assert {key: loaded.rows_loaded for key, loaded in result.types.items()} == {
+        "node:Maker": 1,
+        "node:Shed": 1,
+        "node:Tool": 1,
+    }
+
+
 def test_the_format_can_be_told(tmp_path):
     (tmp_path / "Maker.parquet").write_text('{"type":"Maker","data":{"handle":"x"}}')
     assert load(tmp_path / "Maker.parquet", format="json").records == 1
     pq.write_table(pa.table({"handle": ["x"]}), tmp_path / "Maker")
     assert load(tmp_path / "Maker", format="parquet").records == 1
+    (tmp_path / "Maker").write_text("handle\nx\n")
+    assert load(tmp_path / "Maker", format="csv").records == 1
 
 
 def test_tables_of_every_library_are_read():
@@ -130,6 +146,14 @@ def test_tables_of_every_library_are_read():
     for given in (table, Stream(table), ds.dataset(table), table.to_reader()):
         (row,) = rows_of(load({"Maker": given}), "node:Maker")
         assert (row["id"], row["age"]) == ("x", 3)
+
+
+def test_a_table_without_rows_breaks_no_rule():
+    catalog = catalog_of("node Odd { words: [String]  @unique(words) }")
+    result = load(
+        {"Odd": pa.table({"words": pa.array([], pa.list_(pa.utf8()))})}, catalog, "overwrite"
+    )
+    assert result.types["node:Odd"].rows_loaded == 0
 
 
 def test_columns_without_a_property_are_ignored_without_a_warning():
@@ -168,14 +192,11 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
         load(tmp_path / "none.jsonl")
     with pytest.raises(SourceUnreadable, match="matches no file"):
         load(str(tmp_path / "*.jsonl"))
-    with pytest.raises(SourceUnreadable, match="folder without Parquet files"):
+    with pytest.raises(SourceUnreadable, match="folder without files to load"):
         load(tmp_path)
     (tmp_path / "Maker.parquet").write_bytes(b"PAR1 broken")
     with pytest.raises(LoadSourceError, match="no readable Parquet file"):
         load(tmp_path / "Maker.parquet")
-    (tmp_path / "Maker.csv").write_text("handle\nx\n")
-    with pytest.raises(LoadSourceError, match="CSV is not supported"):
-        load(tmp_path / "Maker.csv")
 
 
 @pytest.mark.parametrize("kept", [20, 200])
@@ -189,6 +210,10 @@ def test_damaged_gzip_names_its_source(tmp_path, kept):
 
 def test_sources_can_be_sent_to_another_process(tmp_path):
     pq.write_table(pa.table({"handle": ["x"]}), tmp_path / "Maker.parquet")
-    given = [SHED % "x", tmp_path / "Maker.parquet", {"Maker": pa.table({"handle": ["y"]})}]
-    sources = pickle.loads(pickle.dumps(recognise_sources(given, W)))
-    assert [type(s) for s in sources] == [JsonText, ParquetFile, Frame]
+    (tmp_path / "Shed.csv").write_text("slug\nx\n")
+    (tmp_path / "sheds.json").write_text('{"slug": "z"}')
+    given = [SHED % "x", *map(tmp_path.joinpath, ("Maker.parquet", "Shed.csv"))]
+    given.append({"Maker": pa.table({"handle": ["y"]})})
+    mapping = {"version": 1, "sources": [{"path": f"{tmp_path}/sheds.json", "node": "Shed"}]}
+    sources = pickle.loads(pickle.dumps(recognise_sources(given, W, None, mapping)))
+    assert [type(s) for s in sources] == [JsonObjects, JsonText, ParquetFile, CsvFile, Frame]

@@ -15,6 +15,7 @@ from omnigraph.cli.output.explanation import write_explanation
 from omnigraph.cli.query_options import (
     QueryOptions,
     chosen_query,
+    exact_option,
     query_options,
     refuse_two_states,
     state_options,
@@ -24,6 +25,7 @@ from omnigraph.cli.query_options import (
 @declare("explain")
 @query_options
 @state_options
+@exact_option
 @click.option("--analyze", is_flag=True, help="Run the query and show what came of each step.")
 @json_option
 @click.pass_obj
@@ -31,6 +33,7 @@ def command(
     context: Context,
     branch: str | None,
     snapshot: str | None,
+    exact: bool,
     analyze: bool,
     as_json: bool,
     **options: Unpack[QueryOptions],
@@ -44,6 +47,12 @@ def command(
     query = chosen_query(options)
     graph = open_graph(graph_uri(query.uri, context), read_only=True)
     steps = graph.explain(
-        query.source, query.name, query.params, branch=branch, at=snapshot, analyze=analyze
+        query.source,
+        query.name,
+        query.params,
+        branch=branch,
+        at=snapshot,
+        exact=exact,
+        analyze=analyze,
     )
     write_explanation(steps, sys.stdout, as_json=as_json)

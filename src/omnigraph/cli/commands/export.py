@@ -1,10 +1,10 @@
-"""`omnigraph export`: the nodes and edges of a branch as JSON lines."""
+"""`omnigraph export`: the nodes and edges of a branch as JSON lines or Parquet files."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TextIO
 
 import click
@@ -12,15 +12,18 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import branch_option, uri_argument
+from omnigraph.cli.options import uri_argument
+from omnigraph.cli.progress import progress
+from omnigraph.cli.query_options import refuse_two_states, state_options
 from omnigraph.cli.replace_file import replacing
 from omnigraph.cli.style import warn
 from omnigraph.errors import InputError
+from omnigraph.progress import SILENT, Progress
 
 
 @declare("export")
 @uri_argument
-@branch_option
+@state_options
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only this type; may be repeated."
 )
@@ -31,30 +34,60 @@ from omnigraph.errors import InputError
     metavar="KEY",
     help="Only this type, as node:TYPE or edge:TYPE; may be repeated.",
 )
-@click.option("--out", metavar="FILE", help="Write to this file instead of standard output.")
+@click.option(
+    "--format",
+    "target_format",
+    type=click.Choice(["jsonl", "parquet"]),
+    default="jsonl",
+    show_default=True,
+    help="jsonl is one stream; parquet is a new folder with a file for each type.",
+)
+@click.option(
+    "--out",
+    metavar="PATH",
+    help="Write to this file instead of standard output, or to this folder.",
+)
 @click.option("--jsonl", is_flag=True, hidden=True)
 @click.pass_obj
 def command(
     context: Context,
     uri: str | None,
-    branch: str,
+    branch: str | None,
     types: tuple[str, ...],
     tables: tuple[str, ...],
+    snapshot: str | None,
+    target_format: str,
     out: str | None,
     jsonl: bool,
 ) -> None:
-    """Write every edge and node of a branch as one JSON object per line.
+    """Write every edge and node of a branch as one JSON object per line, or to Parquet files.
 
     `omnigraph load` reads what is written. With --type or --table, the types named by either of
-    them are written. --out replaces a file only when all is written.
+    them are written. --out replaces a file, or makes a folder, only when all is written.
     """
     if jsonl:
         warn("--jsonl has no effect; JSON lines are what export writes")
+    refuse_two_states(branch, snapshot)
     graph = open_graph(graph_uri(uri, context), read_only=True)
-    with _destination(out) as file:
-        written = graph.export(file, branch=branch, types=types, tables=tables)
+    if target_format == "parquet":
+        if out is None:
+            raise click.UsageError("--format parquet writes files; say where with --out.")
+        with progress("exporting") as shown:
+            written = graph.export_parquet(
+                out, branch=branch, at=snapshot, types=types, tables=tables, progress=shown
+            )
+    else:
+        with _destination(out) as file, _shown(file) as shown:
+            written = graph.export(
+                file, branch=branch, at=snapshot, types=types, tables=tables, progress=shown
+            )
     if out is not None:
         print(f"exported {written} nodes and edges to {out}", file=sys.stderr)
+
+
+def _shown(file: TextIO) -> AbstractContextManager[Progress]:
+    """Progress, unless it would be drawn between the lines of the export."""
+    return nullcontext(SILENT) if file.isatty() else progress("exporting")
 
 
 @contextmanager

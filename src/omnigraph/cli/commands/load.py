@@ -5,6 +5,7 @@ The options and the call are shared with `omnigraph ingest`, the old form of the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
@@ -19,7 +20,6 @@ from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import warn
-from omnigraph.errors import UsageError
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
@@ -34,12 +34,14 @@ class LoadOptions(TypedDict):
     """What `load` and `ingest` accept alike."""
 
     data: tuple[str, ...]
+    mapping: str | None
     branch: str
     load_id: str | None
     max_errors: int
     quarantine: str | None
     source_format: str | None
-    engine: str
+    engine: str | None
+    master: str | None
     expect_head: str | None
     message: str | None
 
@@ -48,10 +50,14 @@ _OPTIONS = (
     uri_argument,
     click.option(
         "--data",
-        required=True,
         multiple=True,
         metavar="PATH",
-        help="File, folder or pattern to load; may be repeated.",
+        help="File, folder or pattern to load, or - for JSON from standard input; may be repeated.",
+    ),
+    click.option(
+        "--mapping",
+        metavar="FILE",
+        help="What the columns of tables are, and which files to load; YAML or JSON.",
     ),
     branch_option,
     click.option(
@@ -75,15 +81,19 @@ _OPTIONS = (
     click.option(
         "--format",
         "source_format",
-        type=click.Choice(["json", "parquet"]),
+        type=click.Choice(["json", "csv", "parquet"]),
         help="Format of the files. Default: told by their names.",
     ),
     click.option(
         "--engine",
         type=click.Choice(["auto", "spark", "inline"]),
-        default="auto",
-        show_default=True,
-        help="Where the load runs. spark is not available yet; auto is inline.",
+        help="Where the load runs. Default: OMNIGRAPH_ENGINE, or auto, which takes Spark for 8 MB "
+        "of input and more.",
+    ),
+    click.option(
+        "--master",
+        metavar="URL",
+        help="Spark master to run on. Default: OMNIGRAPH_SPARK_MASTER, or all cores of this machine.",
     ),
     click.option(
         "--expect-head",
@@ -125,11 +135,12 @@ def command(
 ) -> None:
     """Load files into a branch of the graph at URI, as one commit.
 
-    A file holds JSON records, or the rows of one type in Parquet, which is then named by the file.
+    A file holds JSON records, or the rows of one type in Parquet or CSV, which is named by the file
+    or by a mapping.
     If any record is bad, all bad records are reported and nothing is loaded.
     """
     uri = graph_uri(uri, context)
-    result = run_load(uri, context, mode, base, options)
+    result = run_load(uri, context, mode, base, options, stages_as_json=as_json)
     totals = _totals(result)
     document = {"uri": uri, "branch": result.branch, "mode": mode}
     if base is not None:
@@ -142,16 +153,26 @@ def command(
 
 
 def run_load(
-    uri: str, context: Context, mode: str, base: str | None, options: LoadOptions
+    uri: str,
+    context: Context,
+    mode: str,
+    base: str | None,
+    options: LoadOptions,
+    *,
+    stages_as_json: bool = False,
 ) -> LoadResult:
-    """Load, with a sign of life meanwhile and the warnings afterwards."""
-    if options["engine"] == "spark":
-        raise UsageError("the engine 'spark' is not available yet; use --engine inline")
+    """Load, with signs of life meanwhile and the warnings afterwards."""
+    if not options["data"] and options["mapping"] is None:
+        raise click.UsageError("Missing option '--data' or '--mapping'.")
+    if options["engine"] == "inline" and options["master"] is not None:
+        raise click.UsageError("--master is of no use with --engine inline.")
     graph = open_graph(uri)
-    data = [Path(path) for path in options["data"]]
-    with progress(f"loading {data[0] if len(data) == 1 else f'{len(data)} sources'}"):
+    data = [_source(path) for path in options["data"]]
+    named = options["data"] or (options["mapping"],)
+    text = f"loading {named[0] if len(named) == 1 else f'{len(named)} sources'}"
+    with progress(text, as_json=stages_as_json) as shown:
         result = graph.load(
-            data,
+            data or None,
             mode,
             branch=options["branch"],
             base=base,
@@ -162,9 +183,20 @@ def run_load(
             max_errors=options["max_errors"],
             quarantine=options["quarantine"],
             format=options["source_format"],
+            mapping=options["mapping"],
+            progress=shown,
+            engine=options["engine"],
+            master=options["master"],
         )
     _warn(result, options["quarantine"])
     return result
+
+
+def _source(path: str) -> bytes | str | Path:
+    """What is meant by `--data`. As a path, an address would lose one of its slashes."""
+    if path == "-":
+        return sys.stdin.buffer.read()
+    return path if path.startswith("s3://") else Path(path)
 
 
 def _warn(result: LoadResult, quarantine: str | None) -> None:

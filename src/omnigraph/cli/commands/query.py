@@ -17,6 +17,7 @@ from omnigraph.cli.output.table import TableLayout
 from omnigraph.cli.query_options import (
     QueryOptions,
     chosen_query,
+    exact_option,
     query_options,
     refuse_two_states,
     state_options,
@@ -27,6 +28,7 @@ from omnigraph.cli.style import Style
 @declare("query")
 @query_options
 @state_options
+@exact_option
 @click.option("--explain", "explained", is_flag=True, help="Show its steps, as explain does.")
 @click.option(
     "--format",
@@ -40,6 +42,7 @@ def command(
     context: Context,
     branch: str | None,
     snapshot: str | None,
+    exact: bool,
     explained: bool,
     format: Format | None,
     as_json: bool,
@@ -58,9 +61,13 @@ def command(
     query = chosen_query(options)
     graph = open_graph(graph_uri(query.uri, context), read_only=True)
     if explained:
-        steps = graph.explain(query.source, query.name, query.params, branch=branch, at=snapshot)
+        steps = graph.explain(
+            query.source, query.name, query.params, branch=branch, at=snapshot, exact=exact
+        )
         write_explanation(steps, sys.stdout, as_json=as_json)
         return
-    result = graph.query(query.source, query.name, query.params, branch=branch, at=snapshot)
+    result = graph.query(
+        query.source, query.name, query.params, branch=branch, at=snapshot, exact=exact
+    )
     wanted = choose_format("json" if as_json else None, format)
     write_result(result, wanted, sys.stdout, TableLayout(), Style.of(sys.stdout))

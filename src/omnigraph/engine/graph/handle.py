@@ -8,12 +8,14 @@ from contextlib import contextmanager, suppress
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.gate import Gate, OpenGate
 from omnigraph.engine.read.reader import Reader
+from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.schema_cache import SchemaCache
 from omnigraph.engine.write.commit import Begun, TableWriter
 from omnigraph.engine.write.load import Loader
 from omnigraph.engine.write.mutation import Mutator
 from omnigraph.errors import (
     BranchNotFound,
+    CommitBranchGone,
     CommitNotFound,
     GraphNotFound,
     HeadMoved,
@@ -24,7 +26,7 @@ from omnigraph.errors import (
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
-from omnigraph.versioning.branch_names import BranchName
+from omnigraph.versioning.branch_names import BranchName, public_name
 from omnigraph.versioning.branches import Branches, BranchRef
 from omnigraph.versioning.commits import CommitId, CommitRecord
 from omnigraph.versioning.contract import SchemaContract
@@ -56,14 +58,15 @@ class GraphHandle:
         self._manifest = manifest or Manifest(tables)
         self._branches = Branches(self._manifest, tables, objects)
         self._schemas = schemas or SchemaCache(objects)
-        self._last_snapshots: dict[str | None, tuple[ManifestState, SchemaContract, Snapshot]] = {}
+        self._last_snapshots: dict[str | None, tuple[ManifestState, Catalog, Snapshot]] = {}
         self._gate: Gate = gate or OpenGate()
         self._read_only = read_only
         self._recovery = Recovery(tables, objects, self._manifest, self._branches, self._locks)
+        self._texts = StoredTexts(objects)
         self._writer = TableWriter(
             tables, objects, self._manifest, self._locks, self._recovery, self._snapshot
         )
-        self._reader = reader or Reader(tables)
+        self._reader = reader or Reader(tables, texts=self._texts)
         self._loader = Loader(self._manifest, tables, self._writer, self._snapshot)
         self._mutator = Mutator(self._manifest, tables, self._writer, self._snapshot)
         self._bound = self._find_bound("main")
@@ -101,12 +104,12 @@ class GraphHandle:
 
     def snapshot_at_version(self, version: int, branch: str | None = None) -> Snapshot:
         """The graph right after commit number `version` of a branch."""
-        return self._snapshot(self._manifest.at(self._ref(branch).physical, version))
+        return self._past_snapshot(self._manifest.at(self._ref(branch).physical, version))
 
     def snapshot_of(self, commit_id: str) -> Snapshot:
         """The graph as a commit left it. Raises `CommitNotFound`."""
         commit, branch = self._locate(CommitId(commit_id))
-        return self._snapshot(self._manifest.at(branch.physical, commit.sequence))
+        return self._past_snapshot(self._manifest.at(branch.physical, commit.sequence))
 
     def at(self, target: str | int) -> Snapshot:
         """The graph at a version number, a commit id or the head of a branch."""
@@ -119,22 +122,37 @@ class GraphHandle:
     def _snapshot(self, state: ManifestState, contract: SchemaContract | None = None) -> Snapshot:
         if contract is None or contract.reference != state.schema_ref:
             contract = self._schemas.contract()
+        reference = self._schema_ref(state) or contract.reference
+        # A schema apply that has published puts its files in place only after that.
+        same = reference == contract.reference
+        catalog = contract.catalog if same else self._schemas.past(reference)
         known = self._last_snapshots.get(state.branch)
-        if known is not None and known[0] is state and known[1] is contract:
+        if known is not None and known[0] is state and known[1] is catalog:
             return known[2]
-        snapshot = self._make_snapshot(state, contract)
+        snapshot = Snapshot.of(state, catalog)
         if known is not None:
             snapshot.take_over(known[2])
-        self._last_snapshots[state.branch] = (state, contract, snapshot)
+        self._last_snapshots[state.branch] = (state, catalog, snapshot)
         return snapshot
 
-    def _make_snapshot(self, state: ManifestState, contract: SchemaContract) -> Snapshot:
-        reference = state.schema_ref
-        if reference is None:
-            head = self._manifest.find_commit(state.branch, state.head)
-            reference = head.draft.schema_ref if head else contract.reference
-        last_names = None if reference == contract.reference else self._schemas.past(reference)
-        return Snapshot.of(state, contract.catalog, last_names)
+    def _past_snapshot(self, state: ManifestState) -> Snapshot:
+        """A snapshot of an earlier state, under the schema of that time and the names of today.
+
+        Today's schema is that of the newest commit of main.
+        """
+        reference = self._schema_ref(state)
+        present = self._schema_ref(self._manifest.current(None))
+        if reference is None or present is None or reference == present:
+            return self._snapshot(state)
+        self._schemas.contract()
+        return Snapshot.of(state, self._schemas.past_under(reference, present))
+
+    def _schema_ref(self, state: ManifestState) -> str | None:
+        """The schema a state was made under. Checkpoints of converted graphs do not say."""
+        if state.schema_ref is not None:
+            return state.schema_ref
+        head = self._manifest.find_commit(state.branch, state.head)
+        return head.draft.schema_ref if head else None
 
     # -- the bound branch -------------------------------------------------------------------
 
@@ -175,7 +193,19 @@ class GraphHandle:
                 commit = self._manifest.find_commit(ref.physical, commit_id)
                 if commit is not None:
                     return commit, ref
+        brought = self._brought(commit_id, listed)
+        if brought is not None:
+            raise CommitBranchGone(commit_id, public_name(brought.branch))
         raise CommitNotFound(commit_id)
+
+    def _brought(self, commit_id: CommitId, listed: list[BranchRef]) -> CommitRecord | None:
+        """A commit that merges have brought to a branch, and whose own branch is gone."""
+        for ref in listed:
+            with suppress(BranchNotFound):
+                found = self._manifest.find_ancestor(ref.physical, commit_id)
+                if found is not None:
+                    return found
+        return None
 
     # -- writing ----------------------------------------------------------------------------
 

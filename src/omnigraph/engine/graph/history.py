@@ -8,6 +8,8 @@ from omnigraph.engine.commit_selection import CommitOrTime, CommitSelection
 from omnigraph.engine.entities import read_entity
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.receipts import Receipt, receipt_of
+from omnigraph.errors import CommitBranchGone
+from omnigraph.versioning.ancestry import newest_first
 from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.commits import CommitId, CommitRecord
 
@@ -34,8 +36,24 @@ class History(GraphHandle):
         return wanted.of(self._manifest.commits(self._ref(branch).physical))
 
     def commit(self, commit_id: str) -> CommitRecord:
-        """One commit, from whichever branch has it. Raises `CommitNotFound`."""
-        return self._locate(CommitId(commit_id))[0]
+        """One commit, from whichever branch has it. Raises `CommitNotFound`.
+
+        A commit that a merge has brought along is found after its own branch was deleted.
+        """
+        try:
+            return self._locate(CommitId(commit_id))[0]
+        except CommitBranchGone:
+            found = self._brought(CommitId(commit_id), self._branches.list())
+            if found is None:
+                raise
+            return found
+
+    def ancestry(self, branch: str | None = None) -> list[CommitRecord]:
+        """Everything a branch descends from, merged commits too, each after its descendants."""
+        state = self._manifest.current(self._ref(branch).physical)
+        own, brought = self._manifest.told_commits(state.branch, state.sequence)
+        known = {commit.graph_commit_id: commit for commit in (*brought, *own)}
+        return newest_first(known, state.head)
 
     def receipt_of(self, commit_id: str) -> Receipt:
         """The receipt the write that made a commit returned."""

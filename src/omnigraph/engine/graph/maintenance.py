@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
+from omnigraph.engine.maintain.cleanup import Cleanup, CleanupPolicy, CleanupReport
+from omnigraph.engine.maintain.index_report import IndexReport
+from omnigraph.engine.maintain.indexes import Indexing
+from omnigraph.engine.maintain.optimize import OptimizeReport, Optimizing
 from omnigraph.engine.maintain.repair import Repair, RepairOptions, RepairReport
+from omnigraph.engine.maintain.status import GraphStatus, table_statuses
+from omnigraph.progress import SILENT, Progress
+from omnigraph.versioning.branch_names import MAIN
+from omnigraph.versioning.locks import held_leases
 from omnigraph.versioning.recovery.heal import RecoveryStatus
 
 
@@ -13,6 +24,97 @@ class Maintenance(GraphHandle):
     def recovery_status(self) -> RecoveryStatus:
         """Interrupted writes that wait to be settled, and those that only an operator can judge."""
         return self._recovery.status()
+
+    def status(self, branch: str | None = None) -> GraphStatus:
+        """How a branch is stored, what indexes and vectors it has, and what should be seen to."""
+        snapshot = self.snapshot(branch)
+        return GraphStatus(
+            uri=self.uri,
+            snapshot=snapshot,
+            branches=len(self._branches.list()),
+            tables=table_statuses(snapshot, self._tables, self._texts),
+            recovery=self._recovery.status(),
+            leases=tuple(held_leases(self._objects)),
+            cached_bytes=self._reader.cached_bytes,
+        )
+
+    def ensure_indices(
+        self,
+        branch: str | None = None,
+        *,
+        actor: str | None = None,
+        progress: Progress = SILENT,
+    ) -> IndexReport:
+        """Make the indexes the schema asks for where they are missing, as one commit or as none.
+
+        What a branch only reads from main is left alone. Every index is a stage that
+        `progress` is told about.
+        """
+        self._writable("ensure_indices")
+        contract = self._schemas.contract()
+        ref = self._ref(branch)
+        self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
+        indexing = Indexing(
+            self._tables,
+            self._texts,
+            self._manifest,
+            self._locks,
+            self._recovery,
+            self._writer,
+            self._snapshot,
+        )
+        with self._writing(ref, None) as begun:
+            return indexing.run(ref, contract, begun, actor=actor, progress=progress)
+
+    def optimize(self, *, actor: str | None = None) -> OptimizeReport:
+        """Store the rows of main in fewer, fuller pieces and bring indexes up to date.
+
+        One commit, or none if there is nothing to do. No row, id or answer changes. Raises
+        `RecoveryPending` while an interrupted write waits to be settled.
+        """
+        self._writable("optimize")
+        self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
+        optimizing = Optimizing(
+            self._tables,
+            self._texts,
+            self._manifest,
+            self._locks,
+            self._recovery,
+            self._snapshot,
+        )
+        try:
+            return optimizing.run(self._branches.find(MAIN), self._schemas.contract(), actor=actor)
+        finally:
+            self._view = None
+
+    def cleanup(
+        self,
+        *,
+        keep_versions: int | None = None,
+        older_than: timedelta | None = None,
+        dry_run: bool = False,
+        actor: str | None = None,
+    ) -> CleanupReport:
+        """Remove what is stored of the past of main, so that it cannot be read any more.
+
+        Versions of a table go that are not among the newest `keep_versions` and older than
+        `older_than`; at least one of the two is needed. What a branch reads or a merge would compare
+        with stays. With `dry_run` nothing is removed. Raises `RecoveryPending`.
+        """
+        policy = CleanupPolicy(keep_versions, older_than)
+        self._writable("cleanup")
+        self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
+        self._schemas.contract()
+        cleanup = Cleanup(
+            self._tables,
+            self._objects,
+            self._manifest,
+            self._branches,
+            self._locks,
+            self._recovery,
+            self._snapshot,
+        )
+        return cleanup.run(policy, dry_run=dry_run)
 
     def repair(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from omnigraph.engine.export import export_snapshot
+from omnigraph.engine.export import export_parquet, export_snapshot
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.graph.parameters import joined_parameters
 from omnigraph.engine.read.budget import QueryBudget
@@ -17,6 +17,7 @@ from omnigraph.engine.result import Result
 from omnigraph.errors import (
     InputError,
 )
+from omnigraph.progress import SILENT, Progress
 
 
 class Reads(GraphHandle):
@@ -33,14 +34,16 @@ class Reads(GraphHandle):
         at: str | int | None = None,
         view: ReadView = ReadView.ALL,
         budget: QueryBudget | None = None,
+        exact: bool = False,
         **more: object,
     ) -> Result:
         """Run a read on the newest state of a branch, or on an earlier one with `at`.
 
         `query` is query text or the path of a query file; `name` picks one of several queries in
         it. Parameters come as a mapping, or as keywords where their names are not taken here.
+        With `exact`, the nearest of very many vectors are not looked for through an index.
         """
-        reading = self._reading(query, name, branch, at, view, budget)
+        reading = self._reading(query, name, branch, at, view, budget, exact)
         return self._reader.run(reading, joined_parameters(params, more))
 
     def explain(
@@ -54,6 +57,7 @@ class Reads(GraphHandle):
         at: str | int | None = None,
         view: ReadView = ReadView.ALL,
         budget: QueryBudget | None = None,
+        exact: bool = False,
         analyze: bool = False,
         **more: object,
     ) -> Explanation:
@@ -62,7 +66,7 @@ class Reads(GraphHandle):
         With `analyze` the read is run, and every step also says how many rows it left and how long
         it took.
         """
-        reading = self._reading(query, name, branch, at, view, budget)
+        reading = self._reading(query, name, branch, at, view, budget, exact)
         return self._reader.explain(reading, joined_parameters(params, more) if analyze else None)
 
     def _reading(
@@ -73,6 +77,7 @@ class Reads(GraphHandle):
         at: str | int | None,
         view: ReadView,
         budget: QueryBudget | None,
+        exact: bool,
     ) -> Reading:
         if branch is not None and at is not None:
             raise InputError(
@@ -85,7 +90,8 @@ class Reads(GraphHandle):
         snapshot = self.snapshot(branch) if at is None else self.at(at)
         plan = self._reader.compile(query, name, snapshot.catalog, view)
         target = None if at is None else snapshot.commit_id
-        return Reading(plan, snapshot, target, view, budget or QueryBudget.from_environment())
+        limits = budget or QueryBudget.from_environment()
+        return Reading(plan, snapshot, target, view, limits, exact)
 
     def export(
         self,
@@ -95,10 +101,29 @@ class Reads(GraphHandle):
         at: str | int | None = None,
         types: Sequence[str] = (),
         tables: Sequence[str] = (),
+        progress: Progress = SILENT,
     ) -> int:
         """Write the graph as JSON lines that load back into an equal graph; returns the rows.
 
         `at` is a version, a commit or a branch, as for `Graph.at`; without it the newest state.
         """
         snapshot = self.snapshot(branch) if at is None else self.at(at)
-        return export_snapshot(snapshot, self._tables, out, [*types, *tables])
+        return export_snapshot(snapshot, self._tables, out, [*types, *tables], progress)
+
+    def export_parquet(
+        self,
+        folder: str | Path,
+        *,
+        branch: str | None = None,
+        at: str | int | None = None,
+        types: Sequence[str] = (),
+        tables: Sequence[str] = (),
+        progress: Progress = SILENT,
+    ) -> int:
+        """Write the graph to a new folder, a Parquet file per type; returns the rows.
+
+        The folder loads back into an equal graph. The other arguments are those of `export`.
+        """
+        snapshot = self.snapshot(branch) if at is None else self.at(at)
+        wanted = [*types, *tables]
+        return export_parquet(snapshot, self._tables, Path(folder), wanted, progress)

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from omnigraph.engine.graph.blobs import Blobs
+from omnigraph.engine.graph.comparing import Comparisons
+from omnigraph.engine.graph.embeddings import Embeddings
 from omnigraph.engine.graph.history import History
 from omnigraph.engine.graph.maintenance import Maintenance
+from omnigraph.engine.graph.merging import Merges
+from omnigraph.engine.graph.pinning import Pinning
 from omnigraph.engine.graph.reading import Reads
+from omnigraph.engine.graph.schema import Schemas
 from omnigraph.engine.graph.writing import Writes
 from omnigraph.engine.opening import open_manifest, restore_schema
 from omnigraph.engine.source_files import schema_source
@@ -56,5 +62,16 @@ def open(uri: str | Path, *, branch: str = "main", read_only: bool = False) -> G
     return graph
 
 
-class Graph(Reads, Writes, History, Maintenance):
+class Graph(
+    Reads,
+    Blobs,
+    Writes,
+    Embeddings,
+    Schemas,
+    Merges,
+    Comparisons,
+    History,
+    Maintenance,
+    Pinning,
+):
     """An open graph, bound to one branch."""

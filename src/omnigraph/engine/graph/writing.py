@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.branching import Branching
 from omnigraph.engine.graph.parameters import joined_parameters
 from omnigraph.engine.receipts import receipt_of
+from omnigraph.engine.write.bulk.engines import chosen_engine
 from omnigraph.engine.write.load import LoadOptions, LoadResult, check_load_options
 from omnigraph.engine.write.mutation import MutationOptions, MutationResult
 from omnigraph.errors import (
@@ -16,8 +18,12 @@ from omnigraph.errors import (
 )
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.plan.params import bind_host_values
+from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitId
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Writes(Branching):
@@ -42,19 +48,20 @@ class Writes(Branching):
         it. Parameters come as a mapping, or as keywords unless one here has their name.
         """
         self._writable("mutate")
-        contract = self._schemas.contract()
-        plan = self._reader.queries.compile(query, name, contract.catalog).mutation_plan()
-        bound = bind_host_values(plan.parameters, joined_parameters(params, more))
         head = None if expected_head is None else CommitId(expected_head)
         ref = self._ref(branch)
         self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
         options = MutationOptions(actor, message, head)
         with self._writing(ref, head) as begun:
+            # After the heal, which may have completed a change of the schema.
+            contract = self._schemas.contract()
+            plan = self._reader.queries.compile(query, name, contract.catalog).mutation_plan()
+            bound = bind_host_values(plan.parameters, joined_parameters(params, more))
             return self._mutator.mutate(plan, bound, ref, contract, options, begun)
 
     def load(
         self,
-        source: object,
+        source: object = None,
         mode: str = "merge",
         *,
         branch: str | None = None,
@@ -66,12 +73,23 @@ class Writes(Branching):
         max_errors: int = MAX_LOAD_ERRORS,
         quarantine: str | Path | None = None,
         format: str | None = None,
+        mapping: str | Path | Mapping[str, object] | None = None,
+        progress: Progress = SILENT,
+        engine: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
     ) -> LoadResult:
         """Load records as one commit: all of them or, with the first bad one, none.
 
-        `source` is a path, several paths, JSON text, or a mapping of type names to data frames.
+        `source` is a path, several paths, JSON text, or a dictionary of data frames by type. A
+        `mapping` (a document or the path of one) says what the columns of tables are, and may name
+        files to load by itself. `progress` is told about stages and records.
+
         A missing branch is made from `base` if one is given. Raises `LoadError` that lists every
         bad record; with `quarantine`, good records are loaded and bad ones kept in that folder.
+
+        `engine` says where it runs: `spark`, `inline`, or `auto`, which takes Spark for large input.
+        A session that is handed in is used and not stopped; `master` names one to start.
         """
         self._writable("load")
         known_mode, known_id = check_load_options(mode, load_id)
@@ -84,11 +102,14 @@ class Writes(Branching):
             max_errors=max_errors,
             quarantine=None if quarantine is None else Path(quarantine),
             format=format,
+            mapping=mapping,
+            progress=progress,
+            engine=chosen_engine(engine, spark, master),
         )
-        contract = self._schemas.contract()
         ref, created = self._load_target(branch, base, actor)
         self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
         with self._writing(ref, options.expected_head) as begun:
+            contract = self._schemas.contract()
             loaded = self._loader.replay(ref, options) if load_id is not None else None
             if loaded is None:
                 loaded = self._loader.load(source, ref, contract, options, begun)
@@ -102,6 +123,7 @@ class Writes(Branching):
             load_id=known_id,
             replayed=loaded.replayed,
             quarantined=loaded.note.quarantined,
+            engine=loaded.engine,
         )
 
     def _load_target(

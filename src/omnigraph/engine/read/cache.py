@@ -32,6 +32,11 @@ class ByteCache:
         self._losses = 0
 
     @property
+    def nbytes(self) -> int:
+        """The bytes that are kept."""
+        return self._bytes
+
+    @property
     def losses(self) -> int:
         """How often something was lost. Who holds on to entries lets go of them when this grows."""
         return self._losses

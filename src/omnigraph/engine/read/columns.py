@@ -12,6 +12,8 @@ from typing import Any, Final
 from omnigraph.engine.read.cache import ByteCache, Sized
 from omnigraph.engine.read.nodes import Codes, DenseColumn, encode, patched_column, read_column
 from omnigraph.engine.read.numbering import Difference, Numbering, difference
+from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.read.vector_index import VectorIndex, vector_index
 from omnigraph.engine.read.vectors import VectorColumn, vector_column
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
@@ -53,12 +55,23 @@ class _Fetched:
     nbytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a look for an index of vectors has found."""
+
+    index: VectorIndex | None
+    nbytes: int = 0
+
+
 class CachedColumns:
     """The columns of one numbered table version."""
 
-    def __init__(self, numbering: Numbering, cache: ByteCache) -> None:
+    def __init__(
+        self, numbering: Numbering, cache: ByteCache, stored: StoredTexts | None = None
+    ) -> None:
         self._numbering = numbering
         self._cache = cache
+        self._stored = stored
         self._identity = identity_of(numbering.table)
 
     def cached(self, column: str) -> DenseColumn | None:
@@ -95,13 +108,23 @@ class CachedColumns:
     def texts(self, column: str) -> TextIndex:
         found: TextIndex | None = self._cache.get(("texts", *self._identity, column))
         if found is None:
-            found = self._texts_carried_on(column) or build_index(self.load(column).values)
+            found = self._texts_carried_on(column) or self._texts_stored(column)
+            if found is None:
+                found = build_index(self.load(column).values)
             self._keep("texts", column, found)
         return found
 
     def vectors(self, column: str) -> VectorColumn:
         key = ("vectors", *self._identity, column)
         return self._cache.get_or_make(key, lambda: vector_column(self.load(column).values))
+
+    def vector_index(self, column: str) -> VectorIndex | None:
+        key = ("vector index", *self._identity, column)
+
+        def look() -> _Found:
+            return _Found(vector_index(self._numbering.table, column))
+
+        return self._cache.get_or_make(key, look).index
 
     # -- from one version to another --------------------------------------------------------
 
@@ -129,6 +152,11 @@ class CachedColumns:
             return None
         values, change = earlier
         return patched_column(values, self._numbering, column, change)
+
+    def _texts_stored(self, column: str) -> TextIndex | None:
+        if self._stored is None:
+            return None
+        return self._stored.read(self._numbering.table, column, self._numbering.row_ids)
 
     def _texts_carried_on(self, column: str) -> TextIndex | None:
         earlier = self._earlier("texts", column)

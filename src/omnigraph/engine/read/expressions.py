@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow import arrow_type
+from omnigraph.engine.read.approximate import nearest_through_index
 from omnigraph.engine.read.compare import compare
 from omnigraph.engine.read.frame import Frame, Fused
 from omnigraph.engine.read.grouping import Key, key_of
 from omnigraph.engine.read.nodes import Nodes
-from omnigraph.engine.read.numbering import Mask, Positions
+from omnigraph.engine.read.numbering import Mask, Positions, distinct_positions
+from omnigraph.engine.read.ordering import leading_rows
 from omnigraph.engine.read.search import (
     DEFAULT_K,
     MOST_EDITS,
     Arm,
+    Arms,
     Scores,
     by_query,
     fuse,
     query_numbers,
+    ranked_rows,
     text_matches,
     text_scores,
 )
@@ -31,6 +37,7 @@ from omnigraph.engine.read.source import GraphSource
 from omnigraph.engine.read.vectors import numbers_of
 from omnigraph.errors import InputError
 from omnigraph.language.query.ast import Operator
+from omnigraph.limits import APPROXIMATE_FROM
 from omnigraph.plan.ir import (
     Aggregated,
     Bm25,
@@ -65,6 +72,7 @@ class Expressions:
     def __init__(self, source: GraphSource, parameters: Mapping[str, Any]) -> None:
         self._source = source
         self._parameters = parameters
+        self._text_scores: dict[tuple[str, str, str | None], Scores] = {}
 
     def values(self, expression: Expr, frame: Frame) -> pa.Array:
         """One value per row."""
@@ -88,29 +96,93 @@ class Expressions:
             case Aggregated():
                 raise AssertionError("an aggregate has no value for a single row")
 
-    def nearest_rows(self, rank: Nearest, frame: Frame, count: int) -> Positions:
-        """The rows nearest to what a rank asks for, so many at least, in no order."""
-        field = rank.field
-        query = self._query_vector(rank)
-        if query is None:
-            return np.empty(0, np.int64)
-        column = self._nodes(frame, field.variable).vectors(field.property)
-        return column.nearest(query, frame.columns[field.variable], count)
+    def best_rows(self, rank: Bm25 | Nearest, frame: Frame, count: int) -> Positions:
+        """The rows that come first by a rank, so many and all their equals at least, in no order."""
+        variable = _field(rank).variable
+        if isinstance(rank, Nearest):
+            return self._nearest(rank, self._nodes(frame, variable), frame.columns[variable], count)
+        scores = self._scores(rank, frame)
+        scored = np.flatnonzero(~np.isnan(scores))
+        return scored[leading_rows(-scores[scored], count)]
 
     def fuse(self, rank: Rrf, frame: Frame, limit: int | None) -> Fused:
         """The fused rank of all rows of a query: it depends on which rows there are."""
+        return self._fused(rank, self._arms(rank, frame, limit), frame, None)
+
+    def best_fused(self, rank: Rrf, frame: Frame, limit: int | None) -> Frame:
+        """The rows that have a fused rank, with it. Only so many best ones will be looked at."""
+        arms = self._arms(rank, frame, limit)
+        rows = ranked_rows(arms, frame.columns[_field(rank.first).variable])
+        if rows is not None:
+            frame = frame.take(rows)
+            arms = arms[0].among(rows), arms[1].among(rows)
+        return replace(frame, fused={rank: self._fused(rank, arms, frame, limit)})
+
+    def _fused(self, rank: Rrf, arms: Arms, frame: Frame, enough: int | None) -> Fused:
         variable = _field(rank.first).variable
-        arms = [
-            Arm(
-                self._scores(arm, frame),
-                isinstance(arm, Bm25),
-                limit if isinstance(arm, Nearest) else None,
-            )
-            for arm in (rank.first, rank.second)
-        ]
         k = DEFAULT_K if rank.k is None else self._setting(rank.k, "rrf k", 1)
-        nodes = self._nodes(frame, variable)
-        return fuse((arms[0], arms[1]), nodes, frame.columns[variable], k)
+        return fuse(arms, self._nodes(frame, variable), frame.columns[variable], k, enough)
+
+    def _arms(self, rank: Rrf, frame: Frame, limit: int | None) -> Arms:
+        """Both rankings, at the same time if one waits while the other computes."""
+        first, second = _field(rank.first).variable, _field(rank.second).variable
+        if frame.length < APPROXIMATE_FROM and not any(
+            map(self._embeds, (rank.first, rank.second))
+        ):
+            # Two that only compute would get in each other's way.
+            one = self._arm(rank.first, frame, first, limit)
+            return one, self._arm(rank.second, frame, first, limit)
+        # Opened before there are two who would open them.
+        self._nodes(frame, first)
+        self._nodes(frame, second)
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            other = beside.submit(self._arm, rank.second, frame, first, limit)
+            return self._arm(rank.first, frame, first, limit), other.result()
+
+    def _embeds(self, rank: Bm25 | Nearest) -> bool:
+        """Whether a text has to be embedded for a rank, which may take a call over the network."""
+        if not isinstance(rank, Nearest) or not isinstance(rank.query, Constant | Param):
+            return False
+        return isinstance(self.value(rank.query), str)
+
+    def _arm(self, rank: Bm25 | Nearest, frame: Frame, ranked: str, limit: int | None) -> Arm:
+        """The rows that one of two rankings of a variable's nodes ranks, with their scores."""
+        if isinstance(rank, Bm25):
+            scores = self._scores(rank, frame)
+            rows = np.flatnonzero(~np.isnan(scores))
+            return Arm(rows, scores[rows], high_is_best=True, most=None)
+        rows = np.arange(frame.length, dtype=np.int64)
+        if limit is not None and rank.field.variable == ranked:
+            rows = self._rows_of_nearest(rank, frame, limit)
+        scores = self._scores(rank, frame.take(rows))
+        scored = ~np.isnan(scores)
+        return Arm(rows[scored], scores[scored], high_is_best=False, most=limit)
+
+    def _rows_of_nearest(self, rank: Nearest, frame: Frame, count: int) -> Positions:
+        """All rows of so many nodes that are nearest to what a rank asks for, and maybe of others."""
+        nodes = self._nodes(frame, rank.field.variable)
+        distinct, place = distinct_positions(frame.columns[rank.field.variable])
+        if len(distinct) <= 4 * count:
+            return np.arange(frame.length, dtype=np.int64)
+        found = self._nearest(rank, nodes, distinct, count)
+        if place is None:
+            return found
+        among = np.zeros(len(distinct), np.bool_)
+        among[found] = True
+        return np.flatnonzero(among[place])
+
+    def _nearest(self, rank: Nearest, nodes: Nodes, positions: Positions, count: int) -> Positions:
+        """Indices into positions: those nearest to what a rank asks for, so many at least."""
+        query = self._query_vector(rank)
+        if query is None or not count:
+            return np.empty(0, np.int64)
+        name = rank.field.property
+        if not self._source.exact:
+            found = nearest_through_index(nodes, name, query, positions, count)
+            if found is not None:
+                return found
+        vectors, places = nodes.vectors(name, positions)
+        return vectors.nearest(query, places, count)
 
     def select(
         self, nodes: Nodes, conditions: tuple[Filter, ...], positions: Positions | None = None
@@ -211,13 +283,18 @@ class Expressions:
             query = self._query_vector(rank)
             if query is None:
                 return np.full(frame.length, np.nan)
-            return nodes.vectors(field.property).distances(query, positions)
+            vectors, places = nodes.vectors(field.property, positions)
+            return vectors.distances(query, places)
 
         def whole(query: str | None) -> Scores:
-            return text_scores(nodes, field.property, query)
+            key = (nodes.declared.name, field.property, query)
+            if key not in self._text_scores:
+                self._text_scores[key] = text_scores(nodes, field.property, query)
+            return self._text_scores[key]
 
         if isinstance(rank.query, Constant | Param):
-            return whole(self.value(rank.query))[positions]
+            scores = whole(self.value(rank.query))
+            return scores if nodes.is_everything(positions) else scores[positions]
         queries = self.values(rank.query, frame)
         return by_query(queries, positions, whole, np.full(frame.length, np.nan))
 

@@ -26,6 +26,7 @@ from omnigraph.engine.read.numbering import (
     is_everything,
 )
 from omnigraph.engine.read.stored import filter_columns
+from omnigraph.engine.read.vector_index import VectorIndex
 from omnigraph.engine.read.vectors import VectorColumn, vector_column
 from omnigraph.language.types import Scalar
 from omnigraph.storage.filters import And, Compare, Comparison, Filter, bind, matches
@@ -56,6 +57,9 @@ _LOOSE: Final = 8
 
 _FEW_TEXTS: Final = 10_000
 """So many distinct texts are never too many."""
+
+_FEW_VECTORS: Final = 1000
+"""So many vectors are fetched by themselves however often: all of them may not even fit in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,10 @@ class Columns(Protocol):
 
     def vectors(self, column: str) -> VectorColumn:
         """A column of vectors, as numbers."""
+        ...
+
+    def vector_index(self, column: str) -> VectorIndex | None:
+        """What finds the nearest of very many vectors; None if nothing does."""
         ...
 
     def codes(self, column: str) -> Codes | None:
@@ -239,12 +247,26 @@ class Nodes:
             return build_index(pa.nulls(self.size, pa.utf8()))
         return self._columns.texts(column)
 
-    def vectors(self, name: str) -> VectorColumn:
-        """The vectors of a property at all positions."""
+    def vectors(self, name: str, positions: Positions) -> tuple[VectorColumn, Positions]:
+        """The vectors of a property, and where among them those at positions are.
+
+        All of them, unless few are wanted and they are not in memory yet.
+        """
         column = self.column_name(name)
         if column is None:
-            return vector_column(pa.nulls(self.size, self.arrow_type(name)))
-        return self._columns.vectors(column)
+            some = pa.nulls(len(positions), self.arrow_type(name))
+        elif self._columns.cached(column) is not None or (
+            len(positions) > _FEW_VECTORS and self._columns.is_worth_loading(column, len(positions))
+        ):
+            return self._columns.vectors(column), positions
+        else:
+            some = self._fetch(column, positions)
+        return vector_column(some), np.arange(len(positions), dtype=np.int64)
+
+    def vector_index(self, name: str) -> VectorIndex | None:
+        """What finds the nearest of very many vectors of a property; None if nothing does."""
+        column = self.column_name(name)
+        return None if column is None else self._columns.vector_index(column)
 
     def positions_of(self, ids: pa.Array | pa.ChunkedArray) -> Positions:
         """The positions of ids, -1 for those no living node has, seen or not."""

@@ -50,7 +50,7 @@ def has_ties(keys: Sequence[SortKey], order: Positions) -> bool:
     return bool(same.any())
 
 
-def leading_rows(key: SortKey, count: int) -> Positions:
+def leading_rows(key: SortKey | npt.NDArray[np.float64], count: int) -> Positions:
     """The rows that can be among the first `count` by this key, all its ties included."""
     if count >= len(key):
         return np.arange(len(key), dtype=np.int64)

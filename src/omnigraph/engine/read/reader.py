@@ -20,6 +20,7 @@ from omnigraph.engine.read.cache import ByteCache, GuestCache
 from omnigraph.engine.read.explain import Explained, Explanation, Reports, explain
 from omnigraph.engine.read.run import execute_read, lookups_may_cost, wanted_properties
 from omnigraph.engine.read.source import GraphSource, Traversal
+from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.result import Result
 from omnigraph.limits import CACHE_SHARE
@@ -34,7 +35,8 @@ from omnigraph.versioning.snapshot import Snapshot
 class Reading:
     """One read: a plan, the state it reads, as whom, and within which limits.
 
-    `target` is the commit that was asked for, if it was not a branch.
+    `target` is the commit that was asked for, if it was not a branch. With `exact` the nearest
+    vectors are those of all, however many there are.
     """
 
     plan: ReadPlan
@@ -42,6 +44,7 @@ class Reading:
     target: str | None
     view: ReadView
     budget: QueryBudget
+    exact: bool = False
 
     @property
     def branch(self) -> str | None:
@@ -51,14 +54,25 @@ class Reading:
 class Reader:
     """Runs reads. Thread-safe; all its reads share one cache."""
 
-    def __init__(self, tables: TableStore, settings: TraversalSettings | None = None) -> None:
+    def __init__(
+        self,
+        tables: TableStore,
+        settings: TraversalSettings | None = None,
+        texts: StoredTexts | None = None,
+    ) -> None:
         """Raises `InputError` when the environment sets no usable way to follow edges."""
         self._tables = tables
+        self._texts = texts
         self._settings = settings or TraversalSettings.from_environment()
         self._cache = ByteCache(int(_memory() * CACHE_SHARE))
         self._ledger = Ledger()
         self._arrangements = Arrangements()
         self.queries = Queries()
+
+    @property
+    def cached_bytes(self) -> int:
+        """The memory that everything takes which is kept for the next read."""
+        return self._cache.nbytes
 
     def compile(
         self, query: str | Path, name: str | None, catalog: Catalog, view: ReadView
@@ -137,7 +151,15 @@ class Reader:
         cache = self._cache
         if reading.target is not None:
             cache = GuestCache(cache, reading.target)
-        return GraphSource(reading.snapshot, self._tables, cache, reading.view, traversal)
+        return GraphSource(
+            reading.snapshot,
+            self._tables,
+            cache,
+            reading.view,
+            traversal,
+            self._texts,
+            reading.exact,
+        )
 
 
 def _bound(plan: ReadPlan, parameters: Mapping[str, object]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from omnigraph.engine.read.numbering import (
     number_rows,
 )
 from omnigraph.engine.read.stored import stored_filter
+from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.read.view import ReadView
 from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.plan.ir import Direction
@@ -124,13 +125,18 @@ class GraphSource:
         cache: ByteCache,
         view: ReadView,
         traversal: Traversal | None = None,
+        texts: StoredTexts | None = None,
+        exact: bool = False,
     ) -> None:
+        """With `exact` the nearest vectors are never looked for in an index."""
         self.snapshot = snapshot
         self.catalog = snapshot.catalog
         self.view = view
         self._tables = tables
         self._cache = cache
         self._traversal = traversal or Traversal()
+        self._texts = texts
+        self.exact = exact
         is_guest = isinstance(cache, GuestCache)
         shares = view.sees_all and not self._traversal.everything and not is_guest
         opened = _Opened.of(snapshot, cache) if shares else _Opened(snapshot, 0)
@@ -283,7 +289,7 @@ class GraphSource:
         table = self._table(declared)
         numbering = self._numbering(table)
 
-        columns = CachedColumns(numbering, self._cache)
+        columns = CachedColumns(numbering, self._cache, self._texts)
         nodes = Nodes(declared, numbering, columns, numbering.alive)
         predicate = self.view.rows.get(declared.name)
         if predicate is None:

@@ -22,7 +22,16 @@ from omnigraph.engine.read.ordering import (
     sorted_rows,
 )
 from omnigraph.language.query.ast import AggregateFunction
-from omnigraph.plan.ir import Aggregated, EntityId, Expr, Nearest, ReadPlan, Rrf, variables_of
+from omnigraph.plan.ir import (
+    Aggregated,
+    Bm25,
+    EntityId,
+    Expr,
+    Nearest,
+    ReadPlan,
+    Rrf,
+    variables_of,
+)
 from omnigraph.plan.ir import SortKey as OrderKey
 
 _FEW_NEAR: Final = 1000
@@ -31,11 +40,15 @@ _FEW_NEAR: Final = 1000
 
 def finish(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
     """The result rows of a query whose pattern has been found."""
-    ranks = {rank: expressions.fuse(rank, frame, plan.limit) for rank in plan.fused_ranks()}
-    frame = replace(frame, fused=ranks)
+    best = _best_fused(plan)
+    if best is not None:
+        frame = expressions.best_fused(best, frame, plan.limit)
+    else:
+        ranks = {rank: expressions.fuse(rank, frame, plan.limit) for rank in plan.fused_ranks()}
+        frame = replace(frame, fused=ranks)
     if plan.drops_unscored:
         if not plan.is_aggregate:
-            frame = _near_rows(plan, frame, expressions)
+            frame = _best_rows(plan, frame, expressions)
         scores = expressions.values(plan.order[0].expression, frame)
         frame = frame.where(scores.is_valid().to_numpy(zero_copy_only=False))
     if plan.is_aggregate:
@@ -43,14 +56,24 @@ def finish(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
     return _projected(plan, frame, expressions)
 
 
-def _near_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Frame:
-    """Without the rows that are surely not among the nearest that are asked for."""
+def _best_fused(plan: ReadPlan) -> Rrf | None:
+    """The only fused rank of a query, if all it asks for are the rows that come first by it."""
+    if len(plan.fused_ranks()) != 1 or not plan.drops_unscored or plan.is_aggregate:
+        return None
     first = plan.order[0]
-    if not isinstance(first.expression, Nearest) or first.descending or not plan.limit:
+    return first.expression if isinstance(first.expression, Rrf) and first.descending else None
+
+
+def _best_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Frame:
+    """Without the rows that are surely not among the best that are asked for."""
+    first = plan.order[0]
+    if not isinstance(first.expression, Bm25 | Nearest) or not plan.limit:
+        return frame
+    if first.descending != isinstance(first.expression, Bm25):
         return frame
     if frame.length <= _FEW_NEAR or plan.limit > frame.length // 4:
         return frame
-    return frame.take(expressions.nearest_rows(first.expression, frame, plan.limit))
+    return frame.take(expressions.best_rows(first.expression, frame, plan.limit))
 
 
 # -- plain rows ---------------------------------------------------------------------------------

@@ -21,6 +21,9 @@ Distances = npt.NDArray[np.float64]
 _BLOCK: Final = 65536
 """Vectors made double at a time."""
 
+_MANY: Final = 0.2
+"""Share of vectors from which all of them are compared."""
+
 _SLACK: Final = 1e-5
 """How far a distance in single precision may be off, with room to spare: rounding of a product of
 unit vectors grows with the square root of their length and stays below a tenth of this."""
@@ -66,9 +69,14 @@ class VectorColumn:
         present = np.flatnonzero(lengths > 0)
         if len(present) <= count:
             return present
-        whole = is_everything(positions, len(self.numbers))
-        numbers = self.numbers if whole else self.numbers[positions]
-        likeness = numbers @ (query / length).astype(np.float32)
+        unit = (query / length).astype(np.float32)
+        if is_everything(positions, len(self.numbers)):
+            likeness = self.numbers @ unit
+        elif len(positions) > _MANY * len(self.numbers):
+            # Reading all of them in order is quicker than gathering so many.
+            likeness = (self.numbers @ unit)[positions]
+        else:
+            likeness = self.numbers[positions] @ unit
         likeness = np.divide(likeness, lengths, where=lengths > 0, out=np.full(len(lengths), -2.0))
         bound = np.partition(likeness, len(likeness) - count)[len(likeness) - count]
         return np.flatnonzero(likeness >= max(bound - _SLACK, -1.5))

@@ -8,6 +8,10 @@ from typing import Literal
 import pyarrow as pa
 
 from omnigraph.limits import SMALL_WRITE_ROWS
+from omnigraph.storage.table import Table
+from omnigraph.storage.written import Shrunk, WrittenRows
+from omnigraph.versioning.commits import Counts
+from omnigraph.versioning.snapshot import SnapshotEntry
 
 WriteMode = Literal["append", "delta", "overwrite"]
 
@@ -26,8 +30,26 @@ class SeenRows:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenTable:
+    """Rows that are in files already, written for one version of a table by other processes.
+
+    `shrunk` are the fragments without the rows that are replaced, as far as somebody made them.
+    """
+
+    table: Table
+    parts: tuple[WrittenRows, ...]
+    shrunk: tuple[Shrunk, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
 class TableWrite:
     """The rows one write brings to one table, under property names, and the ids it removes.
+
+    Rows that are in files already come as `written`; there are no others then.
 
     A strict write looked at rows it changes: it means something else on any other version of the
     table than the one it was prepared on.
@@ -39,6 +61,19 @@ class TableWrite:
     deletes: pa.Array = field(default_factory=_no_ids)
     strict: bool = False
     seen: SeenRows | None = None
+    written: WrittenTable | None = None
+
+    @property
+    def row_count(self) -> int:
+        return int(self.rows.num_rows) if self.written is None else self.written.rows
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedTable:
+    """A version of the main line that a branch takes as it is, and what that changes on the branch."""
+
+    entry: SnapshotEntry
+    counts: Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +82,10 @@ class Change:
 
     writes: tuple[TableWrite, ...]
     reads: frozenset[str] = frozenset()
+    adopted: tuple[AdoptedTable, ...] = ()
 
     @property
     def is_small(self) -> bool:
         """Whether staging it takes no longer than a few look-ups."""
-        rows: int = sum(write.rows.num_rows + len(write.deletes) for write in self.writes)
+        rows: int = sum(write.row_count + len(write.deletes) for write in self.writes)
         return rows <= SMALL_WRITE_ROWS

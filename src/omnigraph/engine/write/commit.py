@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.write.change import Change, TableWrite
 from omnigraph.engine.write.fold import Folding, is_fold_due
 from omnigraph.engine.write.lookups import index_lookups
@@ -23,6 +24,7 @@ from omnigraph.errors import (
     HeadMoved,
     ManifestDamaged,
     OmnigraphError,
+    SchemaMoved,
 )
 from omnigraph.faults import InjectedFault, declare
 from omnigraph.storage.objects import ObjectStore
@@ -30,16 +32,16 @@ from omnigraph.storage.stage import Staged, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, Warning
+from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, TableId, Warning
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock, WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.publish import Publication, publish
+from omnigraph.versioning.publish import Pin, Publication, publish
 from omnigraph.versioning.recovery.act import LateTable, table_version
 from omnigraph.versioning.recovery.drift import late_drift, refuse_drift, refuse_quarantined
 from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.recovery.quarantine import Quarantined, warn_of
-from omnigraph.versioning.recovery.sidecar import Sidecar, WriterKind
+from omnigraph.versioning.recovery.sidecar import Pointer, Sidecar, WriterKind
 from omnigraph.versioning.rows import TableVersion
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
@@ -47,6 +49,10 @@ BEFORE_FORK = declare("fork.before_classify", "before a branch's first write to 
 BEFORE_TABLE = declare("mutation.pre_table_commit", "before each table commit")
 AFTER_TABLE = declare("mutation.post_table_commit", "after each table commit")
 BEFORE_PUBLISH = declare("mutation.post_finalize_pre_publisher", "tables done, not published")
+BEFORE_MERGE_PUBLISH = declare(
+    "branch_merge.post_phase_b_pre_manifest_commit", "tables of a merge done, not published"
+)
+_BEFORE_PUBLISH = {WriterKind.BRANCH_MERGE: BEFORE_MERGE_PUBLISH}
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +69,8 @@ class WriteRequest:
     """Makes the change anew on a newer snapshot; raises when the write no longer holds there."""
     expected_head: CommitId | None = None
     commits_without_rows: bool = False
+    ancestors: tuple[CommitRecord, ...] = ()
+    """Commits of a merged branch, which the branch is to tell of as well."""
     quarantined: tuple[Quarantined, ...] = ()
     heals_first: bool = False
     """Whether there may be sidecars to settle as soon as the branch is locked."""
@@ -91,14 +99,16 @@ class TableWriter:
         snapshot_of: Callable[[ManifestState], Snapshot],
     ) -> None:
         self._tables = tables
-        self._objects = objects
+        self.objects = objects
         self._manifest = manifest
         self._locks = locks
         self._recovery = recovery
         self._snapshot_of = snapshot_of
         self._contended: set[str] = set()
         """Tables of which the last write found that others had written them meanwhile."""
-        self._folding = Folding(tables, manifest, locks, recovery, snapshot_of)
+        self._folding = Folding(
+            tables, manifest, locks, recovery, snapshot_of, StoredTexts(objects)
+        )
 
     def commit(self, request: WriteRequest, checked: Snapshot) -> CommitRecord | None:
         """Make a checked write visible; None if it changes nothing.
@@ -117,14 +127,17 @@ class TableWriter:
                 healed = self._recovery.heal_locked(physical, lock)
                 request = replace(request, quarantined=healed.quarantined)
                 if healed.settled:
-                    checked, early = self._snapshot_of(self._recovery.state(physical)), {}
+                    state = self._recovery.state(physical)
+                    _refuse_moved_schema(request, state)
+                    checked, early = self._snapshot_of(state), {}
                     request = replace(request, change=request.prepare_again(checked))
             state, change, tables = self._ready(request, checked, early, lock)
             if not tables and not request.commits_without_rows:
                 return None
+            adopted = {table.entry.table_id: table.counts for table in change.adopted}
             draft = replace(
                 request.draft,
-                counts={table.entry.table_id: table.counts for table in tables},
+                counts=adopted | {table.entry.table_id: table.counts for table in tables},
                 warnings=(*request.draft.warnings, *warn_of(request.quarantined)),
             )
             ready = replace(request, change=change, draft=draft)
@@ -141,6 +154,7 @@ class TableWriter:
         change = request.change
         while True:
             state = self._recovery.state(request.branch.physical)
+            _refuse_moved_schema(request, state)
             if request.expected_head is not None and request.expected_head != state.head:
                 raise HeadMoved(request.branch.public, request.expected_head, state.head)
             current = checked if state.head == checked.commit_id else self._snapshot_of(state)
@@ -213,10 +227,15 @@ class TableWriter:
             raise ExpectedVersionMismatch(entry.table_key, entry.version, found)
         if self._tables.has_branch_files(entry.location, physical):
             # Nobody's: neither the manifest nor a sidecar names it, and the lock keeps others out.
-            self._tables.reclaim_branch(entry.location, physical, self._objects)
+            self._tables.reclaim_branch(entry.location, physical, self.objects)
         return self._tables.create_branch(
             entry.location, physical, source_branch=entry.branch, source_version=entry.version
         )
+
+    def pointed_at(self, entry: SnapshotEntry) -> TableVersion:
+        """A stored version as a publish names it."""
+        table = self._tables.open(entry.location, entry.branch, entry.version)
+        return table_version(entry.table_id, table)
 
     def publish(
         self, request: WriteRequest, state: ManifestState, publication: Publication, lock: HeldLock
@@ -277,7 +296,9 @@ class _Commit:
         self.writer.begin(sidecar)
         try:
             versions, warnings = self._commit_tables()
-            BEFORE_PUBLISH.hit(branch=self.request.branch.physical)
+            _BEFORE_PUBLISH.get(self.request.kind, BEFORE_PUBLISH).hit(
+                branch=self.request.branch.physical
+            )
             commit = self._publish(versions, warnings)
         except (InjectedFault, CommitStateUnknown):
             raise
@@ -297,7 +318,21 @@ class _Commit:
             writer_kind=self.request.kind,
             tables=tuple(table.pinned(branch.physical) for table in self.tables),
             draft=self.request.draft,
+            pointers=tuple(
+                Pointer(
+                    table.entry.table_id,
+                    table.entry.location,
+                    table.entry.version,
+                    self._pin(table.entry.table_id),
+                )
+                for table in self.request.change.adopted
+            ),
         )
+
+    def _pin(self, table_id: TableId) -> Pin:
+        """The version of a table that the branch has now."""
+        entry = self.state.tables[table_id]
+        return Pin(entry.version, entry.branch)
 
     def _commit_tables(self) -> tuple[list[TableVersion], tuple[Warning, ...]]:
         operation = {
@@ -311,7 +346,7 @@ class _Commit:
             table = ready.base
             if ready.forks:
                 table = self.writer.fork(ready.entry, self.request.branch.physical)
-            staged = ready.stage_on(table)
+            staged = ready.stage_on(table, self.writer.objects)
             BEFORE_TABLE.hit(table=ready.write.table_key)
             self.lock.check()
             committed = commit_staged(table, staged, **operation)
@@ -328,14 +363,23 @@ class _Commit:
         self, versions: Sequence[TableVersion], warnings: tuple[Warning, ...]
     ) -> CommitRecord:
         draft = self.request.draft
+        adopted = [table.entry for table in self.request.change.adopted]
+        expected = {table.entry.table_id: table.entry.pin for table in self.tables}
         publication = Publication(
             draft=replace(draft, warnings=(*draft.warnings, *warnings)),
-            versions=tuple(versions),
-            expected={table.entry.table_id: table.entry.pin for table in self.tables},
+            versions=(*versions, *(self.writer.pointed_at(entry) for entry in adopted)),
+            ancestors=self.request.ancestors,
+            expected=expected | {e.table_id: self._pin(e.table_id) for e in adopted},
             expected_head=self.request.expected_head,
             begun_at=self.state.sequence,
         )
         return self.writer.publish(self.request, self.state, publication, self.lock)
+
+
+def _refuse_moved_schema(request: WriteRequest, state: ManifestState) -> None:
+    """What was checked under one schema means nothing under another."""
+    if state.schema_ref not in (None, request.draft.schema_ref):
+        raise SchemaMoved()
 
 
 def _has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
@@ -347,7 +391,8 @@ def _has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
         if _moved(write.table_key, checked, current):
             _refuse_if_strict(write, checked, current)
             moved = True
-    return moved or any(_moved(key, checked, current) for key in change.reads)
+    looked_at = (*change.reads, *(table.entry.table_key for table in change.adopted))
+    return moved or any(_moved(key, checked, current) for key in looked_at)
 
 
 def _moved(table_key: str, checked: Snapshot, current: Snapshot) -> bool:

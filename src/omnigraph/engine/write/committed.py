@@ -23,6 +23,9 @@ class SnapshotRows:
         self._tables = tables
         self._opened: dict[str, Table] = {}
 
+    def __reduce__(self) -> tuple[type[SnapshotRows], tuple[Snapshot, TableStore]]:
+        return SnapshotRows, (self._snapshot, self._tables)
+
     def existing(self, declared: EntityType, ids: pa.Array) -> pa.Array:
         """Those of the ids that a committed row of the type has."""
         if not len(ids) or not self.has_rows(declared):

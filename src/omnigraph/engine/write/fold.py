@@ -11,6 +11,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from omnigraph.catalog.indexes import IndexKind, index_intents
+from omnigraph.catalog.model import EntityType
+from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.errors import BranchLocked, OmnigraphError
 from omnigraph.faults import InjectedFault, declare
 from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS
@@ -49,8 +52,10 @@ class Folding:
         locks: WriterLocks,
         recovery: Recovery,
         snapshot_of: Callable[[ManifestState], Snapshot],
+        texts: StoredTexts,
     ) -> None:
         self._tables = tables
+        self._texts = texts
         self._manifest = manifest
         self._locks = locks
         self._recovery = recovery
@@ -62,7 +67,9 @@ class Folding:
             return
         try:
             with self._locks.hold(branch.physical, "fold", wait_ms=0) as lock:
-                self._fold(branch, table_keys, draft, lock)
+                folded = self._fold(branch, table_keys, draft, lock)
+            for declared, table in folded:
+                self._extend_texts(declared, table)
         except BranchLocked:
             return
         except OmnigraphError as error:
@@ -70,17 +77,19 @@ class Folding:
 
     def _fold(
         self, branch: BranchRef, table_keys: Sequence[str], written: CommitDraft, lock: HeldLock
-    ) -> None:
+    ) -> list[tuple[EntityType, Table]]:
         state = self._recovery.state(branch.physical)
         current = self._snapshot_of(state)
         due = [(e, t) for e, t in self._heads(branch, current, table_keys) if is_fold_due(t)]
         if not due:
-            return
-        sidecar = _sidecar(branch, state, [entry for entry, _ in due], written)
+            return []
+        draft = optimize_draft(written.schema_ir_hash, written.schema_ref)
+        sidecar = optimize_sidecar(branch, state, [entry for entry, _ in due], draft)
         lock.check()
         self._recovery.sidecars.write(sidecar)
         try:
             versions = []
+            done = []
             for entry, table in due:
                 lock.check()
                 BEFORE_FOLD.hit(table=entry.table_key)
@@ -88,6 +97,7 @@ class Folding:
                 AFTER_FOLD.hit(table=entry.table_key)
                 if folded.version != table.version:
                     versions.append(table_version(entry.table_id, folded))
+                done.append((current.catalog.entity(entry.table_key), folded))
             if versions:
                 BEFORE_PUBLISH.hit(branch=branch.physical)
                 publication = Publication(
@@ -103,6 +113,13 @@ class Folding:
             self._recovery.heal_locked(branch.physical, lock)
             raise
         self._recovery.sidecars.delete(sidecar.name)
+        return done
+
+    def _extend_texts(self, declared: EntityType, table: Table) -> None:
+        """Bring indexes of texts up to date. They are no part of the graph, so no lock is needed."""
+        for intent in index_intents(declared):
+            if intent.kind is IndexKind.TEXT:
+                self._texts.extend(table, intent.column)
 
     def _heads(
         self, branch: BranchRef, current: Snapshot, table_keys: Sequence[str]
@@ -119,17 +136,23 @@ class Folding:
         return found
 
 
-def _sidecar(
-    branch: BranchRef, state: ManifestState, entries: Sequence[SnapshotEntry], written: CommitDraft
-) -> Sidecar:
-    draft = CommitDraft(
+def optimize_draft(schema_ir_hash: str, schema_ref: str, actor: str | None = None) -> CommitDraft:
+    """The commit of whoever stores the same rows better."""
+    return CommitDraft(
         graph_commit_id=CommitId(new_ulid()),
         operation=OperationKind.OPTIMIZE,
         operation_id=OperationId(new_ulid()),
         created_at=now_micros(),
-        schema_ir_hash=written.schema_ir_hash,
-        schema_ref=written.schema_ref,
+        schema_ir_hash=schema_ir_hash,
+        schema_ref=schema_ref,
+        actor_id=actor,
     )
+
+
+def optimize_sidecar(
+    branch: BranchRef, state: ManifestState, entries: Sequence[SnapshotEntry], draft: CommitDraft
+) -> Sidecar:
+    """The intent to do so. Any version of a table will do, as its content stays the same."""
     pinned = tuple(
         PinnedTable(
             table_key=entry.table_key,

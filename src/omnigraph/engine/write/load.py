@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.catalog.model import EdgeType
+from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.receipts import Receipt
+from omnigraph.engine.write.bulk.engines import AUTO, EngineChoice, runs_on_spark, session_of
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.engine.write.known_state import SnapshotOf, prepare_on_known
-from omnigraph.errors import InputError, LoadError, LoadIdReused
+from omnigraph.engine.write.load_vectors import embed_load
+from omnigraph.engine.write.ready_load import ReadyLoad, change_of
+from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved
 from omnigraph.limits import MAX_LOAD_ERRORS
-from omnigraph.load import LoadMode, PreparedLoad, RowStore, prepare_load, recognise_sources
+from omnigraph.load import (
+    LoadMode,
+    PreparedLoad,
+    RowStore,
+    Source,
+    prepare_load,
+    recognise_sources,
+)
 from omnigraph.load.quarantine import report
+from omnigraph.progress import SILENT, Progress
+from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
@@ -36,6 +48,9 @@ from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from omnigraph.engine.write.bulk.prepare import BulkLoad
+
 MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite")
 
 
@@ -50,7 +65,10 @@ class LoadOptions:
     expected_head: CommitId | None = None
     max_errors: int = MAX_LOAD_ERRORS
     quarantine: Path | None = None
+    engine: EngineChoice = AUTO
     format: Any = None
+    mapping: str | Path | Mapping[str, object] | None = None
+    progress: Progress = SILENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,32 +137,31 @@ class Loader:
         begun: Begun,
     ) -> Loaded:
         """Read, check and commit. Raises `LoadError` that lists what is wrong; nothing is loaded."""
-        sources = recognise_sources(source, contract.catalog, options.format)
-
-        def prepare(against: Snapshot, store: RowStore) -> PreparedLoad:
-            return prepare_load(
-                sources,
-                contract.catalog,
-                options.mode,
-                options.load_id,
-                SnapshotRows(against, self._tables),
-                store=store,
-                quarantine=options.quarantine is not None,
-                max_errors=options.max_errors,
-            )
-
+        sources = recognise_sources(source, contract.catalog, options.format, options.mapping)
         with ExitStack() as stores:
+            bulk: BulkLoad | None = None
+            prepare_rows: Callable[[Snapshot], ReadyLoad]
+            if runs_on_spark(options.engine, sources, shared=self._tables.is_shared):
+                bulk = self._bulk_load(sources, branch, contract, options)
+                prepare_rows = bulk.prepare
+            else:
+                prepare_rows = self._inline_load(sources, contract, options, stores)
+
+            def prepare(against: Snapshot) -> ReadyLoad:
+                if against.catalog.ir != contract.ir:
+                    raise SchemaMoved()
+                return prepare_rows(against)
 
             def prepare_again(current: Snapshot) -> Change:
                 """The branch moved since the load was checked; it must still be right there."""
                 earlier = self.replay(branch, options)
                 if earlier is not None:
                     raise _LoadedMeanwhile(earlier)
-                again = prepare(current, stores.enter_context(RowStore()))
+                again = prepare(current)
                 if len(again.quarantined) != len(prepared.quarantined):
                     message = "the branch changed while the load was checked; other records are bad"
                     raise InputError(f"{message} now, repeat the load")
-                return _change(contract, options, again)
+                return again.change
 
             # What an overwrite replaces is what the caller knows; rows are added to the newest state.
             is_strict = options.mode == "overwrite"
@@ -152,7 +169,7 @@ class Loader:
             snapshot = self._snapshot_of(base, contract)
             try:
                 prepared = prepare_on_known(
-                    lambda against: prepare(against, stores.enter_context(RowStore())),
+                    prepare,
                     snapshot,
                     lambda: self._snapshot_of(self._manifest.current(branch.physical)),
                 )
@@ -165,26 +182,88 @@ class Loader:
             if options.quarantine is not None and prepared.quarantined:
                 # Before the commit: records that are set aside must not be lost because a folder
                 # cannot be written.
-                _write_quarantine(options.quarantine, prepared)
+                _write_quarantine(options.quarantine / options.load_id, options.load_id, prepared)
             draft = _draft(contract, options, prepared)
             request = WriteRequest(
                 branch=branch,
                 kind=WriterKind.LOAD,
                 draft=draft,
-                change=_change(contract, options, prepared),
+                change=prepared.change,
                 prepare_again=prepare_again,
                 expected_head=options.expected_head,
                 commits_without_rows=True,
                 quarantined=begun.quarantined,
                 heals_first=begun.heals_first,
             )
+            rows = sum(prepared.rows_loaded.values())
+            options.progress.stage("write", rows)
             try:
                 commit = self._writer.commit(request, snapshot)
             except _LoadedMeanwhile as meanwhile:
                 return meanwhile.loaded
+            options.progress.advance(rows)
+            if bulk is not None:
+                bulk.finish(lambda: self._snapshot_of(self._manifest.current(branch.physical)))
         assert draft.load_note is not None
         assert commit is not None
-        return Loaded(commit, draft.load_note, replayed=False)
+        engine = "inline" if bulk is None else "spark"
+        return Loaded(commit, draft.load_note, replayed=False, engine=engine)
+
+    def _inline_load(
+        self,
+        sources: Sequence[Source],
+        contract: SchemaContract,
+        options: LoadOptions,
+        stores: ExitStack,
+    ) -> Callable[[Snapshot], ReadyLoad]:
+        """The preparation of a load in this process."""
+        vectors, blobs = DocumentVectors(), BlobBases.from_environment()
+
+        def prepare(against: Snapshot) -> ReadyLoad:
+            committed = SnapshotRows(against, self._tables)
+            checked = prepare_load(
+                sources,
+                contract.catalog,
+                options.mode,
+                options.load_id,
+                committed,
+                store=stores.enter_context(RowStore()),
+                blobs=blobs,
+                quarantine=options.quarantine is not None,
+                max_errors=options.max_errors,
+                progress=options.progress,
+            )
+            return _ready(contract, embed_load(checked, committed, vectors, options.max_errors))
+
+        return prepare
+
+    def _bulk_load(
+        self,
+        sources: Sequence[Source],
+        branch: BranchRef,
+        contract: SchemaContract,
+        options: LoadOptions,
+    ) -> BulkLoad:
+        """The preparation of a load on Spark."""
+        from omnigraph.engine.write.bulk.prepare import BulkJob, BulkLoad, BulkOptions
+
+        asked = BulkOptions(
+            mode=options.mode,
+            load_id=options.load_id,
+            max_errors=options.max_errors,
+            quarantine=options.quarantine is not None,
+            progress=options.progress,
+        )
+        job = BulkJob(
+            spark=session_of(options.engine),
+            sources=tuple(sources),
+            catalog=contract.catalog,
+            options=asked,
+            tables=self._tables,
+            objects=self._writer.objects,
+            branch=branch.physical,
+        )
+        return BulkLoad(job)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +273,7 @@ class Loaded:
     commit: CommitRecord
     note: LoadNote
     replayed: bool
+    engine: str = "inline"
 
 
 class _LoadedMeanwhile(Exception):
@@ -226,22 +306,24 @@ _WRITE_MODES: Final[Mapping[LoadMode, WriteMode]] = {
 }
 
 
-def _change(contract: SchemaContract, options: LoadOptions, prepared: PreparedLoad) -> Change:
-    """The prepared rows as table writes; edges were checked against the nodes at their ends."""
-    writes = tuple(
-        TableWrite(key, _WRITE_MODES[options.mode], loaded.rows, strict=options.mode == "overwrite")
+def _ready(contract: SchemaContract, prepared: PreparedLoad) -> ReadyLoad:
+    """Prepared rows as table writes."""
+    writes = (
+        TableWrite(
+            key, _WRITE_MODES[prepared.mode], loaded.rows, strict=prepared.mode == "overwrite"
+        )
         for key, loaded in sorted(prepared.types.items())
     )
-    reads: set[str] = set()
-    for key in prepared.types:
-        declared = contract.catalog.entity(key)
-        if isinstance(declared, EdgeType):
-            for end in (declared.from_type, declared.to_type):
-                reads.add(contract.catalog.nodes[end].table_key)
-    return Change(writes, frozenset(reads - prepared.types.keys()))
+    return ReadyLoad(
+        change=change_of(contract.catalog, writes),
+        records=prepared.records,
+        rows_loaded={key: loaded.rows_loaded for key, loaded in prepared.types.items()},
+        warnings=prepared.warnings,
+        quarantined=prepared.quarantined,
+    )
 
 
-def _draft(contract: SchemaContract, options: LoadOptions, prepared: PreparedLoad) -> CommitDraft:
+def _draft(contract: SchemaContract, options: LoadOptions, prepared: ReadyLoad) -> CommitDraft:
     return CommitDraft(
         graph_commit_id=CommitId(new_ulid()),
         operation=OperationKind.LOAD,
@@ -254,18 +336,17 @@ def _draft(contract: SchemaContract, options: LoadOptions, prepared: PreparedLoa
         load_id=options.load_id,
         load_note=LoadNote(
             mode=options.mode,
-            rows_loaded={key: loaded.rows_loaded for key, loaded in prepared.types.items()},
+            rows_loaded=prepared.rows_loaded,
             quarantined=len(prepared.quarantined),
         ),
         warnings=tuple(Warning(w.code, w.message, w.count) for w in prepared.warnings),
     )
 
 
-def _write_quarantine(folder: Path, prepared: PreparedLoad) -> None:
+def _write_quarantine(target: Path, load_id: str, prepared: ReadyLoad) -> None:
     """Keep the bad records. Raises `InputError` when the folder cannot be written."""
-    target = folder / prepared.load_id
     lines = (json.dumps(bad.to_json(), ensure_ascii=False) for bad in prepared.quarantined)
-    summary = report(prepared.load_id, prepared.records, prepared.quarantined)
+    summary = report(load_id, prepared.records, prepared.quarantined)
     try:
         target.mkdir(parents=True, exist_ok=True)
         (target / "bad.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -1,19 +1,24 @@
-"""The indexes that keep look-ups by id quick, built by the write that first makes them worthwhile."""
+"""The indexes that keep look-ups quick, built by the write that first makes them worthwhile.
+
+Those of texts and vectors take too long for that; `ensure_indices` makes them.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from omnigraph.catalog.indexes import IndexKind, index_intents
 from omnigraph.catalog.model import EntityType
 from omnigraph.errors import OmnigraphError
 from omnigraph.limits import INDEX_MIN_ROWS
-from omnigraph.storage.indexes import stage_btree_index, uncovered_fragments
+from omnigraph.storage.indexes import (
+    BuiltIndex,
+    build_btree,
+    stage_indexes,
+    uncovered_fragments,
+)
 from omnigraph.storage.stage import commit_staged
 from omnigraph.storage.table import Table
-
-_LOOKUPS: Final = ("id", "src", "dst")
 
 _log = logging.getLogger(__name__)
 
@@ -25,20 +30,25 @@ def index_lookups(
 
     Returns the table and the columns whose index could not be built, which never fails a write.
     """
-    pending: list[str] = []
     if table.row_count() < INDEX_MIN_ROWS:
         return table, ()
+    built: dict[str, BuiltIndex] = {}
+    pending: list[str] = []
     for intent in index_intents(declared):
-        if intent.column not in _LOOKUPS or intent.kind is not IndexKind.BTREE:
+        if intent.kind is not IndexKind.BTREE or intent.column not in table.schema.names:
             continue
         try:
             if uncovered_fragments(table, intent.column) is None:
-                staged = stage_btree_index(table, intent.column)
-                if staged is not None:
-                    table = commit_staged(
-                        table, staged, operation_id=operation_id, writer_kind=writer_kind
-                    )
+                built[intent.column] = build_btree(table, intent.column)
         except OmnigraphError as error:
             _log.warning("%s.%s stays without an index: %s", declared.name, intent.column, error)
             pending.append(intent.column)
+    if not built:
+        return table, tuple(pending)
+    try:
+        staged = stage_indexes(table, list(built.values()))
+        table = commit_staged(table, staged, operation_id=operation_id, writer_kind=writer_kind)
+    except OmnigraphError as error:
+        _log.warning("%s stays without indexes: %s", declared.name, error)
+        pending += built
     return table, tuple(pending)

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.engine.receipts import Receipt, receipt_of
+from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
 from omnigraph.engine.write.known_state import SnapshotOf, prepare_on_known
 from omnigraph.engine.write.mutate import MutationIds, PreparedMutation, prepare_mutation
-from omnigraph.errors import ConflictError
+from omnigraph.errors import SchemaMoved
 from omnigraph.plan.ir import InsertEdge, InsertNode, MutationPlan
+from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
@@ -77,14 +79,16 @@ class Mutator:
         begun: Begun,
     ) -> MutationResult:
         """Prepare and commit. Raises `MutationError` or `AssignmentError`; nothing has changed."""
-        ids = MutationIds()
+        ids, vectors, blobs = MutationIds(), DocumentVectors(), BlobBases.from_environment()
         prepared: PreparedMutation
 
         def prepare(snapshot: Snapshot) -> Change:
             nonlocal prepared
             if snapshot.catalog.ir != contract.catalog.ir:
-                raise ConflictError("the schema has changed meanwhile; run the mutation again")
-            prepared = prepare_mutation(plan, parameters, snapshot, self._tables, ids)
+                raise SchemaMoved()
+            prepared = prepare_mutation(
+                plan, parameters, snapshot, self._tables, ids, vectors, blobs
+            )
             return prepared.change
 
         # What an update or delete changes is what the caller knows; rows are added to the newest
@@ -110,29 +114,16 @@ class Mutator:
                 heals_first=begun.heals_first,
             )
             commit = self._writer.commit(request, snapshot)
-        receipt = (
-            self._nothing(branch, draft) if commit is None else receipt_of(commit, contract.catalog)
-        )
+        if commit is None:
+            receipt = nothing_done(self._manifest.current(branch.physical), draft)
+        else:
+            receipt = receipt_of(commit, contract.catalog)
         return MutationResult(
             receipt=receipt,
             query_name=plan.name,
             branch=branch.public,
             affected_nodes=prepared.affected_nodes,
             affected_edges=prepared.affected_edges,
-        )
-
-    def _nothing(self, branch: BranchRef, draft: CommitDraft) -> Receipt:
-        """The receipt of a mutation that had nothing to commit."""
-        state = self._manifest.current(branch.physical)
-        return Receipt(
-            graph_commit_id=None,
-            parent_commit_id=state.head,
-            branch=branch.public,
-            manifest_version=state.sequence,
-            operation=draft.operation,
-            operation_id=draft.operation_id,
-            actor_id=draft.actor_id,
-            created_at=draft.created_at,
         )
 
 

@@ -13,12 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EntityType
-from omnigraph.engine.write.change import Change, TableWrite
+from omnigraph.engine.write.change import Change, TableWrite, WriteMode, WrittenTable
 from omnigraph.engine.write.columns import stored_rows
+from omnigraph.errors import ExpectedVersionMismatch
 from omnigraph.storage.delta import Targets, find_targets, stage_delta
+from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage import RowCounts, Staged, stage_append, stage_overwrite
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
+from omnigraph.storage.written import by_fragment, move_written, shrink, stage_written
 from omnigraph.versioning.commits import Counts
 from omnigraph.versioning.recovery.sidecar import PinnedTable
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
@@ -39,10 +42,12 @@ class WriteTable:
     staged: Staged | None = None
     targets: Targets | None = None
 
-    def stage_on(self, table: Table) -> Staged:
+    def stage_on(self, table: Table, objects: ObjectStore) -> Staged:
         """The change, staged for the line it will be committed to."""
         if self.staged is not None:
             return self.staged
+        if self.write.written is not None:
+            return _stage_moved(table, self.write.written, self.write.mode, objects)
         staged = _stage(table, self.write, self.rows, self.targets)
         assert staged is not None, "a write that changes nothing is left out before"
         return staged
@@ -67,6 +72,10 @@ def stage_early(
         if checked.entry(write.table_key).branch != branch:
             continue
         table = checked.open(tables, write.table_key)
+        if write.written is not None:
+            if write.written.table.version == table.version:
+                staged[write.table_key] = _stage_written(table, write.written, write.mode)
+            continue
         rows = _stored(checked.catalog.entity(write.table_key), write, table)
         change_of_table = _stage(table, write, rows, None)
         if change_of_table is not None:
@@ -85,10 +94,16 @@ def write_table(
 ) -> WriteTable | None:
     """A table made ready under the lock; None if the write would change nothing in it."""
     declared = catalog.entity(write.table_key)
-    rows = _stored(declared, write, base)
     staged = early.get(write.table_key)
     if staged is not None and staged.read_version != base.version:
         staged = None
+    if write.written is not None:
+        written, mode = write.written, write.mode
+        if staged is None and not forks:
+            staged = _stage_written(base, written, mode)
+        counts = _written_counts(base, written, mode)
+        return WriteTable(write, declared, entry, base, forks, write.rows, counts, staged)
+    rows = _stored(declared, write, base)
     if staged is None and write.mode == "delta":
         targets = _targets(base, write, rows)
         if targets.is_noop:
@@ -114,6 +129,29 @@ def _stage(
     if write.mode == "overwrite":
         return stage_overwrite(table, rows)
     return stage_delta(table, rows, write.deletes, targets or _targets(table, write, rows))
+
+
+def _stage_written(table: Table, written: WrittenTable, mode: WriteMode) -> Staged:
+    """Rows in files, on the version they were written for or, if they replace nothing, a later one."""
+    if mode == "delta" and table.version != written.table.version:
+        raise ExpectedVersionMismatch(table.path, written.table.version, table.version)
+    return stage_written(table, mode, written.parts, written.shrunk)
+
+
+def _stage_moved(
+    table: Table, written: WrittenTable, mode: WriteMode, objects: ObjectStore
+) -> Staged:
+    """Rows in files of the line a table was forked from, brought over to its own."""
+    fragments = [text for part in written.parts for text in part.fragments]
+    move_written(objects, written.table.lineage, table.lineage, fragments)
+    shrunk = [shrink(table, addresses) for addresses in by_fragment(written.parts)]
+    return stage_written(table, mode, written.parts, shrunk)
+
+
+def _written_counts(base: Table, written: WrittenTable, mode: WriteMode) -> Counts:
+    known = sum(part.known for part in written.parts)
+    gone = base.row_count() - known if mode == "overwrite" else 0
+    return Counts(written.rows - known, known, gone)
 
 
 def _targets(table: Table, write: TableWrite, rows: pa.Table) -> Targets:

@@ -18,10 +18,10 @@ from omnigraph.plan.checked import CheckedRead
 from omnigraph.plan.ir import NOW_PARAMETER, MutationPlan
 from omnigraph.testing.model.branch_names import MAIN, public_name
 from omnigraph.testing.model.export import export
-from omnigraph.testing.model.history import Commit, distances, lineage, merge_base, net_counts
+from omnigraph.testing.model.history import Commit, ancestors, lineage, merge_bases, net_counts
 from omnigraph.testing.model.image import Image, compare, migrate, restate
 from omnigraph.testing.model.load import Mode, load
-from omnigraph.testing.model.merge import merge
+from omnigraph.testing.model.merge import Ancestor, combine, merge
 from omnigraph.testing.model.mutate import mutate
 from omnigraph.testing.model.read import Answer, View, answer
 from omnigraph.testing.outcome import (
@@ -86,7 +86,7 @@ class ReferenceGraph:
             return self.head(target)
         if any(target == known.id for name in self._heads for known in self.commits(name)):
             return self._commits[target]
-        if any(target in distances(self._commits, head) for head in self._heads.values()):
+        if target in ancestors(self._commits, *self._heads.values()):
             raise Refusal("not_found", f"the branch of commit '{target}' is gone")
         raise Refusal("not_found", f"commit '{target}' not found")
 
@@ -236,10 +236,10 @@ class ReferenceGraph:
             raise Refusal("bad_request", "merge needs distinct source and target branches")
         theirs, ours = self.head(source), self.head(name)
         _expect(name, ours, expected_head)
-        base = merge_base(self._commits, theirs.id, ours.id)
-        if base == theirs.id:
+        bases = self._bases([theirs.id], [ours.id])
+        if bases == [theirs.id]:
             return MergeResult(_nothing(name, ours, "merge", actor), "already_up_to_date")
-        done = merge(self._commits[base].image, theirs.image, ours.image)
+        done = merge(self._ancestor(bases), theirs.image, ours.image)
         commit = self._publish(
             "merge",
             name,
@@ -249,7 +249,20 @@ class ReferenceGraph:
             message=message,
             counts=net_counts(ours.image, done.image, done.written),
         )
-        return MergeResult(commit.receipt, "fast_forward" if base == ours.id else "merged")
+        return MergeResult(commit.receipt, "fast_forward" if bases == [ours.id] else "merged")
+
+    def _bases(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
+        readable = {commit.id for name in self._heads for commit in self.commits(name)}
+        return merge_bases(self._commits, left, right, readable)
+
+    def _ancestor(self, bases: Sequence[str]) -> Ancestor:
+        """What branches have in common. After merging each other crosswise, that is a merge itself."""
+        first, *others = bases
+        found = Ancestor(self._commits[first].image)
+        for number, other in enumerate(others, start=1):
+            inner = self._ancestor(self._bases(bases[:number], [other]))
+            found = combine(inner, self._commits[other].image, found)
+        return found
 
     def apply_schema(
         self, schema: SchemaIR, *, actor: str | None = None, message: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from omnigraph.testing.model.image import Image
@@ -65,20 +65,29 @@ def lineage(commits: Commits, head: str) -> list[Commit]:
     return found[::-1]
 
 
-def distances(commits: Commits, head: str) -> dict[str, int]:
-    """Every ancestor of a commit and the commit itself, with the shortest way to it."""
-    found = {head: 0}
-    queue = [head]
+def ancestors(commits: Commits, *heads: str) -> set[str]:
+    """The commits and all they descend from."""
+    found = set(heads)
+    queue = list(heads)
     for id in queue:
         for parent in commits[id].parents:
             if parent not in found:
-                found[parent] = found[id] + 1
+                found.add(parent)
                 queue.append(parent)
     return found
 
 
-def merge_base(commits: Commits, left: str, right: str) -> str:
-    """The common ancestor nearest to both; among equals the latest. Genesis is always one."""
-    from_left, from_right = distances(commits, left), distances(commits, right)
-    common = from_left.keys() & from_right.keys()
-    return max(common, key=lambda id: (-from_left[id] - from_right[id], commits[id].sequence, id))
+def merge_bases(
+    commits: Commits, left: Collection[str], right: Collection[str], readable: Collection[str]
+) -> list[str]:
+    """The common ancestors that no other one descends from, oldest first. Genesis is always one.
+
+    One whose content is gone with its branch is not looked at; its own ancestors are.
+    """
+    common = ancestors(commits, *left) & ancestors(commits, *right) & set(readable)
+    best = [
+        id
+        for id in common
+        if not any(id in ancestors(commits, *commits[other].parents) for other in common)
+    ]
+    return sorted(best, key=lambda id: (commits[id].sequence, id))

@@ -65,7 +65,7 @@ def _carry_over(image: Image, catalog: Catalog, fill: Callable[[Property], Value
 
 
 def _backfill(prop: Property) -> Value:
-    text = next((a.value for a in prop.annotations if a.name == "backfill"), None)
+    text = prop.backfill
     return None if text is None else _frozen(backfill_value(text, prop.type))
 
 

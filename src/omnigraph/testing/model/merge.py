@@ -28,33 +28,66 @@ class Merged:
     written: dict[str, frozenset[str]]
 
 
-def merge(base: Image, source: Image, target: Image) -> Merged:
+@dataclass(frozen=True, slots=True)
+class Ancestor:
+    """What two branches come from. Of `unclear` rows, as (table, id), nobody can say what they were."""
+
+    image: Image
+    unclear: frozenset[tuple[str, str]] = frozenset()
+
+
+def merge(base: Ancestor, source: Image, target: Image) -> Merged:
     """The target with the source's changes. Raises `Refusal` with every conflict.
 
-    What the merged content breaks is looked for only when no row is in conflict.
+    What the merged content breaks is looked for only when no row is in conflict, and counts only if
+    neither side broke it just so.
     """
+    merged, conflicts = _merge_tables(base, source, target)
+    if not conflicts:
+        known = {*_broken_rules(source), *_broken_rules(target)}
+        conflicts = [broken for broken in _broken_rules(merged) if broken not in known]
+    if conflicts:
+        raise _refusal(conflicts)
+    written = {
+        key: frozenset(
+            id
+            for id in rows.keys() | target.tables[key].keys()
+            if rows.get(id) != target.tables[key].get(id)
+        )
+        for key, rows in merged.tables.items()
+    }
+    return Merged(merged, written)
+
+
+def combine(base: Ancestor, theirs: Image, ours: Ancestor) -> Ancestor:
+    """Two ancestors as one. Rows on which they disagree are unclear."""
+    merged, conflicts = _merge_tables(base, theirs, ours.image)
+    unclear = {(c.table_key, c.row_id) for c in conflicts if c.row_id is not None}
+    return Ancestor(merged, ours.unclear | unclear)
+
+
+def _merge_tables(base: Ancestor, source: Image, target: Image) -> tuple[Image, list[Conflict]]:
+    """Row by row; where there is a conflict, the target's row stays."""
     tables: dict[str, dict[str, Row]] = {}
-    written: dict[str, frozenset[str]] = {}
     conflicts: list[Conflict] = []
     for declared in target.catalog:
         key = declared.table_key
-        old, theirs, ours = base.tables[key], source.tables[key], target.tables[key]
+        old, theirs, ours = base.image.tables[key], source.tables[key], target.tables[key]
+        unclear = {id for table, id in base.unclear if table == key}
         rows: dict[str, Row] = {}
-        for id in sorted(old.keys() | theirs.keys() | ours.keys()):
-            result = _merge_row(key, id, old.get(id), theirs.get(id), ours.get(id))
+        for id in sorted(old.keys() | theirs.keys() | ours.keys() | unclear):
+            before = _UNCLEAR if id in unclear else old.get(id)
+            result = _merge_row(key, id, before, theirs.get(id), ours.get(id))
             if isinstance(result, Conflict):
                 conflicts.append(result)
-            elif result is not None:
+                result = ours.get(id)
+            if result is not None:
                 rows[id] = result
         tables[key] = rows
-        written[key] = frozenset(
-            id for id in rows.keys() | ours.keys() if rows.get(id) != ours.get(id)
-        )
-    merged = Image(target.catalog, tables)
-    conflicts = conflicts or list(_broken_rules(merged))
-    if conflicts:
-        raise _refusal(conflicts)
-    return Merged(merged, written)
+    return Image(target.catalog, tables), conflicts
+
+
+_UNCLEAR: Row = {"": "a row that is equal to none there is"}
 
 
 def _merge_row(

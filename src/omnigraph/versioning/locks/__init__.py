@@ -4,8 +4,16 @@ Inside a process writers queue; behind the queue stands a lock that other proces
 never look at either.
 """
 
+from omnigraph.versioning.locks.lease_object import LeaseNote, held_leases
 from omnigraph.versioning.locks.lease_timing import LeaseTiming
 from omnigraph.versioning.locks.waiting import lock_wait_from_environment
 from omnigraph.versioning.locks.writer_locks import HeldLock, WriterLocks
 
-__all__ = ["HeldLock", "LeaseTiming", "WriterLocks", "lock_wait_from_environment"]
+__all__ = [
+    "HeldLock",
+    "LeaseNote",
+    "LeaseTiming",
+    "WriterLocks",
+    "held_leases",
+    "lock_wait_from_environment",
+]

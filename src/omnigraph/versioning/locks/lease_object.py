@@ -46,6 +46,13 @@ class LeaseNote:
         return json.dumps({"lease_version": LEASE_VERSION, **asdict(self)})
 
 
+def held_leases(objects: ObjectStore) -> list[LeaseNote]:
+    """The leases somebody holds or has left behind, by name. A disk has none."""
+    names = (path.rpartition("/")[2] for path in objects.list_dir(LEASES_DIR))
+    seen = [LeaseObject(objects, name.removesuffix(".json")).read() for name in sorted(names)]
+    return [lease.note for lease in seen if lease is not None and lease.note and not lease.is_free]
+
+
 @dataclass(frozen=True, slots=True)
 class SeenLease:
     """A lease as it was read. `note` is None for a text that is no lease this version knows."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from omnigraph.errors import OperationFenced
+from omnigraph.errors import ManifestDamaged, OperationFenced
 from omnigraph.faults import declare
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage import commit_staged, stage_restore
@@ -33,10 +33,13 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.parting import brought_along
 from omnigraph.versioning.publish import Pin, Publication, publish
 from omnigraph.versioning.recovery.classify import Finding
+from omnigraph.versioning.recovery.schema_change import SchemaChange
 from omnigraph.versioning.recovery.sidecar import Sidecar, Sidecars
 from omnigraph.versioning.rows import TableVersion
+from omnigraph.versioning.schema_staging import Target, has_staging, settle_staging
 
 BEFORE_PUBLISH = declare("recovery.before_publish", "before a recovery is published")
 AFTER_RESTORE = declare("recovery.post_table_restore_pre_publish", "after each restored table")
@@ -89,7 +92,40 @@ class Actions:
             outcome="rolled_forward",
             audit=_audit(RecoveryKind.ROLLED_FORWARD, sidecar, outcomes),
         )
+        if sidecar.schema is not None:
+            publication = self._with_schema(publication, sidecar.schema)
+        if sidecar.draft.merged_parent_commit_id is not None:
+            publication = self._with_merge(
+                publication, sidecar, sidecar.draft.merged_parent_commit_id
+            )
         self._settle(sidecar, publication, check_lock)
+
+    def _with_schema(self, publication: Publication, schema: SchemaChange) -> Publication:
+        """Tables that come with a schema have been made, as nothing is staged before that."""
+        added = [table_version(t.table_id, self._tables.open(t.location)) for t in schema.added]
+        return replace(
+            publication,
+            versions=(*publication.versions, *added),
+            registrations=schema.added,
+            dropped=tuple(table.table_id for table in schema.dropped),
+            changes_schema=True,
+        )
+
+    def _with_merge(
+        self, publication: Publication, sidecar: Sidecar, merged: CommitId
+    ) -> Publication:
+        """What a merge publishes besides the tables it has written."""
+        adopted = [
+            table_version(p.table_id, self._tables.open(p.location, None, p.version))
+            for p in sidecar.pointers
+        ]
+        before = {pointer.table_id: pointer.before for pointer in sidecar.pointers}
+        return replace(
+            publication,
+            versions=(*publication.versions, *adopted),
+            expected={**publication.expected, **before},
+            ancestors=brought_along(self._manifest, sidecar.physical, merged),
+        )
 
     def roll_back(
         self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
@@ -113,7 +149,7 @@ class Actions:
             if finding.has_moved:
                 outcomes.append(_outcome(finding, finding.head, finding.pin))
         publication = Publication(
-            draft=_recovery_draft(sidecar.draft),
+            draft=_recovery_draft(sidecar.undone),
             versions=tuple(versions),
             expected=expected,
             outcome="rolled_back",
@@ -130,7 +166,7 @@ class Actions:
                 check_lock()
                 self._remove_fork(finding.table.location, finding.table.branch)
         publication = Publication(
-            draft=_recovery_draft(sidecar.draft),
+            draft=_recovery_draft(sidecar.undone),
             outcome="discarded",
             audit=_audit(RecoveryKind.ROLLED_BACK, sidecar, ()),
         )
@@ -139,7 +175,7 @@ class Actions:
     def discard_orphan(self, sidecar: Sidecar, check_lock: Callable[[], None]) -> None:
         """The branch of the operation is gone, and its tables with it. Recorded on main."""
         publication = Publication(
-            draft=_recovery_draft(sidecar.draft),
+            draft=_recovery_draft(sidecar.undone),
             outcome="discarded",
             audit=_audit(RecoveryKind.ORPHANED_BRANCH_DISCARDED, sidecar, ()),
         )
@@ -186,7 +222,24 @@ class Actions:
         # Fenced: somebody else has settled it meanwhile, and said so in the manifest.
         with suppress(OperationFenced):
             publish(self._manifest, sidecar.physical, publication, check_lock)
+        self.forget(sidecar)
+
+    def forget(self, sidecar: Sidecar) -> None:
+        """Remove a sidecar whose operation is settled; schema files follow the newest commit."""
+        if sidecar.schema is not None:
+            self.settle_schema_files()
         self._sidecars.delete(sidecar.name)
+
+    def settle_schema_files(self) -> None:
+        """Bring schema files that wait into line with the newest commit of main."""
+        if not has_staging(self._objects):
+            return
+        head = self._manifest.current(None).head
+        commit = self._manifest.find_commit(None, head)
+        if commit is None:
+            raise ManifestDamaged(f"the newest commit {head} is missing")
+        target = Target(commit.draft.schema_ir_hash, commit.draft.schema_ref)
+        settle_staging(self._objects, target)
 
     def _restore(
         self,

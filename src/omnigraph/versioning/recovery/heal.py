@@ -27,6 +27,7 @@ from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
 from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import Sidecar, Sidecars, UnreadableSidecar
 from omnigraph.versioning.rows import MANIFEST_PATH
+from omnigraph.versioning.schema_staging import Target, has_staging, is_staged
 
 _log = logging.getLogger(__name__)
 
@@ -120,6 +121,7 @@ class Recovery:
                 continue
             settled += healed.settled
             quarantined |= {found.name: found for found in healed.quarantined}
+        self._settle_schema_files()
         return Healed(settled, tuple(quarantined[name] for name in sorted(quarantined)))
 
     def heal_locked(self, branch: str | None, lock: HeldLock) -> Healed:
@@ -143,10 +145,12 @@ class Recovery:
         """Undo an operation of a live writer that failed. Raises when that fails too."""
         state = self.state(sidecar.physical)
         if self._is_settled(sidecar, sidecar.physical):
-            self.sidecars.delete(sidecar.name)
+            self.actions.forget(sidecar)
             return
         findings = classify(self._tables, state, sidecar)
         verdict = decide(findings, ())
+        if not findings:
+            verdict = Verdict(Decision.UNTOUCHED, ())
         if verdict.decision is Decision.ROLL_FORWARD:
             verdict = undo(findings, ())
         self._carry_out(sidecar, verdict, lock)
@@ -200,6 +204,18 @@ class Recovery:
                 raise
             return self._tables.open(location, branch)
 
+    def _settle_schema_files(self) -> None:
+        """Remove or put in place schema files that wait although no sidecar speaks of them."""
+        if not has_staging(self._objects):
+            return
+        try:
+            with self._locks.hold(None, "recovery", wait_ms=0):
+                readable, unreadable = self._read(self.sidecars.names())
+                if not unreadable and all(sidecar.schema is None for sidecar in readable):
+                    self.actions.settle_schema_files()
+        except BranchLocked as error:
+            _log.warning("schema files that wait are left to their writer: %s", error)
+
     # -- one sidecar ------------------------------------------------------------------------
 
     def _settle(
@@ -212,14 +228,14 @@ class Recovery:
             if not self._is_settled(sidecar, branch):
                 self.actions.discard_orphan(sidecar, lock.check)
             else:
-                self.sidecars.delete(sidecar.name)
+                self.actions.forget(sidecar)
             return None
         for table in sidecar.tables:
             self._remove_torn(table.location, table.branch)
         self.state(branch)
         verdict = self._judge(sidecar, pending)
         if verdict is None:
-            self.sidecars.delete(sidecar.name)
+            self.actions.forget(sidecar)
             return None
         if verdict.decision is Decision.QUARANTINE:
             return Quarantined.unclear(sidecar, verdict.reason)
@@ -233,7 +249,15 @@ class Recovery:
         if self._is_settled(sidecar, sidecar.physical):
             return None
         state = self._manifest.current(sidecar.physical)
-        return decide(classify(self._tables, state, sidecar), pending)
+        verdict = decide(classify(self._tables, state, sidecar), pending)
+        if verdict.decision is Decision.ROLL_FORWARD and not self._has_schema(sidecar):
+            return undo(verdict.findings, pending)
+        return verdict
+
+    def _has_schema(self, sidecar: Sidecar) -> bool:
+        """Whether the files of the schema an operation leads to are complete, if it leads to one."""
+        target = Target(sidecar.draft.schema_ir_hash, sidecar.draft.schema_ref)
+        return sidecar.schema is None or is_staged(self._objects, target)
 
     def _carry_out(self, sidecar: Sidecar, verdict: Verdict, lock: HeldLock) -> None:
         match verdict.decision:
@@ -243,7 +267,7 @@ class Recovery:
                 self.actions.roll_back(sidecar, verdict.findings, lock.check)
             case Decision.UNTOUCHED if sidecar.owner == process_identity():
                 # Its writer was a thread of this process and is done: there is nobody to fence.
-                self.sidecars.delete(sidecar.name)
+                self.actions.forget(sidecar)
             case Decision.UNTOUCHED:
                 self.actions.discard(sidecar, verdict.findings, lock.check)
             case Decision.QUARANTINE:

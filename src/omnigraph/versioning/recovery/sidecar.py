@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from omnigraph.versioning.commits import (
     Warning,
 )
 from omnigraph.versioning.publish import Pin
+from omnigraph.versioning.recovery.schema_change import SchemaChange
 
 SIDECAR_WRITE = declare("recovery.sidecar_write", "before the sidecar is written")
 SIDECAR_WRITTEN = declare("recovery.sidecar_written", "the sidecar is there, no table has moved")
@@ -97,6 +98,34 @@ class PinnedTable:
 
 
 @dataclass(frozen=True, slots=True)
+class Pointer:
+    """A table of which a merge takes a version of the main line as it is. Nothing moves for it."""
+
+    table_id: TableId
+    location: str
+    version: int
+    before: Pin
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table_id": self.table_id,
+            "table_path": self.location,
+            "table_version": self.version,
+            "expected_version": self.before.version,
+            "expected_branch": self.before.branch,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Pointer:
+        return cls(
+            table_id=TableId(document["table_id"]),
+            location=document["table_path"],
+            version=int(document["table_version"]),
+            before=Pin(int(document["expected_version"]), document["expected_branch"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Sidecar:
     """One unfinished operation. `branch` and `physical` are None for main."""
 
@@ -107,6 +136,19 @@ class Sidecar:
     writer_kind: WriterKind
     tables: tuple[PinnedTable, ...]
     draft: CommitDraft
+    pointers: tuple[Pointer, ...] = ()
+    schema: SchemaChange | None = None
+    """What a schema apply does besides; its draft names the new schema."""
+
+    @property
+    def undone(self) -> CommitDraft:
+        """The draft of whoever undoes the operation: under the schema there was before."""
+        if self.schema is None:
+            return self.draft
+        before = self.schema
+        return replace(
+            self.draft, schema_ir_hash=before.previous_hash, schema_ref=before.previous_ref
+        )
 
     @property
     def operation_id(self) -> OperationId:
@@ -117,7 +159,7 @@ class Sidecar:
         return f"{self.operation_id}{_SUFFIX}"
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        document = {
             "schema_version": SIDECAR_VERSION,
             "operation_id": self.operation_id,
             "owner": self.owner,
@@ -130,6 +172,13 @@ class Sidecar:
             "commit": _commit_to_json(self.draft),
             "tables": [table.to_json() for table in self.tables],
         }
+        if self.writer_kind is WriterKind.BRANCH_MERGE:
+            document["merge_source_commit_id"] = self.draft.merged_parent_commit_id
+            document["pointers"] = [pointer.to_json() for pointer in self.pointers]
+        if self.schema is None:
+            return document
+        target = {"target_schema_hash": self.draft.schema_ir_hash}
+        return document | target | self.schema.to_json()
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Sidecar:
@@ -138,14 +187,18 @@ class Sidecar:
         if version != SIDECAR_VERSION:
             raise ValueError(f"its format is {version}, this version knows {SIDECAR_VERSION}")
         branch = document["branch"]
+        kind = WriterKind(document["writer_kind"])
+        is_schema = kind is WriterKind.SCHEMA_APPLY
         return cls(
             owner=document["owner"],
             branch=None if branch == MAIN else branch,
             physical=document["branch_physical"],
             base_sequence=int(document["base_seq"]),
-            writer_kind=WriterKind(document["writer_kind"]),
+            writer_kind=kind,
             tables=tuple(PinnedTable.from_json(table) for table in document["tables"]),
             draft=_draft_from_json(document),
+            pointers=tuple(Pointer.from_json(p) for p in document.get("pointers", ())),
+            schema=SchemaChange.from_json(document) if is_schema else None,
         )
 
 
@@ -237,6 +290,7 @@ def _draft_from_json(document: Mapping[str, Any]) -> CommitDraft:
         created_at=int(document["started_at"]),
         schema_ir_hash=commit["schema_ir_hash"],
         schema_ref=commit["schema_ref"],
+        merged_parent_commit_id=document.get("merge_source_commit_id"),
         actor_id=document["actor_id"],
         message=commit["message"],
         counts={TableId(t): Counts(**c) for t, c in commit["counts"].items()},

@@ -19,8 +19,9 @@ from omnigraph.catalog.constraints import (
     unsupported_unique,
 )
 from omnigraph.catalog.model import EdgeType, EntityType, Group
+from omnigraph.engine.write.embedding import why_not
 from omnigraph.engine.write.mutate.working import WorkingImage, WorkingTable
-from omnigraph.errors import MutationError
+from omnigraph.errors import EmbeddingNotConfigured, MutationError
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.rows.checks import Columns, find_nulls, rows_where, value_violations
 from omnigraph.rows.uniqueness import shared_tuples, tuple_values, tuples_of
@@ -33,17 +34,19 @@ def refuse_any(problems: Iterable[str]) -> None:
         raise MutationError(found[:MAX_LOAD_ERRORS], len(found))
 
 
-def null_problems(declared: EntityType, columns: Columns) -> list[str]:
+def null_problems(
+    declared: EntityType, columns: Columns, unconfigured: EmbeddingNotConfigured | None
+) -> list[str]:
     """Nulls where a value is required, property by property.
 
-    No provider can be configured yet, so a vector that waits for one is never there in time.
+    A vector that waits for its text to be embedded is a problem only if nobody can do that.
     """
     nulls = find_nulls(declared, columns)
     problems = [(violation.property, violation.message) for violation in nulls.missing]
     for name, waiting in nulls.pending.items():
         prop = declared.properties[name]
-        if not prop.type.nullable:
-            message = uncomputable_vector(declared, prop)
+        if not prop.type.nullable and unconfigured is not None:
+            message = uncomputable_vector(declared, prop, why_not(unconfigured))
             problems += [(name, message) for _ in rows_where(waiting)]
     # Properties are kept by name, so this is their order.
     return [message for _, message in sorted(problems, key=lambda problem: problem[0])]

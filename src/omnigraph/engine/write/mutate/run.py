@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -11,9 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.constraints import key_assigned
-from omnigraph.catalog.model import Catalog, EntityType, NodeType
+from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.write.change import Change, TableWrite
 from omnigraph.engine.write.committed import SnapshotRows
+from omnigraph.engine.write.embedding import (
+    embed_columns,
+    embedding_warnings,
+    unwritable,
+    with_given_bindings,
+    with_kept_vectors,
+)
 from omnigraph.engine.write.mutate.checks import (
     edge_problems,
     null_problems,
@@ -40,8 +48,9 @@ from omnigraph.plan.ir import (
     StatementPlan,
     UpdateNodes,
 )
+from omnigraph.rows.bindings import embedded_properties, vector_columns
+from omnigraph.rows.blob_bases import NO_BASES, BlobBases
 from omnigraph.rows.build import build_column
-from omnigraph.rows.checks import find_nulls
 from omnigraph.rows.identity import derived_ids
 from omnigraph.storage.filters import Comparison
 from omnigraph.storage.tables import TableStore
@@ -69,12 +78,16 @@ def prepare_mutation(
     snapshot: Snapshot,
     tables: TableStore,
     ids: MutationIds,
+    vectors: DocumentVectors,
+    blobs: BlobBases = NO_BASES,
 ) -> PreparedMutation:
     """Run a mutation against a snapshot without changing anything.
 
-    Raises `MutationError` or `AssignmentError` at the first statement that cannot be made.
+    Raises `MutationError` or `AssignmentError` at the first statement that cannot be made. Texts
+    are embedded after the last statement.
     """
-    run = _Run(snapshot, tables, {NOW_PARAMETER: ids.now_ms, **parameters}, ids.from_first())
+    known = {NOW_PARAMETER: ids.now_ms, **parameters}
+    run = _Run(snapshot, tables, known, ids.from_first(), vectors, blobs)
     for statement in plan.statements:
         run.execute(statement)
     return run.finish()
@@ -87,11 +100,15 @@ class _Run:
         tables: TableStore,
         parameters: Mapping[str, object],
         ids: Iterator[str],
+        vectors: DocumentVectors,
+        blobs: BlobBases,
     ) -> None:
         self._catalog: Catalog = snapshot.catalog
         self._image = WorkingImage(snapshot.catalog, SnapshotRows(snapshot, tables))
         self._parameters = parameters
         self._ids = ids
+        self._vectors = vectors
+        self._blobs = blobs
         self._sources: defaultdict[str, dict[str, None]] = defaultdict(dict)
         """The sources that got an edge, by edge type."""
         self._nodes = 0
@@ -124,12 +141,30 @@ class _Run:
         )
         written = [table for table in self._image if not table.overlay.is_empty]
         reads = {t.declared.table_key for t in self._image if t.was_read and t.overlay.is_empty}
+        warnings: list[Warning] = []
+        writes = []
+        for table in written:
+            rows, more = self._embedded(table)
+            writes.append(_write(table, rows))
+            warnings += more
         return PreparedMutation(
-            change=Change(tuple(map(_write, written)), frozenset(reads)),
+            change=Change(tuple(writes), frozenset(reads)),
             affected_nodes=self._nodes,
             affected_edges=self._edges,
-            warnings=tuple(w for table in written for w in _pending_vectors(table)),
+            warnings=tuple(warnings),
         )
+
+    def _embedded(self, table: WorkingTable) -> tuple[pa.Table, list[Warning]]:
+        """The rows of a table as they are written, with their vectors."""
+        declared, rows = table.declared, table.overlay.rows()
+        properties = embedded_properties(declared)
+        if not rows.num_rows or not properties:
+            return rows, []
+        columns = {name: rows.column(name).combine_chunks() for name in rows.column_names}
+        columns, outcome = embed_columns(properties, columns, self._vectors)
+        refuse_any(problem for _, _, problem in unwritable(declared, columns, self._vectors))
+        warnings = list(embedding_warnings(declared, [outcome], self._vectors))
+        return _table(columns, table.schema), warnings
 
     # -- statements -------------------------------------------------------------------------
 
@@ -160,12 +195,16 @@ class _Run:
 
     def _insert(self, table: WorkingTable, columns: Mapping[str, pa.Array]) -> None:
         declared = table.declared
-        refuse_any(null_problems(declared, columns))
         ids = derived_ids(declared, columns)
         made = ids is None or ids.null_count > 0
+        if vectors := [prop.name for prop in embedded_properties(declared)]:
+            columns = with_given_bindings(declared, columns, vectors)
+            if not made:
+                columns = self._keep_vectors(table, {"id": ids, **columns}, vectors)
+        refuse_any(self._null_problems(declared, columns))
         if made:
             ids = pa.array([next(self._ids)], pa.utf8())
-        row = _table({"id": ids, **columns}, table.schema)
+        row = _table({**columns, "id": ids}, table.schema)
         table.put(row, made=made)
         refuse_any(
             [
@@ -189,11 +228,15 @@ class _Run:
         old = found.rows()
         columns = {name: old.column(name).combine_chunks() for name in kept}
         columns |= {name: _repeated(value, found.count) for name, value in assigned.items()}
+        vectors = [prop.name for prop in embedded_properties(node) if prop.name in assigned]
+        if vectors:
+            columns = with_given_bindings(node, columns, vectors)
+            columns = self._keep_vectors(table, columns, vectors)
         rows = _table(columns, table.schema)
         table.put(rows)
         refuse_any(
             [
-                *null_problems(node, columns),
+                *self._null_problems(node, columns),
                 *value_problems(node, columns),
                 *unique_problems(table, rows, assigned),
             ]
@@ -222,6 +265,23 @@ class _Run:
                 edges.remove(dangling)
                 self._edges += dangling.count
 
+    # -- vectors ----------------------------------------------------------------------------
+
+    def _keep_vectors(
+        self, table: WorkingTable, columns: dict[str, pa.Array], names: Collection[str]
+    ) -> dict[str, pa.Array]:
+        """Vectors that are not given stay what they were, if the text does."""
+        declared = table.declared
+        if not any(columns[name].null_count for name in names):
+            return columns
+        previous = table.with_ids(columns["id"], vector_columns(declared))
+        return with_kept_vectors(declared, columns, previous, self._vectors)
+
+    def _null_problems(self, declared: EntityType, columns: Mapping[str, pa.Array]) -> list[str]:
+        needs_provider = any(not p.type.nullable for p in embedded_properties(declared))
+        unconfigured = self._vectors.unconfigured if needs_provider else None
+        return null_problems(declared, columns, unconfigured)
+
     # -- values -----------------------------------------------------------------------------
 
     def _value(self, value: Constant | Param) -> Any:
@@ -231,7 +291,7 @@ class _Run:
         """Columns of one row, by property."""
         return {
             a.property: build_column(
-                [stored_value(self._value(a.value), a.property, a.type)], a.type
+                [stored_value(self._value(a.value), a.property, a.type, self._blobs)], a.type
             )
             for a in assignments
         }
@@ -249,24 +309,13 @@ def _repeated(value: pa.Array, count: int) -> pa.Array:
     return value if count == 1 else value.take(pa.array(np.zeros(count, np.int64)))
 
 
-def _write(table: WorkingTable) -> TableWrite:
+def _write(table: WorkingTable, rows: pa.Table) -> TableWrite:
     overlay = table.overlay
     return TableWrite(
         table_key=table.declared.table_key,
         mode="append" if overlay.only_adds else "delta",
-        rows=overlay.rows(),
+        rows=rows,
         deletes=overlay.deletions(),
         strict=table.was_searched,
         seen=table.seen(),
     )
-
-
-def _pending_vectors(table: WorkingTable) -> Iterator[Warning]:
-    """Vectors that wait to be computed in rows that are written."""
-    declared, rows = table.declared, table.overlay.rows()
-    if not isinstance(declared, NodeType) or not declared.embeds:
-        return
-    columns = {name: rows.column(name).combine_chunks() for name in declared.properties}
-    for name, waiting in sorted(find_nulls(declared, columns).pending.items()):
-        message = f"{declared.name}.{name} has text but no vector"
-        yield Warning("embedding_pending", message, int(waiting.true_count))

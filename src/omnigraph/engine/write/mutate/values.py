@@ -9,18 +9,21 @@ import numpy as np
 
 from omnigraph.errors import AssignmentError, ExternalBlobRefused
 from omnigraph.language.types import PropType, Scalar
+from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.rows.build import StoredValue
 from omnigraph.rows.values import Misfit, blob_value, check_dimension, in_range, nearest_float
 
 
-def stored_value(given: Any, name: str, wanted: PropType) -> StoredValue:
+def stored_value(given: Any, name: str, wanted: PropType, blobs: BlobBases) -> StoredValue:
     """The value a property will hold. The type checker has seen to it that the kinds agree.
 
-    Raises `AssignmentError`, or `ExternalBlobRefused` for a blob that is kept elsewhere.
+    Raises `AssignmentError`, or `ExternalBlobRefused` for a blob that is kept outside of the bases.
     """
     if given is None:
         return None
     try:
+        if wanted.is_blob:
+            return _blob(given, name, blobs)
         if wanted.is_vector:
             return _vector(given, name, wanted)
         if wanted.list:
@@ -31,8 +34,6 @@ def stored_value(given: Any, name: str, wanted: PropType) -> StoredValue:
 
 
 def _scalar(given: Any, name: str, scalar: Scalar) -> StoredValue:
-    if scalar is Scalar.BLOB:
-        return _blob(given, name)
     if not scalar.is_numeric:
         stored: str | bool | int = given
         return stored
@@ -57,8 +58,8 @@ def _vector(given: Sequence[float], name: str, wanted: PropType) -> StoredValue:
     return components
 
 
-def _blob(given: object, name: str) -> bytes:
+def _blob(given: object, name: str, blobs: BlobBases) -> bytes | str:
     blob = blob_value(given, f"property '{name}'")
-    if isinstance(blob, str):
+    if isinstance(blob, str) and not blobs.allow(blob):
         raise ExternalBlobRefused(name, blob)
     return blob

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from omnigraph.catalog.keys import canonical_text
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
 from omnigraph.engine.write.change import SeenRows
-from omnigraph.engine.write.columns import carried_blobs
+from omnigraph.engine.write.columns import carried_blobs, rows_by_id
 from omnigraph.engine.write.committed import SnapshotRows, few
 from omnigraph.engine.write.mutate.overlay import Overlay
 from omnigraph.language.types import Scalar
-from omnigraph.rows.schema import row_schema
+from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.delta import PLACE
 from omnigraph.storage.filters import And, Comparison, Filter, In, Or, bind, matches
 from omnigraph.storage.scan import ROW_ID
@@ -49,11 +49,14 @@ class Found:
 
 
 class WorkingTable:
-    """One table as the statements so far have left it, under property names."""
+    """One table as the statements so far have left it, under property names.
+
+    Bindings of vectors travel with the rows in columns of their own.
+    """
 
     def __init__(self, declared: EntityType, committed: SnapshotRows) -> None:
         self.declared = declared
-        self.schema = row_schema(declared)
+        self.schema = bound_schema(declared)
         self.overlay = Overlay(self.schema)
         self.was_read = False
         """Whether the answer of any question depended on the committed rows."""
@@ -92,6 +95,20 @@ class WorkingTable:
         pending = self.overlay.rows()
         pending = pending.filter(_any_in(pending, ends, nodes)).select(["id"])
         return Found(committed, pending)
+
+    def with_ids(self, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """The rows that have the ids, with the id and the named columns."""
+        names = ["id", *columns]
+        pending = self.overlay.rows()
+        pending = pending.filter(pc.is_in(pending.column("id"), value_set=ids)).select(names)
+        others = ids.filter(pc.invert(pc.is_in(ids, value_set=self.overlay.hidden())))
+        table = self._table() if len(others) else None
+        if table is None:
+            return pending
+        self.was_read = True
+        found = rows_by_id(self.declared, table, others, columns)
+        self._seen.append(found.select(list(PLACE)))
+        return pa.concat_tables([found.select(names).cast(pending.schema), pending])
 
     def missing(self, ids: Sequence[str]) -> set[str]:
         """Those of the ids that no row has."""

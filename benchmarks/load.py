@@ -1,0 +1,143 @@
+"""Rows per second of loads as Spark tasks, job by job, against loading without any check.
+
+The generated social network as JSON lines and as Parquet, all rules of its schema checked. Two peers
+load the same Parquet files in the same run: pyarrow followed by Lance without checks, the floor for
+anything that ends in a table, and LadybugDB's COPY. Goals on two idle cores: 400,000 rows/s from JSON
+lines, 800,000 from Parquet, ten times the rows in at most eleven times the time; 100 records in
+150 ms where a process runs already, in 1.5 s in a new one, in 8 s in a new one with Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import lance
+import pyarrow.parquet as pq
+
+from benchmarks.support.engines import LadybugDB
+from benchmarks.support.memory import watching
+from benchmarks.support.network import Network, Sizes, generate
+from benchmarks.support.network_files import SCHEMA, rows_in, write_json_lines, write_parquet
+from benchmarks.support.timing import readable
+from omnigraph.engine.graph import Graph, init
+from omnigraph.spark.session import open_session
+from omnigraph.spark.tasks import noting_jobs
+
+ROWS_PER_PERSON = 28
+SMALL = 100
+
+
+def timed(call: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def line(label: str, seconds: float, rows: int | None = None, goal: str = "") -> None:
+    rate = "" if rows is None else f"{rows / seconds:,.0f} rows/s"
+    print(f"{label:<52} {readable(seconds):>10}  {rate:>18}  {goal}", flush=True)
+
+
+def measure(graph: Graph, source: object, rows: int, label: str, goal: str) -> float:
+    with watching() as memory, noting_jobs() as jobs:
+        seconds = timed(lambda: graph.load(source, "append", engine="spark"))
+    line(label, seconds, rows, goal)
+    for job in jobs:
+        line(f"    {job.name}, {job.tasks} tasks", job.seconds, rows)
+    others = seconds - sum(job.seconds for job in jobs)
+    line("    everything else: plan, commit, publish, indexes", others)
+    print(f"    most memory: {memory}")
+    return seconds
+
+
+def load_network(folder: Path, network: Network) -> dict[str, float]:
+    rows = rows_in(network)
+    text = folder / "network.jsonl"
+    write_json_lines(network, text)
+    parquet = write_parquet(network, folder)
+    size = text.stat().st_size / 1e6
+    print(f"\n{rows:,} rows, {size:,.0f} MB of JSON lines")
+    measured = {}
+    for kind, source, goal in (
+        ("JSON lines", text, "goal 400,000"),
+        ("Parquet", parquet, "goal 800,000"),
+    ):
+        graph = init(str(folder / kind), SCHEMA)
+        measured[kind] = measure(graph, source, rows, f"spark, append, {kind}", goal)
+    graph = init(str(folder / "inline"), SCHEMA)
+    line(
+        "inline, append, JSON lines",
+        timed(lambda: graph.load(text, "append", engine="inline")),
+        rows,
+    )
+    line(
+        "peer: pyarrow + Lance, no checks, Parquet", timed(lambda: unchecked(parquet, folder)), rows
+    )
+    line("peer: LadybugDB COPY, from memory", timed(lambda: LadybugDB.make(folder, network)), rows)
+    return measured
+
+
+def unchecked(files: list[Path], folder: Path) -> None:
+    for file in files:
+        lance.write_dataset(pq.read_table(file), str(folder / "floor" / file.stem))
+
+
+def load_little(folder: Path) -> None:
+    """One hundred records, in a process that runs already and in new ones."""
+    text = folder / "little.jsonl"
+    records = ({"type": "City", "data": {"number": n, "name": f"c{n}"}} for n in range(SMALL))
+    text.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    graph = init(str(folder / "little"), SCHEMA)
+    print(f"\n{SMALL} records")
+    graph.load(text, "merge", engine="inline")
+    line(
+        "inline, again",
+        timed(lambda: graph.load(text, "merge", engine="inline")),
+        None,
+        "goal 150 ms",
+    )
+    for engine, goal in (("inline", "goal 1.5 s"), ("spark", "goal 8 s")):
+        command = [str(Path(sys.executable).with_name("omnigraph")), "load", graph.uri]
+        command += ["--data", str(text), "--mode", "merge", "--engine", engine]
+        run = partial(subprocess.run, command, check=True, stdout=subprocess.DEVNULL)
+        seconds = timed(run)
+        line(f"{engine}, a new process", seconds, None, goal)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000], help="sizes to load")
+    sizes = parser.parse_args().rows
+    os.environ.pop("OMNIGRAPH_ENGINE", None)
+    line("session", timed(open_session))
+    with tempfile.TemporaryDirectory() as name:
+        load_little(Path(name))
+        warm = Path(name) / "warm"
+        warm.mkdir()
+        network = generate(Sizes.of(500))
+        write_json_lines(network, warm / "network.jsonl")
+        init(str(warm / "graph"), SCHEMA).load(warm / "network.jsonl", "append", engine="spark")
+        measured: list[tuple[int, dict[str, float]]] = []
+        for count in sizes:
+            folder = Path(name) / str(count)
+            folder.mkdir()
+            network = generate(Sizes.of(max(100, count // ROWS_PER_PERSON)))
+            measured.append((rows_in(network), load_network(folder, network)))
+    for (few, first), (many, last) in pairwise(measured):
+        for kind in first:
+            times, more = last[kind] / first[kind], many / few
+            print(f"{kind}: {more:.1f} times the rows in {times:.1f} times the time")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""`omnigraph cleanup`: remove what is stored of the past."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option, uri_argument
+from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.planes import refuse_remote
+from omnigraph.errors import UsageError
+
+if TYPE_CHECKING:
+    from omnigraph.engine.maintain.cleanup import CleanupReport
+
+_DURATION = re.compile(r"([0-9]{1,9})([smhdw]?)", re.ASCII)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+@declare("cleanup")
+@uri_argument
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Versions of every table that stay; fewer than 10 are rarely wise.",
+)
+@click.option(
+    "--older-than", metavar="AGE", help="Only versions older than this: 90s, 30m, 12h, 7d, 4w."
+)
+@click.option("--confirm", is_flag=True, help="Remove; without it nothing happens.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and what stays and why.")
+@json_option
+@click.pass_obj
+def command(
+    context: Context,
+    uri: str | None,
+    keep: int | None,
+    older_than: str | None,
+    confirm: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Remove versions of the graph at URI, so that its past cannot be read any more.
+
+    With both --keep and --older-than, a version goes only if both say so. What branches need stays.
+    """
+    if uri is not None:
+        refuse_remote("cleanup", uri)
+    uri = graph_uri(uri, context)
+    if keep is None and older_than is None:
+        raise UsageError("cleanup needs a policy: --keep <n>, --older-than <age> or both")
+    age = None if older_than is None else _age(older_than)
+    policy = _policy(keep, older_than)
+    if not confirm and not dry_run:
+        click.echo(
+            f"cleanup is destructive ({policy}): run it again with --confirm, or with --dry-run to "
+            "see what would go",
+            err=True,
+        )
+        return
+    report = open_graph(uri).cleanup(
+        keep_versions=keep, older_than=age, dry_run=dry_run, actor=context.actor
+    )
+    lines = _lines(uri, policy, report)
+    write_answer({"uri": uri, **report.to_json()}, lines, as_json=as_json)
+
+
+def _age(text: str) -> timedelta:
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise UsageError(f"'{text}' is no age; write a number and one of s, m, h, d, w")
+    number, unit = match.groups()
+    return timedelta(seconds=int(number) * _SECONDS[unit])
+
+
+def _policy(keep: int | None, older_than: str | None) -> str:
+    parts = [] if keep is None else [f"keep {keep}"]
+    return ", ".join([*parts, *([] if older_than is None else [f"older than {older_than}"])])
+
+
+def _lines(uri: str, policy: str, report: CleanupReport) -> Iterator[str]:
+    done = "would remove" if report.dry_run else "removed"
+    removed, failed = report.removed, report.failed
+    yield (
+        f"cleanup {uri} ({policy}) — {done} {removed.versions} versions ({removed.bytes} bytes) "
+        f"across {len(report.tables) - len(failed)} tables"
+    )
+    if report.dry_run:
+        for table in report.tables:
+            kept = "".join(f", keeps {count} ({reason})" for reason, count in table.kept.items())
+            yield f"{table.table_key}: {table.removed.versions} versions go{kept}"
+    for orphan in report.orphans:
+        yield f"{done} what nobody refers to: {orphan}"
+    if failed:
+        yield f"failed: {', '.join(f'{table.table_key} ({table.error})' for table in failed)}"

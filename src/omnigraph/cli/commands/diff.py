@@ -1,0 +1,83 @@
+"""`omnigraph diff`: what is different between two states of a graph."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option, uri_option
+from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.changes import change_lines, stat_line
+from omnigraph.cli.style import Style
+
+if TYPE_CHECKING:
+    from omnigraph.engine.compare.diff import Diff
+
+
+@declare("diff")
+@click.argument("before", metavar="FROM")
+@click.argument("after", metavar="TO")
+@uri_option
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; repeatable.")
+@click.option("--kind", type=click.Choice(["node", "edge"]), help="Only nodes, or only edges.")
+@click.option(
+    "--op", type=click.Choice(["insert", "update", "delete"]), help="Only this kind of change."
+)
+@click.option("--rows", is_flag=True, help="Show the values before and after.")
+@click.option("--stat", is_flag=True, help="Show only how many changes there are.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N changes.")
+@json_option
+@click.pass_obj
+def command(
+    context: Context,
+    before: str,
+    after: str,
+    uri: str | None,
+    types: tuple[str, ...],
+    kind: str | None,
+    op: str | None,
+    rows: bool,
+    stat: bool,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Show what leads from FROM to TO, each a branch or a commit.
+
+    It is the net change: a row that holds the same on both sides is not shown.
+    """
+    graph = open_graph(graph_uri(uri, context), read_only=True)
+    found = graph.diff(
+        before,
+        after,
+        types=types,
+        kinds=[kind] if kind else (),
+        ops=[op] if op else (),
+    )
+    document = found.to_json(rows=rows, stat=stat, limit=limit) if as_json else {}
+    write_answer(document, _lines(found, rows, stat, limit), as_json=as_json)
+
+
+def _lines(found: Diff, rows: bool, stat: bool, limit: int | None) -> Iterator[str]:
+    style = Style.of(sys.stdout)
+    if stat:
+        for table in found.changes.tables:
+            counts = ", ".join(
+                f"{count} {op}" for op, count in _counted(table.ops().to_pylist()) if count
+            )
+            yield f"{table.declared.table_key}  {counts}"
+    else:
+        page = found.to_json(rows=rows, limit=limit)
+        yield from change_lines(page["changes"], style)
+        if page["next_cursor"] is not None:
+            yield f"… {len(found) - len(page['changes'])} more"
+    yield stat_line(found.stats())
+
+
+def _counted(ops: list[str]) -> Iterator[tuple[str, int]]:
+    return ((op, ops.count(op)) for op in ("insert", "update", "delete"))

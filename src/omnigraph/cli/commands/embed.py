@@ -1,0 +1,229 @@
+"""`omnigraph embed`: refill the vectors of a graph, or embed the rows of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option
+from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.progress import progress
+from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
+
+if TYPE_CHECKING:
+    from omnigraph.embed.seed_files import SeedSummary
+    from omnigraph.embed.seed_plan import SeedPlan
+    from omnigraph.engine.write.refill_report import RefilledProperty, RefillResult
+
+
+class GraphOptions(TypedDict):
+    """What is said about the vectors of a graph."""
+
+    branch: str | None
+    properties: tuple[str, ...]
+    pending: bool
+    stale: bool
+    everything: bool
+    include_given: bool
+    dry_run: bool
+    expect_head: str | None
+    message: str | None
+
+
+class FileOptions(TypedDict):
+    """What is said about the rows of a file."""
+
+    seed: str | None
+    source: str | None
+    target: str | None
+    spec: str | None
+    reembed_all: bool
+    clean: bool
+    selectors: tuple[str, ...]
+
+
+class Options(GraphOptions, FileOptions):
+    """All of them."""
+
+
+@declare("embed")
+@click.argument("place", required=False, metavar="[URI]")
+@click.option("--uri", metavar="URI", help="Address of the graph.")
+@click.option("--branch", metavar="BRANCH", help="Branch to work on.  [default: main]")
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only this type; may be repeated."
+)
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME",
+    help="Only this vector; may be repeated.",
+)
+@click.option("--pending", is_flag=True, help="Only vectors that are missing.")
+@click.option("--stale", is_flag=True, help="Only vectors of an earlier text or another model.")
+@click.option("--all", "everything", is_flag=True, help="Also vectors that are up to date.")
+@click.option(
+    "--include-given", is_flag=True, help="Also vectors that were given, if their text changed."
+)
+@click.option("--dry-run", is_flag=True, help="Count the vectors, compute none.")
+@click.option(
+    "--expect-head",
+    metavar="COMMIT",
+    help="Fail unless this is the newest commit of the branch.",
+)
+@click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit.")
+@click.option("--seed", metavar="FILE", help="Manifest (YAML) that names a file to embed, and how.")
+@click.option("--input", "source", metavar="FILE", help="JSON lines to embed.")
+@click.option("--output", "target", metavar="FILE", help="Where the embedded JSON lines go.")
+@click.option("--spec", metavar="FILE", help="How they are embedded (JSON).")
+@click.option("--reembed-all", is_flag=True, help="File: also rows that have a vector.")
+@click.option("--clean", is_flag=True, help="File: take the vectors away.")
+@click.option(
+    "--select",
+    "selectors",
+    multiple=True,
+    metavar="[TYPE:]FIELD=VALUE",
+    help="File: only such rows, whether they have a vector or not; may be repeated.",
+)
+@json_option
+@click.pass_obj
+def command(
+    context: Context,
+    place: str | None,
+    uri: str | None,
+    types: tuple[str, ...],
+    as_json: bool,
+    **options: Unpack[Options],
+) -> None:
+    """Compute @embed vectors of the graph at URI that are missing or out of date, as one commit.
+
+    With --seed, or with --input, --output and --spec, no graph is touched: rows of a file of JSON
+    lines get vectors, and are written to another file.
+    """
+    if place is not None and uri is not None:
+        raise click.UsageError("the graph is given twice, as URI and by --uri.")
+    address = place or uri
+    if options["seed"] or options["source"] or options["target"] or options["spec"]:
+        if address is not None:
+            raise click.UsageError("a graph and files to embed are exclusive; give one of them.")
+        _refuse(GraphOptions, "is about a graph; it does not go with files")
+        _embed_file(_plan(types, options), as_json=as_json)
+    else:
+        _refuse(FileOptions, "is about files; it needs --seed or --input")
+        _embed_graph(graph_uri(address, context), context, types, options, as_json=as_json)
+
+
+def _refuse(those: type[GraphOptions] | type[FileOptions], complaint: str) -> None:
+    """Raise a usage error for an option that was given and means nothing here."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        if option.name in those.__annotations__ and context.params[option.name]:
+            raise click.UsageError(f"{option.opts[-1]} {complaint}.")
+
+
+# -- a graph ------------------------------------------------------------------------------------
+
+
+def _embed_graph(
+    uri: str, context: Context, types: tuple[str, ...], options: Options, *, as_json: bool
+) -> None:
+    if options["everything"] and (options["pending"] or options["stale"]):
+        raise click.UsageError("--all takes in what is pending and stale.")
+    graph = open_graph(uri, read_only=options["dry_run"])
+    with progress("embedding"):
+        result = graph.embed(
+            branch=options["branch"] or "main",
+            types=types,
+            properties=options["properties"],
+            pending=options["pending"],
+            stale=options["stale"],
+            all=options["everything"],
+            include_given=options["include_given"],
+            dry_run=options["dry_run"],
+            actor=context.actor,
+            message=options["message"],
+            expected_head=options["expect_head"],
+        )
+    warn_of(result.receipt)
+    document = {
+        "uri": uri,
+        "branch": result.branch,
+        "model": result.model,
+        "properties": [prop.to_json() for prop in result.properties],
+        "dry_run": result.dry_run,
+    }
+    write_answer(
+        document | receipt_fields(result.receipt), _graph_lines(uri, result), as_json=as_json
+    )
+
+
+def _graph_lines(uri: str, result: RefillResult) -> Iterator[str]:
+    mode = "counted only, " if result.dry_run else ""
+    yield f"embed {uri} — {mode}branch {result.branch}, model {result.model or 'none configured'}"
+    for prop in result.properties:
+        yield _property_line(prop, dry_run=result.dry_run)
+    yield from commit_lines(result.receipt)
+
+
+def _property_line(prop: RefilledProperty, *, dry_run: bool) -> str:
+    counts = ", ".join(f"{count} {state}" for state, count in prop.states.to_json().items())
+    line = f"{prop.table_key} {prop.property}  "
+    if not dry_run:
+        line += f"embedded {prop.embedded}, "
+        line += f"skipped {prop.skipped}, " if prop.skipped else ""
+        line += "now "
+    return line + counts
+
+
+# -- files --------------------------------------------------------------------------------------
+
+
+def _plan(types: tuple[str, ...], options: Options) -> SeedPlan:
+    # Only this form needs them, and help must not wait for the libraries behind.
+    from omnigraph.embed.seed_plan import SeedMode, SeedPlan, Selector, read_manifest, read_spec
+
+    if options["clean"] and options["reembed_all"]:
+        raise click.UsageError("--clean and --reembed-all are exclusive; use one of them.")
+    names = options["source"], options["target"], options["spec"]
+    if options["seed"] is not None:
+        if any(names):
+            raise click.UsageError(
+                "--seed names the files; leave out --input, --output and --spec."
+            )
+        source, target, spec = read_manifest(Path(options["seed"]))
+    elif all(names):
+        source, target = Path(str(names[0])), Path(str(names[1]))
+        spec = read_spec(Path(str(names[2])))
+    else:
+        raise click.UsageError("--input, --output and --spec are given together.")
+    selectors = tuple(map(Selector.of, options["selectors"]))
+    if options["clean"]:
+        mode = SeedMode.CLEAN
+    elif options["reembed_all"]:
+        mode = SeedMode.REEMBED_ALL
+    else:
+        mode = SeedMode.REEMBED_SELECTED if selectors else SeedMode.FILL_MISSING
+    return SeedPlan(source, target, spec, mode, types, selectors)
+
+
+def _embed_file(plan: SeedPlan, *, as_json: bool) -> None:
+    from omnigraph.embed.seed_files import embed_seed
+
+    with progress(f"embedding {plan.source}"):
+        done = embed_seed(plan)
+    write_answer(done.to_json(), [_file_line(done)], as_json=as_json)
+
+
+def _file_line(done: SeedSummary) -> str:
+    return (
+        f"embedded {done.embedded_rows} and cleaned {done.cleaned_rows} of {done.selected_rows} "
+        f"selected rows, {done.rows} in all: {done.input} → {done.output} "
+        f"({done.mode}, {done.dimension} dimensions)"
+    )

@@ -1,0 +1,181 @@
+"""`omnigraph merge` and `omnigraph branch merge`, which is the same."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.exits import FAILURE
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option, uri_option
+from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.conflicts import conflict_lines, write_report
+from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
+from omnigraph.cli.style import Style
+from omnigraph.engine.merge.choices import read_resolutions
+from omnigraph.errors import MergeConflicts
+
+if TYPE_CHECKING:
+    from omnigraph.engine.merge.run import MergeResult
+
+_WORDS = ("fail", "ours", "theirs")
+
+
+def _strategies(
+    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
+) -> Mapping[str, str]:
+    found = {}
+    for text in given:
+        name, equals, word = text.rpartition("=")
+        if word not in _WORDS:
+            raise click.BadParameter(f"'{word}' is not one of {', '.join(_WORDS)}.")
+        found[name if equals else "*"] = word
+    return found
+
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.argument("source"),
+    click.option(
+        "--into",
+        default="main",
+        show_default=True,
+        metavar="BRANCH",
+        help="Branch that receives the changes.",
+    ),
+    uri_option,
+    click.option(
+        "--strategy",
+        "strategies",
+        multiple=True,
+        metavar="[NAME=]WORD",
+        callback=_strategies,
+        help="Who wins where both changed a row: fail, ours (the target) or theirs. With "
+        "Type=WORD or Type.property=WORD only there; repeatable.",
+    ),
+    click.option(
+        "--granularity",
+        type=click.Choice(["row", "property"]),
+        default="row",
+        show_default=True,
+        help="With property, updates of different properties of a row go together.",
+    ),
+    click.option(
+        "--resolve",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="File that says for single rows what to take: ours, theirs or base.",
+    ),
+    click.option(
+        "--conflicts",
+        "report",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Write conflicts here; fill in each take and pass the file to --resolve.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Only say what would happen."),
+    click.option(
+        "--expect-head",
+        metavar="COMMIT",
+        help="Fail unless this is the newest commit of the target.",
+    ),
+    click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit."),
+    json_option,
+    click.pass_obj,
+)
+
+
+def _with_options(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Both names of the command take the same."""
+    return reduce(lambda made, option: option(made), reversed(_OPTIONS), function)
+
+
+@declare("merge")
+@_with_options
+def command(context: Context, **options: Any) -> int | None:
+    """Bring the changes of the branch SOURCE into another branch, as one commit.
+
+    Rows that both branches changed are conflicts, unless a strategy or a resolution decides them.
+    All conflicts are reported at once, and then nothing is changed.
+    """
+    return _merge(context, **options)
+
+
+@declare("branch merge")
+@_with_options
+def branch_command(context: Context, **options: Any) -> int | None:
+    """Bring the changes of the branch SOURCE into another branch; same as merge."""
+    return _merge(context, **options)
+
+
+def _merge(
+    context: Context,
+    *,
+    source: str,
+    into: str,
+    uri: str | None,
+    strategies: Mapping[str, str],
+    granularity: str,
+    resolve: Path | None,
+    report: Path | None,
+    dry_run: bool,
+    expect_head: str | None,
+    message: str | None,
+    as_json: bool,
+) -> int | None:
+    graph = open_graph(graph_uri(uri, context))
+    try:
+        result = graph.merge(
+            source,
+            into,
+            strategy=strategies,
+            granularity=granularity,
+            resolutions=() if resolve is None else read_resolutions(resolve),
+            dry_run=dry_run,
+            actor=context.actor,
+            message=message,
+            expected_head=expect_head,
+        )
+    except MergeConflicts as error:
+        if report is not None:
+            write_report(report, error.conflicts)
+        for line in conflict_lines(error.conflicts, Style.of(sys.stderr)):
+            print(line, file=sys.stderr)
+        raise
+    if report is not None and result.conflicts:
+        write_report(report, result.conflicts)
+    warn_of(result.receipt)
+    write_answer(_document(result), _lines(result), as_json=as_json)
+    return FAILURE if result.conflicts else None
+
+
+def _document(result: MergeResult) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "source": result.source,
+        "target": result.target,
+        "outcome": result.outcome.value,
+        "actor_id": result.receipt.actor_id,
+    }
+    if result.dry_run:
+        counts = {key: count.to_json() for key, count in result.receipt.counts.items()}
+        found = [conflict.to_json() for conflict in result.conflicts]
+        return document | {"dry_run": True, "conflicts": found, "counts": counts}
+    return document | receipt_fields(result.receipt)
+
+
+def _lines(result: MergeResult) -> Iterator[str]:
+    what = "would merge" if result.dry_run else "merged"
+    yield f"{what} {result.source} into {result.target}: {result.outcome.value}"
+    yield from conflict_lines(result.conflicts, Style.of(sys.stdout))
+    if result.dry_run:
+        for key, count in result.receipt.counts.items():
+            yield (
+                f"{key}  {count.inserted} inserted, {count.updated} updated, {count.deleted} deleted"
+            )
+    yield from commit_lines(result.receipt)

@@ -1,0 +1,50 @@
+"""`omnigraph pin create`, `pin list` and `pin delete`."""
+
+from __future__ import annotations
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option, uri_argument, uri_option
+from omnigraph.cli.output.answer import write_answer
+
+
+@declare("pin create")
+@click.argument("name")
+@click.option("--at", "commit_id", metavar="COMMIT", help="Commit of main; without it its newest.")
+@uri_option
+@json_option
+@click.pass_obj
+def create(
+    context: Context, name: str, commit_id: str | None, uri: str | None, as_json: bool
+) -> None:
+    """Keep a commit of main readable under NAME, whatever is cleaned up."""
+    uri = graph_uri(uri, context)
+    pin = open_graph(uri).pin(name, commit_id, actor=context.actor)
+    line = f"pinned {pin.graph_commit_id} as {pin.name}"
+    write_answer({"uri": uri, **pin.to_json()}, [line], as_json=as_json)
+
+
+@declare("pin list")
+@uri_argument
+@json_option
+@click.pass_obj
+def list_all(context: Context, uri: str | None, as_json: bool) -> None:
+    """List the pins of the graph at URI by name."""
+    pins = open_graph(graph_uri(uri, context), read_only=True).pins()
+    lines = (f"{pin.name} {pin.graph_commit_id} version={pin.version}" for pin in pins)
+    write_answer({"pins": [pin.to_json() for pin in pins]}, lines, as_json=as_json)
+
+
+@declare("pin delete")
+@click.argument("name")
+@uri_option
+@json_option
+@click.pass_obj
+def delete(context: Context, name: str, uri: str | None, as_json: bool) -> None:
+    """Remove the pin NAME; its commit goes with the next cleanup that does not keep it."""
+    uri = graph_uri(uri, context)
+    open_graph(uri).unpin(name, actor=context.actor)
+    write_answer({"uri": uri, "name": name}, [f"removed pin {name}"], as_json=as_json)

@@ -1,0 +1,135 @@
+"""`omnigraph revert` and `omnigraph cherry-pick`: one commit undone, or done again elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.exits import FAILURE
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import branch_option, json_option, uri_option
+from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.conflicts import conflict_lines
+from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
+from omnigraph.cli.style import Style
+from omnigraph.errors import MergeConflicts
+
+if TYPE_CHECKING:
+    from omnigraph.engine.merge.run import AppliedCommit
+
+_dry_run = click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+_message = click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit.")
+_expect_head = click.option(
+    "--expect-head", metavar="COMMIT", help="Fail unless this is the newest commit of the branch."
+)
+
+
+@declare("revert")
+@click.argument("commit")
+@uri_option
+@branch_option
+@_dry_run
+@_expect_head
+@_message
+@json_option
+@click.pass_obj
+def command(
+    context: Context,
+    commit: str,
+    uri: str | None,
+    branch: str,
+    dry_run: bool,
+    expect_head: str | None,
+    message: str | None,
+    as_json: bool,
+) -> int | None:
+    """Undo what COMMIT did, as a new commit. Rows that have changed since are conflicts."""
+    graph = open_graph(graph_uri(uri, context))
+    with _explaining():
+        done = graph.revert(
+            commit,
+            branch=branch,
+            dry_run=dry_run,
+            actor=context.actor,
+            message=message,
+            expected_head=expect_head,
+        )
+    return _answer(done, "reverted", as_json)
+
+
+@declare("cherry-pick")
+@click.argument("commit")
+@click.option(
+    "--onto",
+    default="main",
+    show_default=True,
+    metavar="BRANCH",
+    help="Branch that receives the changes.",
+)
+@uri_option
+@_dry_run
+@_expect_head
+@_message
+@json_option
+@click.pass_obj
+def cherry_pick(
+    context: Context,
+    commit: str,
+    onto: str,
+    uri: str | None,
+    dry_run: bool,
+    expect_head: str | None,
+    message: str | None,
+    as_json: bool,
+) -> int | None:
+    """Do on another branch what COMMIT did, as a new commit."""
+    graph = open_graph(graph_uri(uri, context))
+    with _explaining():
+        done = graph.cherry_pick(
+            commit,
+            branch=onto,
+            dry_run=dry_run,
+            actor=context.actor,
+            message=message,
+            expected_head=expect_head,
+        )
+    return _answer(done, "picked", as_json)
+
+
+@contextmanager
+def _explaining() -> Iterator[None]:
+    """Conflicts are told one by one before the command fails."""
+    try:
+        yield
+    except MergeConflicts as error:
+        for line in conflict_lines(error.conflicts, Style.of(sys.stderr)):
+            print(line, file=sys.stderr)
+        raise
+
+
+def _answer(done: AppliedCommit, word: str, as_json: bool) -> int | None:
+    warn_of(done.receipt)
+    document: dict[str, Any] = {
+        "branch": done.branch,
+        word: done.commit_id,
+        "conflicts": [conflict.to_json() for conflict in done.conflicts],
+    }
+    if done.dry_run:
+        document["dry_run"] = True
+    document |= receipt_fields(done.receipt)
+    write_answer(document, _lines(done, word), as_json=as_json)
+    return FAILURE if done.conflicts else None
+
+
+def _lines(done: AppliedCommit, word: str) -> Iterator[str]:
+    what = f"would have {word}" if done.dry_run else word
+    nothing = "" if done.dry_run or done.receipt.graph_commit_id else ": nothing to change"
+    yield f"{what} {done.commit_id} on {done.branch}{nothing}"
+    yield from conflict_lines(done.conflicts, Style.of(sys.stdout))
+    yield from commit_lines(done.receipt)

@@ -1,0 +1,105 @@
+"""`omnigraph schema show`, `schema plan` and `schema apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from omnigraph.catalog.migrate.render import plan_lines, step_lines
+from omnigraph.cli.address import graph_uri, open_graph
+from omnigraph.cli.context import Context
+from omnigraph.cli.framework import declare
+from omnigraph.cli.options import json_option, uri_argument
+from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.planes import refuse_remote
+from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
+
+if TYPE_CHECKING:
+    from omnigraph.engine.schema import SchemaApplyResult
+
+schema_option = click.option(
+    "--schema", required=True, metavar="PATH", help="Schema file the graph is to have."
+)
+loss_option = click.option(
+    "--allow-data-loss",
+    is_flag=True,
+    help="Remove what is dropped at once, from earlier commits as well.",
+)
+
+
+@declare("schema show")
+@uri_argument
+@json_option
+@click.pass_obj
+def show(context: Context, uri: str | None, as_json: bool) -> None:
+    """Print the schema of the graph at URI as it was written."""
+    source = open_graph(graph_uri(uri, context), read_only=True).schema
+    write_answer({"schema_source": source}, [source.removesuffix("\n")], as_json=as_json)
+
+
+@declare("schema plan")
+@uri_argument
+@schema_option
+@loss_option
+@json_option
+@click.pass_obj
+def plan(
+    context: Context, uri: str | None, schema: str, allow_data_loss: bool, as_json: bool
+) -> None:
+    """Show the steps to another schema, and which of them cannot be made. Changes nothing."""
+    if uri is not None:
+        refuse_remote("schema plan", uri)
+    uri = graph_uri(uri, context)
+    graph = open_graph(uri, read_only=True)
+    planned = graph.plan_schema(Path(schema), allow_data_loss=allow_data_loss)
+    lines = [f"schema plan for {uri}", *plan_lines(planned)]
+    write_answer(planned.document(uri), lines, as_json=as_json)
+
+
+@declare("schema apply")
+@uri_argument
+@schema_option
+@loss_option
+@click.option(
+    "--expect-head", metavar="COMMIT", help="Fail unless this is the newest commit of main."
+)
+@click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit.")
+@json_option
+@click.pass_obj
+def apply(
+    context: Context,
+    uri: str | None,
+    schema: str,
+    allow_data_loss: bool,
+    expect_head: str | None,
+    message: str | None,
+    as_json: bool,
+) -> None:
+    """Give the graph at URI another schema, as one commit. It must have no branch besides main.
+
+    What the new schema drops can be read at earlier commits until it is cleaned up.
+    """
+    uri = graph_uri(uri, context)
+    result = open_graph(uri).apply_schema(
+        Path(schema),
+        allow_data_loss=allow_data_loss,
+        actor=context.actor,
+        message=message,
+        expected_head=expect_head,
+    )
+    warn_of(result.receipt)
+    applied = {"applied": result.applied, "actor_id": context.actor}
+    document = result.plan.document(uri) | applied | receipt_fields(result.receipt)
+    write_answer(document, _lines(uri, result), as_json=as_json)
+
+
+def _lines(uri: str, result: SchemaApplyResult) -> Iterator[str]:
+    yield f"schema apply for {uri}"
+    yield "supported: yes"
+    yield f"applied: {'yes' if result.applied else 'no'}"
+    yield f"manifest_version: {result.receipt.manifest_version}"
+    yield from step_lines(result.plan)
+    yield from commit_lines(result.receipt)

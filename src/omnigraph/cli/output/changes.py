@@ -1,0 +1,59 @@
+"""Changes of rows for people: a line each, with a sign and a colour, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from omnigraph.cli.output.cell import cell_text
+from omnigraph.cli.style import Style
+
+_SIGNS: Final = {"insert": "+", "update": "~", "delete": "-"}
+
+
+def change_lines(
+    changes: Iterable[Mapping[str, Any]], style: Style, indent: str = ""
+) -> Iterator[str]:
+    """One line per change; with values, those that became different follow it."""
+    for change in changes:
+        line = f"{_SIGNS[change['op']]} {change['table_key']} {change['id']}"
+        if "endpoints" in change:
+            line += f"  {change['endpoints']['src']} → {change['endpoints']['dst']}"
+        yield indent + _coloured(change["op"], line, style)
+        for name, old, new in _differences(change):
+            yield f"{indent}    {name}: {_shown(old)} → {_shown(new)}"
+
+
+def stat_line(stats: Mapping[str, Any]) -> str:
+    """The numbers of a diff in words."""
+    if not stats["types_affected"]:
+        return "no changes"
+    parts = [
+        f"{stats[name]} {name if stats[name] != 1 else name[:-1]}"
+        for name in ("inserts", "updates", "deletes")
+    ]
+    return f"{', '.join(parts)} in {', '.join(stats['types_affected'])}"
+
+
+def _differences(change: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
+    before, after = change.get("before"), change.get("after")
+    if before is None and after is None:
+        return
+    old, new = before or {}, after or {}
+    for name in sorted(old.keys() | new.keys()):
+        if name not in ("id", "src", "dst") and old.get(name) != new.get(name):
+            yield name, old.get(name), new.get(name)
+
+
+def _shown(value: Any) -> str:
+    return "null" if value is None else cell_text(value)
+
+
+def _coloured(op: str, line: str, style: Style) -> str:
+    match op:
+        case "insert":
+            return style.ok(line)
+        case "delete":
+            return style.error(line)
+        case _:
+            return style.warning(line)

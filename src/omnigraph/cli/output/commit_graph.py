@@ -1,0 +1,75 @@
+"""The descent of commits as a drawing: one line per commit, one column per line of history.
+
+A merge opens a column to its right, `●─╮`, or joins one that is there, `├─●`; the commit at which two
+lines parted closes one, `●─╯`.
+Tests: tests/unit/cli/test_commit_graph.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+_COMMIT: Final = "●"
+
+
+def draw(commits: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
+    """The drawing beside each commit; commits come with their parents, and before them."""
+    shown = {commit for commit, _ in commits}
+    lanes: list[str | None] = []
+    for commit, parents in commits:
+        waiting = [place for place, awaited in enumerate(lanes) if awaited == commit]
+        column = waiting[0] if waiting else _free(lanes)
+        closing = waiting[1:]
+        for place in closing:
+            lanes[place] = None
+        known = [parent for parent in parents if parent in shown]
+        lanes[column] = known[0] if known else None
+        opening: list[int] = []
+        joining: list[int] = []
+        for parent in known[1:]:
+            if parent in lanes:
+                joining.append(lanes.index(parent))
+            else:
+                opening.append(_free(lanes, column + 1))
+                lanes[opening[-1]] = parent
+        yield _line(lanes, column, opening, closing, joining)
+        while lanes and lanes[-1] is None:
+            lanes.pop()
+
+
+def _free(lanes: list[str | None], start: int = 0) -> int:
+    """The first column from a place on that nobody uses."""
+    for place in range(start, len(lanes)):
+        if lanes[place] is None:
+            return place
+    lanes.append(None)
+    return len(lanes) - 1
+
+
+def _line(
+    lanes: Sequence[str | None],
+    column: int,
+    opening: Sequence[int],
+    closing: Sequence[int],
+    joining: Sequence[int],
+) -> str:
+    linked = [column, *opening, *closing, *joining]
+    first, last = min(linked), max(linked)
+    signs = []
+    for place, awaited in enumerate(lanes):
+        inside = first < place < last
+        if place == column:
+            sign = _COMMIT
+        elif place in joining or (place in opening and place in closing):
+            sign = "┤" if place > column else "├"
+        elif place in opening:
+            sign = "┬" if inside else "╮"
+        elif place in closing:
+            sign = "┴" if inside else "╯"
+        elif awaited is not None:
+            sign = "┼" if inside else "│"
+        else:
+            sign = "─" if inside else " "
+        signs.append(sign + ("─" if first <= place < last else " "))
+    return "".join(signs).rstrip()

@@ -1,0 +1,168 @@
+"""Vectors of the texts of one write.
+
+A write may be prepared several times, the last time under the lock of its branch. It gets the same
+answers every time, so that nobody waits for a provider while holding a lock.
+Tests: tests/unit/embed/test_documents.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.embed.configured import required_provider
+from omnigraph.embed.provider import Provider, Task, Vectors
+from omnigraph.errors import (
+    EmbeddingError,
+    EmbeddingFailed,
+    EmbeddingNotConfigured,
+    EmbeddingRefused,
+)
+from omnigraph.faults import declare
+
+BEFORE_ASKING = declare("embed.before_provider", "before texts are sent to the provider")
+
+_BATCH: Final = 128
+"""Texts asked for at a time. What was answered before an outage is not lost."""
+
+_REFUSED_IN_A_ROW: Final = 8
+"""After so many texts in a row were refused, it is not the texts that the provider dislikes."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+class DocumentVectors:
+    """Asks the configured provider for each distinct text once, and remembers."""
+
+    def __init__(self) -> None:
+        self.failure: EmbeddingError | None = None
+        """Why a text has no vector, if one has none."""
+        self._configured: Provider | EmbeddingNotConfigured | None = None
+        self._known: dict[int, _Known] = {}
+        self._refused = 0
+        self._is_down = False
+
+    @property
+    def unconfigured(self) -> EmbeddingNotConfigured | None:
+        """Says which setting is missing, if there is no provider. Raises `InputError`."""
+        provider = self._provider()
+        return provider if isinstance(provider, EmbeddingNotConfigured) else None
+
+    @property
+    def model(self) -> str | None:
+        """The configured model; None without a provider. Raises `InputError`."""
+        provider = self._provider()
+        return None if isinstance(provider, EmbeddingNotConfigured) else provider.model
+
+    def can_answer(self) -> bool:
+        """Whether there is a provider; if not, `failure` says what is missing."""
+        self.failure = self.unconfigured or self.failure
+        return self.unconfigured is None
+
+    def of(self, texts: pa.Array, dimension: int) -> pa.Array:
+        """The vector of each text, null where the provider has none to give."""
+        known = self._known.setdefault(dimension, _Known(dimension))
+        wanted: list[str] = texts.to_pylist()
+        asked = known.missing(wanted)
+        if asked:
+            known.add(asked, *self._ask(asked, dimension))
+        return known.of(wanted)
+
+    def remember(self, texts: pa.Array, vectors: pa.Array) -> None:
+        """Take note of vectors that were computed by the configured model earlier."""
+        dimension = vectors.type.list_size
+        known = self._known.setdefault(dimension, _Known(dimension))
+        # A text that stands there twice has the same vector twice.
+        earlier = dict(zip(texts.to_pylist(), range(len(texts)), strict=True))
+        new = known.missing(list(earlier))
+        found = vectors.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimension)
+        known.add(new, found[[earlier[text] for text in new]], np.ones(len(new), np.bool_))
+
+    def stop(self) -> None:
+        """Ask nobody any more: what is known by now is all there is."""
+        self._is_down = True
+
+    def _provider(self) -> Provider | EmbeddingNotConfigured:
+        if self._configured is None:
+            try:
+                self._configured = required_provider()
+            except EmbeddingNotConfigured as missing:
+                self._configured = missing
+        return self._configured
+
+    def _ask(self, texts: list[str], dimension: int) -> tuple[Vectors, Mask]:
+        """Vectors, and for which of the texts there is one."""
+        found = np.zeros((len(texts), dimension), np.float32)
+        answered = np.zeros(len(texts), np.bool_)
+        provider = self._provider()
+        if isinstance(provider, EmbeddingNotConfigured):
+            self.failure = provider
+            return found, answered
+        BEFORE_ASKING.hit(texts=len(texts))
+        for start in range(0, len(texts), _BATCH):
+            part = slice(start, start + _BATCH)
+            self._fill(provider, texts[part], found[part], answered[part])
+        return found, answered
+
+    def _fill(self, provider: Provider, texts: list[str], found: Vectors, answered: Mask) -> None:
+        """Ask for some texts. If the provider dislikes one, the others are asked for without it."""
+        if self._is_down or not texts:
+            return
+        try:
+            found[:] = provider.embed(texts, Task.DOCUMENT, found.shape[1])
+            answered[:] = True
+            self._refused = 0
+        except EmbeddingRefused as refusal:
+            self.failure = refusal
+            if len(texts) == 1:
+                self._refused += 1
+                self._is_down = self._refused >= _REFUSED_IN_A_ROW
+                return
+            middle = len(texts) // 2
+            for part in (slice(middle), slice(middle, None)):
+                self._fill(provider, texts[part], found[part], answered[part])
+        except EmbeddingFailed as failure:
+            self.failure = failure
+            self._is_down = True
+
+
+class _Known:
+    """Texts and their vectors, as they came. Nothing is copied when more are added."""
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._numbers: dict[str, int] = {}
+        self._parts: list[tuple[Vectors, Mask]] = []
+        self._starts: list[int] = []
+
+    def missing(self, texts: list[str]) -> list[str]:
+        """Those of the texts that are not known, each once."""
+        return [text for text in dict.fromkeys(texts) if text not in self._numbers]
+
+    def add(self, texts: list[str], vectors: Vectors, answered: Mask) -> None:
+        """Take in texts that are not known, and for which of them there is a vector."""
+        start = len(self._numbers)
+        self._numbers.update(zip(texts, range(start, start + len(texts)), strict=True))
+        self._parts.append((vectors, answered))
+        self._starts.append(start)
+
+    def of(self, texts: list[str]) -> pa.Array:
+        """The vectors of known texts; null for those without one."""
+        numbers = np.array([self._numbers[text] for text in texts], np.int64)
+        found = np.zeros((len(texts), self._dimension), np.float32)
+        answered = np.zeros(len(texts), np.bool_)
+        parts = np.searchsorted(self._starts, numbers, side="right") - 1
+        for part in np.unique(parts):
+            here = parts == part
+            places = numbers[here] - self._starts[part]
+            vectors, has_vector = self._parts[part]
+            found[here], answered[here] = vectors[places], has_vector[places]
+        item = pa.field("item", pa.float32(), nullable=True)
+        return pa.FixedSizeListArray.from_arrays(
+            pa.array(found.reshape(-1)),
+            type=pa.list_(item, self._dimension),
+            mask=pa.array(~answered),
+        )

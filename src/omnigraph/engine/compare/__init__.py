@@ -1,0 +1,1 @@
+"""How two states of a graph differ, row by row, at a cost that follows the difference."""

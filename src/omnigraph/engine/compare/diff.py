@@ -1,0 +1,287 @@
+"""The net change between two snapshots, as Arrow, as documents and as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.model import Catalog, EntityType, NodeType
+from omnigraph.engine.compare.changes import Op, TableChanges, table_changes
+from omnigraph.engine.compare.cursors import read_place, write_place
+from omnigraph.engine.compare.sides import ABSENT, Side, differing_sides
+from omnigraph.engine.compare.sight import Sight, in_sight
+from omnigraph.engine.entities import documents
+from omnigraph.engine.read.view import ReadView
+from omnigraph.errors import InputError
+from omnigraph.storage.changed_rows import Numbers
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+
+_PAGE_ROWS = 4096
+
+_CHANGES = pa.schema(
+    [
+        pa.field("table_key", pa.utf8(), nullable=False),
+        pa.field("kind", pa.utf8(), nullable=False),
+        pa.field("type_name", pa.utf8(), nullable=False),
+        pa.field("id", pa.utf8(), nullable=False),
+        pa.field("op", pa.utf8(), nullable=False),
+        pa.field("src", pa.utf8()),
+        pa.field("dst", pa.utf8()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFilter:
+    """Which changes are wanted. An empty set stands for no restriction."""
+
+    types: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    ops: frozenset[Op] = frozenset()
+
+    @classmethod
+    def of(
+        cls, types: Iterable[str] = (), kinds: Iterable[str] = (), ops: Iterable[str] = ()
+    ) -> ChangeFilter:
+        """A filter as callers write it. Raises `InputError` for words that mean nothing."""
+        wanted = frozenset(kinds)
+        if not wanted <= {"node", "edge"}:
+            raise InputError(f"a kind is node or edge, not {', '.join(sorted(wanted))}")
+        try:
+            known = frozenset(Op(op) for op in ops)
+        except ValueError:
+            raise InputError("an operation is insert, update or delete") from None
+        return cls(frozenset(types), wanted, known)
+
+    def check(self, *catalogs: Catalog) -> None:
+        """Raises `InputError` for a type that none of the schemas has."""
+        known = {declared.name for catalog in catalogs for declared in catalog}
+        for name in sorted(self.types - known):
+            raise InputError(f"there is no type '{name}'")
+
+    def wants(self, declared: EntityType) -> bool:
+        return (not self.types or declared.name in self.types) and (
+            not self.kinds or kind_of(declared) in self.kinds
+        )
+
+    def select(self, changes: TableChanges) -> TableChanges:
+        if not self.ops or not len(changes):
+            return changes
+        masks = [changes.mask(op) for op in sorted(self.ops, key=lambda op: op.value)]
+        return changes.where(np.logical_or.reduce(masks))
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changed rows by table key and id. Values are read when they are asked for."""
+
+    tables: tuple[TableChanges, ...] = field(default_factory=tuple)
+
+    def __len__(self) -> int:
+        return sum(len(table) for table in self.tables)
+
+    def to_arrow(self) -> pa.Table:
+        """One row per change: what it is about and what happened, with the ends of edges."""
+        return pa.concat_tables([_CHANGES.empty_table(), *map(_narrow, self.tables)])
+
+    def values(self, type_name: str) -> pa.Table:
+        """The changed rows of one type: `op`, `id`, and the structs `before` and `after`.
+
+        A struct is null where there is no such row.
+        """
+        for table in self.tables:
+            if table.declared.name == type_name:
+                return pa.table(
+                    {
+                        "op": table.ops(),
+                        "id": table.ids,
+                        "before": _structs(table.declared, table.before, table.before_numbers),
+                        "after": _structs(table.declared, table.after, table.after_numbers),
+                    }
+                )
+        raise InputError(f"nothing of type '{type_name}' has changed")
+
+    def stats(self) -> dict[str, Any]:
+        """How many rows came, went and became different, and of which types."""
+        totals = {op: sum(int(table.mask(op).sum()) for table in self.tables) for op in Op}
+        return {
+            "inserts": totals[Op.INSERT],
+            "updates": totals[Op.UPDATE],
+            "deletes": totals[Op.DELETE],
+            "types_affected": sorted({t.declared.name for t in self.tables if len(t)}),
+        }
+
+    def documents(self, *, rows: bool = False) -> Iterator[dict[str, Any]]:
+        """The changes one by one; with `rows` their values before and after."""
+        for table in self.tables:
+            for start in range(0, len(table), _PAGE_ROWS):
+                part = np.zeros(len(table), np.bool_)
+                part[start : start + _PAGE_ROWS] = True
+                yield from _documents(table.where(part), rows=rows)
+
+    def after(self, place: tuple[str, str] | None, limit: int | None) -> Changes:
+        """At most so many of the changes that come after a place, a table key and an id."""
+        left, found = limit, []
+        for table in self.tables:
+            key = table.declared.table_key
+            if place is not None and key < place[0]:
+                continue
+            mask = np.ones(len(table), np.bool_)
+            if place is not None and key == place[0]:
+                mask = pc.greater(table.ids, place[1]).to_numpy(zero_copy_only=False)
+            if left is not None:
+                mask &= np.cumsum(mask) <= left
+                left -= int(mask.sum())
+            if mask.any():
+                found.append(table.where(mask))
+        return Changes(tuple(found))
+
+    def last_place(self) -> tuple[str, str] | None:
+        if not self.tables:
+            return None
+        last = self.tables[-1]
+        return last.declared.table_key, last.ids[-1].as_py()
+
+
+@dataclass(frozen=True)
+class Diff:
+    """The net change between two states of a graph."""
+
+    from_target: str
+    to_target: str
+    before: Snapshot
+    after: Snapshot
+    changes: Changes
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def to_arrow(self) -> pa.Table:
+        return self.changes.to_arrow()
+
+    def values(self, type_name: str) -> pa.Table:
+        return self.changes.values(type_name)
+
+    def stats(self) -> dict[str, Any]:
+        return self.changes.stats()
+
+    def to_json(
+        self,
+        *,
+        rows: bool = False,
+        stat: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> dict[str, Any]:
+        """The document of a diff. With a `limit`, `next_cursor` leads to what was left out."""
+        head = {
+            "from": self.from_target,
+            "to": self.to_target,
+            "from_commit": self.before.commit_id,
+            "to_commit": self.after.commit_id,
+        }
+        if stat:
+            return head | {"stats": self.stats()}
+        place = None if cursor is None else read_place(cursor)
+        page = self.changes.after(place, limit)
+        rest = self.changes.after(page.last_place(), 1) if len(page) else page
+        return {
+            **head,
+            "changes": list(page.documents(rows=rows)),
+            "stats": self.stats(),
+            "next_cursor": write_place(page.last_place()) if len(rest) else None,
+        }
+
+
+def compare_snapshots(
+    before: Snapshot,
+    after: Snapshot,
+    tables: TableStore,
+    wanted: ChangeFilter,
+    view: ReadView = ReadView.ALL,
+) -> Changes:
+    """What leads from one snapshot to the other. Tables are matched by their durable names."""
+    old, new = ({e.table_id: e for e in s.entries.values()} for s in (before, after))
+    shown = [view.restrict(snapshot.catalog) for snapshot in (after, before)]
+    found = []
+    for table_id in old.keys() | new.keys():
+        mine, theirs = old.get(table_id), new.get(table_id)
+        if mine is not None and theirs is not None and mine.pin == theirs.pin:
+            continue
+        visible = _declared(theirs, mine, shown)
+        declared = _declared(theirs, mine, [after.catalog, before.catalog])
+        if visible is None or declared is None or not wanted.wants(visible):
+            continue
+        sides = differing_sides(
+            declared,
+            tables,
+            None if mine is None else (before, mine),
+            None if theirs is None else (after, theirs),
+        )
+        changes = table_changes(declared, *sides)
+        if not view.sees_all:
+            sights = (Sight(view, snapshot, tables) for snapshot in (before, after))
+            changes = in_sight(changes, visible, *sights)
+        changes = wanted.select(changes)
+        if len(changes):
+            found.append(changes)
+    return Changes(tuple(sorted(found, key=lambda table: table.declared.table_key)))
+
+
+def kind_of(declared: EntityType) -> str:
+    return "node" if isinstance(declared, NodeType) else "edge"
+
+
+def _declared(
+    theirs: SnapshotEntry | None, mine: SnapshotEntry | None, catalogs: Sequence[Catalog]
+) -> EntityType | None:
+    """The type of a table, as the later schema that has it declares it."""
+    for entry, catalog in zip((theirs, mine), catalogs, strict=True):
+        if entry is not None:
+            by_key = {declared.table_key: declared for declared in catalog}
+            return by_key.get(entry.table_key)
+    return None
+
+
+def _narrow(table: TableChanges) -> pa.Table:
+    declared = table.declared
+    src, dst = table.endpoints()
+    same = (declared.table_key, kind_of(declared), declared.name)
+    constants = [pa.repeat(pa.scalar(text), len(table)) for text in same]
+    return pa.Table.from_arrays([*constants, table.ids, table.ops(), src, dst], schema=_CHANGES)
+
+
+def _structs(declared: EntityType, side: Side, numbers: Numbers) -> pa.Array:
+    there = numbers != ABSENT
+    rows = side.read(numbers[there], declared.columns).combine_chunks()
+    columns = [rows.column(name).combine_chunks() for name in rows.column_names]
+    fields = [field.with_nullable(True) for field in rows.schema]
+    structs = pa.StructArray.from_arrays(columns, fields=fields)
+    places = np.where(there, np.cumsum(there) - 1, 0)
+    return structs.take(pa.array(places, mask=~there))
+
+
+def _documents(table: TableChanges, *, rows: bool) -> Iterator[dict[str, Any]]:
+    declared = table.declared
+    before = _values(declared, table.before, table.before_numbers) if rows else None
+    after = _values(declared, table.after, table.after_numbers) if rows else None
+    for number, change in enumerate(_narrow(table).to_pylist()):
+        src, dst = change.pop("src"), change.pop("dst")
+        if src is not None:
+            change["endpoints"] = {"src": src, "dst": dst}
+        if before is not None and after is not None:
+            change |= {"before": before[number], "after": after[number]}
+        yield change
+
+
+def _values(declared: EntityType, side: Side, numbers: Numbers) -> list[dict[str, Any] | None]:
+    there = numbers != ABSENT
+    rows = side.read(numbers[there], declared.columns)
+    found = iter(documents(declared, rows.to_batches()))
+    return [next(found) if has else None for has in there.tolist()]

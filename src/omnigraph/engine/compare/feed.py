@@ -1,0 +1,102 @@
+"""The changes of a branch, commit by commit: what a follower applies to stay equal to it.
+
+A commit is told relative to the one before it on its branch, also a merge. One that changed no rows is
+told as well, with nothing in it. Tests: tests/behaviour/test_change_feed.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omnigraph.engine.compare.cursors import FeedPlace, is_cursor, read_feed_place
+from omnigraph.engine.compare.diff import ChangeFilter, Changes, compare_snapshots
+from omnigraph.engine.write.known_state import SnapshotOf
+from omnigraph.errors import ChangeFeedGap, CommitNotFound, HistoryRemoved
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commits import CommitId, CommitRecord, OperationKind
+from omnigraph.versioning.manifest import Manifest, ManifestState
+
+_UPKEEP: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_INDICES])
+"""Operations that store rows anew and change none."""
+
+
+@dataclass(frozen=True)
+class CommitChanges:
+    """What one commit changed, and the cursor from which the feed goes on after it."""
+
+    commit: CommitRecord
+    changes: Changes
+    cursor: str
+    at_head: bool
+    """Whether it was the newest commit of its branch when the feed was started."""
+
+    def to_json(self, *, rows: bool = False) -> dict[str, Any]:
+        draft = self.commit.draft
+        return {
+            "graph_commit_id": self.commit.graph_commit_id,
+            "created_at": draft.created_at,
+            "actor_id": draft.actor_id,
+            "operation": draft.operation.value,
+            "changes": list(self.changes.documents(rows=rows)),
+        }
+
+
+class ChangeFeed:
+    """Follows the branches of one graph."""
+
+    def __init__(self, manifest: Manifest, tables: TableStore, snapshot_of: SnapshotOf) -> None:
+        self._manifest = manifest
+        self._tables = tables
+        self._snapshot_of = snapshot_of
+
+    def follow(
+        self, branch: BranchRef, since: str | None, wanted: ChangeFilter
+    ) -> Iterator[CommitChanges]:
+        """Every commit after a place up to the present head, oldest first, each once.
+
+        `since` is a commit of the branch, a cursor, or None for the beginning. Raises
+        `ChangeFeedGap` when the changes after it cannot be told any more.
+        """
+        start = 0 if since is None else self._sequence(branch, since)
+        head = self._manifest.current(branch.physical).sequence
+        before: ManifestState | None = None
+        for commit, state in self._manifest.states_after(branch.physical, start, head):
+            try:
+                changes = self._changes(commit, before, state, wanted)
+            except HistoryRemoved as error:
+                raise ChangeFeedGap(branch.public, str(error)) from error
+            before = state
+            if commit.sequence > start:
+                place = FeedPlace(commit.sequence, commit.graph_commit_id)
+                yield CommitChanges(commit, changes, str(place), commit.sequence == head)
+
+    def _changes(
+        self,
+        commit: CommitRecord,
+        before: ManifestState | None,
+        after: ManifestState,
+        wanted: ChangeFilter,
+    ) -> Changes:
+        """The first state that is looked at comes from nothing that is told."""
+        is_upkeep = commit.draft.operation in _UPKEEP
+        if before is None or is_upkeep or before.tables == after.tables:
+            return Changes()
+        old, new = self._snapshot_of(before), self._snapshot_of(after)
+        return compare_snapshots(old, new, self._tables, wanted)
+
+    def _sequence(self, branch: BranchRef, since: str) -> int:
+        """The number of the last commit that is not wanted any more."""
+        if not is_cursor(since):
+            commit = self._manifest.find_commit(branch.physical, CommitId(since))
+            if commit is None:
+                raise CommitNotFound(since)
+            return commit.sequence
+        place = read_feed_place(since)
+        there = self._manifest.commit_ids(branch.physical, place.sequence, place.sequence)
+        if there.get(place.sequence) != place.commit:
+            reason = f"commit {place.commit} is not part of its history"
+            raise ChangeFeedGap(branch.public, reason)
+        return place.sequence

@@ -1,0 +1,63 @@
+"""What changed in a graph: between two states, commit by commit, and to a single entity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from omnigraph.engine.compare.diff import ChangeFilter, Diff, compare_snapshots
+from omnigraph.engine.compare.entity_history import EntityChange, entity_history
+from omnigraph.engine.compare.feed import ChangeFeed, CommitChanges
+from omnigraph.engine.graph.handle import GraphHandle
+from omnigraph.engine.read.view import ReadView
+
+
+class Comparisons(GraphHandle):
+    """What is different between states of a graph."""
+
+    def diff(
+        self,
+        before: str | int,
+        after: str | int,
+        *,
+        types: Iterable[str] = (),
+        kinds: Iterable[str] = (),
+        ops: Iterable[str] = (),
+        view: ReadView = ReadView.ALL,
+    ) -> Diff:
+        """The net change between two states, each a branch, a commit or a version.
+
+        Rows that hold the same on both sides are no change, whatever was written in between.
+        """
+        wanted = ChangeFilter.of(types, kinds, ops)
+        old, new = self.at(before), self.at(after)
+        wanted.check(view.restrict(old.catalog), view.restrict(new.catalog))
+        changes = compare_snapshots(old, new, self._tables, wanted, view)
+        return Diff(str(before), str(after), old, new, changes)
+
+    def changes(
+        self,
+        since: str | None = None,
+        *,
+        branch: str | None = None,
+        types: Iterable[str] = (),
+        kinds: Iterable[str] = (),
+        ops: Iterable[str] = (),
+    ) -> Iterator[CommitChanges]:
+        """The commits of a branch after `since`, each once, oldest first, with what they changed.
+
+        `since` is a commit or the cursor of an earlier answer; without it the feed starts at the
+        beginning. It ends at the head the branch has now. Raises `ChangeFeedGap` when cleanup has
+        removed what it needs.
+        """
+        feed = ChangeFeed(self._manifest, self._tables, self._snapshot)
+        wanted = ChangeFilter.of(types, kinds, ops)
+        wanted.check(self.catalog)
+        return feed.follow(self._ref(branch), since, wanted)
+
+    def history(
+        self, type_name: str, id: str, *, branch: str | None = None
+    ) -> Iterator[EntityChange]:
+        """The commits that changed one node or edge, oldest first, with what it was before and after."""
+        return entity_history(
+            self._manifest, self._tables, self._snapshot, self._ref(branch), type_name, id
+        )

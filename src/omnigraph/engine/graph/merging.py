@@ -1,0 +1,110 @@
+"""Bringing changes from one branch to another, and undoing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from omnigraph.engine.gate import Action, Request
+from omnigraph.engine.graph.handle import GraphHandle
+from omnigraph.engine.merge.choices import Choices
+from omnigraph.engine.merge.run import AppliedCommit, MergeOptions, Merger, MergeResult
+from omnigraph.errors import InputError
+from omnigraph.versioning.commits import CommitId
+
+
+class Merges(GraphHandle):
+    """What combines branches."""
+
+    def merge(
+        self,
+        source: str,
+        into: str | None = None,
+        *,
+        strategy: str | Mapping[str, str] = "fail",
+        granularity: str = "row",
+        resolutions: Iterable[Mapping[str, Any]] = (),
+        dry_run: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+        expected_head: str | None = None,
+    ) -> MergeResult:
+        """Bring the changes of a branch into another, the bound one by default, as one commit.
+
+        Raises `MergeConflicts` that lists every conflict; nothing has changed then. `strategy` is
+        `fail`, `ours` (the target's side) or `theirs`, for all rows or by `Type` and
+        `Type.property`; with granularity `property`, updates of different properties of a row go
+        together. `resolutions` decide single rows: mappings of `table_key`, `row_id` and `take`.
+        A dry run reports outcome, counts and conflicts and changes nothing.
+        """
+        self._writable("merge")
+        choices = Choices.of(strategy, granularity, resolutions)
+        theirs, ours = self._branches.find(source), self._ref(into)
+        if theirs.physical == ours.physical:
+            raise InputError("a merge needs distinct source and target branches")
+        self._gate.check(Request(actor, Action.BRANCH_MERGE, theirs.public, ours.public))
+        contract = self._schemas.contract()
+        choices.check(contract.catalog)
+        head = None if expected_head is None else CommitId(expected_head)
+        options = MergeOptions(choices, actor, message, head, dry_run)
+        # What was interrupted on the source is settled too, or it would come without its author.
+        self._recovery.heal_unless_busy(theirs.physical)
+        with self._writing(ours, head) as begun:
+            return self._merger().merge(theirs, ours, contract, options, begun)
+
+    def revert(
+        self,
+        commit_id: str,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+        expected_head: str | None = None,
+    ) -> AppliedCommit:
+        """Undo what a commit did, as one new commit; of a merge, what it changed on its branch.
+
+        Raises `MergeConflicts` when rows it wrote have changed since.
+        """
+        return self._apply("revert", commit_id, branch, dry_run, actor, message, expected_head)
+
+    def cherry_pick(
+        self,
+        commit_id: str,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+        expected_head: str | None = None,
+    ) -> AppliedCommit:
+        """Do on a branch what a commit did on another one, as one new commit.
+
+        Raises `MergeConflicts` when the rows it changed are not the same here.
+        """
+        return self._apply("cherry-pick", commit_id, branch, dry_run, actor, message, expected_head)
+
+    def _apply(
+        self,
+        operation: str,
+        commit_id: str,
+        branch: str | None,
+        dry_run: bool,
+        actor: str | None,
+        message: str | None,
+        expected_head: str | None,
+    ) -> AppliedCommit:
+        self._writable(operation)
+        ref = self._ref(branch)
+        self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
+        contract = self._schemas.contract()
+        commit, home = self._locate(CommitId(commit_id))
+        head = None if expected_head is None else CommitId(expected_head)
+        options = MergeOptions(Choices(), actor, message, head, dry_run)
+        merger = self._merger()
+        does = merger.revert if operation == "revert" else merger.cherry_pick
+        with self._writing(ref, head) as begun:
+            return does(commit, home, ref, contract, options, begun)
+
+    def _merger(self) -> Merger:
+        return Merger(self._manifest, self._branches, self._tables, self._writer, self._snapshot)

@@ -1,0 +1,58 @@
+"""Commits of a graph that are to stay readable."""
+
+from __future__ import annotations
+
+from omnigraph.engine.gate import Action, Request
+from omnigraph.engine.graph.handle import GraphHandle
+from omnigraph.errors import CommitNotFound, HistoryRemoved, TableMissing
+from omnigraph.storage.removal import stored_versions
+from omnigraph.versioning.branch_names import MAIN
+from omnigraph.versioning.commits import CommitId
+from omnigraph.versioning.ids import now_micros
+from omnigraph.versioning.pins import NamedPin, Pins, check_pin_name
+from omnigraph.versioning.snapshot import SnapshotEntry
+
+
+class Pinning(GraphHandle):
+    """Pins, which keep commits of main from being cleaned up."""
+
+    def pins(self) -> list[NamedPin]:
+        """All pins by name."""
+        return Pins(self._objects).list()
+
+    def pin(self, name: str, commit_id: str | None = None, *, actor: str | None = None) -> NamedPin:
+        """Keep a commit of main readable under a name; without an id its newest one.
+
+        Raises `CommitNotFound`, or `HistoryRemoved` when it is too late.
+        """
+        self._writable("pin a commit")
+        self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
+        check_pin_name(name)
+        with self._locks.hold(None, "pin") as lock:
+            wanted = CommitId(commit_id) if commit_id is not None else self.head(MAIN)
+            commit = self._manifest.find_commit(None, wanted)
+            if commit is None:
+                raise CommitNotFound(wanted)
+            snapshot = self._past_snapshot(self._manifest.at(None, commit.sequence))
+            for entry in snapshot.entries.values():
+                if not self._is_stored(entry):
+                    raise HistoryRemoved(entry.table_key, snapshot.version)
+            pin = NamedPin(name, wanted, commit.sequence, now_micros(), actor)
+            lock.check()
+            Pins(self._objects).add(pin)
+        return pin
+
+    def _is_stored(self, entry: SnapshotEntry) -> bool:
+        """Whether a version is there. Opening it would not tell, as it may be known from before."""
+        try:
+            stored = stored_versions(self._tables.open(entry.location, entry.branch))
+        except TableMissing:
+            return False
+        return entry.version in [version.number for version in stored]
+
+    def unpin(self, name: str, *, actor: str | None = None) -> None:
+        """Let a pinned commit go with the next cleanup. Raises `NotFoundError`."""
+        self._writable("unpin a commit")
+        self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
+        with self._locks.hold(None, "pin"):
+            Pins(self._objects).remove(name)

@@ -1,0 +1,61 @@
+"""The schema of a graph, and how it becomes another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from omnigraph.catalog.migrate import MigrationPlan
+from omnigraph.engine.gate import Action, Request
+from omnigraph.engine.graph.handle import GraphHandle
+from omnigraph.engine.schema import SchemaApplication, SchemaApplyOptions, SchemaApplyResult
+from omnigraph.engine.source_files import schema_source
+from omnigraph.versioning.branch_names import MAIN
+from omnigraph.versioning.commits import CommitId
+
+
+class Schemas(GraphHandle):
+    """What changes the schema of a graph."""
+
+    def plan_schema(self, schema: str | Path, *, allow_data_loss: bool = False) -> MigrationPlan:
+        """The steps to another schema, those that cannot be made included. Changes nothing.
+
+        `schema` is schema text or the path of a schema file.
+        """
+        desired = schema_source(schema)
+        return self._application().plan(desired, allow_data_loss=allow_data_loss)
+
+    def apply_schema(
+        self,
+        schema: str | Path,
+        *,
+        allow_data_loss: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+        expected_head: str | None = None,
+    ) -> SchemaApplyResult:
+        """Make a schema the accepted one, as one commit on `main`, which must be the only branch.
+
+        What is dropped stays readable at earlier commits until it is cleaned up; with
+        `allow_data_loss` it is removed at once. Raises `UnsupportedMigration` or
+        `SchemaApplyBlocked`.
+        """
+        self._writable("apply a schema")
+        self._gate.check(Request(actor, Action.SCHEMA_APPLY, target_branch=MAIN))
+        head = None if expected_head is None else CommitId(expected_head)
+        options = SchemaApplyOptions(allow_data_loss, actor, message, head)
+        try:
+            return self._application().apply(schema_source(schema), options)
+        finally:
+            self.sync_branch(self.branch)
+
+    def _application(self) -> SchemaApplication:
+        return SchemaApplication(
+            self._tables,
+            self._objects,
+            self._manifest,
+            self._branches,
+            self._locks,
+            self._recovery,
+            self._schemas,
+            self._snapshot,
+        )

@@ -1,0 +1,263 @@
+"""Removing what is stored of the past, by a policy, without touching what any branch needs.
+
+Main only; the line of a branch keeps its versions until the branch is deleted. The commits stay listed,
+but the graph cannot be read any more as they left it. What an error keeps from being removed is told
+and keeps nothing else.
+Tests: tests/behaviour/test_cleanup.py, tests/crash.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from omnigraph.engine.maintain.optimize import refuse_pending
+from omnigraph.engine.maintain.orphans import Orphans
+from omnigraph.errors import InputError, OmnigraphError, TableDrift
+from omnigraph.faults import InjectedFault, declare
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.removal import (
+    Removed,
+    StoredVersion,
+    remove_leftovers,
+    remove_versions,
+    stored_versions,
+)
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branches import Branches
+from omnigraph.versioning.commits import TableId
+from omnigraph.versioning.locks import HeldLock, WriterLocks
+from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.pins import Pins
+from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.retention import Needed, what_is_needed
+from omnigraph.versioning.rows import MANIFEST_PATH
+from omnigraph.versioning.snapshot import Snapshot
+
+BEFORE_TABLE = declare("cleanup.table_gc", "before versions of each table are removed")
+
+_MANIFEST_AGE: Final = timedelta(hours=1)
+"""Versions of the manifest stay at least this long, which is far longer than a publish takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupPolicy:
+    """What may go: versions beyond the newest `keep_versions` and older than `older_than`.
+
+    With both, a version goes only if both say so.
+    """
+
+    keep_versions: int | None = None
+    older_than: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.keep_versions is None and self.older_than is None:
+            raise InputError(
+                "cleanup needs a policy: how many versions to keep, or from what age on"
+            )
+        if self.keep_versions is not None and self.keep_versions < 1:
+            raise InputError("at least the newest version of every table is kept")
+        if self.older_than is not None and self.older_than < timedelta():
+            raise InputError("an age is not negative")
+
+    def why_kept(self, version: StoredVersion, newer: int, now: datetime) -> str | None:
+        """The reason why a version stays that `newer` ones come after; None if it may go."""
+        if self.keep_versions is not None and newer < self.keep_versions:
+            return f"among the newest {self.keep_versions}"
+        if self.older_than is not None and now - version.written_at < self.older_than:
+            return "not old enough"
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        age = self.older_than
+        return {
+            "keep_versions": self.keep_versions,
+            "older_than_secs": None if age is None else int(age.total_seconds()),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedTable:
+    """What was removed of one table, how many versions stay for which reason, or what went wrong."""
+
+    table_key: str
+    removed: Removed = field(default_factory=Removed)
+    kept: Mapping[str, int] = field(default_factory=dict)
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table_key": self.table_key,
+            "bytes_removed": self.removed.bytes,
+            "old_versions_removed": self.removed.versions,
+            "kept": dict(self.kept),
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    """What a cleanup removed, or would remove."""
+
+    policy: CleanupPolicy
+    dry_run: bool
+    tables: tuple[CleanedTable, ...]
+    orphans: tuple[str, ...]
+
+    @property
+    def removed(self) -> Removed:
+        return sum((table.removed for table in self.tables), Removed())
+
+    @property
+    def failed(self) -> tuple[CleanedTable, ...]:
+        return tuple(table for table in self.tables if table.error is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.policy.to_json(),
+            "dry_run": self.dry_run,
+            "tables": [table.to_json() for table in self.tables],
+            "orphans": list(self.orphans),
+        }
+
+
+class Cleanup:
+    """Cleans one graph up."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        objects: ObjectStore,
+        manifest: Manifest,
+        branches: Branches,
+        locks: WriterLocks,
+        recovery: Recovery,
+        snapshot_of: Callable[[ManifestState], Snapshot],
+    ) -> None:
+        self._tables = tables
+        self._objects = objects
+        self._manifest = manifest
+        self._branches = branches
+        self._locks = locks
+        self._recovery = recovery
+        self._snapshot_of = snapshot_of
+        self._pins = Pins(objects)
+        self._orphans = Orphans(tables, objects, locks, recovery)
+
+    def run(self, policy: CleanupPolicy, *, dry_run: bool) -> CleanupReport:
+        """Remove what the policy lets go and nobody needs. Raises `RecoveryPending`."""
+        with self._locks.hold(None, "cleanup") as lock:
+            refuse_pending(self._recovery, "cleanup")
+            refs = self._branches.list()
+            state = self._recovery.state(None)
+            needed = what_is_needed(self._manifest, refs, self._pins.list())
+            orphans = self._orphans.reclaim(refs, needed, dry_run=dry_run)
+            sweep = _Sweep(self._tables, self._objects, policy, needed, lock, dry_run)
+            snapshot = self._snapshot_of(state)
+            cleaned = [
+                sweep.table(entry.table_key, entry.table_id, entry.location, entry.version)
+                for entry in snapshot.entries.values()
+            ]
+            cleaned += sweep.dropped(state, self._dropped_at(state))
+            cleaned.append(sweep.manifest())
+        return CleanupReport(policy, dry_run, tuple(cleaned), orphans)
+
+    def _dropped_at(self, state: ManifestState) -> Mapping[TableId, datetime]:
+        """When tables that are registered and belong to main no more were dropped."""
+        if state.registered.keys() == state.tables.keys():
+            return {}
+        made = {commit.sequence: commit.draft.created_at for commit in self._manifest.commits(None)}
+        return {
+            table: datetime.fromtimestamp(made[sequence] / 1e6, UTC)
+            for table, sequence in self._manifest.drops(None).items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    """One go over the tables of main, under its lock."""
+
+    tables: TableStore
+    objects: ObjectStore
+    policy: CleanupPolicy
+    needed: Needed
+    lock: HeldLock
+    dry_run: bool
+
+    def table(self, key: str, table_id: TableId, location: str, pinned: int) -> CleanedTable:
+        def clean() -> CleanedTable:
+            table = self.tables.open(location)
+            if table.version != pinned:
+                advice = "run `omnigraph repair`"
+                raise TableDrift(key, pinned, table.version, advice)
+            return self._clean(key, table, self.needed.versions.get(table_id, {}), self.policy)
+
+        return self._guarded(key, clean)
+
+    def dropped(
+        self, state: ManifestState, dropped_at: Mapping[TableId, datetime]
+    ) -> Iterator[CleanedTable]:
+        """Tables of types that were dropped: whole, if that was long enough ago."""
+        for table_id, moment in sorted(dropped_at.items()):
+            registered = state.registered[table_id]
+            key = f"{registered.kind}:{registered.name}"
+            if self.tables.exists(registered.location):
+                needed = self.needed.versions.get(table_id, {})
+                age = datetime.now(UTC) - moment
+                drop = partial(self._drop, key, registered.location, needed, age)
+                yield self._guarded(key, drop)
+
+    def _drop(
+        self, key: str, location: str, needed: Mapping[int, str], age: timedelta
+    ) -> CleanedTable:
+        table = self.tables.open(location)
+        if needed or self.policy.older_than is None or age < self.policy.older_than:
+            return self._clean(key, table, needed, self.policy)
+        size = Removed(len(stored_versions(table)), table.stored_bytes())
+        if not self.dry_run:
+            self.tables.remove(location, self.objects)
+        return CleanedTable(key, size)
+
+    def manifest(self) -> CleanedTable:
+        """History is in the rows of the manifest, so its versions need not be kept for it."""
+        age = max(self.policy.older_than or timedelta(), _MANIFEST_AGE)
+        policy = CleanupPolicy(older_than=age)
+        return self._guarded(
+            MANIFEST_PATH,
+            lambda: self._clean(MANIFEST_PATH, self.tables.open(MANIFEST_PATH), {}, policy),
+        )
+
+    def _guarded(self, key: str, clean: Callable[[], CleanedTable]) -> CleanedTable:
+        try:
+            self.lock.check()
+            BEFORE_TABLE.hit(table=key)
+            return clean()
+        except InjectedFault:
+            raise
+        except OmnigraphError as error:
+            return CleanedTable(key, error=str(error))
+
+    def _clean(
+        self, key: str, table: Table, needed: Mapping[int, str], policy: CleanupPolicy
+    ) -> CleanedTable:
+        kept: Counter[str] = Counter()
+        going: list[int] = []
+        now = datetime.now(UTC)
+        for newer, version in enumerate(reversed(stored_versions(table))):
+            reason = needed.get(version.number) or policy.why_kept(version, newer, now)
+            if version.number == table.version:
+                reason = needed.get(version.number, "the newest")
+            if reason is None:
+                going.append(version.number)
+            else:
+                kept[reason] += 1
+        removed = remove_versions(table, going, dry_run=self.dry_run)
+        if len(going) > removed.versions:
+            kept["branched or tagged"] += len(going) - removed.versions
+        removed += remove_leftovers(table, dry_run=self.dry_run)
+        return CleanedTable(key, removed, dict(sorted(kept.items())))

@@ -1,0 +1,112 @@
+"""Reclaiming what nobody refers to: forks of branches that are gone, and tables that never were.
+
+Left behind by interrupted first writes, branch deletes and schema changes. Each fork is reclaimed under the
+lock of its branch; one that cannot be had, or that something still refers to, waits for the next time.
+Tests: tests/behaviour/test_cleanup.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.faults import InjectedFault, declare
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branch_names import decode_physical_name
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.locks import WriterLocks
+from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.retention import Fork, Needed
+from omnigraph.versioning.rows import MANIFEST_PATH
+
+BEFORE_RECLAIM = declare("cleanup.reconcile_fork", "before each orphan is reclaimed")
+
+_FOLDERS: Final = ("nodes", "edges")
+_UNTOUCHED: Final = timedelta(hours=1)
+"""A table nobody has registered may belong to a change of the schema that is at work just now."""
+
+_log = logging.getLogger(__name__)
+
+
+class Orphans:
+    """Finds and reclaims the orphans of one graph. The caller holds the lock of main."""
+
+    def __init__(
+        self, tables: TableStore, objects: ObjectStore, locks: WriterLocks, recovery: Recovery
+    ) -> None:
+        self._tables = tables
+        self._objects = objects
+        self._locks = locks
+        self._recovery = recovery
+
+    def reclaim(
+        self, refs: Sequence[BranchRef], needed: Needed, *, dry_run: bool
+    ) -> tuple[str, ...]:
+        """Reclaim all orphans; returns what was reclaimed, or would be."""
+        done = []
+        # What was made from a fork goes before it.
+        for location, branch in reversed(list(self._forks(refs, needed))):
+            name = f"{location}/{branch}"
+            if dry_run or self._reclaimed(location, branch):
+                done.append(name)
+        for location in self._tables_of_nobody(needed):
+            if dry_run or self._removed(location):
+                done.append(location)
+        return tuple(sorted(done))
+
+    def _forks(self, refs: Sequence[BranchRef], needed: Needed) -> Iterator[Fork]:
+        """Forks that neither a branch nor a sidecar needs, older ones first."""
+        live = {ref.physical for ref in refs if ref.physical is not None}
+        awaited = self._recovery.named_branches()
+        for location in [MANIFEST_PATH, *sorted(needed.locations)]:
+            if not self._tables.exists(location):
+                continue
+            known = list(self._tables.list_branches(location))
+            for branch in [*known, *sorted(self._tables.zombie_branches(location))]:
+                if branch in awaited or decode_physical_name(branch) is None:
+                    continue
+                if location == MANIFEST_PATH:
+                    used = branch in live
+                else:
+                    used = (location, branch) in needed.forks
+                if not used:
+                    yield location, branch
+
+    def _reclaimed(self, location: str, branch: str) -> bool:
+        try:
+            with self._locks.hold(branch, "cleanup", wait_ms=0) as lock:
+                BEFORE_RECLAIM.hit(location=location, branch=branch)
+                lock.check()
+                self._tables.reclaim_branch(location, branch, self._objects)
+        except InjectedFault:
+            raise
+        except OmnigraphError as error:
+            _log.warning("fork %s of %s stays for now: %s", branch, location, error)
+            return False
+        return True
+
+    def _tables_of_nobody(self, needed: Needed) -> Iterator[str]:
+        for folder in _FOLDERS:
+            for location in self._tables.directories(folder):
+                if location not in needed.locations and self._is_old(location):
+                    yield location
+
+    def _is_old(self, location: str) -> bool:
+        try:
+            written = self._tables.open(location).written_at.astimezone()
+        except OmnigraphError as error:
+            _log.warning("%s stays, as nobody can tell its age: %s", location, error)
+            return False
+        return datetime.now(UTC) - written > _UNTOUCHED
+
+    def _removed(self, location: str) -> bool:
+        try:
+            self._tables.remove(location, self._objects)
+        except OmnigraphError as error:
+            _log.warning("%s stays for now: %s", location, error)
+            return False
+        return True

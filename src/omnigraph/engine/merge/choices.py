@@ -1,0 +1,143 @@
+"""What decides rows that both sides changed: a strategy, by type or property, or a word per row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.errors import InputError, SourceUnreadable
+
+
+class Strategy(Enum):
+    """Whose state is taken. Ours is the target's, theirs what is being merged."""
+
+    FAIL = "fail"
+    OURS = "ours"
+    THEIRS = "theirs"
+
+
+class Granularity(Enum):
+    """Whether two updates of different properties of one row are a conflict."""
+
+    ROW = "row"
+    PROPERTY = "property"
+
+
+class Take(Enum):
+    """What a resolution says about one row."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+    BASE = "base"
+
+
+Resolutions = Mapping[tuple[str, str], Take]
+"""Table key and id to what is taken."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How a merge decides. The most particular word counts: row, then property, type and overall."""
+
+    overall: Strategy = Strategy.FAIL
+    granularity: Granularity = Granularity.ROW
+    by_type: Mapping[str, Strategy] = field(default_factory=dict)
+    by_property: Mapping[tuple[str, str], Strategy] = field(default_factory=dict)
+    resolutions: Resolutions = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        strategy: str | Mapping[str, str] = "fail",
+        granularity: str = "row",
+        resolutions: Iterable[Mapping[str, Any]] = (),
+    ) -> Choices:
+        """Choices as callers write them.
+
+        `strategy` is one word, or words by `Type` and `Type.property`, with `*` for all others.
+        Raises `InputError`.
+        """
+        given = {"*": strategy} if isinstance(strategy, str) else dict(strategy)
+        words = {name: _word(Strategy, "strategy", word) for name, word in given.items()}
+        grain = _word(Granularity, "granularity", granularity)
+        overall = words.pop("*", Strategy.FAIL)
+        by_type = {name: word for name, word in words.items() if "." not in name}
+        by_property = {
+            (name.partition(".")[0], name.partition(".")[2]): word
+            for name, word in words.items()
+            if "." in name
+        }
+        if by_property and grain is Granularity.ROW:
+            raise InputError(
+                "a strategy for a property needs granularity 'property': whole rows are merged"
+            )
+        return cls(overall, grain, by_type, by_property, _resolutions(resolutions))
+
+    def check(self, catalog: Catalog) -> None:
+        """Raises `InputError` for a type or property the schema does not have."""
+        declared = {found.name: found for found in catalog}
+        keys = {found.table_key for found in catalog}
+        for name in self.by_type:
+            if name not in declared:
+                raise InputError(f"a strategy names the type '{name}', which the schema has not")
+        for name, prop in self.by_property:
+            if name not in declared or prop not in declared[name].properties:
+                raise InputError(f"a strategy names '{name}.{prop}', which the schema has not")
+        for key, _ in self.resolutions:
+            if key not in keys:
+                raise InputError(f"a resolution names the table '{key}', which the schema has not")
+
+    def for_type(self, declared: EntityType) -> Strategy:
+        return self.by_type.get(declared.name, self.overall)
+
+    def for_property(self, declared: EntityType, name: str) -> Strategy:
+        return self.by_property.get((declared.name, name), self.for_type(declared))
+
+    def resolved(self, table_key: str) -> dict[str, Take]:
+        """What is said about rows of a table, by id."""
+        return {id: take for (key, id), take in self.resolutions.items() if key == table_key}
+
+
+def read_resolutions(path: Path) -> list[Mapping[str, Any]]:
+    """The resolutions in a JSON file: a list, or a conflict report with some conflicts decided.
+
+    Conflicts of a report without a `take` are left undecided.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SourceUnreadable(str(path), reason, "give the file of a conflict report") from error
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON: {error}") from error
+    found = document.get("conflicts") if isinstance(document, dict) else document
+    if not isinstance(found, list):
+        raise InputError(f"{path} holds no list of resolutions")
+    return [entry for entry in found if not isinstance(entry, dict) or entry.get("take")]
+
+
+def _resolutions(given: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Take]:
+    found: dict[tuple[str, str], Take] = {}
+    for entry in given:
+        if not isinstance(entry, Mapping):
+            raise InputError("a resolution is an object with table_key, row_id and take")
+        key, id = entry.get("table_key"), entry.get("row_id")
+        if not isinstance(key, str) or not isinstance(id, str):
+            raise InputError("a resolution needs the table_key and the row_id of a conflict")
+        take = _word(Take, "take", entry.get("take"))
+        if found.setdefault((key, id), take) is not take:
+            raise InputError(f"two resolutions of {key}:{id} contradict each other")
+    return found
+
+
+def _word(kind: type[Any], what: str, word: object) -> Any:
+    try:
+        return kind(word)
+    except ValueError:
+        known = ", ".join(member.value for member in kind)
+        raise InputError(f"{what} '{word}' is unknown; it is one of {known}") from None

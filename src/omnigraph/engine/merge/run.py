@@ -1,0 +1,371 @@
+"""Merges, reverts and cherry-picks: what leads from one state to another, brought into a branch.
+
+All three are the same three-way merge with other states: a merge brings what the source has done since
+the common ancestor, a cherry-pick what one commit did, a revert the opposite of that.
+Tests: tests/behaviour/test_merge*.py, tests/behaviour/test_reverts.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from omnigraph.engine.merge.choices import Choices
+from omnigraph.engine.merge.images import Image
+from omnigraph.engine.merge.plan import MergePlan, MergePlanner
+from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
+from omnigraph.engine.write.change import Change
+from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
+from omnigraph.engine.write.known_state import SnapshotOf
+from omnigraph.errors import InputError, MergeConflict, SchemaMoved
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branches import Branches, BranchRef
+from omnigraph.versioning.commits import (
+    CommitDraft,
+    CommitId,
+    CommitRecord,
+    Counts,
+    OperationId,
+    OperationKind,
+    Warning,
+)
+from omnigraph.versioning.contract import SchemaContract
+from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.parting import (
+    Home,
+    KnownCommits,
+    Tip,
+    since_parting,
+    whole_history,
+)
+from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.snapshot import Snapshot
+
+
+class MergeOutcome(Enum):
+    ALREADY_UP_TO_DATE = "already_up_to_date"
+    FAST_FORWARD = "fast_forward"
+    MERGED = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    """What is recorded with a merge, the head it insists on, and how it decides."""
+
+    choices: Choices
+    actor: str | None = None
+    message: str | None = None
+    expected_head: CommitId | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did, or would do. Only a dry run has conflicts; it has no commit."""
+
+    receipt: Receipt
+    source: str
+    target: str
+    outcome: MergeOutcome
+    dry_run: bool = False
+    conflicts: tuple[MergeConflict, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        document = {
+            "source": self.source,
+            "target": self.target,
+            "outcome": self.outcome.value,
+            **self.receipt.to_json(),
+        }
+        if self.dry_run:
+            found = [conflict.to_json() for conflict in self.conflicts]
+            document |= {"dry_run": True, "conflicts": found}
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedCommit:
+    """What a revert or cherry-pick did, or would do. `commit_id` is the commit it was about."""
+
+    receipt: Receipt
+    branch: str
+    commit_id: CommitId
+    dry_run: bool = False
+    conflicts: tuple[MergeConflict, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        is_revert = self.receipt.operation is OperationKind.REVERT
+        document: dict[str, Any] = {
+            "branch": self.branch,
+            "reverted" if is_revert else "picked": self.commit_id,
+            "conflicts": [conflict.to_json() for conflict in self.conflicts],
+            **self.receipt.to_json(),
+        }
+        return document | {"dry_run": True} if self.dry_run else document
+
+
+@dataclass
+class _Attempt:
+    """The newest plan of a merge: made anew whenever the target has moved."""
+
+    plan: MergePlan
+    checked: Snapshot
+    base: CommitId | None = None
+    ancestors: tuple[CommitRecord, ...] = field(default_factory=tuple)
+
+
+class _UpToDate(Exception):
+    """Somebody else has brought the target up to date meanwhile."""
+
+
+class Merger:
+    """Merges into the branches of one graph."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        branches: Branches,
+        tables: TableStore,
+        writer: TableWriter,
+        snapshot_of: SnapshotOf,
+    ) -> None:
+        self._manifest = manifest
+        self._branches = branches
+        self._tables = tables
+        self._writer = writer
+        self._snapshot_of = snapshot_of
+
+    # -- merges -----------------------------------------------------------------------------
+
+    def merge(
+        self,
+        source: BranchRef,
+        target: BranchRef,
+        contract: SchemaContract,
+        options: MergeOptions,
+        begun: Begun,
+    ) -> MergeResult:
+        """Merge a branch as it is now. Raises `MergeConflicts`; nothing has changed then."""
+        theirs = self._manifest.current(source.physical)
+        draft = _draft(OperationKind.MERGE, contract, options)
+        draft = replace(draft, merged_parent_commit_id=theirs.head)
+
+        def attempt(ours: Snapshot) -> _Attempt:
+            _check_schema(ours, contract)
+            tip = Tip(target.physical, ours.version, ours.commit_id)
+            parted = since_parting(self._manifest, Tip.of(theirs), tip)
+            base, image = self._base(parted.known, theirs.head, ours)
+            planner = MergePlanner(self._tables, target.physical)
+            plan = planner.plan(image, self._snapshot_of(theirs), ours, options.choices)
+            return _Attempt(plan, ours, base, parted.source_only)
+
+        def result(
+            receipt: Receipt, outcome: MergeOutcome, conflicts: Sequence[MergeConflict] = ()
+        ) -> MergeResult:
+            return MergeResult(
+                receipt,
+                source.public,
+                target.public,
+                outcome,
+                options.dry_run,
+                tuple(conflicts),
+            )
+
+        try:
+            first = attempt(self._snapshot_of(self._manifest.current(target.physical)))
+        except _UpToDate:
+            nothing = self._nothing(target, draft)
+            return result(nothing, MergeOutcome.ALREADY_UP_TO_DATE)
+        if options.dry_run:
+            outcome = _outcome(first.checked.commit_id, first)
+            would = replace(self._nothing(target, draft), counts=_shown(first.plan.counts))
+            return result(would, outcome, first.plan.conflicts)
+        try:
+            commit = self._commit(
+                target, WriterKind.BRANCH_MERGE, draft, first, attempt, options, begun
+            )
+        except _UpToDate:
+            return result(self._nothing(target, draft), MergeOutcome.ALREADY_UP_TO_DATE)
+        assert commit is not None
+        outcome = _outcome(commit.parent_commit_id, first)
+        return result(receipt_of(commit, contract.catalog), outcome)
+
+    def _base(
+        self, known: KnownCommits, theirs: CommitId, ours: Snapshot
+    ) -> tuple[CommitId | None, Image]:
+        """The common ancestor, with its id if it is one commit. Raises `_UpToDate`."""
+        bases = known.bases([theirs], [ours.commit_id])
+        if bases == {theirs}:
+            raise _UpToDate
+        if bases == {ours.commit_id}:
+            return ours.commit_id, Image(ours)
+        if len(bases) == 1 and bases <= known.homes.keys():
+            [base] = bases
+            return base, Image(self._at(known.homes[base]))
+        states = [self._manifest.current(ref.physical) for ref in self._branches.list()]
+        known = whole_history(self._manifest, [Tip.of(state) for state in states])
+        return None, self._combined(known, known.readable_bases([theirs], [ours.commit_id]))
+
+    def _combined(self, known: KnownCommits, commits: Sequence[CommitId]) -> Image:
+        """The merge of several commits, each with those before it."""
+        first, *others = commits
+        image = Image(self._at(known.homes[first]))
+        planner = MergePlanner(self._tables)
+        for number, commit in enumerate(others, start=1):
+            base = self._combined(known, known.readable_bases(commits[:number], [commit]))
+            image = planner.combine(base, Image(self._at(known.homes[commit])), image)
+        return image
+
+    def _at(self, home: Home) -> Snapshot:
+        return self._snapshot_of(self._manifest.at(home.branch, home.sequence))
+
+    # -- single commits ---------------------------------------------------------------------
+
+    def revert(
+        self,
+        commit: CommitRecord,
+        home: BranchRef,
+        branch: BranchRef,
+        contract: SchemaContract,
+        options: MergeOptions,
+        begun: Begun,
+    ) -> AppliedCommit:
+        """Undo what a commit did, on a branch as it is now. Raises `MergeConflicts`."""
+        before, after = self._around(commit, home)
+        draft = _draft(OperationKind.REVERT, contract, options)
+        return self._apply(commit, after, before, branch, contract, draft, options, begun)
+
+    def cherry_pick(
+        self,
+        commit: CommitRecord,
+        home: BranchRef,
+        branch: BranchRef,
+        contract: SchemaContract,
+        options: MergeOptions,
+        begun: Begun,
+    ) -> AppliedCommit:
+        """Do what a commit did, on a branch as it is now. Raises `MergeConflicts`."""
+        before, after = self._around(commit, home)
+        draft = _draft(OperationKind.CHERRY_PICK, contract, options)
+        return self._apply(commit, before, after, branch, contract, draft, options, begun)
+
+    def _around(self, commit: CommitRecord, home: BranchRef) -> tuple[Snapshot, Snapshot]:
+        """The states before and after a commit."""
+        if commit.draft.operation in (OperationKind.INIT, OperationKind.SCHEMA_APPLY):
+            what = commit.draft.operation.value
+            raise InputError(
+                f"commit '{commit.graph_commit_id}' is of {what} and changed no rows of the graph"
+            )
+        sequence = commit.sequence
+        before = self._snapshot_of(self._manifest.at(home.physical, sequence - 1))
+        return before, self._snapshot_of(self._manifest.at(home.physical, sequence))
+
+    def _apply(
+        self,
+        commit: CommitRecord,
+        base: Snapshot,
+        source: Snapshot,
+        branch: BranchRef,
+        contract: SchemaContract,
+        draft: CommitDraft,
+        options: MergeOptions,
+        begun: Begun,
+    ) -> AppliedCommit:
+        def attempt(ours: Snapshot) -> _Attempt:
+            _check_schema(ours, contract)
+            plan = MergePlanner(self._tables).plan(Image(base), source, ours, options.choices)
+            return _Attempt(plan, ours)
+
+        def result(receipt: Receipt, conflicts: Sequence[MergeConflict] = ()) -> AppliedCommit:
+            return AppliedCommit(
+                receipt,
+                branch.public,
+                commit.graph_commit_id,
+                options.dry_run,
+                tuple(conflicts),
+            )
+
+        first = attempt(self._snapshot_of(self._manifest.current(branch.physical)))
+        if options.dry_run:
+            would = replace(self._nothing(branch, draft), counts=_shown(first.plan.counts))
+            return result(would, first.plan.conflicts)
+        made = self._commit(branch, WriterKind.MUTATION, draft, first, attempt, options, begun)
+        if made is None:
+            return result(self._nothing(branch, draft))
+        return result(receipt_of(made, contract.catalog))
+
+    # -- committing -------------------------------------------------------------------------
+
+    def _commit(
+        self,
+        branch: BranchRef,
+        kind: WriterKind,
+        draft: CommitDraft,
+        first: _Attempt,
+        attempt: Callable[[Snapshot], _Attempt],
+        options: MergeOptions,
+        begun: Begun,
+    ) -> CommitRecord | None:
+        first.plan.refuse_conflicts()
+
+        def prepare_again(current: Snapshot) -> Change:
+            again = attempt(current)
+            again.plan.refuse_conflicts()
+            return again.plan.change
+
+        request = WriteRequest(
+            branch=branch,
+            kind=kind,
+            draft=replace(draft, warnings=tuple(_unused(first.plan))),
+            change=first.plan.change,
+            prepare_again=prepare_again,
+            expected_head=options.expected_head,
+            commits_without_rows=kind is WriterKind.BRANCH_MERGE,
+            ancestors=first.ancestors,
+            quarantined=begun.quarantined,
+            heals_first=begun.heals_first,
+        )
+        return self._writer.commit(request, first.checked)
+
+    def _nothing(self, branch: BranchRef, draft: CommitDraft) -> Receipt:
+        return nothing_done(self._manifest.current(branch.physical), draft)
+
+
+def _check_schema(snapshot: Snapshot, contract: SchemaContract) -> None:
+    if snapshot.catalog.ir != contract.catalog.ir:
+        raise SchemaMoved()
+
+
+def _outcome(parent: CommitId | None, attempt: _Attempt) -> MergeOutcome:
+    is_forward = parent is not None and parent == attempt.base
+    return MergeOutcome.FAST_FORWARD if is_forward else MergeOutcome.MERGED
+
+
+def _shown(counts: dict[str, Counts]) -> dict[str, Counts]:
+    return {key: count for key, count in counts.items() if count}
+
+
+def _unused(plan: MergePlan) -> list[Warning]:
+    if not plan.unused:
+        return []
+    shown = ", ".join(f"{key}:{id}" for key, id in plan.unused[:3])
+    message = f"resolutions of rows that are in no conflict were not needed: {shown}"
+    return [Warning("unused_resolution", message, len(plan.unused))]
+
+
+def _draft(
+    operation: OperationKind, contract: SchemaContract, options: MergeOptions
+) -> CommitDraft:
+    return CommitDraft(
+        graph_commit_id=CommitId(new_ulid()),
+        operation=operation,
+        operation_id=OperationId(new_ulid()),
+        created_at=now_micros(),
+        schema_ir_hash=contract.hash,
+        schema_ref=contract.reference,
+        actor_id=options.actor,
+        message=options.message,
+    )

@@ -1,0 +1,231 @@
+"""Applying a schema: all steps of a plan become visible in one publish, or none of them.
+
+The lock of main is held from the plan to the end, and main is the only branch, so nothing can move
+meanwhile. Phase A writes the sidecar, also when no table moves; B makes and changes tables, and then
+puts the new schema files beside the accepted ones; C publishes; D puts the files in place and
+removes the sidecar. A crash before all three files wait is undone, a later one is completed.
+Tests: tests/behaviour/test_schema_apply.py, tests/crash.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.catalog.build import build_declared, check_reserved_names
+from omnigraph.catalog.migrate import (
+    MigrationPlan,
+    carry_identities,
+    plan_migration,
+    refuse_unsupported,
+)
+from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
+from omnigraph.engine.schema.commit import SchemaCommit
+from omnigraph.engine.schema.hard_drop import remove_dropped
+from omnigraph.engine.schema.new_tables import new_tables
+from omnigraph.engine.schema.tables import ready_tables
+from omnigraph.engine.schema.work import schema_work
+from omnigraph.engine.schema_cache import SchemaCache
+from omnigraph.engine.write.uninterrupted import uninterrupted
+from omnigraph.errors import (
+    BranchLocked,
+    HeadMoved,
+    OmnigraphError,
+    RecoveryPending,
+    SchemaApplyBlocked,
+    SchemaApplyRunning,
+)
+from omnigraph.faults import InjectedFault, declare
+from omnigraph.language.span import Source
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branch_names import MAIN
+from omnigraph.versioning.branches import Branches
+from omnigraph.versioning.commits import (
+    CommitDraft,
+    CommitId,
+    OperationId,
+    OperationKind,
+)
+from omnigraph.versioning.contract import SchemaContract
+from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.locks import HeldLock, WriterLocks
+from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.pins import Pins
+from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.retention import what_is_needed
+from omnigraph.versioning.snapshot import Snapshot
+
+BEFORE_REMOVAL = declare("schema_apply.before_removal", "before dropped data is removed")
+
+OPERATION = "schema apply"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaApplyOptions:
+    """What is recorded with a change of the schema, and what it may do."""
+
+    allow_data_loss: bool = False
+    actor: str | None = None
+    message: str | None = None
+    expected_head: CommitId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaApplyResult:
+    """The steps that were made; none when the schema was the accepted one already."""
+
+    plan: MigrationPlan
+    receipt: Receipt
+
+    @property
+    def applied(self) -> bool:
+        return self.receipt.graph_commit_id is not None
+
+    def to_json(self) -> dict[str, Any]:
+        steps = [step.to_json() for step in self.plan.steps]
+        return {
+            "supported": True,
+            "applied": self.applied,
+            "step_count": len(steps),
+            "steps": steps,
+            **self.receipt.to_json(),
+        }
+
+
+class SchemaApplication:
+    """Changes the schema of one graph."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        objects: ObjectStore,
+        manifest: Manifest,
+        branches: Branches,
+        locks: WriterLocks,
+        recovery: Recovery,
+        schemas: SchemaCache,
+        snapshot_of: Callable[[ManifestState], Snapshot],
+    ) -> None:
+        self._tables = tables
+        self._objects = objects
+        self._manifest = manifest
+        self._branches = branches
+        self._locks = locks
+        self._recovery = recovery
+        self._schemas = schemas
+        self._snapshot_of = snapshot_of
+        self._pins = Pins(objects)
+
+    def plan(self, desired: Source, *, allow_data_loss: bool) -> MigrationPlan:
+        """The steps from the accepted schema to the desired one. Looks at no rows."""
+        accepted, declared = self._schemas.contract().ir, build_declared(desired)
+        return plan_migration(accepted, declared, allow_data_loss=allow_data_loss)
+
+    def apply(self, desired: Source, options: SchemaApplyOptions) -> SchemaApplyResult:
+        """Make the desired schema the accepted one.
+
+        Raises `UnsupportedMigration`, `SchemaApplyBlocked`, `SchemaApplyRunning` or
+        `RecoveryPending`; nothing has changed then.
+        """
+        with self._locked() as lock:
+            healed = self._recovery.heal_locked(None, lock)
+            if healed.quarantined:
+                raise RecoveryPending(OPERATION, [found.name for found in healed.quarantined])
+            others = [ref.public for ref in self._branches.list() if ref.physical is not None]
+            if others:
+                raise SchemaApplyBlocked(others)
+            accepted = self._schemas.contract()
+            state = self._recovery.state(None)
+            if options.expected_head not in (None, state.head):
+                assert options.expected_head is not None
+                raise HeadMoved(MAIN, options.expected_head, state.head)
+            declared = build_declared(desired)
+            plan = plan_migration(accepted.ir, declared, allow_data_loss=options.allow_data_loss)
+            refuse_unsupported(plan, desired)
+            if not plan.steps:
+                return SchemaApplyResult(plan, nothing_done(state, _draft(accepted, options)))
+            check_reserved_names(desired)
+            ir = carry_identities(accepted.ir, declared, plan, self._columns_ever())
+            change = self._change(accepted, SchemaContract.accept(desired.text, ir), options, lock)
+            commit = uninterrupted(change.run)
+            if options.allow_data_loss:
+                self._remove_dropped(change, lock)
+        return SchemaApplyResult(plan, receipt_of(commit, change.target.catalog))
+
+    def _remove_dropped(self, change: SchemaCommit, lock: HeldLock) -> None:
+        """The change is made; what cannot be removed now is left for `cleanup`."""
+        try:
+            BEFORE_REMOVAL.hit()
+            needed = what_is_needed(self._manifest, self._branches.list(), self._pins.list())
+            work, before = change.work, change.snapshot
+            remove_dropped(self._tables, self._objects, work, before, needed, lock)
+        except InjectedFault:
+            raise
+        except OmnigraphError as error:
+            _log.warning("dropped data stays stored for now: %s", error)
+
+    @contextmanager
+    def _locked(self) -> Iterator[HeldLock]:
+        """The lock of main; another change of the schema is not waited for."""
+        with ExitStack() as stack:
+            try:
+                lock = stack.enter_context(self._locks.hold(None, OPERATION, wait_ms=0))
+            except BranchLocked as error:
+                if error.holder == OPERATION:
+                    raise SchemaApplyRunning() from error
+                lock = stack.enter_context(self._locks.hold(None, OPERATION))
+            yield lock
+
+    def _columns_ever(self) -> Mapping[int, set[str]]:
+        """The columns each type has had under any schema that something was committed under."""
+        found: dict[int, set[str]] = {}
+        for reference in sorted({c.draft.schema_ref for c in self._manifest.commits(None)}):
+            for declared in self._schemas.past(reference):
+                columns = (prop.column for prop in declared.properties.values())
+                found.setdefault(declared.type_id, set()).update(columns)
+        return found
+
+    def _change(
+        self,
+        accepted: SchemaContract,
+        target: SchemaContract,
+        options: SchemaApplyOptions,
+        lock: HeldLock,
+    ) -> SchemaCommit:
+        state = self._recovery.state(None)
+        snapshot = self._snapshot_of(state)
+        work = schema_work(accepted.catalog, target.catalog)
+        return SchemaCommit(
+            tables=self._tables,
+            objects=self._objects,
+            manifest=self._manifest,
+            recovery=self._recovery,
+            accepted=accepted,
+            target=target,
+            state=state,
+            snapshot=snapshot,
+            work=work,
+            added=new_tables(self._tables, self._objects, state, work.added),
+            moved=ready_tables(self._recovery, snapshot, work.changed),
+            draft=_draft(target, options),
+            lock=lock,
+        )
+
+
+def _draft(target: SchemaContract, options: SchemaApplyOptions) -> CommitDraft:
+    return CommitDraft(
+        graph_commit_id=CommitId(new_ulid()),
+        operation=OperationKind.SCHEMA_APPLY,
+        operation_id=OperationId(new_ulid()),
+        created_at=now_micros(),
+        schema_ir_hash=target.hash,
+        schema_ref=target.reference,
+        actor_id=options.actor,
+        message=options.message,
+    )

@@ -1,0 +1,92 @@
+"""Plain JSON objects to typed rows of one type, as a plan says: parsed as columns, converted.
+
+Objects that do not fit are read one by one. Keys nobody asks for are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from omnigraph.load.framing import Records, Stretch
+from omnigraph.load.json_records import read_objects
+from omnigraph.load.json_table import (
+    TIMES,
+    JsonMismatch,
+    SeveralRecords,
+    is_utf8,
+    json_shape,
+    parse_objects,
+)
+from omnigraph.load.row_plan import KeyColumns, RowPlan
+from omnigraph.load.table_rows import TypedCells, read_cells
+from omnigraph.load.typed_rows import Numbers, Problem, Reading
+
+_SLICE: Final = 1000
+"""Objects that are read one by one when one of them cannot be parsed in columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReader:
+    """Reads the objects of a stream; a value that tasks can share."""
+
+    plan: RowPlan
+
+    def read(self, stretch: Stretch) -> Reading:
+        """The rows and problems of a stretch of a stream."""
+        try:
+            return self._read(stretch.records)
+        except SeveralRecords:
+            return self._read(stretch.read_by_value())
+
+    def _read(self, records: Records) -> Reading:
+        reading = Reading(records.count, records.lines)
+        for malformed in records.malformed:
+            problem = Problem(malformed.position, "invalid_json", malformed.problem)
+            reading.problems.append(problem)
+        texts, positions = records.texts, records.positions
+        if is_utf8(texts):
+            self._read_part(texts, positions, reading)
+        else:
+            reading.add(read_objects(self.plan, texts, positions.tolist()))
+        return reading
+
+    def _read_part(self, texts: pa.Array, positions: Numbers, reading: Reading) -> None:
+        for shape in self._shapes():
+            try:
+                table = parse_objects(texts, shape, ignore_others=True)
+            except JsonMismatch:
+                continue
+            batch = table.combine_chunks().to_batches()
+            rows = (read_cells(self.plan, b, positions, TypedCells(typed=False)) for b in batch)
+            reading.rows.extend(rows)
+            return
+        if len(texts) <= _SLICE:
+            reading.add(read_objects(self.plan, texts, positions.tolist()))
+            return
+        for start in range(0, len(texts), _SLICE):
+            part = slice(start, start + _SLICE)
+            self._read_part(texts[part], positions[part], reading)
+
+    def _shapes(self) -> Iterator[pa.Schema]:
+        """The objects that are expected: times as texts or, all of them, as numbers."""
+        plan = self.plan
+        types = {name: prop.type for name, prop in plan.declared.properties.items()}
+        wanted = [(key, types[name]) for name, key in plan.columns.items()]
+        texts = [] if plan.id is None else [plan.id]
+        for end in plan.ends.values():
+            if isinstance(end, KeyColumns):
+                keys = end.columns.items()
+                wanted += [(key, end.node.properties[name].type) for name, key in keys]
+            else:
+                texts.append(end)
+        has_times = any(kind.scalar in TIMES for _, kind in wanted)
+        for numeric in (False, True)[: 1 + has_times]:
+            fields = [(key, json_shape(kind, numeric_times=numeric)) for key, kind in wanted]
+            shape = dict.fromkeys([*fields, *((key, pa.utf8()) for key in texts)])
+            # A key that two parts of a row want as different types is left to single reading.
+            if len({key for key, _ in shape}) == len(shape):
+                yield pa.schema(list(shape))

@@ -1,0 +1,57 @@
+"""The text of a mapping to plain values: JSON or YAML.
+
+Of YAML's guesses only numbers, `true`, `false` and `null` are kept, and a key is always text: a
+column called `on`, a key called `null` and a day like 2021-07-15 are what they look like.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import Any, Final
+
+import yaml
+
+_GUESSED: Final = ("null", "int", "float")
+
+
+class MappingText(ValueError):
+    """A text that is no document; the message says where."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads only what is safe, and guesses less."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(None, None, "a key must be text", key_node.start_mark)
+            if key_node.value in found:
+                problem = f"key '{key_node.value}' stands twice"
+                raise yaml.MarkedYAMLError(None, None, problem, key_node.start_mark)
+            found[key_node.value] = self.construct_object(value_node, deep=True)
+        return found
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in _GUESSED]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?:true|false)\Z"), list("tf"))
+
+
+def parse_mapping(text: str) -> object:
+    """The document in a text. Raises `MappingText`."""
+    with suppress(ValueError):
+        # JSON may be indented with tabs, which YAML refuses.
+        return json.loads(text)
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = "" if mark is None else f"line {mark.line + 1}: "
+        raise MappingText(f"{place}{error.problem}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise MappingText(str(error)) from None

@@ -1,0 +1,190 @@
+"""Sources in pieces that are read apart from each other and give the records of the whole.
+
+A piece of a text does not know how many records and lines come before it; `count_piece` is asked of
+all of them first. Tables know. A source that cannot be cut, compressed text for one, is one piece.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+from omnigraph.errors import LoadSourceError
+from omnigraph.limits import LOAD_RANGE_ROWS
+from omnigraph.load.cutting import ReadAt, find_cuts
+from omnigraph.load.framing import read_stretches
+from omnigraph.load.sources import (
+    JsonFile,
+    JsonObjects,
+    JsonText,
+    ParquetFile,
+    ParquetRowGroups,
+    Source,
+    is_compressed,
+    open_file,
+    open_parquet,
+)
+from omnigraph.storage.input_files import Stamp, stamp_of
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a source: what it reads, and what of the source comes before it."""
+
+    number: int
+    """Of the source, from 0."""
+    source: Source
+    records_before: int = 0
+    lines_before: int = 0
+    is_counted: bool = True
+    """Whether what comes before is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class PieceSize:
+    """What a piece adds to those after it."""
+
+    records: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRange(JsonFile):
+    """A part of a JSON file that holds whole records, while the file stays as it is."""
+
+    start: int
+    end: int
+    stamp: Stamp
+    """That of the file when it was cut."""
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        with open_file(self.path) as file:
+            if stamp_of(file) != self.stamp:
+                raise LoadSourceError(self.path, "changed while it was loaded; load it again")
+            file.seek(self.start)
+            yield io.BufferedReader(_Window(file, self.end - self.start), 1024 * 1024)
+
+
+class _Window(io.RawIOBase):
+    """So many bytes of a file from where it stands."""
+
+    def __init__(self, file: BinaryIO, left: int) -> None:
+        self._file = file
+        self._left = left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._file.read(min(len(buffer), self._left))
+        buffer[: len(content)] = content
+        self._left -= len(content)
+        return len(content)
+
+
+def cut_sources(sources: Sequence[Source], step: int) -> list[Piece]:
+    """All sources in pieces of about `step` bytes, in their order."""
+    return [piece for number, source in enumerate(sources) for piece in _cut(number, source, step)]
+
+
+def count_piece(piece: Piece) -> PieceSize:
+    """How many records and lines a piece of a text has."""
+    source = piece.source.stream if isinstance(piece.source, JsonObjects) else piece.source
+    assert isinstance(source, JsonText | JsonFile), "others are counted when they are cut"
+    records = lines = 0
+    with source.open() as stream:
+        for stretch in read_stretches(stream):
+            records += stretch.records.count
+            lines += stretch.data.count(b"\n")
+    return PieceSize(records, lines)
+
+
+def placed(pieces: Sequence[Piece], sizes: Sequence[PieceSize]) -> list[Piece]:
+    """The pieces with what comes before each in its source."""
+    result: list[Piece] = []
+    records = lines = 0
+    for piece, size in zip(pieces, sizes, strict=True):
+        if not result or result[-1].number != piece.number:
+            records = lines = 0
+        result.append(replace(piece, records_before=records, lines_before=lines, is_counted=True))
+        records += size.records
+        lines += size.lines
+    return result
+
+
+def _cut(number: int, source: Source, step: int) -> Iterator[Piece]:
+    match source:
+        case ParquetFile(path, plan):
+            for before, groups in _row_groups(path, step):
+                yield Piece(number, ParquetRowGroups(path, plan, groups), before)
+            return
+        case JsonObjects(stream):
+            parts: Sequence[Source] = [
+                replace(source, stream=part) for part in _text_parts(stream, step)
+            ]
+        case JsonFile() | JsonText():
+            parts = _text_parts(source, step)
+        case _:
+            parts = [source]
+    for part in parts:
+        yield Piece(number, part, is_counted=len(parts) == 1)
+
+
+def _row_groups(path: str, step: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Row groups of about `step` bytes together, each with the rows before them.
+
+    Columns of few distinct values take no room and their rows still take time, so rows count too.
+    """
+    with open_parquet(path) as file:
+        metadata = file.metadata
+        rows = before = size = 0
+        groups: list[int] = []
+        for group in range(metadata.num_row_groups):
+            groups.append(group)
+            rows += metadata.row_group(group).num_rows
+            size += metadata.row_group(group).total_byte_size
+            if size >= step or rows - before >= LOAD_RANGE_ROWS:
+                yield before, tuple(groups)
+                before, size, groups = rows, 0, []
+        if groups:
+            yield before, tuple(groups)
+
+
+def _text_parts(source: JsonText | JsonFile, step: int) -> Sequence[JsonText | JsonFile]:
+    """The parts of a text; the text itself if it is not cut."""
+    if isinstance(source, JsonFile):
+        return _ranges(source.path, step) or [source]
+    data = source.data
+    bounds = _bounds(lambda start, length: data[start : start + length], len(data), step)
+    return [JsonText(data[start:end], source.name) for start, end in pairwise(bounds)]
+
+
+def _ranges(path: str, step: int) -> list[JsonRange]:
+    """The ranges of a file; none when it is not cut."""
+    with open_file(path) as file:
+        stamp = stamp_of(file)
+        size, _ = stamp
+        if size <= step:
+            return []
+
+        def read_at(start: int, length: int) -> bytes:
+            file.seek(start)
+            return file.read(length)
+
+        bounds = _bounds(read_at, size, step)
+    if len(bounds) == 2:
+        return []
+    return [JsonRange(path, start, end, stamp) for start, end in pairwise(bounds)]
+
+
+def _bounds(read_at: ReadAt, size: int, step: int) -> list[int]:
+    if is_compressed(read_at(0, 2)):
+        return [0, size]
+    # Parts of one size: what is left over would keep one task busy while others wait.
+    parts = max(1, -(-size // step))
+    return [0, *find_cuts(read_at, size, -(-size // parts)), size]

@@ -1,0 +1,259 @@
+"""Which sources a caller means: text, paths and patterns, data frames, and what a mapping names."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.errors import LoadSourceError, SourceUnreadable
+from omnigraph.load.csv_framing import Dialect
+from omnigraph.load.mapping import (
+    Format,
+    MappedSource,
+    SourceMapping,
+    read_mapping,
+    usual_delimiter,
+)
+from omnigraph.load.row_plan import Assignment, plan_rows
+from omnigraph.load.sources import (
+    TEXT_NAME,
+    CsvFile,
+    Frame,
+    JsonFile,
+    JsonObjects,
+    JsonText,
+    ParquetFile,
+    Source,
+    csv_columns,
+    open_parquet,
+    pipe_content,
+)
+from omnigraph.storage.input_files import is_remote, list_remote
+
+_GLOB: Final = frozenset("*?[")
+_FORMATS: Final[Mapping[str, Format]] = {
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+}
+
+
+def recognise_sources(
+    given: object,
+    catalog: Catalog,
+    format: Format | None = None,
+    mapping: str | Path | Mapping[str, object] | None = None,
+) -> tuple[Source, ...]:
+    """The sources a caller means, those that a mapping names by a path first.
+
+    Text is what begins with `{` or `[` or holds a line end; bytes are always text. Raises
+    `LoadSourceError` and `SourceUnreadable`.
+    """
+    told = SourceMapping() if mapping is None else read_mapping(mapping, catalog)
+    if given is None and not told.sources:
+        raise LoadSourceError(TEXT_NAME, "nothing to load: give a source or a mapping")
+    return tuple(_Recogniser(catalog, format, told).recognise(given))
+
+
+def type_named(catalog: Catalog, name: str) -> EntityType | None:
+    """The type a table is named after: `node:X`, `edge:X`, or a bare name, nodes first."""
+    kind, colon, bare = name.partition(":")
+    if not colon:
+        return catalog.nodes.get(name) or catalog.edge_for_traversal(name)
+    if kind == "node":
+        return catalog.nodes.get(bare)
+    return catalog.edge_for_traversal(bare) if kind == "edge" else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Recogniser:
+    catalog: Catalog
+    format: Format | None
+    told: SourceMapping
+    files: set[Path] = field(default_factory=set)
+    """Files the mapping names; no other mention loads them again."""
+
+    def recognise(self, given: object) -> Iterator[Source]:
+        frames = given if isinstance(given, Mapping) else {}
+        for mapped in self.told.sources:
+            if mapped.name is not None:
+                if mapped.name not in frames:
+                    raise LoadSourceError(
+                        mapped.name, "the mapping names it, but no frame is given"
+                    )
+                yield self._frame(mapped.name, frames[mapped.name], mapped)
+            else:
+                yield from self._mapped_files(mapped)
+        named = {mapped.name for mapped in self.told.sources}
+        if isinstance(given, Mapping):
+            for name, rows in given.items():
+                if name not in named:
+                    yield self._frame(str(name), rows, None)
+        elif given is not None:
+            yield from self._others(given)
+
+    def _others(self, given: object) -> Iterator[Source]:
+        match given:
+            case bytes():
+                yield JsonText(given)
+            case str() if _is_text(given):
+                yield JsonText(given.encode("utf-8", "surrogatepass"))
+            case str() | Path():
+                for path, folder in _files(str(given), self.format):
+                    if Path(path).resolve() not in self.files:
+                        yield self._file(path, folder, None)
+            case Mapping():
+                for name, rows in given.items():
+                    yield self._frame(str(name), rows, None)
+            case Iterable() if not hasattr(given, "__arrow_c_stream__"):
+                for one in given:
+                    yield from self._others(one)
+            case _:
+                problem = 'needs a mapping: give a data frame as {"Type": frame}'
+                raise LoadSourceError(TEXT_NAME, problem)
+
+    def _mapped_files(self, mapped: MappedSource) -> Iterator[Source]:
+        assert mapped.path is not None
+        for path, folder in _files(mapped.path, mapped.format or self.format):
+            self.files.add(Path(path).resolve())
+            yield self._file(path, folder, mapped)
+
+    def _file(self, path: str, folder: str | None, mapped: MappedSource | None) -> Source:
+        told = mapped.format if mapped else None
+        match told or self.format or _format_of(path):
+            case "parquet":
+                declared, assignment = self._declared(path, _stem(path), folder, mapped)
+                with open_parquet(path) as file:
+                    names = file.schema_arrow.names
+                return ParquetFile(path, plan_rows(declared, names, assignment, path, self.catalog))
+            case "csv":
+                return self._csv(path, folder, mapped)
+            case _:
+                # A pipe or a device can be read once and not wound back: its text is kept instead.
+                held = pipe_content(path)
+                stream = JsonFile(path) if held is None else JsonText(held, path)
+                if mapped is None or mapped.declared is None:
+                    return stream
+                plan = plan_rows(mapped.declared, None, mapped.assignment, path, self.catalog)
+                return JsonObjects(stream, plan)
+
+    def _csv(self, path: str, folder: str | None, mapped: MappedSource | None) -> CsvFile:
+        declared, assignment = self._declared(path, _stem(path), folder, mapped)
+        held = pipe_content(path)
+        dialect = mapped.dialect if mapped is not None else None
+        if dialect is None:
+            dialect = Dialect(delimiter=usual_delimiter(path))
+        names = csv_columns(path, dialect, held)
+        plan = plan_rows(declared, names, assignment, path, self.catalog)
+        return CsvFile(path, plan, names, dialect, held)
+
+    def _frame(self, name: str, rows: Any, mapped: MappedSource | None) -> Frame:
+        declared, assignment = self._declared(name, name, None, mapped)
+        if not isinstance(rows, pa.Table | ds.Dataset):
+            if not hasattr(rows, "__arrow_c_stream__"):
+                kind = type(rows).__name__
+                raise LoadSourceError(name, f"is no table: {kind} offers no Arrow stream")
+            rows = pa.table(rows)
+        plan = plan_rows(declared, rows.schema.names, assignment, name, self.catalog)
+        return Frame(name, plan, rows)
+
+    def _declared(
+        self, source: str, stem: str, folder: str | None, mapped: MappedSource | None
+    ) -> tuple[EntityType, Assignment]:
+        """The type of a table, and what is told about its columns."""
+        if mapped is not None and mapped.declared is not None:
+            return mapped.declared, mapped.assignment
+        declared = type_named(self.catalog, stem)
+        if declared is None and folder is not None:
+            declared = type_named(self.catalog, _stem(folder))
+        if declared is None:
+            raise LoadSourceError(source, f"needs a mapping: no type is called '{stem}'")
+        return declared, Assignment()
+
+
+def _is_text(given: str) -> bool:
+    return not given.strip() or "\n" in given or given.lstrip()[0] in "{["
+
+
+def _suffix(path: str) -> str:
+    """The last suffix of a path that says something about what is in it."""
+    suffixes = [s.lower() for s in Path(path).suffixes if s.lower() != ".gz"]
+    return suffixes[-1] if suffixes else ""
+
+
+def _format_of(path: str) -> Format:
+    return _FORMATS.get(_suffix(path), "json")
+
+
+def _stem(path: str) -> str:
+    return Path(path).name.partition(".")[0]
+
+
+def _files(path: str, format: Format | None) -> Iterator[tuple[str, str | None]]:
+    """The files a path stands for, and the folder they were found in, if it is one."""
+    if is_remote(path):
+        yield from _remote_files(path, format)
+    elif not Path(path).exists() and _GLOB & set(path):
+        found = sorted(glob.glob(path, recursive=True))
+        if not found:
+            raise SourceUnreadable(path, "matches no file", "check the pattern")
+        for one in found:
+            yield from _files(one, format)
+    elif Path(path).is_dir():
+        files = sorted(str(part) for part in Path(path).rglob("*") if part.is_file())
+        yield from _parts(path, files, format)
+    else:
+        yield path, None
+
+
+def _remote_files(uri: str, format: Format | None) -> Iterator[tuple[str, str | None]]:
+    """The objects an address stands for: a pattern, all below a folder, or the one of that name."""
+    if _GLOB & set(uri):
+        folder = re.split(r"[*?\[]", uri, maxsplit=1)[0].rpartition("/")[0]
+        found = [one for one in list_remote(folder) if _fits(one, uri)]
+        if not found:
+            raise SourceUnreadable(uri, "matches no file", "check the pattern")
+        for one in found:
+            yield one, None
+        return
+    below = [one for one in list_remote(uri) if one.startswith(f"{uri.rstrip('/')}/")]
+    if below:
+        yield from _parts(uri, below, format)
+    else:
+        yield uri, None
+
+
+def _fits(path: str, pattern: str) -> bool:
+    """Whether an address fits a pattern, whose `*` stays within a folder and whose `**` does not."""
+    if "**" in pattern:
+        return fnmatchcase(path, pattern)
+    names, wanted = path.split("/"), pattern.split("/")
+    return len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))
+
+
+def _parts(
+    folder: str, files: Iterable[str], format: Format | None
+) -> Iterator[tuple[str, str | None]]:
+    parts = [(file, folder) for file in files if _is_part(file, format)]
+    if not parts:
+        raise SourceUnreadable(folder, "is a folder without files to load", "name a file")
+    yield from parts
+
+
+def _is_part(path: str, format: Format | None) -> bool:
+    """Whether a file in a folder holds data; writers leave marks there that do not."""
+    if Path(path).name.startswith(("_", ".")):
+        return False
+    return format is not None or _suffix(path) in _FORMATS

@@ -1,0 +1,186 @@
+"""Which columns of a table the rows of a type are made of.
+
+A plan is made before the first record is read, from what a mapping says and the names of the
+columns, so that a table which lacks something is refused as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+
+from omnigraph.catalog.constraints import identity_group
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import LoadSourceError
+from omnigraph.load.record import convert_value
+from omnigraph.rows.build import StoredValue
+from omnigraph.rows.values import Misfit
+
+ENDS: Final = ("from", "to")
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that every row gets."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a mapping says about rows; whatever it leaves out goes by name.
+
+    `columns` has a column, a constant, or None for a property that is not loaded. An end is a
+    column of ids, or key properties of the node there with their columns.
+    """
+
+    columns: Mapping[str, str | Constant | None] = field(default_factory=dict)
+    ends: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """The end of an edge, told by the key values of the node there: key property to column."""
+
+    node: NodeType
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """Where each part of a row comes from: property to column, and `from` and `to` of edges."""
+
+    declared: EntityType
+    columns: Mapping[str, str]
+    constants: Mapping[str, StoredValue]
+    ends: Mapping[str, str | KeyColumns]
+    id: str | None
+
+    def sources(self) -> list[str]:
+        """The columns that are read, each once."""
+        return list(dict.fromkeys(self._sources()))
+
+    def _sources(self) -> Iterator[str]:
+        for end in self.ends.values():
+            if isinstance(end, KeyColumns):
+                yield from end.columns.values()
+            else:
+                yield end
+        if self.id is not None:
+            yield self.id
+        yield from self.columns.values()
+
+
+def _has_derived_ids(declared: EntityType) -> bool:
+    """Whether every row gets its id from its values. An edge with a null among them does not."""
+    properties = declared.properties
+    group = identity_group(declared)
+    return group is not None and not any(
+        properties[name].type.nullable for name in group if name in properties
+    )
+
+
+def plan_rows(
+    declared: EntityType,
+    present: Collection[str] | None,
+    told: Assignment,
+    source: str,
+    catalog: Catalog,
+) -> RowPlan:
+    """The plan for rows with the columns `present`, or for objects that may have any key.
+
+    Raises `LoadSourceError` for an unknown property, a column that is not there, and a part of a
+    row that nothing provides.
+    """
+    planner = _Planner(declared, present, told, source)
+    columns, constants = planner.properties()
+    plan = RowPlan(declared, columns, constants, planner.ends(catalog), planner.id())
+    if present is not None:
+        for name in plan.sources():
+            if sum(column == name for column in present) > 1:
+                raise LoadSourceError(source, f"source has several columns '{name}'")
+    return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    declared: EntityType
+    present: Collection[str] | None
+    told: Assignment
+    source: str
+
+    def properties(self) -> tuple[dict[str, str], dict[str, StoredValue]]:
+        known = self.declared.properties
+        for name in self.told.columns:
+            if name not in known:
+                raise self._error(f"{self.declared.name} has no property '{name}'", name, known)
+        columns: dict[str, str] = {}
+        constants: dict[str, StoredValue] = {}
+        for name in known:
+            if name not in self.told.columns:
+                if self._has(name):
+                    columns[name] = name
+                continue
+            match self.told.columns[name]:
+                case Constant(value):
+                    constants[name] = self._constant(name, value)
+                case str(column):
+                    columns[name] = self._column(column)
+        for name in self._keys():
+            if name not in columns and constants.get(name) is None:
+                raise LoadSourceError(self.source, f"source has no column '{name}'")
+        return columns, constants
+
+    def ends(self, catalog: Catalog) -> dict[str, str | KeyColumns]:
+        if not isinstance(self.declared, EdgeType):
+            return {}
+        nodes = (self.declared.from_type, self.declared.to_type)
+        return {
+            end: self._end(end, catalog.nodes[node]) for end, node in zip(ENDS, nodes, strict=True)
+        }
+
+    def id(self) -> str | None:
+        derived = _has_derived_ids(self.declared)
+        if self.told.id is not None:
+            if derived:
+                problem = f"ids of {self.declared.name} are derived; leave 'id' out"
+                raise LoadSourceError(self.source, problem)
+            return self._column(self.told.id)
+        return "id" if not derived and self._has("id") else None
+
+    def _end(self, end: str, node: NodeType) -> str | KeyColumns:
+        told = self.told.ends.get(end, end)
+        if isinstance(told, str):
+            return self._column(told)
+        if set(told) != set(node.key or ()):
+            keys = ", ".join(node.key or ()) or "none"
+            problem = f"'{end}' must name the key properties of {node.name} ({keys})"
+            raise LoadSourceError(self.source, problem)
+        return KeyColumns(node, {name: self._column(column) for name, column in told.items()})
+
+    def _keys(self) -> tuple[str, ...]:
+        return (self.declared.key or ()) if isinstance(self.declared, NodeType) else ()
+
+    def _has(self, column: str) -> bool:
+        return self.present is None or column in self.present
+
+    def _column(self, column: str) -> str:
+        if not self._has(column):
+            raise self._error(f"source has no column '{column}'", column, self.present or ())
+        return column
+
+    def _constant(self, name: str, value: object) -> StoredValue:
+        # A mapping made in Python may hold a day or a moment as one.
+        given = value.isoformat() if isinstance(value, date) else value
+        try:
+            return convert_value(given, name, self.declared.properties[name].type, typed=False)
+        except Misfit as misfit:
+            raise LoadSourceError(self.source, str(misfit)) from None
+
+    def _error(self, problem: str, name: str, known: Collection[str]) -> LoadSourceError:
+        hint = did_you_mean(name, known)
+        return LoadSourceError(self.source, f"{problem}; {hint}" if hint else problem)

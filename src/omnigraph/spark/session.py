@@ -1,0 +1,211 @@
+"""Sessions: one that is handed in is used as it is; otherwise this process has one of its own.
+
+The own session is started by the first call that needs it and kept for later ones. It ends with the
+process, or when another master is asked for.
+Tests: tests/spark/test_session.py.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.errors import SparkUnavailable
+from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
+from omnigraph.spark.gateway import Gateway, start_gateway
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
+EMBEDDED: Final = "local[*,4]"
+"""All cores of this machine; a task whose process dies is tried again."""
+
+_STANDALONE: Final = re.compile(r"spark://([^/]+)")
+_SETTINGS: Final = {
+    "spark.app.name": "omnigraph",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Over TCP the answer of every small task would wait for a delayed acknowledgement.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+    # Partitions are counted out by whoever runs the tasks; joining some of them loses cores.
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    "spark.driver.maxResultSize": "0",
+    "spark.task.maxFailures": "4",
+}
+_LOOPBACK: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """The session of this process and the Java process behind it."""
+
+    master: str
+    spark: SparkSession
+    gateway: Gateway | None
+
+
+_lock = threading.Lock()
+_own: list[_Own] = []
+"""At most one: Spark allows one context per process."""
+
+
+def configured_master() -> str | None:
+    """The master that the environment names."""
+    return os.environ.get(MASTER_VARIABLE) or None
+
+
+def is_running() -> bool:
+    """Whether this process has a session, its own or one of its caller. Never starts one."""
+    return _active() is not None
+
+
+def open_session(master: str | None = None) -> SparkSession:
+    """The session of this process, started if need be. Raises `SparkUnavailable`.
+
+    Without a master, one that runs already is used, whoever started it.
+    """
+    wanted = master or configured_master()
+    with _lock:
+        active = _active()
+        if active is not None and (wanted is None or wanted == _master_of(active)):
+            return active
+        if active is not None and not _own:
+            raise SparkUnavailable(
+                f"no session on {wanted}",
+                f"this process has one on {_master_of(active)}; hand that one in, or stop it",
+            )
+        _close()
+        _own.append(_start(wanted or EMBEDDED))
+        return _own[0].spark
+
+
+def close_session() -> None:
+    """End the session of this process. One that was handed in is not ours to end."""
+    with _lock:
+        _close()
+
+
+def _close() -> None:
+    while _own:
+        own = _own.pop()
+        with suppress(Exception):  # Java may be gone already, in any of many ways.
+            own.spark.stop()
+        if own.gateway is not None:
+            _forget_gateway()
+            own.gateway.close()
+
+
+def _active() -> SparkSession | None:
+    # Only who has imported pyspark can have a session.
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    found = SparkSession.getActiveSession()
+    if found is None and _own:
+        return _own[0].spark
+    return found
+
+
+def _master_of(spark: SparkSession) -> str:
+    with suppress(Exception):  # A session of Spark Connect has no context to ask.
+        return str(spark.sparkContext.master)
+    return str(spark.conf.get("spark.master", "another server"))
+
+
+def _start(master: str) -> _Own:
+    if master.startswith("sc://"):
+        return _Own(master, _connect(master), None)
+    _check_reachable(master)
+    is_local = master.startswith("local")
+    settings = {"spark.master": master, **_SETTINGS, **(_LOOPBACK if is_local else {})}
+    gateway = start_gateway(settings, _heap_bytes())
+    try:
+        with gateway.offered():
+            spark = _new_session(settings)
+    except Exception as error:
+        _forget_gateway()
+        gateway.close()
+        raise SparkUnavailable(f"no session on {master}", _first_line(error)) from None
+    return _Own(master, spark, gateway)
+
+
+def _new_session(settings: dict[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    # Spark would answer interrupts from now on, also those that are none of its business.
+    interrupted = signal.getsignal(signal.SIGINT)
+    spark: SparkSession = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread() and interrupted is not None:
+        signal.signal(signal.SIGINT, interrupted)
+    return spark
+
+
+def _connect(master: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    try:
+        spark: SparkSession = SparkSession.builder.remote(master).getOrCreate()
+        spark.range(1).count()
+    except Exception as error:
+        raise SparkUnavailable(f"no session on {master}", _first_line(error)) from None
+    return spark
+
+
+def _check_reachable(master: str) -> None:
+    """Spark would try for a minute before it says that nobody answers."""
+    standalone = _STANDALONE.match(master)
+    if standalone is None:
+        return
+    for address in standalone[1].split(","):
+        host, _, port = address.partition(":")
+        try:
+            socket.create_connection((host, int(port or 7077)), SPARK_REACH_SECONDS).close()
+        except (OSError, ValueError) as error:
+            reason = str(error)
+        else:
+            return
+    raise SparkUnavailable(f"the master {master} cannot be reached", reason)
+
+
+def _forget_gateway() -> None:
+    """Make pyspark look for a new Java process next time, because this one is ending."""
+    from pyspark import SparkContext
+
+    context: Any = SparkContext
+    gateway, context._gateway, context._jvm = context._gateway, None, None
+    if gateway is not None:
+        with suppress(Exception):  # Nobody listens at the other end any more.
+            gateway.shutdown()
+
+
+def _heap_bytes() -> int:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(SPARK_HEAP_BYTES, int(memory * SPARK_HEAP_SHARE))
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+atexit.register(close_session)

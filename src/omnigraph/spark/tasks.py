@@ -1,0 +1,264 @@
+"""Kernels as Spark tasks: so many of them, each answering once, in order.
+
+A kernel answers with values that pickle and returns its errors instead of raising them, so that the
+caller always hears of everything that was done. What still fails is Spark's own affair: it repeats
+a task whose process died, and only one attempt's answer arrives.
+Tests: tests/spark/test_tasks.py.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import pyarrow as pa
+
+from omnigraph.errors import SparkExecutorUnfit, SparkJobFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Answer = TypeVar("Answer")
+Verdict = TypeVar("Verdict")
+
+_ROW: Final = "task int, bucket int, content binary"
+_SCHEMA: Final = pa.schema([("task", pa.int32()), ("bucket", pa.int32()), ("content", pa.binary())])
+_OWN: Final = ("AWS_", "OMNIGRAPH_", "GEMINI_", "OPENAI_")
+"""How the variables begin that our tasks read."""
+
+_ANSWER: Final = -1
+"""The bucket of answers, which no kernel sends keys to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that was run."""
+
+    name: str
+    tasks: int
+    seconds: float
+
+
+_jobs: ContextVar[list[Job] | None] = ContextVar("_jobs", default=None)
+
+
+@contextmanager
+def noting_jobs() -> Iterator[list[Job]]:
+    """A while in which every job that this thread runs is noted when it is over."""
+    noted: list[Job] = []
+    before = _jobs.set(noted)
+    try:
+        yield noted
+    finally:
+        _jobs.reset(before)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Something a task sends to whichever task looks after a bucket."""
+
+    bucket: int
+    content: bytes
+
+
+Exchanging = Callable[[int], Iterator["Sent | Answer"]]
+"""A kernel that sends things on the way to its answer, which comes last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged(Generic[Answer, Verdict]):
+    """What two sets of tasks came to: the answers of the first, in order, and verdicts on buckets."""
+
+    answers: list[Answer]
+    verdicts: list[Verdict]
+
+
+def run_tasks(
+    spark: SparkSession, job: str, count: int, kernel: Callable[[int], Answer]
+) -> list[Answer]:
+    """The kernel's answers for 0 to `count`, one task each. Raises `SparkError`."""
+    here = _Surroundings.of(spark)
+    frame = _numbers(spark, count).mapInArrow(partial(_answer, here, _packed(kernel)), _ROW)
+    return _in_order(_collect(job, count, frame), count, job)
+
+
+def run_exchange(
+    spark: SparkSession,
+    job: str,
+    count: int,
+    kernel: Exchanging[Answer],
+    buckets: int,
+    judge: Callable[[int, Iterator[bytes]], Verdict],
+) -> Exchanged[Answer, Verdict]:
+    """As `run_tasks`; what tasks send is then judged bucket by bucket, in tasks of their own."""
+    here = _Surroundings.of(spark)
+    frame = (
+        _numbers(spark, count)
+        .mapInArrow(partial(_send, here, _packed(kernel)), _ROW)
+        .repartition(min(buckets, count) + 1, "bucket")
+        .mapInArrow(partial(_judge, here, _packed(judge)), _ROW)
+    )
+    rows = _collect(job, count, frame)
+    answers = _in_order([row for row in rows if row[1] == _ANSWER], count, job)
+    return Exchanged(answers, [pickle.loads(row[2]) for row in rows if row[1] != _ANSWER])
+
+
+def is_embedded(spark: SparkSession) -> bool:
+    """Whether tasks run on this machine, in processes below this one."""
+    with suppress(Exception):  # A session of Spark Connect has no context to ask.
+        return str(spark.sparkContext.master).startswith("local")
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """The caller's folder and, in an embedded session, those variables that tasks look at.
+
+    Python processes of tasks outlive a job and have the surroundings of when Java was started. On a
+    cluster credentials belong to the executors and never travel.
+    """
+
+    folder: str
+    variables: dict[str, str] | None
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> _Surroundings:
+        return cls(os.getcwd(), _own_variables() if is_embedded(spark) else None)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Work there, and leave the process as it was for whoever uses it next."""
+        folder, variables = os.getcwd(), _own_variables()
+        self._enter()
+        try:
+            yield
+        finally:
+            _Surroundings(folder, variables)._enter()
+
+    def _enter(self) -> None:
+        with suppress(OSError):  # Executors elsewhere may not have it, and then nobody needs it.
+            os.chdir(self.folder)
+        if self.variables is not None:
+            for name in _own_variables().keys() - self.variables.keys():
+                del os.environ[name]
+            os.environ.update(self.variables)
+
+
+def _own_variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_OWN)}
+
+
+def _packed(kernel: Callable[..., object]) -> bytes:
+    """A kernel as it travels. It is unpacked in its surroundings, which it may look at by then."""
+    from pyspark import cloudpickle
+
+    packed: bytes = cloudpickle.dumps(kernel)  # type: ignore[no-untyped-call]  # has no types
+    return packed
+
+
+def _numbers(spark: SparkSession, count: int) -> DataFrame:
+    return spark.range(0, count, 1, numPartitions=count)
+
+
+_Rows = list[tuple[int, int, bytes]]
+
+
+def _collect(job: str, count: int, frame: DataFrame) -> _Rows:
+    started = time.perf_counter()
+    spark, tag = frame.sparkSession, f"omnigraph-{uuid.uuid4().hex}"
+    spark.addTag(tag)
+    try:
+        table = frame.toArrow()
+    except KeyboardInterrupt:
+        spark.interruptTag(tag)
+        raise
+    except Exception as error:
+        raise failure(job, error) from None
+    finally:
+        spark.removeTag(tag)
+    noted = _jobs.get()
+    if noted is not None:
+        noted.append(Job(job, count, time.perf_counter() - started))
+    columns = (table.column(name).to_pylist() for name in ("task", "bucket", "content"))
+    return list(zip(*columns, strict=True))
+
+
+def _in_order(rows: Sequence[tuple[int, int, bytes]], count: int, job: str) -> list[Any]:
+    """One answer per task. Whoever commits what tasks wrote must know that none is missing."""
+    contents = {task: content for task, _, content in rows}
+    if len(rows) != count or set(contents) != set(range(count)):
+        raise SparkJobFailed(job, f"{count} tasks gave {len(rows)} answers")
+    return [pickle.loads(contents[task]) for task in range(count)]
+
+
+def failure(job: str, error: Exception) -> SparkExecutorUnfit | SparkJobFailed:
+    """Spark's error in a few words."""
+    text = str(error)
+    for line in text.splitlines():
+        if "ModuleNotFoundError" in line or "PYTHON_VERSION_MISMATCH" in line:
+            return SparkExecutorUnfit(line.strip().rpartition("ModuleNotFoundError: ")[2])
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return SparkJobFailed(job, lines[0] if lines else type(error).__name__)
+
+
+# -- in the tasks -------------------------------------------------------------------------------
+
+
+def _answer(
+    here: _Surroundings, packed: bytes, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for number in _tasks(batches):
+        with here.entered():
+            answer = pickle.loads(packed)(number)
+        yield _row(number, _ANSWER, pickle.dumps(answer))
+
+
+def _send(
+    here: _Surroundings, packed: bytes, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    with here.entered():
+        kernel = pickle.loads(packed)
+        for number in _tasks(batches):
+            for item in kernel(number):
+                if isinstance(item, Sent):
+                    yield _row(number, item.bucket, item.content)
+                else:
+                    yield _row(number, _ANSWER, pickle.dumps(item))
+
+
+def _judge(
+    here: _Surroundings, packed: bytes, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Answers pass; everything else is judged with what else is in its bucket."""
+    contents: dict[int, list[bytes]] = {}
+    for batch in batches:
+        for task, bucket, content in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            if bucket == _ANSWER:
+                yield _row(task, _ANSWER, content)
+            else:
+                contents.setdefault(bucket, []).append(content)
+    if not contents:
+        return
+    with here.entered():
+        judge = pickle.loads(packed)
+        for bucket, parts in sorted(contents.items()):
+            yield _row(0, bucket, pickle.dumps(judge(bucket, iter(parts))))
+
+
+def _tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def _row(task: int, bucket: int, content: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(
+        [{"task": task, "bucket": bucket, "content": content}], schema=_SCHEMA
+    )

@@ -1,0 +1,107 @@
+"""All rows of a table in the order of their ids, with memory for a part of them.
+
+The store sorts in memory whatever it is asked to sort. A large table is therefore read once, its rows
+are put into scratch files by ranges of ids, and every range is sorted by itself.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.limits import SORTED_BYTES
+from omnigraph.storage.scan import ROW_ID, Scan, scan
+from omnigraph.storage.table import Table
+
+_SAMPLED_ROWS: Final = 1024
+"""Rows whose size is taken for that of all."""
+
+_SAMPLES_PER_RANGE: Final = 64
+"""Ids that are looked at for each range; so many give ranges of about equal size."""
+
+_DIVIDED_ROWS: Final = 65_536
+"""Rows that are divided among the ranges at a time; fewer would leave crumbs in the files."""
+
+_BATCH_ROWS: Final = 8192
+
+
+def scan_by_id(
+    table: Table, columns: Sequence[str], *, with_row_ids: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Stream the rows by id."""
+    bounds = _bounds(table, columns)
+    if not bounds:
+        yield from table.scan(columns, with_row_ids=with_row_ids, order_by="id")
+        return
+    names = [*columns, ROW_ID] if with_row_ids else columns
+    wanted = Scan(names, reads_little_ahead=True)
+    rows = scan(table.dataset, table.lineage.uri, wanted)
+    with tempfile.TemporaryDirectory(prefix="omnigraph-sort-") as folder:
+        files = [Path(folder) / f"{number}.arrow" for number in range(len(bounds) + 1)]
+        _divide(rows, bounds, files)
+        for file in files:
+            # No name keeps a part alive while the next one is read.
+            yield from _sorted(file)
+
+
+def _sorted(file: Path) -> list[pa.RecordBatch]:
+    rows = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    file.unlink()
+    return rows.sort_by("id").to_batches(_BATCH_ROWS)  # type: ignore[no-any-return]  # untyped
+
+
+def _divide(rows: pa.RecordBatchReader, bounds: Sequence[str], files: Sequence[Path]) -> None:
+    """Write every row to the file of its range."""
+    with ExitStack() as stack:
+        writers = [stack.enter_context(pa.ipc.new_file(str(file), rows.schema)) for file in files]
+        for chunk in _chunks(rows):
+            ids = chunk.column("id").combine_chunks()
+            ranges = np.zeros(len(ids), np.int64)
+            for bound in bounds:
+                ranges += pc.greater_equal(ids, bound).to_numpy(zero_copy_only=False)
+            chunk = chunk.take(pa.array(np.argsort(ranges, kind="stable")))
+            ends = np.cumsum(np.bincount(ranges, minlength=len(files)))
+            for writer, start, end in zip(writers, [0, *ends[:-1]], ends, strict=True):
+                if end > start:
+                    writer.write_table(chunk.slice(start, end - start))
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows in larger tables."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(b.num_rows for b in held) >= _DIVIDED_ROWS:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _bounds(table: Table, columns: Sequence[str]) -> list[str]:
+    """The first id of every range but the first; none for a table that is sorted at once."""
+    rows = table.row_count()
+    if rows <= _SAMPLED_ROWS:
+        return []
+    sample = table.read(columns, limit=_SAMPLED_ROWS)
+    count = sample.nbytes * rows // max(1, sample.num_rows) // SORTED_BYTES + 1
+    if count == 1:
+        return []
+    step = max(1, rows // (count * _SAMPLES_PER_RANGE))
+    sampled: list[str] = []
+    before = 0
+    for batch in table.scan(["id"]):
+        ids = batch.column("id")
+        places = range(-before % step, len(ids), step)
+        sampled += ids.take(pa.array(places, pa.int64())).to_pylist()
+        before += len(ids)
+    sampled.sort(key=str.encode)
+    chosen = (sampled[len(sampled) * number // count] for number in range(1, count))
+    return list(dict.fromkeys(chosen))

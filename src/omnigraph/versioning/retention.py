@@ -1,0 +1,67 @@
+"""What is still needed of what is stored: versions of tables, and lines of versions.
+
+The present state of every branch, what a merge of any two would compare them with, and what has been
+pinned by name. Whatever one
+branch cannot be asked about might be needed, so an error here means that nothing may be removed.
+Tests: tests/behaviour/test_cleanup.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+from omnigraph.versioning.branch_names import public_name
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commits import TableId
+from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.parting import Tip, since_parting
+from omnigraph.versioning.pins import NamedPin
+from omnigraph.versioning.rows import TableRegistration
+
+Fork = tuple[str, str]
+"""The location of a table and the storage name of a branch of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """Versions of the main line by table, each with the reason why it stays, and lines of branches."""
+
+    versions: Mapping[TableId, Mapping[int, str]]
+    forks: frozenset[Fork]
+    registered: Mapping[TableId, TableRegistration]
+
+    @property
+    def locations(self) -> frozenset[str]:
+        return frozenset(table.location for table in self.registered.values())
+
+
+def what_is_needed(
+    manifest: Manifest, refs: Sequence[BranchRef], pins: Sequence[NamedPin]
+) -> Needed:
+    """Look at all branches and at what is pinned on main."""
+    versions: dict[TableId, dict[int, str]] = {}
+    forks: set[Fork] = set()
+    registered: dict[TableId, TableRegistration] = {}
+    pinned = ((manifest.at(None, pin.version), f"pinned as {pin.name}") for pin in pins)
+    for state, reason in chain(_states(manifest, refs), pinned):
+        registered |= state.registered
+        for table, entry in state.tables.items():
+            if entry.branch is None:
+                versions.setdefault(table, {}).setdefault(entry.version, reason)
+            else:
+                forks.add((state.registered[table].location, entry.branch))
+    return Needed(versions, frozenset(forks), registered)
+
+
+def _states(manifest: Manifest, refs: Sequence[BranchRef]) -> Iterator[tuple[ManifestState, str]]:
+    heads = [manifest.current(ref.physical) for ref in refs]
+    for state in heads:
+        yield state, f"current on {public_name(state.branch)}"
+    for left, right in combinations(heads, 2):
+        parted = since_parting(manifest, Tip.of(left), Tip.of(right)).known
+        names = f"{public_name(left.branch)} and {public_name(right.branch)}"
+        for base in parted.readable_bases([left.head], [right.head]):
+            home = parted.homes[base]
+            yield manifest.at(home.branch, home.sequence), f"merge base of {names}"

@@ -1,0 +1,51 @@
+"""Notes whose vectors are computed from their texts, and what tests ask of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from omnigraph.embed.mock import MockProvider
+from omnigraph.embed.provider import Task
+from omnigraph.engine.graph import Graph
+
+NOTES = (
+    "node Note { slug: String @key  body: String?  tag: String?  vec: Vector(4)? @embed(body) }\n"
+)
+REQUIRED = NOTES.replace("Vector(4)?", "Vector(4)")
+MOCK = "OMNIGRAPH_EMBEDDINGS_MOCK"
+GIVEN = [1.0, 0.0, 0.0, 0.5]
+
+
+def run(graph: Graph, statements: str, **params: Any) -> Any:
+    declared = ", ".join(f"${name}: Vector(4)?" for name in params)
+    return graph.mutate(f"query q({declared}) {{ {statements} }}", **params)
+
+
+def notes(*rows: dict[str, Any]) -> bytes:
+    """Records of a load."""
+    return "\n".join(json.dumps({"type": "Note", "data": row}) for row in rows).encode()
+
+
+def vectors(graph: Graph, **options: Any) -> dict[str, list[float] | None]:
+    """The vector of every note."""
+    out = io.StringIO()
+    graph.export(out, types=["Note"], **options)
+    rows = [json.loads(line)["data"] for line in out.getvalue().splitlines()]
+    return {row["slug"]: row["vec"] for row in rows}
+
+
+def mock(text: str) -> list[float]:
+    found: list[float] = MockProvider().embed([text], Task.DOCUMENT, 4)[0].tolist()
+    return found
+
+
+def states(graph: Graph, **options: Any) -> dict[str, int]:
+    """How many notes are in each state; states nobody is in are left out."""
+    (found,) = graph.embed(dry_run=True, **options).properties
+    return {name: count for name, count in found.states.to_json().items() if count}
+
+
+def warnings(result: Any) -> list[tuple[str, str, int | None]]:
+    return [(w.code, w.message, w.count) for w in result.receipt.warnings]

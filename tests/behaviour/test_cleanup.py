@@ -1,0 +1,310 @@
+"""Cleaning up: what is removed of the past, and what stays because somebody needs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import lance
+import pytest
+
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.engine.maintain import cleanup, orphans
+from omnigraph.errors import (
+    HistoryRemoved,
+    InputError,
+    OmnigraphError,
+    ReadOnlyHandle,
+    RecoveryPending,
+    StoreCallFailed,
+)
+from omnigraph.faults import InjectedFault
+from omnigraph.storage.keyed_insert import insert_if_absent
+from omnigraph.storage.removal import stored_versions
+from omnigraph.storage.stage import commit_staged, stage_restore
+from omnigraph.testing.faults import Fail, FailStorage, armed
+from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table
+from tests.behaviour.graphs import PERSON, SCHEMA, Backstage
+
+NOW = timedelta()
+
+
+@pytest.fixture
+def graph(local_uri: str) -> Graph:
+    """Five commits after the first, each with another version of the people."""
+    graph = init(local_uri, SCHEMA)
+    for number in range(5):
+        graph.load(person("ada", number))
+    return graph
+
+
+def person(name: str, age: int) -> str:
+    return json.dumps({"type": "Person", "data": {"name": name, "age": age}})
+
+
+def ages(graph: Graph, branch: str | None = None, at: str | None = None) -> list[object]:
+    query = "query q() { match { $p: Person } return { $p.age } order { $p.age } }"
+    return [row["p.age"] for row in graph.query(query, branch=branch, at=at).to_dicts()]
+
+
+def versions(graph: Graph, key: str = PERSON) -> list[int]:
+    location = graph.snapshot().entry(key).location
+    return [v.number for v in stored_versions(Backstage(graph.uri).tables.open(location))]
+
+
+@pytest.mark.acceptance("S-129")
+@pytest.mark.parametrize("keep", [1, 3])
+def test_exactly_as_many_versions_stay_as_were_asked_for(graph, keep):
+    commits = [c.graph_commit_id for c in graph.commits()]
+    report = graph.cleanup(keep_versions=keep)
+    assert versions(graph) == [2, 3, 4, 5, 6][-keep:]
+    people = next(t for t in report.tables if t.table_key == PERSON)
+    assert people.removed.versions == 6 - keep
+    assert people.removed.bytes > 0
+    assert people.error is None
+    assert ages(graph) == [4]
+    graph.load(person("ada", 9))
+    assert ages(open_graph(graph.uri)) == [9]
+    assert [c.graph_commit_id for c in graph.commits()][: len(commits)] == commits
+
+
+def test_what_was_removed_is_told_apart_from_what_never_was(graph):
+    first = graph.commits()[1].graph_commit_id
+    assert ages(graph, at=first) == [0]
+    graph.cleanup(older_than=NOW)
+    assert versions(graph) == [6]
+    with pytest.raises(HistoryRemoved, match=r"Person.*version 2.*cleanup"):
+        ages(open_graph(graph.uri), at=first)
+    assert graph.commit(first).graph_commit_id == first
+
+
+def test_a_reader_that_loses_its_version_gets_an_error_of_ours(graph):
+    reader = open_graph(graph.uri, read_only=True)
+    early, late = reader.snapshot_at_version(2), reader.snapshot_at_version(3)
+    table = early.open(reader._tables, PERSON)
+    graph.cleanup(keep_versions=1)
+    with pytest.raises(HistoryRemoved):
+        late.open(reader._tables, PERSON)
+    with pytest.raises(StoreCallFailed, match="Not found"):
+        table.read()
+
+
+@pytest.mark.acceptance("S-129")
+def test_a_policy_is_needed_and_must_make_sense(graph):
+    for policy in ({}, {"keep_versions": 0}, {"older_than": timedelta(-1)}):
+        with pytest.raises(InputError):
+            graph.cleanup(**policy)
+    with pytest.raises(ReadOnlyHandle):
+        open_graph(graph.uri, read_only=True).cleanup(keep_versions=1)
+
+
+def test_with_both_limits_a_version_goes_only_if_both_say_so(graph):
+    graph.cleanup(keep_versions=1, older_than=timedelta(days=1))
+    assert versions(graph) == [1, 2, 3, 4, 5, 6]
+    graph.cleanup(keep_versions=2, older_than=NOW)
+    assert versions(graph) == [5, 6]
+
+
+def test_a_dry_run_says_what_would_go_and_why_the_rest_stays(graph):
+    graph.create_branch("feature")
+    graph.load(person("ada", 9))
+    planned = graph.cleanup(keep_versions=1, dry_run=True)
+    assert versions(graph) == [1, 2, 3, 4, 5, 6, 7]
+    done = graph.cleanup(keep_versions=1)
+    assert planned.tables == done.tables
+    assert (planned.dry_run, done.dry_run) == (True, False)
+    people = next(t for t in planned.tables if t.table_key == PERSON)
+    assert people.kept == {"current on feature": 1, "current on main": 1}
+    assert versions(graph) == [6, 7]
+
+
+@pytest.mark.acceptance("S-130")
+def test_what_a_branch_reads_from_main_stays(graph):
+    graph.create_branch("lazy")
+    for number in range(10, 15):
+        graph.load(person("ada", number))
+    graph.cleanup(keep_versions=1)
+    assert ages(graph, "lazy") == [4]
+    assert ages(open_graph(graph.uri, branch="lazy")) == [4]
+    lazy = open_graph(graph.uri, branch="lazy")
+    lazy.load(person("bo", 1))
+    assert ages(lazy) == [1, 4]
+
+
+def test_what_a_merge_would_compare_with_stays(graph):
+    feature = graph.create_branch("feature")
+    feature.load(person("bo", 1))
+    graph.load(person("cy", 2))
+    graph.merge("main", into="feature")
+    for number in range(20, 24):
+        graph.load(person("dee", number))
+    feature.load(person("bo", 3))
+    report = graph.cleanup(keep_versions=1)
+    people = next(t for t in report.tables if t.table_key == PERSON)
+    assert "merge base of main and feature" in people.kept
+    graph.merge("feature", into="main")
+    assert ages(graph) == [2, 3, 4, 23]
+
+
+@pytest.mark.acceptance("S-125")
+def test_an_interrupted_write_comes_before_any_upkeep(graph):
+    with armed("mutation.post_table_commit", Fail()), pytest.raises(InjectedFault):
+        graph.load(person("eve", 1))
+    for name, upkeep in (
+        ("cleanup", lambda: graph.cleanup(keep_versions=1)),
+        ("optimize", graph.optimize),
+        ("repair", graph.repair),
+    ):
+        with pytest.raises(RecoveryPending, match=f"{name} requires a clean recovery state"):
+            upkeep()
+    assert len(versions(graph)) == 7
+
+
+@pytest.mark.acceptance("S-131")
+def test_an_error_in_one_table_is_told_with_it_and_keeps_no_other_back(graph):
+    for name in ("a", "b"):
+        graph.load(json.dumps({"type": "Company", "data": {"name": name}}))
+    with armed("cleanup.table_gc", FailStorage(), first=3, times=1):
+        report = graph.cleanup(keep_versions=1)
+    assert [t.table_key for t in report.failed] == ["node:Company"]
+    assert "cleanup.table_gc" in str(report.failed[0].error)
+    assert versions(graph) == [6]
+    assert len(versions(graph, "node:Company")) == 3
+
+
+def test_a_table_that_moved_by_itself_is_left_alone(graph):
+    entry = graph.snapshot().entry(PERSON)
+    table = graph.snapshot().open(graph._tables, PERSON)
+    commit_staged(table, stage_restore(table, entry.version), operation_id="x", writer_kind="Test")
+    report = graph.cleanup(keep_versions=1)
+    [failed] = report.failed
+    assert failed.table_key == PERSON
+    assert "repair" in str(failed.error)
+    assert len(versions(graph)) == 7
+
+
+@pytest.mark.acceptance("S-028")
+def test_a_write_to_the_next_branch_of_a_name_reclaims_the_fork_of_the_last(graph):
+    graph.create_branch("feature").load(person("bo", 1))
+    with armed("branch_delete.before_table_cleanup", FailStorage()):
+        graph.delete_branch("feature")
+    assert graph.branches() == ["main"]
+    again = graph.create_branch("feature")
+    again.load(person("cy", 2))
+    assert ages(again) == [2, 4]
+    assert graph.cleanup(keep_versions=100).orphans == ()
+
+
+def test_forks_of_branches_that_are_gone_are_reclaimed(graph):
+    feature = graph.create_branch("feature")
+    feature.load(person("bo", 1))
+    entry = feature.snapshot().entry(PERSON)
+    with armed("branch_delete.before_table_cleanup", FailStorage()):
+        graph.delete_branch("feature")
+    fork = Path(graph.uri, entry.location, "tree", "feature")
+    assert fork.exists()
+    planned = graph.cleanup(keep_versions=100, dry_run=True)
+    assert planned.orphans == (f"{entry.location}/feature",)
+    with armed("cleanup.reconcile_fork", FailStorage()):
+        assert graph.cleanup(keep_versions=100).orphans == ()
+    assert fork.exists()
+    assert graph.cleanup(keep_versions=100).orphans == planned.orphans
+    assert not fork.exists()
+    assert graph.cleanup(keep_versions=100).orphans == ()
+
+
+@pytest.mark.acceptance("S-142")
+def test_a_zombie_of_a_branch_is_removed_and_its_successor_stays(graph):
+    backstage = Backstage(graph.uri)
+    graph.create_branch("feature")
+    stale = backstage.tables.open(MANIFEST_PATH, "feature")
+    graph.delete_branch("feature")
+    insert_if_absent(stale, rows_table([checkpoint_row(999, {})]), KEY_COLUMN)
+    again = graph.create_branch("feature")
+    again.load(person("bo", 1))
+    assert graph.cleanup(keep_versions=100).orphans == (f"{MANIFEST_PATH}/feature",)
+    assert backstage.tables.zombie_branches(MANIFEST_PATH) == set()
+    assert ages(open_graph(graph.uri, branch="feature")) == [1, 4]
+
+
+def test_forks_that_nobody_refers_to_are_reclaimed_on_living_branches_too(graph):
+    graph.create_branch("feature")
+    entry = graph.snapshot().entry(PERSON)
+    raw = lance.dataset(f"{graph.uri}/{entry.location}")
+    raw.create_branch("feature", entry.version)
+    raw.create_branch("not.ours/x", entry.version)
+    assert graph.cleanup(keep_versions=100).orphans == (f"{entry.location}/feature",)
+    assert set(lance.dataset(f"{graph.uri}/{entry.location}").branches.list()) == {"not.ours/x"}
+    open_graph(graph.uri, branch="feature").load(person("bo", 1))
+
+
+def test_tables_of_a_schema_that_never_came_go_after_an_hour(graph, monkeypatch):
+    text = SCHEMA + "node Tool { code: String @key }\n"
+    with armed("schema_apply.before_staging_write", Fail()), pytest.raises(InjectedFault):
+        graph.apply_schema(text)
+    again = open_graph(graph.uri)
+    left = sorted(set(os.listdir(f"{graph.uri}/nodes")) - _locations(again))
+    assert len(left) == 1
+    assert again.cleanup(keep_versions=100).orphans == ()
+    monkeypatch.setattr(orphans, "_UNTOUCHED", timedelta())
+    assert again.cleanup(keep_versions=100).orphans == (f"nodes/{left[0]}",)
+    assert set(os.listdir(f"{graph.uri}/nodes")) == _locations(again)
+    again.apply_schema(text)
+    again.load('{"type":"Tool","data":{"code":"saw"}}')
+
+
+def _locations(graph: Graph, kind: str = "node") -> set[str]:
+    found = graph.snapshot().entries.items()
+    return {e.location.rpartition("/")[2] for key, e in found if key.startswith(kind)}
+
+
+def test_a_dropped_type_goes_when_it_has_been_gone_long_enough(graph):
+    before = graph.head()
+    location = graph.snapshot().entry("edge:WorksAt").location
+    graph.apply_schema(SCHEMA.replace("edge WorksAt: Person -> Company\n", ""))
+    graph.cleanup(older_than=timedelta(days=1))
+    assert Path(graph.uri, location).exists()
+    assert "edge:WorksAt" in graph.at(before).entries
+    report = graph.cleanup(older_than=NOW)
+    assert "edge:WorksAt" in [t.table_key for t in report.tables]
+    assert not Path(graph.uri, location).exists()
+    snapshot = open_graph(graph.uri).at(before)
+    with pytest.raises(HistoryRemoved):
+        snapshot.open(graph._tables, "edge:WorksAt")
+
+
+def test_files_of_writes_that_never_came_go_when_they_are_a_week_old(graph):
+    location = Path(graph.uri, graph.snapshot().entry(PERSON).location, "data")
+    known = set(location.iterdir())
+    with (
+        armed("mutation.pre_table_commit", FailStorage()),
+        pytest.raises(OmnigraphError),
+    ):
+        graph.load(person("eve", 1))
+    [left] = set(location.iterdir()) - known
+    graph.cleanup(keep_versions=100)
+    assert left.exists()
+    old = time.time() - 8 * 86400
+    os.utime(left, (old, old))
+    report = graph.cleanup(keep_versions=100)
+    assert not left.exists()
+    assert report.removed.bytes > 0
+    assert set(location.iterdir()) == known
+    assert ages(graph) == [4]
+
+
+def test_versions_of_the_manifest_go_after_an_hour_and_history_stays(graph, monkeypatch):
+    before = len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH)))
+    graph.cleanup(older_than=NOW)
+    assert len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH))) == before
+    monkeypatch.setattr(cleanup, "_MANIFEST_AGE", timedelta())
+    graph.cleanup(older_than=NOW)
+    assert len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH))) == 1
+    fresh = open_graph(graph.uri)
+    assert len(fresh.commits()) == 6
+    fresh.load(person("bo", 1))
+    assert graph.snapshot().version == 7

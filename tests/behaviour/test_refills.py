@@ -1,0 +1,264 @@
+"""Vectors that are computed after their rows were written."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.catalog.arrow import physical_schema
+from omnigraph.catalog.model import EntityType
+from omnigraph.engine.graph import init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.errors import (
+    EmbeddingFailed,
+    EmbeddingNotConfigured,
+    HeadMoved,
+    InputError,
+    ReadOnlyHandle,
+    UnknownType,
+)
+from omnigraph.faults import FAULT_POINTS
+from omnigraph.versioning import genesis
+from tests.behaviour.notes import GIVEN, MOCK, NOTES, mock, notes, run, states, vectors
+from tests.unit.embed.speaking import Refuse, serving
+
+PICTURES = """
+node Picture { name: String @key  title: String?  pic: Blob?  vec: Vector(4)? @embed(title) }
+node Page { slug: String @key  head: String?  body: String?
+            head_vec: Vector(4)? @embed(head)  body_vec: Vector(4)? @embed(body) }
+"""
+
+
+@pytest.fixture
+def graph(memory_uri, monkeypatch):
+    """Six notes: pending, stale, ready, empty, and two with given vectors, one of them stale."""
+    graph = init(memory_uri, NOTES)
+    with monkeypatch.context() as with_provider:
+        with_provider.setenv(MOCK, "1")
+        graph.load(
+            notes(
+                {"slug": "stale", "body": "old"},
+                {"slug": "ready", "body": "copper"},
+                {"slug": "empty"},
+                {"slug": "given", "body": "tin", "vec": GIVEN},
+                {"slug": "given stale", "body": "old", "vec": GIVEN},
+            ),
+            "append",
+        )
+    graph.load(notes({"slug": "pending", "body": "zinc"}), "append")
+    run(graph, 'update Note set { body: "new" } where body = "old"')
+    return graph
+
+
+@pytest.fixture
+def mocked(graph, monkeypatch):
+    monkeypatch.setenv(MOCK, "1")
+
+
+COMPUTED = {
+    "stale": mock("old"),
+    "ready": mock("copper"),
+    "empty": None,
+    "given": GIVEN,
+    "given stale": GIVEN,
+    "pending": None,
+}
+
+
+@pytest.mark.acceptance("U-157", partly="the library; the command is tested with the commands")
+def test_a_dry_run_counts_and_changes_nothing(graph, mocked):
+    head = graph.head()
+    found = graph.embed(dry_run=True)
+    assert found.dry_run
+    assert found.model == "mock/fnv1a-xorshift64"
+    assert found.receipt.graph_commit_id is None
+    assert [p.to_json() for p in found.properties] == [
+        {
+            "table_key": "node:Note",
+            "property": "vec",
+            "ready": 2,
+            "pending": 1,
+            "stale": 2,
+            "empty": 1,
+            "given": 2,
+            "embedded": 0,
+            "skipped": 0,
+        }
+    ]
+    assert graph.head() == head
+    assert vectors(graph) == COMPUTED
+
+
+@pytest.mark.parametrize(
+    ("options", "changed"),
+    [
+        ({}, {"pending": "zinc", "stale": "new"}),
+        ({"pending": True}, {"pending": "zinc"}),
+        ({"stale": True}, {"stale": "new"}),
+        ({"pending": True, "stale": True}, {"pending": "zinc", "stale": "new"}),
+        ({"all": True}, {"pending": "zinc", "stale": "new", "ready": "copper"}),
+        ({"stale": True, "include_given": True}, {"stale": "new", "given stale": "new"}),
+    ],
+)
+def test_a_refill_computes_what_is_asked_for(graph, mocked, options, changed):
+    done = graph.embed(**options)
+    (found,) = done.properties
+    assert found.embedded == len(changed)
+    assert done.receipt.counts["node:Note"].updated == len(changed)
+    assert vectors(graph) == COMPUTED | {slug: mock(text) for slug, text in changed.items()}
+    assert graph.commits()[-1].draft.operation.value == "embed"
+
+
+def test_a_refill_with_nothing_to_do_makes_no_commit(graph, mocked):
+    graph.embed()
+    head = graph.head()
+    done = graph.embed()
+    assert done.receipt.graph_commit_id is None
+    assert graph.head() == head
+
+
+def test_a_refill_needs_a_provider(graph):
+    with pytest.raises(EmbeddingNotConfigured, match="GEMINI_API_KEY"):
+        graph.embed()
+    assert vectors(graph) == COMPUTED
+
+
+def test_a_refill_records_who_asked_for_it(graph, mocked):
+    done = graph.embed(actor="ada", message="new model")
+    commit = graph.commit(done.receipt.graph_commit_id)
+    assert (commit.draft.actor_id, commit.draft.message) == ("ada", "new model")
+
+
+def test_a_refill_may_insist_on_the_head(graph, mocked):
+    with pytest.raises(HeadMoved):
+        graph.embed(expected_head="01ARZ3NDEKTSV4RRFFQ69G5FAV")
+
+
+def test_a_reader_counts_and_does_not_refill(local_uri):
+    init(local_uri, NOTES).load(notes({"slug": "a", "body": "tin"}), "append")
+    reader = open_graph(local_uri, read_only=True)
+    assert states(reader) == {"pending": 1}
+    with pytest.raises(ReadOnlyHandle):
+        reader.embed()
+
+
+def test_a_refill_of_a_branch_leaves_others_alone(graph, mocked):
+    branch = graph.create_branch("draft")
+    branch.embed()
+    assert states(branch, branch="draft") == {"ready": 4, "stale": 1, "empty": 1, "given": 2}
+    assert vectors(graph) == COMPUTED
+
+
+def test_types_and_properties_can_be_chosen(memory_uri, monkeypatch):
+    graph = init(memory_uri, PICTURES)
+    graph.load(
+        b'{"type":"Page","data":{"slug":"p","head":"tin","body":"zinc"}}'
+        b'{"type":"Picture","data":{"name":"x","title":"copper"}}',
+        "append",
+    )
+    monkeypatch.setenv(MOCK, "1")
+    done = graph.embed(types=["Page"], properties=["body_vec"])
+    assert [(p.table_key, p.property, p.embedded) for p in done.properties] == [
+        ("node:Page", "body_vec", 1)
+    ]
+    done = graph.embed(dry_run=True)
+    assert [(p.table_key, p.property, p.states.pending) for p in done.properties] == [
+        ("node:Page", "body_vec", 0),
+        ("node:Page", "head_vec", 1),
+        ("node:Picture", "vec", 1),
+    ]
+
+
+def test_what_is_not_there_cannot_be_chosen(graph):
+    with pytest.raises(UnknownType, match="unknown node type 'Nope'"):
+        graph.embed(types=["Nope"], dry_run=True)
+    with pytest.raises(InputError, match="no vector 'body' with @embed"):
+        graph.embed(properties=["body"], dry_run=True)
+    with pytest.raises(InputError, match="`all` takes in"):
+        graph.embed(all=True, stale=True)
+
+
+def test_blobs_survive_a_refill(memory_uri, monkeypatch):
+    graph = init(memory_uri, PICTURES)
+    row = b'{"type":"Picture","data":{"name":"x","title":"copper","pic":"base64:SGk="}}'
+    graph.load(row, "append")
+    monkeypatch.setenv(MOCK, "1")
+    graph.embed()
+    found = graph.entity_at_target("main", "node:Picture", "x") or {}
+    assert (found["pic"], found["vec"]) == ("base64:SGk=", mock("copper"))
+
+
+def test_rows_that_change_meanwhile_are_left_alone_and_counted(local_uri, monkeypatch):
+    graph = init(local_uri, NOTES)
+    rows = [{"slug": slug, "body": f"text of {slug}"} for slug in ("a", "b", "c", "d")]
+    graph.load(notes(*rows), "append")
+    other = open_graph(local_uri)
+    done: list[bool] = []
+
+    def meddle(_point, _context):
+        if not done:
+            done.append(True)
+            monkeypatch.delenv(MOCK)
+            run(other, 'update Note set { body: "else" } where slug = "a"')
+            run(other, 'update Note set { tag: "kept" } where slug = "b"')
+            run(other, 'delete Note where slug = "c"')
+
+    monkeypatch.setenv(MOCK, "1")
+    asking = FAULT_POINTS["embed.before_provider"]
+    asking.set_trap(meddle)
+    try:
+        (found,) = graph.embed().properties
+    finally:
+        asking.remove_trap(meddle)
+    assert (found.embedded, found.skipped) == (2, 2)
+    computed = vectors(graph)
+    assert [slug for slug, vector in computed.items() if vector is None] == ["a"]
+    kept = graph.entity_at_target("main", "node:Note", "b") or {}
+    assert kept["tag"] == "kept"
+
+
+def test_a_refill_that_gets_no_vector_fails_with_the_providers_words(graph, monkeypatch):
+    with serving() as server:
+        monkeypatch.setenv("GEMINI_API_KEY", "secret")
+        monkeypatch.setenv("OMNIGRAPH_GEMINI_BASE_URL", server.url)
+        monkeypatch.setenv("OMNIGRAPH_EMBED_RETRY_ATTEMPTS", "1")
+        server.script = [Refuse(503)] * 4
+        with pytest.raises(EmbeddingFailed, match="503: told to refuse"):
+            graph.embed()
+    assert vectors(graph) == COMPUTED
+
+
+def test_what_was_answered_before_an_outage_is_committed(memory_uri, monkeypatch):
+    graph = init(memory_uri, NOTES)
+    rows = [{"slug": str(n), "body": f"text {n}"} for n in range(200)]
+    graph.load(notes(*rows), "append")
+    with serving() as server:
+        monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "openai-compatible")
+        monkeypatch.setenv("OMNIGRAPH_EMBED_BASE_URL", server.url)
+        monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "local")
+        monkeypatch.setenv("OMNIGRAPH_EMBED_RETRY_ATTEMPTS", "1")
+        server.script = [None, Refuse(503)]
+        done = graph.embed()
+    (found,) = done.properties
+    assert (found.embedded, found.states.pending) == (128, 72)
+    assert [(w.code, w.count) for w in done.receipt.warnings] == [("embedding_pending", 72)]
+
+
+def test_a_table_without_bindings_has_given_vectors(memory_uri, monkeypatch):
+    """As there are in graphs that were made before vectors were bound to anything."""
+
+    def unbound(declared: EntityType) -> pa.Schema:
+        fields = physical_schema(declared)
+        return pa.schema([field for field in fields if not field.name.startswith("__embed_")])
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(genesis, "physical_schema", unbound)
+        graph = init(memory_uri, NOTES)
+    graph.load(notes({"slug": "a", "body": "tin"}, {"slug": "b", "vec": GIVEN}), "append")
+    assert states(graph) == {"pending": 1, "ready": 1, "given": 1}
+    monkeypatch.setenv(MOCK, "1")
+    (done,) = graph.embed().properties
+    assert (done.embedded, done.states.ready, done.states.stale) == (1, 2, 0)
+    run(graph, 'update Note set { body: "zinc" } where slug = "a"')
+    assert vectors(graph) == {"a": mock("tin"), "b": GIVEN}
+    assert graph.embed().receipt.graph_commit_id is None

@@ -1,0 +1,88 @@
+"""How a graph is doing, as its status tells."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
+from omnigraph.engine.maintain import status as statuses
+from omnigraph.engine.write import commit as committing
+from omnigraph.faults import InjectedFault
+from omnigraph.testing.faults import Fail, armed
+from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
+from tests.behaviour.graphs import COMPANY, PERSON
+
+
+def person(name: str, age: int = 1) -> str:
+    return json.dumps({"type": "Person", "data": {"name": name, "age": age}})
+
+
+def table(graph: Graph, key: str = PERSON) -> statuses.TableStatus:
+    return next(t for t in graph.status().tables if t.table_key == key)
+
+
+def test_rows_pieces_and_indexes_are_counted(graph, monkeypatch):
+    monkeypatch.setattr(committing, "is_fold_due", lambda table: False)
+    for number in range(4):
+        graph.load(person(f"p{number}"))
+    found = table(graph)
+    assert (found.rows, found.fragments) == (4, 4)
+    assert found.bytes > 0
+    assert "id" in found.missing_indexes
+    graph.ensure_indices()
+    assert {i.column: i.unindexed_rows for i in table(graph).indexes}["id"] == 0
+    graph.load(person("eve"))
+    assert {i.column: i.unindexed_rows for i in table(graph).indexes}["id"] == 1
+    assert (table(graph, COMPANY).rows, table(graph, COMPANY).fragments) == (0, 0)
+
+
+def test_many_small_pieces_are_worth_advice(graph, monkeypatch):
+    monkeypatch.setattr(committing, "is_fold_due", lambda table: False)
+    monkeypatch.setattr(statuses, "_MANY_PIECES", 3)
+    for number in range(4):
+        graph.load(person(f"p{number}"))
+    assert graph.status().advice == ("`omnigraph optimize`: many small pieces in node:Person",)
+    graph.optimize()
+    assert graph.status().advice == ()
+
+
+def test_interrupted_writes_are_counted_by_who_can_settle_them(local_graph):
+    with armed("mutation.post_table_commit", Fail()), pytest.raises(InjectedFault):
+        local_graph.load(person("eve"))
+    Path(local_graph.uri, RECOVERY_DIR, "01KV8Z6M3Q9V2X4T7B5N0C1D2E.json").write_text("{")
+    status = open_graph(local_graph.uri, read_only=True).status()
+    assert status.to_json()["recovery"] == {"pending": 1, "quarantined": 1}
+    assert "omnigraph repair" in status.advice[0]
+    assert "interrupted" in status.advice[1]
+
+
+@pytest.mark.acceptance("U-135", partly="the counts of the status")
+def test_vectors_are_counted_by_their_state(uri, monkeypatch):
+    for name in ("OMNIGRAPH_EMBEDDINGS_MOCK", "GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    graph = init(
+        uri, 'node Doc { name: String @key  text: String?  v: Vector(4)? @embed("text") }\n'
+    )
+    rows = [
+        {"name": "a", "text": "x"},
+        {"name": "b"},
+        {"name": "c", "text": "y", "v": [1, 2, 3, 4]},
+    ]
+    graph.load("\n".join(json.dumps({"type": "Doc", "data": row}) for row in rows))
+    [vectors] = table(graph, "node:Doc").embeddings
+    assert (vectors.property, vectors.source) == ("v", "text")
+    counts = vectors.counts
+    assert (counts.ready, counts.pending, counts.empty, counts.given) == (1, 1, 1, 1)
+    assert graph.status().advice == ("`omnigraph embed`: vectors to compute in node:Doc.v (1)",)
+
+
+def test_what_is_kept_in_memory_is_counted(graph):
+    graph.load(person("ada"))
+    before = graph.status().cached_bytes
+    graph.query("query q() { match { $p: Person  $p knows $q } return { $p.name, $q.age } }")
+    graph.query("query q() { match { $p: Person } return { $p.name } }")
+    assert graph.status().cached_bytes > before

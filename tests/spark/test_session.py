@@ -1,0 +1,156 @@
+"""Sessions: embedded, adopted, refused; and the Java process behind them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from unittest.mock import patch
+
+import pytest
+
+from omnigraph.engine.write.bulk.engines import AUTO, chosen_engine, runs_on_spark
+from omnigraph.errors import SparkUnavailable, UsageError
+from omnigraph.load.sources import JsonFile, JsonText
+from omnigraph.spark import session
+from omnigraph.spark.java import find_java
+
+FREE_PORT = "spark://127.0.0.1:1"
+
+
+def run_child(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own that starts Spark."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def test_a_working_java_of_the_environment_is_used(tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").write_text("")
+    (tmp_path / "bin" / "java").chmod(0o755)
+    (tmp_path / "release").write_text('JAVA_VERSION="17.0.9"\n')
+    found = find_java({"JAVA_HOME": str(tmp_path)})
+    assert (found.home, found.major) == (tmp_path, 17)
+
+
+@pytest.mark.parametrize("release", ['JAVA_VERSION="11.0.2"\n', "nothing\n", None])
+def test_the_bundled_java_steps_in_for_one_that_does_not_work(tmp_path, release):
+    if release is not None:
+        (tmp_path / "release").write_text(release)
+    bundled = find_java({})
+    assert bundled.major >= 17
+    assert find_java({"JAVA_HOME": str(tmp_path)}) == bundled
+
+
+def test_a_master_that_does_not_answer_is_named_at_once():
+    with pytest.raises(SparkUnavailable, match=r"127\.0\.0\.1:1 cannot be reached"):
+        session._check_reachable(FREE_PORT)
+
+
+def test_the_session_is_started_once(spark):
+    assert session.open_session() is session.open_session()
+    assert session.is_running()
+
+
+def test_nothing_of_the_gateway_stays_in_the_environment(spark):
+    assert not any(name.startswith("PYSPARK_GATEWAY") for name in os.environ)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(8 * 2**20 - 1, False), (8 * 2**20, True)])
+def test_large_files_are_for_spark(tmp_path, size, expected):
+    path = tmp_path / "seed.jsonl"
+    with path.open("wb") as file:
+        file.truncate(size)
+    with patch("omnigraph.spark.session.is_running", return_value=False):
+        assert runs_on_spark(AUTO, [JsonFile(str(path))], shared=True) == expected
+        assert not runs_on_spark(AUTO, [JsonText(b"x" * size)], shared=True)
+
+
+def test_a_configured_master_is_for_spark(monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_SPARK_MASTER", "spark://host:7077")
+    assert runs_on_spark(AUTO, [JsonText(b"")], shared=True)
+
+
+def test_a_load_says_that_its_master_cannot_be_reached(tmp_path):
+    code = f"""
+        import omnigraph as og
+        from omnigraph.errors import SparkUnavailable
+        graph = og.init({str(tmp_path / "g")!r}, "node N {{ k: String @key }}")
+        try:
+            graph.load('{{"type":"N","data":{{"k":"a"}}}}', "append", master={FREE_PORT!r})
+        except SparkUnavailable as error:
+            print(error.code)
+        graph.load('{{"type":"N","data":{{"k":"a"}}}}', "append")
+    """
+    done = run_child(code)
+    assert (done.stdout, done.stderr) == ("OG-J-001\n", "")
+
+
+def test_an_unknown_engine_is_refused():
+    with pytest.raises(UsageError, match="unknown engine 'cluster'"):
+        chosen_engine("cluster")
+
+
+def test_a_master_is_of_no_use_in_one_process():
+    with pytest.raises(UsageError, match="inline"):
+        chosen_engine("inline", master="local[2]")
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"), [(None, "auto"), ("inline", "inline"), ("spark", "spark")]
+)
+def test_the_environment_chooses_for_whoever_does_not(monkeypatch, named, expected):
+    monkeypatch.delenv("OMNIGRAPH_ENGINE", raising=False)
+    if named is not None:
+        monkeypatch.setenv("OMNIGRAPH_ENGINE", named)
+    assert chosen_engine(None).engine == expected
+
+
+@pytest.mark.slow
+def test_an_embedded_session_is_quiet_leaves_nothing_behind_and_ends_with_its_process(tmp_path):
+    code = """
+        from omnigraph.spark.session import open_session
+        from omnigraph.spark.tasks import run_tasks
+        spark = open_session()
+        print(run_tasks(spark, "numbers", 2, float))
+        from omnigraph.spark import session
+        print(session._own[0].gateway.process.pid)
+    """
+    done = run_child(code, TMPDIR=str(tmp_path))
+    numbers, pid = done.stdout.splitlines()
+    assert (done.returncode, done.stderr, numbers) == (0, "", "[0.0, 1.0]")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+
+
+@pytest.mark.slow
+def test_a_session_of_the_caller_is_adopted_and_not_stopped(tmp_path):
+    code = f"""
+        import omnigraph as og
+        from omnigraph.spark import session
+        from omnigraph.spark.gateway import start_gateway
+        # Stands for whatever way the caller started Spark.
+        gateway = start_gateway({{"spark.master": "local[1]", **session._LOOPBACK}}, 1 << 29)
+        with gateway.offered():
+            mine = session._new_session({{"spark.ui.enabled": "false", "spark.app.name": "mine"}})
+        graph = og.init({str(tmp_path / "g")!r}, "node N {{ k: String @key }}")
+        print(graph.load('{{"type":"N","data":{{"k":"a"}}}}', "append", engine="auto").engine)
+        session.close_session()
+        print(mine.range(5).count())
+        try:
+            session.open_session("spark://elsewhere:7077")
+        except Exception as error:
+            print(type(error).__name__)
+        mine.stop()
+        gateway.close()
+    """
+    done = run_child(code)
+    assert done.stdout.split() == ["spark", "5", "SparkUnavailable"], done.stderr

@@ -1,0 +1,66 @@
+"""What a change of the schema means for tables."""
+
+from __future__ import annotations
+
+from omnigraph.catalog.build import build_declared, build_schema
+from omnigraph.catalog.indexes import IndexIntent, IndexKind
+from omnigraph.catalog.migrate import carry_identities, plan_migration
+from omnigraph.catalog.model import Catalog
+from omnigraph.engine.schema.work import SchemaWork, schema_work
+from omnigraph.language.span import Source
+
+FIRST = """
+node Person {
+    name: String @key
+    age: I32?
+    text: String?
+    sense: Vector(2)? @embed("text")
+}
+node Company { name: String @key }
+edge WorksAt: Person -> Company { since: Date? }
+"""
+
+
+def work(text: str) -> SchemaWork:
+    accepted = build_schema(Source("first", FIRST))
+    desired = build_declared(Source("next", text))
+    after = carry_identities(accepted, desired, plan_migration(accepted, desired))
+    return schema_work(Catalog.from_ir(accepted), Catalog.from_ir(after))
+
+
+def test_renames_longer_enums_and_descriptions_are_no_work():
+    text = FIRST.replace("age: I32?", 'years: I32? @rename_from("age")')
+    text = text.replace("node Company {", 'node Firm @rename_from("Company") @description("d") {')
+    assert work(text.replace("-> Company", "-> Firm")) == SchemaWork((), (), ())
+
+
+def test_types_come_and_go():
+    found = work(
+        FIRST.replace(
+            "edge WorksAt: Person -> Company { since: Date? }",
+            "node Tool {\n    code: String @key\n}",
+        )
+    )
+    assert [declared.table_key for declared in found.added] == ["node:Tool"]
+    assert [declared.table_key for declared in found.dropped] == ["edge:WorksAt"]
+    assert found.changed == ()
+
+
+def test_a_dropped_vector_takes_what_binds_it_along():
+    [change] = work(FIRST.replace('    sense: Vector(2)? @embed("text")\n', "")).changed
+    [vector, bound] = change.dropped
+    assert vector == "sense"
+    assert bound.startswith("__embed_")
+    assert change.added == ()
+
+
+def test_new_properties_and_indexes_belong_to_the_type_they_are_added_to():
+    text = FIRST.replace("age: I32?", "age: I32? @index\n    nick: String?")
+    [change] = work(text).changed
+    assert change.declared.name == "Person"
+    assert [prop.name for prop in change.added] == ["nick"]
+    assert change.indexes == (IndexIntent("age", IndexKind.BTREE),)
+
+
+def test_an_index_of_two_properties_asks_for_nothing():
+    assert work(FIRST.replace("age: I32?", "age: I32?\n    @index(age, name)")).changed == ()
