@@ -1,6 +1,7 @@
 """Every step of a writer, and the ways in which it can come to an end there.
 
-Each point once per way, with one kind of writer; `test_every_kill.py` has all kinds and all hits.
+Each point is where a process is killed once, and every third one where the store fails, with one kind
+of writer; `test_every_kill.py` has all kinds, all hits and all ways.
 """
 
 from __future__ import annotations
