@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A session takes seconds to start, so one worker runs all of them."""
-    for item in items:
-        if "/tests/spark/" in item.path.as_posix():
-            item.add_marker(pytest.mark.xdist_group("spark"))
+    """A session takes seconds to start, so one worker runs all of them, and begins with them."""
+    ours = [item for item in items if "/tests/spark/" in item.path.as_posix()]
+    for item in ours:
+        item.add_marker(pytest.mark.xdist_group("spark"))
+    chosen = set(ours)
+    items[:] = [*ours, *(item for item in items if item not in chosen)]
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +28,12 @@ def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The embedded session. Another one may be running in between, so tests ask for it anew."""
-    yield open_session("local[2,4]")
+def _ends_with_the_tests() -> Iterator[None]:
+    yield
     close_session()
+
+
+@pytest.fixture
+def spark(_ends_with_the_tests: None) -> SparkSession:
+    """The embedded session: the one that runs, unless a test has had another one meanwhile."""
+    return open_session("local[2,4]")

@@ -17,6 +17,7 @@ def endpoint() -> Iterator[str]:
         yield address
 
 
+@pytest.mark.slow
 def test_every_mode_and_a_branch(endpoint, spark, tmp_path, monkeypatch):
     for name, value in environment_for(endpoint).items():
         monkeypatch.setenv(name, value)

@@ -19,6 +19,8 @@ from tests.contract.objects.moto_server import BUCKET, environment_for, running_
 from tests.upgrade.old_graphs import OldGraph
 from tests.upgrade.seen import check_everything
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
