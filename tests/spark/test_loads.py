@@ -76,6 +76,7 @@ def test_rows_that_are_replaced_keep_their_identity(graphs, seed, monkeypatch):
     assert row_ids() == before
 
 
+@pytest.mark.slow
 def test_a_branch_without_tables_of_its_own_gets_them(graphs, seed, monkeypatch):
     monkeypatch.setattr(SMALL, 40_000)
     for engine, graph in graphs.items():
@@ -86,6 +87,7 @@ def test_a_branch_without_tables_of_its_own_gets_them(graphs, seed, monkeypatch)
     assert exported(graphs["spark"]) == exported(graphs["inline"])
 
 
+@pytest.mark.slow
 def test_blobs_follow_their_rows_to_a_branch(tmp_path, spark):
     graph = init(str(tmp_path / "g"), "node Doc { slug: String @key  body: Blob? }")
     graph.create_branch("draft")
@@ -100,6 +102,7 @@ def test_blobs_follow_their_rows_to_a_branch(tmp_path, spark):
     assert second["data"]["body"] == f"base64:{big}"
 
 
+@pytest.mark.slow
 def test_bad_records_in_any_piece_are_reported_alike(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr(SMALL, 10_000)
     records = town(100).splitlines()
@@ -126,6 +129,7 @@ def test_bad_records_in_any_piece_are_reported_alike(graphs, tmp_path, monkeypat
     ],
     ids=["key twice", "unique value twice", "missing ends", "too many edges"],
 )
+@pytest.mark.slow
 def test_what_is_wrong_with_records_together_is_reported_alike(graphs, more, monkeypatch):
     monkeypatch.setattr(SMALL, 10_000)
     inline, spark = refusals(graphs, town(100) + "\n".join(more), "append")
@@ -134,6 +138,7 @@ def test_what_is_wrong_with_records_together_is_reported_alike(graphs, more, mon
     assert data_files(graphs["spark"].uri) == set()
 
 
+@pytest.mark.slow
 def test_rows_that_clash_with_committed_ones_are_reported_alike(graphs, seed):
     load_both(graphs, seed, "merge")
     for mode, text in (
@@ -147,6 +152,7 @@ def test_rows_that_clash_with_committed_ones_are_reported_alike(graphs, seed):
         assert exported(graphs["spark"]) == exported(graphs["inline"])
 
 
+@pytest.mark.slow
 def test_quarantine_sets_the_same_records_aside(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr(SMALL, 10_000)
     records = town(100).splitlines()
@@ -165,6 +171,7 @@ def test_quarantine_sets_the_same_records_aside(graphs, tmp_path, monkeypatch):
     assert kept["spark"][1]["quarantined"] > 5
 
 
+@pytest.mark.slow
 def test_edges_with_one_explicit_id_collapse_to_the_last(graphs, monkeypatch):
     monkeypatch.setattr(SMALL, 10_000)
     more = [edge("Knows", "p1", "p2", id="k1"), edge("Knows", "p3", "p4", id="k1")]
@@ -174,6 +181,7 @@ def test_edges_with_one_explicit_id_collapse_to_the_last(graphs, monkeypatch):
     assert exported(graphs["spark"]) == exported(graphs["inline"])
 
 
+@pytest.mark.slow
 def test_several_records_in_a_line_keep_their_numbers(graphs, monkeypatch):
     monkeypatch.setattr(SMALL, 6_000)
     records = town(60).splitlines()
@@ -187,6 +195,7 @@ def test_several_records_in_a_line_keep_their_numbers(graphs, monkeypatch):
     assert exported(graphs["spark"]) == exported(graphs["inline"])
 
 
+@pytest.mark.slow
 def test_compressed_cut_pretty_and_parquet_sources_load_alike(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr(SMALL, 6_000)
     packed = tmp_path / "seed.gz"
@@ -206,6 +215,7 @@ def test_compressed_cut_pretty_and_parquet_sources_load_alike(graphs, tmp_path, 
     assert exported(graphs["spark"]) == exported(graphs["inline"])
 
 
+@pytest.mark.slow
 def test_a_load_id_is_loaded_once_whatever_the_engine(graphs, seed):
     graph = graphs["spark"]
     first = graph.load(seed, "append", engine="spark", load_id="job-1")
@@ -215,6 +225,7 @@ def test_a_load_id_is_loaded_once_whatever_the_engine(graphs, seed):
     assert graph.load(seed, "append", engine="spark", load_id="job-1").replayed
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_there_is_named_and_the_next_load_works(graphs, seed, tmp_path):
     graph = graphs["spark"]
     with pytest.raises(SourceUnreadable, match="does not exist"):
@@ -222,6 +233,7 @@ def test_a_file_that_is_not_there_is_named_and_the_next_load_works(graphs, seed,
     graph.load(seed, "append", engine="spark")
 
 
+@pytest.mark.slow
 def test_a_file_that_vanishes_or_changes_meanwhile_leaves_nothing(graphs, seed, monkeypatch):
     monkeypatch.setattr(SMALL, 10_000)
     graph, content = graphs["spark"], seed.read_text()
@@ -244,6 +256,7 @@ def test_a_file_that_vanishes_or_changes_meanwhile_leaves_nothing(graphs, seed, 
     graph.load(seed, "append", engine="spark")
 
 
+@pytest.mark.slow
 def test_a_graph_in_memory_is_loaded_by_its_own_process(spark):
     graph = init("memory://alone", SCHEMA)
     with pytest.raises(UsageError, match="in memory"):
@@ -251,6 +264,7 @@ def test_a_graph_in_memory_is_loaded_by_its_own_process(spark):
     assert graph.load(town(10), "append", engine="auto").engine == "inline"
 
 
+@pytest.mark.slow
 def test_auto_takes_a_session_that_is_there_or_handed_in(graphs, seed, spark):
     graph = graphs["spark"]
     assert graph.load(seed, "append", engine="auto").engine == "spark"
