@@ -12,6 +12,7 @@ import pytest
 from omnigraph.engine.graph import Graph
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.write import fold as folding
+from omnigraph.errors import HeadMoved
 from omnigraph.testing.faults import Fail, FailStorage, Pause, armed
 from tests.behaviour.graphs import PERSON, Backstage
 
@@ -68,6 +69,18 @@ def test_a_fold_is_a_commit_of_its_own_and_the_receipt_is_that_of_the_write(grap
     assert head.draft.counts == {}
     assert head.parent_commit_id == result.receipt.graph_commit_id
     assert result.receipt.counts[PERSON].inserted == 1
+
+
+def test_who_expects_the_commit_it_was_told_of_is_not_refused_for_a_fold(graph, backstage):
+    head = graph.head()
+    for number in range(3 * FEW):
+        receipt = graph.load(person("zoe", number), expected_head=head).receipt
+        head = receipt.graph_commit_id
+    assert pieces(backstage, graph) <= FEW + 1
+    assert ages(backstage, graph)["zoe"] == 3 * FEW - 1
+    graph.load(person("zoe", 0))
+    with pytest.raises(HeadMoved, match=f"expected {head}"):
+        graph.load(person("zoe", 1), expected_head=head)
 
 
 def test_row_ids_and_older_versions_survive_a_fold(graph, backstage):

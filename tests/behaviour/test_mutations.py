@@ -318,7 +318,8 @@ def test_a_schema_that_changed_meanwhile_is_a_conflict(workshop, monkeypatch):
     def newer(state, _contract):
         return replace(real(state), catalog=other)
 
-    monkeypatch.setattr(workshop._mutator, "_snapshot_of", newer)
+    parts = replace(workshop._mutator._parts, snapshot_of=newer)
+    monkeypatch.setattr(workshop._mutator, "_parts", parts)
     with pytest.raises(ConflictError, match="the schema has changed meanwhile"):
         run(workshop, 'insert Shed { slug: "e" }')
 

@@ -186,7 +186,7 @@ def test_a_process_that_was_stopped_for_too_long_finds_out_before_its_next_effec
 @pytest.mark.acceptance("S-170")
 def test_a_lost_lease_stops_a_branch_from_being_made(s3_place):
     graph = init(s3_place.uri, SCHEMA)
-    graph._locks = WriterLocks(graph._root, graph._objects, LeaseTiming(0.6, 0.1, 0.4))
+    graph._use_locks(WriterLocks(graph._root, graph._objects, LeaseTiming(0.6, 0.1, 0.4)))
     linger = Call(lambda _hit: time.sleep(0.5))
     with (
         armed("lock.renew", FailStorage()),

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from omnigraph.errors import (
     BranchNotFound,
+    HeadMoved,
     ManifestDamaged,
     StoreCallFailed,
     TableMissing,
@@ -36,6 +37,7 @@ from omnigraph.versioning.commits import (
     CommitRecord,
     LoadNote,
     OperationId,
+    OperationKind,
     TableId,
 )
 from omnigraph.versioning.rows import (
@@ -235,6 +237,21 @@ class Manifest:
         if not 1 <= sequence <= head:
             raise UnknownVersion(sequence, head)
         return _cold_state(table, sequence)
+
+    def require_head(self, state: ManifestState, expected: CommitId | None) -> None:
+        """Raise `HeadMoved` unless a branch stands at a commit, in a state of it just read.
+
+        Later commits that only stored the same rows better do not count: a writer makes them on its
+        own after the commit it reports.
+        """
+        if expected is None or expected == state.head:
+            return
+        found = self.find_commit(state.branch, expected)
+        if found is not None:
+            later, _ = self.told_commits(state.branch, state.sequence, after=found.sequence)
+            if all(commit.draft.operation is OperationKind.OPTIMIZE for commit in later):
+                return
+        raise HeadMoved(public_name(state.branch), expected, state.head)
 
     def forget(self, branch: str | None) -> None:
         """Drop what is known about a branch, after it was deleted or made anew."""

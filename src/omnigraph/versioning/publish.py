@@ -16,7 +16,6 @@ from omnigraph.errors import (
     CommitStateUnknown,
     ConflictError,
     ExpectedVersionMismatch,
-    HeadMoved,
     LoadIdReused,
     ManifestDamaged,
     NotFoundError,
@@ -114,6 +113,7 @@ def publish(
             earlier = _earlier_outcome(manifest, table, publication.draft)
             if earlier is not None:
                 return earlier
+        manifest.require_head(state, publication.expected_head)
         _check_preconditions(state, publication)
         _check_changes(state, publication)
         commit = CommitRecord(publication.draft, state.head, state.sequence + 1, branch)
@@ -154,8 +154,6 @@ def _earlier_outcome(manifest: Manifest, table: Table, draft: CommitDraft) -> Co
 
 
 def _check_preconditions(state: ManifestState, publication: Publication) -> None:
-    if publication.expected_head is not None and publication.expected_head != state.head:
-        raise HeadMoved(public_name(state.branch), publication.expected_head, state.head)
     kept = publication.changes_schema or publication.draft.schema_ref == state.schema_ref
     if not kept and state.schema_ref is not None:
         raise SchemaMoved()

@@ -16,9 +16,6 @@ import lance
 import pyarrow as pa
 
 from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.write.commit import TableWriter
-from omnigraph.engine.write.load import Loader
-from omnigraph.engine.write.mutation import Mutator
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.storage.table import Table
@@ -26,7 +23,6 @@ from omnigraph.testing.faults import Fail, armed
 from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, WriterLocks
-from omnigraph.versioning.recovery.heal import Recovery
 from tests.behaviour.graphs import KEYS, PERSON, SCHEMA, Backstage
 
 KNOWS, WORKS_AT = "edge:Knows", "edge:WorksAt"
@@ -266,20 +262,7 @@ class LosableLocks(WriterLocks):
 def with_locks(graph: Graph, locks: WriterLocks) -> Graph:
     """A second handle of the graph that uses other locks."""
     other = Graph(graph._root, graph._objects, graph._tables)
-    other._locks = locks
-    other._recovery = Recovery(
-        other._tables, other._objects, other._manifest, other._branches, locks
-    )
-    other._writer = TableWriter(
-        other._tables,
-        other._objects,
-        other._manifest,
-        locks,
-        other._recovery,
-        other._snapshot,
-    )
-    other._loader = Loader(other._manifest, other._tables, other._writer, other._snapshot)
-    other._mutator = Mutator(other._manifest, other._tables, other._writer, other._snapshot)
+    other._use_locks(locks)
     return other
 
 

@@ -11,7 +11,7 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import json_option
+from omnigraph.cli.options import expect_head_option, json_option, message_option
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
@@ -73,12 +73,8 @@ class Options(GraphOptions, FileOptions):
     "--include-given", is_flag=True, help="Also vectors that were given, if their text changed."
 )
 @click.option("--dry-run", is_flag=True, help="Count the vectors, compute none.")
-@click.option(
-    "--expect-head",
-    metavar="COMMIT",
-    help="Fail unless this is the newest commit of the branch.",
-)
-@click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit.")
+@expect_head_option()
+@message_option
 @click.option("--seed", metavar="FILE", help="Manifest (YAML) that names a file to embed, and how.")
 @click.option("--input", "source", metavar="FILE", help="JSON lines to embed.")
 @click.option("--output", "target", metavar="FILE", help="Where the embedded JSON lines go.")

@@ -15,7 +15,13 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import branch_option, json_option, uri_argument
+from omnigraph.cli.options import (
+    branch_option,
+    expect_head_option,
+    json_option,
+    message_option,
+    uri_argument,
+)
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
@@ -95,12 +101,8 @@ _OPTIONS = (
         metavar="URL",
         help="Spark master to run on. Default: OMNIGRAPH_SPARK_MASTER, or all cores of this machine.",
     ),
-    click.option(
-        "--expect-head",
-        metavar="COMMIT",
-        help="Fail unless this is the newest commit of the branch.",
-    ),
-    click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit."),
+    expect_head_option(),
+    message_option,
     json_option,
 )
 

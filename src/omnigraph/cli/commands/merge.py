@@ -14,9 +14,9 @@ from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import json_option, uri_option
+from omnigraph.cli.options import expect_head_option, json_option, message_option, uri_option
 from omnigraph.cli.output.answer import write_answer
-from omnigraph.cli.output.conflicts import conflict_lines, write_report
+from omnigraph.cli.output.conflicts import conflict_lines, telling_conflicts, write_report
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import Style
 from omnigraph.engine.merge.choices import read_resolutions
@@ -75,17 +75,12 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--conflicts",
         "report",
-        type=click.Path(path_type=Path),
         metavar="FILE",
         help="Write conflicts here; fill in each take and pass the file to --resolve.",
     ),
     click.option("--dry-run", is_flag=True, help="Only say what would happen."),
-    click.option(
-        "--expect-head",
-        metavar="COMMIT",
-        help="Fail unless this is the newest commit of the target.",
-    ),
-    click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit."),
+    expect_head_option("the target"),
+    message_option,
     json_option,
     click.pass_obj,
 )
@@ -123,7 +118,7 @@ def _merge(
     strategies: Mapping[str, str],
     granularity: str,
     resolve: Path | None,
-    report: Path | None,
+    report: str | None,
     dry_run: bool,
     expect_head: str | None,
     message: str | None,
@@ -131,22 +126,21 @@ def _merge(
 ) -> int | None:
     graph = open_graph(graph_uri(uri, context))
     try:
-        result = graph.merge(
-            source,
-            into,
-            strategy=strategies,
-            granularity=granularity,
-            resolutions=() if resolve is None else read_resolutions(resolve),
-            dry_run=dry_run,
-            actor=context.actor,
-            message=message,
-            expected_head=expect_head,
-        )
+        with telling_conflicts():
+            result = graph.merge(
+                source,
+                into,
+                strategy=strategies,
+                granularity=granularity,
+                resolutions=() if resolve is None else read_resolutions(resolve),
+                dry_run=dry_run,
+                actor=context.actor,
+                message=message,
+                expected_head=expect_head,
+            )
     except MergeConflicts as error:
         if report is not None:
             write_report(report, error.conflicts)
-        for line in conflict_lines(error.conflicts, Style.of(sys.stderr)):
-            print(line, file=sys.stderr)
         raise
     if report is not None and result.conflicts:
         write_report(report, result.conflicts)

@@ -10,7 +10,7 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import branch_option, json_option
+from omnigraph.cli.options import branch_option, expect_head_option, json_option, message_option
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.query_options import QueryOptions, chosen_query, query_options
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
@@ -22,12 +22,8 @@ if TYPE_CHECKING:
 @declare("mutate")
 @query_options
 @branch_option
-@click.option(
-    "--expect-head",
-    metavar="COMMIT",
-    help="Fail unless this is the newest commit of the branch.",
-)
-@click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit.")
+@expect_head_option()
+@message_option
 @json_option
 @click.pass_obj
 def command(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,21 +12,22 @@ from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import branch_option, json_option, uri_option
+from omnigraph.cli.options import (
+    branch_option,
+    expect_head_option,
+    json_option,
+    message_option,
+    uri_option,
+)
 from omnigraph.cli.output.answer import write_answer
-from omnigraph.cli.output.conflicts import conflict_lines
+from omnigraph.cli.output.conflicts import conflict_lines, telling_conflicts
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import Style
-from omnigraph.errors import MergeConflicts
 
 if TYPE_CHECKING:
     from omnigraph.engine.merge.run import AppliedCommit
 
 _dry_run = click.option("--dry-run", is_flag=True, help="Only say what would happen.")
-_message = click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit.")
-_expect_head = click.option(
-    "--expect-head", metavar="COMMIT", help="Fail unless this is the newest commit of the branch."
-)
 
 
 @declare("revert")
@@ -35,8 +35,8 @@ _expect_head = click.option(
 @uri_option
 @branch_option
 @_dry_run
-@_expect_head
-@_message
+@expect_head_option()
+@message_option
 @json_option
 @click.pass_obj
 def command(
@@ -51,7 +51,7 @@ def command(
 ) -> int | None:
     """Undo what COMMIT did, as a new commit. Rows that have changed since are conflicts."""
     graph = open_graph(graph_uri(uri, context))
-    with _explaining():
+    with telling_conflicts():
         done = graph.revert(
             commit,
             branch=branch,
@@ -74,8 +74,8 @@ def command(
 )
 @uri_option
 @_dry_run
-@_expect_head
-@_message
+@expect_head_option()
+@message_option
 @json_option
 @click.pass_obj
 def cherry_pick(
@@ -90,7 +90,7 @@ def cherry_pick(
 ) -> int | None:
     """Do on another branch what COMMIT did, as a new commit."""
     graph = open_graph(graph_uri(uri, context))
-    with _explaining():
+    with telling_conflicts():
         done = graph.cherry_pick(
             commit,
             branch=onto,
@@ -100,17 +100,6 @@ def cherry_pick(
             expected_head=expect_head,
         )
     return _answer(done, "picked", as_json)
-
-
-@contextmanager
-def _explaining() -> Iterator[None]:
-    """Conflicts are told one by one before the command fails."""
-    try:
-        yield
-    except MergeConflicts as error:
-        for line in conflict_lines(error.conflicts, Style.of(sys.stderr)):
-            print(line, file=sys.stderr)
-        raise
 
 
 def _answer(done: AppliedCommit, word: str, as_json: bool) -> int | None:

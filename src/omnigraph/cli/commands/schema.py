@@ -12,7 +12,7 @@ from omnigraph.catalog.migrate.render import plan_lines, step_lines
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import json_option, uri_argument
+from omnigraph.cli.options import expect_head_option, json_option, message_option, uri_argument
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.planes import refuse_remote
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
@@ -63,10 +63,8 @@ def plan(
 @uri_argument
 @schema_option
 @loss_option
-@click.option(
-    "--expect-head", metavar="COMMIT", help="Fail unless this is the newest commit of main."
-)
-@click.option("-m", "--message", metavar="TEXT", help="Message to keep with the commit.")
+@expect_head_option("main")
+@message_option
 @json_option
 @click.pass_obj
 def apply(

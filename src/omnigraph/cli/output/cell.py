@@ -1,4 +1,4 @@
-"""The text of one value in the formats that have cells: table, kv and csv."""
+"""The text of one value: in the formats that have cells (table, kv and csv), and in a line."""
 
 from __future__ import annotations
 
@@ -9,3 +9,8 @@ from omnigraph.cli.output.rows import Cell
 def cell_text(value: Cell) -> str:
     """Strings as they are, everything else as compact JSON."""
     return value if isinstance(value, str) else compact(value)
+
+
+def value_text(value: Cell) -> str:
+    """A cell where nothing is written out, since a line has no empty cells."""
+    return "null" if value is None else cell_text(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from omnigraph.cli.output.cell import cell_text
+from omnigraph.cli.output.cell import value_text
 from omnigraph.cli.style import Style
 
 _SIGNS: Final = {"insert": "+", "update": "~", "delete": "-"}
@@ -21,7 +21,7 @@ def change_lines(
             line += f"  {change['endpoints']['src']} → {change['endpoints']['dst']}"
         yield indent + _coloured(change["op"], line, style)
         for name, old, new in _differences(change):
-            yield f"{indent}    {name}: {_shown(old)} → {_shown(new)}"
+            yield f"{indent}    {name}: {value_text(old)} → {value_text(new)}"
 
 
 def stat_line(stats: Mapping[str, Any]) -> str:
@@ -35,7 +35,7 @@ def stat_line(stats: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} in {', '.join(stats['types_affected'])}"
 
 
-def _differences(change: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
+def _differences(change: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     before, after = change.get("before"), change.get("after")
     if before is None and after is None:
         return
@@ -43,10 +43,6 @@ def _differences(change: Mapping[str, Any]) -> Iterator[tuple[str, object, objec
     for name in sorted(old.keys() | new.keys()):
         if name not in ("id", "src", "dst") and old.get(name) != new.get(name):
             yield name, old.get(name), new.get(name)
-
-
-def _shown(value: Any) -> str:
-    return "null" if value is None else cell_text(value)
 
 
 def _coloured(op: str, line: str, style: Style) -> str:

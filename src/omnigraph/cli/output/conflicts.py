@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import Any
 
-from omnigraph.cli.output.cell import cell_text
+from omnigraph.cli.output.cell import value_text
+from omnigraph.cli.replace_file import replacing
 from omnigraph.cli.style import Style
+from omnigraph.errors import InputError, MergeConflict, MergeConflicts
 
-if TYPE_CHECKING:
-    from omnigraph.errors import MergeConflict
+
+@contextmanager
+def telling_conflicts() -> Iterator[None]:
+    """Conflicts that make the block fail are told one by one before the error goes on."""
+    try:
+        yield
+    except MergeConflicts as error:
+        for line in conflict_lines(error.conflicts, Style.of(sys.stderr)):
+            print(line, file=sys.stderr)
+        raise
 
 
 def conflict_lines(conflicts: Iterable[MergeConflict], style: Style) -> Iterator[str]:
@@ -27,14 +38,21 @@ def conflict_lines(conflicts: Iterable[MergeConflict], style: Style) -> Iterator
             yield from _values(conflict.base, conflict.ours, conflict.theirs)
 
 
-def write_report(path: Path, conflicts: Sequence[MergeConflict]) -> None:
-    """Write the conflicts to a file. Whoever fills in `take` can pass it to --resolve."""
+def write_report(path: str, conflicts: Sequence[MergeConflict]) -> None:
+    """Write the conflicts to a file. Whoever fills in `take` can pass it to --resolve.
+
+    Raises `InputError` if it cannot be written.
+    """
     found: list[dict[str, Any]] = []
     for conflict in conflicts:
         document = conflict.to_json()
         found.append(document | {"take": None} if conflict.is_about_a_row else document)
     text = json.dumps({"conflicts": found}, ensure_ascii=False, indent=2)
-    path.write_text(f"{text}\n", encoding="utf-8")
+    try:
+        with replacing(path) as file:
+            file.write(f"{text}\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _values(*rows: Mapping[str, Any] | None) -> Iterator[str]:
@@ -45,9 +63,5 @@ def _values(*rows: Mapping[str, Any] | None) -> Iterator[str]:
         return
     for name in sorted(ours):
         if ours[name] != theirs.get(name):
-            before = "" if base is None else f"{_shown(base.get(name))} → "
-            yield f"    {name}: {before}ours {_shown(ours[name])}, theirs {_shown(theirs.get(name))}"
-
-
-def _shown(value: Any) -> str:
-    return "null" if value is None else cell_text(value)
+            before = "" if base is None else f"{value_text(base.get(name))} → "
+            yield f"    {name}: {before}ours {value_text(ours[name])}, theirs {value_text(theirs.get(name))}"

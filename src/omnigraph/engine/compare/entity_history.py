@@ -9,12 +9,11 @@ from typing import Any
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.engine.compare.changes import Op
 from omnigraph.engine.entities import read_entity
-from omnigraph.engine.write.known_state import SnapshotOf
+from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import InputError
-from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitRecord, TableId
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Pin
 from omnigraph.versioning.snapshot import table_id
 
@@ -41,23 +40,18 @@ class EntityChange:
 
 
 def entity_history(
-    manifest: Manifest,
-    tables: TableStore,
-    snapshot_of: SnapshotOf,
-    branch: BranchRef,
-    type_name: str,
-    id: str,
+    parts: GraphParts, branch: BranchRef, type_name: str, id: str
 ) -> Iterator[EntityChange]:
     """The commits that changed an entity, oldest first. Only those that wrote its table are read."""
-    head = manifest.current(branch.physical)
-    declared = _declared(snapshot_of(head).catalog, type_name)
+    head = parts.manifest.current(branch.physical)
+    declared = _declared(parts.snapshot_of(head).catalog, type_name)
     table = table_id(declared)
     pin: Pin | None = None
     before: dict[str, Any] | None = None
-    for commit, state in manifest.states_after(branch.physical, 0, head.sequence):
+    for commit, state in parts.manifest.states_after(branch.physical, 0, head.sequence):
         if pin == (pin := _pin(state, table)):
             continue
-        after = read_entity(snapshot_of(state), tables, declared.table_key, id)
+        after = read_entity(parts.snapshot_of(state), parts.tables, declared.table_key, id)
         if after != before:
             op = Op.INSERT if before is None else Op.DELETE if after is None else Op.UPDATE
             yield EntityChange(commit, op, before, after)

@@ -12,12 +12,11 @@ from typing import Any, Final
 
 from omnigraph.engine.compare.cursors import FeedPlace, is_cursor, read_feed_place
 from omnigraph.engine.compare.diff import ChangeFilter, Changes, compare_snapshots
-from omnigraph.engine.write.known_state import SnapshotOf
+from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import ChangeFeedGap, CommitNotFound, HistoryRemoved
-from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitId, CommitRecord, OperationKind
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.manifest import ManifestState
 
 _UPKEEP: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_INDICES])
 """Operations that store rows anew and change none."""
@@ -47,10 +46,8 @@ class CommitChanges:
 class ChangeFeed:
     """Follows the branches of one graph."""
 
-    def __init__(self, manifest: Manifest, tables: TableStore, snapshot_of: SnapshotOf) -> None:
-        self._manifest = manifest
-        self._tables = tables
-        self._snapshot_of = snapshot_of
+    def __init__(self, parts: GraphParts) -> None:
+        self._parts = parts
 
     def follow(
         self, branch: BranchRef, since: str | None, wanted: ChangeFilter
@@ -61,9 +58,9 @@ class ChangeFeed:
         `ChangeFeedGap` when the changes after it cannot be told any more.
         """
         start = 0 if since is None else self._sequence(branch, since)
-        head = self._manifest.current(branch.physical).sequence
+        head = self._parts.manifest.current(branch.physical).sequence
         before: ManifestState | None = None
-        for commit, state in self._manifest.states_after(branch.physical, start, head):
+        for commit, state in self._parts.manifest.states_after(branch.physical, start, head):
             try:
                 changes = self._changes(commit, before, state, wanted)
             except HistoryRemoved as error:
@@ -84,18 +81,18 @@ class ChangeFeed:
         is_upkeep = commit.draft.operation in _UPKEEP
         if before is None or is_upkeep or before.tables == after.tables:
             return Changes()
-        old, new = self._snapshot_of(before), self._snapshot_of(after)
-        return compare_snapshots(old, new, self._tables, wanted)
+        old, new = self._parts.snapshot_of(before), self._parts.snapshot_of(after)
+        return compare_snapshots(old, new, self._parts.tables, wanted)
 
     def _sequence(self, branch: BranchRef, since: str) -> int:
         """The number of the last commit that is not wanted any more."""
         if not is_cursor(since):
-            commit = self._manifest.find_commit(branch.physical, CommitId(since))
+            commit = self._parts.manifest.find_commit(branch.physical, CommitId(since))
             if commit is None:
                 raise CommitNotFound(since)
             return commit.sequence
         place = read_feed_place(since)
-        there = self._manifest.commit_ids(branch.physical, place.sequence, place.sequence)
+        there = self._parts.manifest.commit_ids(branch.physical, place.sequence, place.sequence)
         if there.get(place.sequence) != place.commit:
             reason = f"commit {place.commit} is not part of its history"
             raise ChangeFeedGap(branch.public, reason)

@@ -49,7 +49,7 @@ class Comparisons(GraphHandle):
         beginning. It ends at the head the branch has now. Raises `ChangeFeedGap` when cleanup has
         removed what it needs.
         """
-        feed = ChangeFeed(self._manifest, self._tables, self._snapshot)
+        feed = ChangeFeed(self._parts)
         wanted = ChangeFilter.of(types, kinds, ops)
         wanted.check(self.catalog)
         return feed.follow(self._ref(branch), since, wanted)
@@ -58,6 +58,4 @@ class Comparisons(GraphHandle):
         self, type_name: str, id: str, *, branch: str | None = None
     ) -> Iterator[EntityChange]:
         """The commits that changed one node or edge, oldest first, with what it was before and after."""
-        return entity_history(
-            self._manifest, self._tables, self._snapshot, self._ref(branch), type_name, id
-        )
+        return entity_history(self._parts, self._ref(branch), type_name, id)

@@ -57,7 +57,7 @@ class Embeddings(GraphHandle):
         self._gate.check(
             Request(actor, Action.READ if dry_run else Action.CHANGE, branch=ref.public)
         )
-        refiller = Refiller(self._manifest, self._tables, self._writer, self._snapshot)
+        refiller = Refiller(self._parts, self._writer)
         if dry_run:
             return refiller.preview(ref, contract, options)
         with self._writing(ref, head) as begun:

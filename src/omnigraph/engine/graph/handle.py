@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.gate import Gate, OpenGate
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.schema_cache import SchemaCache
@@ -18,7 +19,6 @@ from omnigraph.errors import (
     CommitBranchGone,
     CommitNotFound,
     GraphNotFound,
-    HeadMoved,
     OmnigraphError,
     ReadOnlyHandle,
     TableMissing,
@@ -54,23 +54,38 @@ class GraphHandle:
         self._root = root
         self._objects = objects
         self._tables = tables
-        self._locks = WriterLocks(root, objects)
         self._manifest = manifest or Manifest(tables)
         self._branches = Branches(self._manifest, tables, objects)
         self._schemas = schemas or SchemaCache(objects)
+        self._texts = StoredTexts(objects)
         self._last_snapshots: dict[str | None, tuple[ManifestState, Catalog, Snapshot]] = {}
         self._gate: Gate = gate or OpenGate()
         self._read_only = read_only
-        self._recovery = Recovery(tables, objects, self._manifest, self._branches, self._locks)
-        self._texts = StoredTexts(objects)
-        self._writer = TableWriter(
-            tables, objects, self._manifest, self._locks, self._recovery, self._snapshot
-        )
         self._reader = reader or Reader(tables, texts=self._texts)
-        self._loader = Loader(self._manifest, tables, self._writer, self._snapshot)
-        self._mutator = Mutator(self._manifest, tables, self._writer, self._snapshot)
+        self._use_locks(WriterLocks(root, objects))
         self._bound = self._find_bound("main")
         self._view: ManifestState | None = None
+
+    def _use_locks(self, locks: WriterLocks) -> None:
+        """Write under these locks."""
+        self._locks = locks
+        self._recovery = Recovery(
+            self._tables, self._objects, self._manifest, self._branches, locks
+        )
+        self._parts = GraphParts(
+            tables=self._tables,
+            objects=self._objects,
+            manifest=self._manifest,
+            branches=self._branches,
+            schemas=self._schemas,
+            locks=locks,
+            recovery=self._recovery,
+            texts=self._texts,
+            snapshot_of=self._snapshot,
+        )
+        self._writer = TableWriter(self._parts)
+        self._loader = Loader(self._parts, self._writer)
+        self._mutator = Mutator(self._parts, self._writer)
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -228,9 +243,7 @@ class GraphHandle:
         else:
             base = self._view
         if expected_head is not None:
-            head = self._manifest.current(ref.physical).head
-            if head != expected_head:
-                raise HeadMoved(ref.public, expected_head, head)
+            self._manifest.require_head(self._manifest.current(ref.physical), expected_head)
         try:
             yield Begun(base, healed.quarantined, healed.is_postponed)
         finally:

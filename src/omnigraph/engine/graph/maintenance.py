@@ -54,15 +54,7 @@ class Maintenance(GraphHandle):
         contract = self._schemas.contract()
         ref = self._ref(branch)
         self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
-        indexing = Indexing(
-            self._tables,
-            self._texts,
-            self._manifest,
-            self._locks,
-            self._recovery,
-            self._writer,
-            self._snapshot,
-        )
+        indexing = Indexing(self._parts, self._writer)
         with self._writing(ref, None) as begun:
             return indexing.run(ref, contract, begun, actor=actor, progress=progress)
 
@@ -74,14 +66,7 @@ class Maintenance(GraphHandle):
         """
         self._writable("optimize")
         self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
-        optimizing = Optimizing(
-            self._tables,
-            self._texts,
-            self._manifest,
-            self._locks,
-            self._recovery,
-            self._snapshot,
-        )
+        optimizing = Optimizing(self._parts)
         try:
             return optimizing.run(self._branches.find(MAIN), self._schemas.contract(), actor=actor)
         finally:
@@ -105,15 +90,7 @@ class Maintenance(GraphHandle):
         self._writable("cleanup")
         self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
         self._schemas.contract()
-        cleanup = Cleanup(
-            self._tables,
-            self._objects,
-            self._manifest,
-            self._branches,
-            self._locks,
-            self._recovery,
-            self._snapshot,
-        )
+        cleanup = Cleanup(self._parts)
         return cleanup.run(policy, dry_run=dry_run)
 
     def repair(
@@ -131,14 +108,7 @@ class Maintenance(GraphHandle):
         """
         self._writable("repair")
         options = RepairOptions(confirm, force, rollback)
-        repair = Repair(
-            self._tables,
-            self._manifest,
-            self._branches,
-            self._locks,
-            self._recovery,
-            self._snapshot,
-        )
+        repair = Repair(self._parts)
         report = repair.run(self._branches.find(branch), self._schemas.contract(), options)
         if report.commit is not None and report.branch == self.branch:
             self.sync_branch(report.branch)

@@ -107,4 +107,4 @@ class Merges(GraphHandle):
             return does(commit, home, ref, contract, options, begun)
 
     def _merger(self) -> Merger:
-        return Merger(self._manifest, self._branches, self._tables, self._writer, self._snapshot)
+        return Merger(self._parts, self._writer)

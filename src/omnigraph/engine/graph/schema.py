@@ -49,13 +49,4 @@ class Schemas(GraphHandle):
             self.sync_branch(self.branch)
 
     def _application(self) -> SchemaApplication:
-        return SchemaApplication(
-            self._tables,
-            self._objects,
-            self._manifest,
-            self._branches,
-            self._locks,
-            self._recovery,
-            self._schemas,
-            self._snapshot,
-        )
+        return SchemaApplication(self._parts)

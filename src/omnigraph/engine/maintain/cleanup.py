@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from omnigraph.engine.maintain.optimize import refuse_pending
 from omnigraph.engine.maintain.orphans import Orphans
+from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import InputError, OmnigraphError, TableDrift
 from omnigraph.faults import InjectedFault, declare
 from omnigraph.storage.objects import ObjectStore
@@ -29,15 +30,12 @@ from omnigraph.storage.removal import (
 )
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.commits import TableId
-from omnigraph.versioning.locks import HeldLock, WriterLocks
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.locks import HeldLock
+from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.pins import Pins
-from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.retention import Needed, what_is_needed
 from omnigraph.versioning.rows import MANIFEST_PATH
-from omnigraph.versioning.snapshot import Snapshot
 
 BEFORE_TABLE = declare("cleanup.table_gc", "before versions of each table are removed")
 
@@ -129,36 +127,21 @@ class CleanupReport:
 class Cleanup:
     """Cleans one graph up."""
 
-    def __init__(
-        self,
-        tables: TableStore,
-        objects: ObjectStore,
-        manifest: Manifest,
-        branches: Branches,
-        locks: WriterLocks,
-        recovery: Recovery,
-        snapshot_of: Callable[[ManifestState], Snapshot],
-    ) -> None:
-        self._tables = tables
-        self._objects = objects
-        self._manifest = manifest
-        self._branches = branches
-        self._locks = locks
-        self._recovery = recovery
-        self._snapshot_of = snapshot_of
-        self._pins = Pins(objects)
-        self._orphans = Orphans(tables, objects, locks, recovery)
+    def __init__(self, parts: GraphParts) -> None:
+        self._parts = parts
+        self._pins = Pins(parts.objects)
+        self._orphans = Orphans(parts)
 
     def run(self, policy: CleanupPolicy, *, dry_run: bool) -> CleanupReport:
         """Remove what the policy lets go and nobody needs. Raises `RecoveryPending`."""
-        with self._locks.hold(None, "cleanup") as lock:
-            refuse_pending(self._recovery, "cleanup")
-            refs = self._branches.list()
-            state = self._recovery.state(None)
-            needed = what_is_needed(self._manifest, refs, self._pins.list())
+        with self._parts.locks.hold(None, "cleanup") as lock:
+            refuse_pending(self._parts.recovery, "cleanup")
+            refs = self._parts.branches.list()
+            state = self._parts.recovery.state(None)
+            needed = what_is_needed(self._parts.manifest, refs, self._pins.list())
             orphans = self._orphans.reclaim(refs, needed, dry_run=dry_run)
-            sweep = _Sweep(self._tables, self._objects, policy, needed, lock, dry_run)
-            snapshot = self._snapshot_of(state)
+            sweep = _Sweep(self._parts.tables, self._parts.objects, policy, needed, lock, dry_run)
+            snapshot = self._parts.snapshot_of(state)
             cleaned = [
                 sweep.table(entry.table_key, entry.table_id, entry.location, entry.version)
                 for entry in snapshot.entries.values()
@@ -171,10 +154,13 @@ class Cleanup:
         """When tables that are registered and belong to main no more were dropped."""
         if state.registered.keys() == state.tables.keys():
             return {}
-        made = {commit.sequence: commit.draft.created_at for commit in self._manifest.commits(None)}
+        made = {
+            commit.sequence: commit.draft.created_at
+            for commit in self._parts.manifest.commits(None)
+        }
         return {
             table: datetime.fromtimestamp(made[sequence] / 1e6, UTC)
-            for table, sequence in self._manifest.drops(None).items()
+            for table, sequence in self._parts.manifest.drops(None).items()
         }
 
 

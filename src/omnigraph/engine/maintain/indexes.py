@@ -9,7 +9,7 @@ Tests: tests/behaviour/test_indexes.py, tests/crash.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -22,6 +22,7 @@ from omnigraph.engine.maintain.index_report import (
     PendingIndex,
 )
 from omnigraph.engine.maintain.partitions import find_partitions
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.write.commit import Begun, TableWriter
@@ -41,7 +42,6 @@ from omnigraph.storage.indexes import (
 )
 from omnigraph.storage.stage import commit_staged
 from omnigraph.storage.table import Table
-from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
@@ -52,12 +52,11 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros, process_identity
-from omnigraph.versioning.locks import HeldLock, WriterLocks
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.locks import HeldLock
+from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.act import table_version
 from omnigraph.versioning.recovery.drift import refuse_drift, refuse_quarantined
-from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
@@ -112,23 +111,9 @@ def unindexed_rows(texts: StoredTexts, table: Table, intent: IndexIntent) -> int
 class Indexing:
     """Makes missing indexes of one graph."""
 
-    def __init__(
-        self,
-        tables: TableStore,
-        texts: StoredTexts,
-        manifest: Manifest,
-        locks: WriterLocks,
-        recovery: Recovery,
-        writer: TableWriter,
-        snapshot_of: Callable[[ManifestState], Snapshot],
-    ) -> None:
-        self._tables = tables
-        self._texts = texts
-        self.manifest = manifest
-        self._locks = locks
-        self._recovery = recovery
+    def __init__(self, parts: GraphParts, writer: TableWriter) -> None:
+        self.parts = parts
         self.writer = writer
-        self._snapshot_of = snapshot_of
 
     def run(
         self,
@@ -140,19 +125,19 @@ class Indexing:
         progress: Progress,
     ) -> IndexReport:
         """Make what is missing. A commit is made only if something was."""
-        state = self.manifest.current(branch.physical)
-        looked = self._look(branch, self._snapshot_of(state))
+        state = self.parts.manifest.current(branch.physical)
+        looked = self._look(branch, self.parts.snapshot_of(state))
         # The line a fork will be is not there yet.
         built = {t.entry.table_key: self._build(t, progress) for t in looked if not t.forks}
         draft = _draft(contract, actor)
         commit: CommitRecord | None = None
         if any(b.indexes for b in built.values()) or any(t.forks and t.missing for t in looked):
-            with self._locks.hold(branch.physical, "ensure_indices") as lock:
+            with self.parts.locks.hold(branch.physical, "ensure_indices") as lock:
                 quarantined = begun.quarantined
                 if begun.heals_first:
-                    quarantined = self._recovery.heal_locked(branch.physical, lock).quarantined
-                state = self._recovery.state(branch.physical)
-                current = self._snapshot_of(state)
+                    quarantined = self.parts.recovery.heal_locked(branch.physical, lock).quarantined
+                state = self.parts.recovery.state(branch.physical)
+                current = self.parts.snapshot_of(state)
                 if current.catalog.ir != contract.catalog.ir:
                     raise SchemaMoved()
                 looked = self._look(branch, current)
@@ -161,7 +146,7 @@ class Indexing:
                     work = _Commit(self, branch, draft, state, due, built, lock, progress)
                     commit = uninterrupted(work.run)
         receipt = (
-            nothing_done(self.manifest.current(branch.physical), draft)
+            nothing_done(self.parts.manifest.current(branch.physical), draft)
             if commit is None
             else receipt_of(commit, contract.catalog)
         )
@@ -177,10 +162,10 @@ class Indexing:
             inherited = branch.physical is not None and entry.branch is None
             if inherited or not entry.row_count or key not in known:
                 continue
-            declared, table = snapshot.catalog.entity(key), snapshot.open(self._tables, key)
+            declared, table = snapshot.catalog.entity(key), snapshot.open(self.parts.tables, key)
             existing, missing = [], []
             for intent in index_intents(declared):
-                rows = unindexed_rows(self._texts, table, intent)
+                rows = unindexed_rows(self.parts.texts, table, intent)
                 if rows is None:
                     missing.append(intent)
                 else:
@@ -219,7 +204,7 @@ class Indexing:
             case IndexKind.BTREE:
                 built.indexes.append(build_btree(table, intent.column))
             case IndexKind.TEXT:
-                self._texts.write(table, intent.column)
+                self.parts.texts.write(table, intent.column)
             case IndexKind.VECTOR:
                 partitions = find_partitions(table, intent.column)
                 if partitions is None:
@@ -248,9 +233,9 @@ class Indexing:
             if not known.indexes:
                 continue
             refuse_quarantined(found.entry, physical, quarantined)
-            head = self._recovery.head_of(found.entry.location, physical)
+            head = self.parts.recovery.head_of(found.entry.location, physical)
             if head.version != found.entry.version:
-                raise refuse_drift(self._recovery.sidecars, found.entry, head, quarantined)
+                raise refuse_drift(self.parts.recovery.sidecars, found.entry, head, quarantined)
             yield found
 
     # -- effects ----------------------------------------------------------------------------
@@ -291,7 +276,7 @@ class _Commit:
                 begun_at=self.state.sequence,
             )
             commit = publish(
-                self.indexing.manifest, self.branch.physical, publication, self.lock.check
+                self.indexing.parts.manifest, self.branch.physical, publication, self.lock.check
             )
         except (InjectedFault, CommitStateUnknown):
             raise

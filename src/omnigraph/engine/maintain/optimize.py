@@ -8,13 +8,13 @@ Tests: tests/behaviour/test_optimize.py, tests/crash.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.catalog.indexes import IndexKind, index_intents
 from omnigraph.catalog.model import EntityType
-from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.fold import (
     AFTER_FOLD,
@@ -37,13 +37,13 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitRecord
 from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.locks import HeldLock, WriterLocks
+from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.act import table_version
 from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.recovery.sidecar import Sidecar
-from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+from omnigraph.versioning.snapshot import SnapshotEntry
 from omnigraph.versioning.upkeep import fold_manifest
 
 DRIFTED = "drift_needs_repair"
@@ -91,41 +91,30 @@ class OptimizeReport:
 class Optimizing:
     """Optimizes one graph."""
 
-    def __init__(
-        self,
-        tables: TableStore,
-        texts: StoredTexts,
-        manifest: Manifest,
-        locks: WriterLocks,
-        recovery: Recovery,
-        snapshot_of: Callable[[ManifestState], Snapshot],
-    ) -> None:
-        self._tables = tables
-        self._texts = texts
-        self._manifest = manifest
-        self._locks = locks
-        self._recovery = recovery
-        self._snapshot_of = snapshot_of
+    def __init__(self, parts: GraphParts) -> None:
+        self._parts = parts
 
     def run(
         self, main: BranchRef, contract: SchemaContract, *, actor: str | None
     ) -> OptimizeReport:
         """Fold what needs it. One table's error keeps no other back, and is raised in the end."""
-        with self._locks.hold(None, "optimize") as lock:
-            refuse_pending(self._recovery, "optimize")
-            state = self._recovery.state(None)
-            snapshot = self._snapshot_of(state)
+        with self._parts.locks.hold(None, "optimize") as lock:
+            refuse_pending(self._parts.recovery, "optimize")
+            state = self._parts.recovery.state(None)
+            snapshot = self._parts.snapshot_of(state)
             reference = state.schema_ref or contract.reference
             draft = optimize_draft(snapshot.catalog.hash, reference, actor)
             heads = {
-                key: self._recovery.head_of(entry.location, entry.branch)
+                key: self._parts.recovery.head_of(entry.location, entry.branch)
                 for key, entry in snapshot.entries.items()
             }
             due = [e for key, e in snapshot.entries.items() if _is_due(e, heads[key])]
             sidecar = optimize_sidecar(main, state, due, draft)
-            folding = _Folding(self._tables, self._manifest, self._recovery, sidecar, lock)
+            folding = _Folding(
+                self._parts.tables, self._parts.manifest, self._parts.recovery, sidecar, lock
+            )
             commit = uninterrupted(lambda: folding.run(state, due, heads)) if due else None
-            fold_manifest(self._manifest, None)
+            fold_manifest(self._parts.manifest, None)
         for key, table in folding.done.items():
             self._extend_texts(snapshot.catalog.entity(key), table)
         if folding.errors:
@@ -141,7 +130,7 @@ class Optimizing:
     def _extend_texts(self, declared: EntityType, table: Table) -> None:
         for intent in index_intents(declared):
             if intent.kind is IndexKind.TEXT:
-                self._texts.extend(table, intent.column)
+                self._parts.texts.extend(table, intent.column)
 
 
 def refuse_pending(recovery: Recovery, operation: str) -> None:

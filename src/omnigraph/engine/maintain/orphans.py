@@ -12,14 +12,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import InjectedFault, declare
-from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import decode_physical_name
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.locks import WriterLocks
-from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.retention import Fork, Needed
 from omnigraph.versioning.rows import MANIFEST_PATH
 
@@ -35,13 +32,8 @@ _log = logging.getLogger(__name__)
 class Orphans:
     """Finds and reclaims the orphans of one graph. The caller holds the lock of main."""
 
-    def __init__(
-        self, tables: TableStore, objects: ObjectStore, locks: WriterLocks, recovery: Recovery
-    ) -> None:
-        self._tables = tables
-        self._objects = objects
-        self._locks = locks
-        self._recovery = recovery
+    def __init__(self, parts: GraphParts) -> None:
+        self._parts = parts
 
     def reclaim(
         self, refs: Sequence[BranchRef], needed: Needed, *, dry_run: bool
@@ -61,12 +53,12 @@ class Orphans:
     def _forks(self, refs: Sequence[BranchRef], needed: Needed) -> Iterator[Fork]:
         """Forks that neither a branch nor a sidecar needs, older ones first."""
         live = {ref.physical for ref in refs if ref.physical is not None}
-        awaited = self._recovery.named_branches()
+        awaited = self._parts.recovery.named_branches()
         for location in [MANIFEST_PATH, *sorted(needed.locations)]:
-            if not self._tables.exists(location):
+            if not self._parts.tables.exists(location):
                 continue
-            known = list(self._tables.list_branches(location))
-            for branch in [*known, *sorted(self._tables.zombie_branches(location))]:
+            known = list(self._parts.tables.list_branches(location))
+            for branch in [*known, *sorted(self._parts.tables.zombie_branches(location))]:
                 if branch in awaited or decode_physical_name(branch) is None:
                     continue
                 if location == MANIFEST_PATH:
@@ -78,10 +70,10 @@ class Orphans:
 
     def _reclaimed(self, location: str, branch: str) -> bool:
         try:
-            with self._locks.hold(branch, "cleanup", wait_ms=0) as lock:
+            with self._parts.locks.hold(branch, "cleanup", wait_ms=0) as lock:
                 BEFORE_RECLAIM.hit(location=location, branch=branch)
                 lock.check()
-                self._tables.reclaim_branch(location, branch, self._objects)
+                self._parts.tables.reclaim_branch(location, branch, self._parts.objects)
         except InjectedFault:
             raise
         except OmnigraphError as error:
@@ -91,13 +83,13 @@ class Orphans:
 
     def _tables_of_nobody(self, needed: Needed) -> Iterator[str]:
         for folder in _FOLDERS:
-            for location in self._tables.directories(folder):
+            for location in self._parts.tables.directories(folder):
                 if location not in needed.locations and self._is_old(location):
                     yield location
 
     def _is_old(self, location: str) -> bool:
         try:
-            written = self._tables.open(location).written_at.astimezone()
+            written = self._parts.tables.open(location).written_at.astimezone()
         except OmnigraphError as error:
             _log.warning("%s stays, as nobody can tell its age: %s", location, error)
             return False
@@ -105,7 +97,7 @@ class Orphans:
 
     def _removed(self, location: str) -> bool:
         try:
-            self._tables.remove(location, self._objects)
+            self._parts.tables.remove(location, self._parts.objects)
         except OmnigraphError as error:
             _log.warning("%s stays for now: %s", location, error)
             return False

@@ -7,16 +7,16 @@ Tests: tests/crash/recovery/test_repair.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import InputError, ManifestDamaged, RecoveryPending, StorageError
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.storage.table import Table
-from omnigraph.storage.tables import TableStore
-from omnigraph.versioning.branches import Branches, BranchRef
+from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
     CommitId,
@@ -27,14 +27,12 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
-from omnigraph.versioning.locks import HeldLock, WriterLocks
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.act import table_version
-from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.rows import TableVersion
-from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+from omnigraph.versioning.snapshot import SnapshotEntry
 
 REPAIR_ACTOR: Final = "omnigraph:repair"
 FORCED_REPAIR_ACTOR: Final = "omnigraph:repair:force"
@@ -130,33 +128,20 @@ class RepairReport:
 class Repair:
     """Repairs branches of one graph."""
 
-    def __init__(
-        self,
-        tables: TableStore,
-        manifest: Manifest,
-        branches: Branches,
-        locks: WriterLocks,
-        recovery: Recovery,
-        snapshot_of: Callable[[ManifestState], Snapshot],
-    ) -> None:
-        self._tables = tables
-        self._manifest = manifest
-        self._branches = branches
-        self._locks = locks
-        self._recovery = recovery
-        self._snapshot_of = snapshot_of
+    def __init__(self, parts: GraphParts) -> None:
+        self._parts = parts
 
     def run(
         self, branch: BranchRef, contract: SchemaContract, options: RepairOptions
     ) -> RepairReport:
-        with self._locks.hold(branch.physical, "repair") as lock:
+        with self._parts.locks.hold(branch.physical, "repair") as lock:
             self._refuse_pending(branch)
             # Judged before anything is published: what a sidecar is about looks settled afterwards.
-            quarantined = self._recovery.status().quarantined
-            state = self._recovery.state(branch.physical)
+            quarantined = self._parts.recovery.status().quarantined
+            state = self._parts.recovery.state(branch.physical)
             owned = [
-                (entry, self._recovery.head_of(entry.location, entry.branch))
-                for entry in self._snapshot_of(state).entries.values()
+                (entry, self._parts.recovery.head_of(entry.location, entry.branch))
+                for entry in self._parts.snapshot_of(state).entries.values()
                 if entry.branch == branch.physical
             ]
             tables = tuple(_judge(entry, head, options) for entry, head in owned)
@@ -168,7 +153,7 @@ class Repair:
         return RepairReport(branch.public, options, tables, kept, removed, commit)
 
     def _refuse_pending(self, branch: BranchRef) -> None:
-        pending = self._recovery.waiting_on(branch.physical)
+        pending = self._parts.recovery.waiting_on(branch.physical)
         if pending:
             raise RecoveryPending("repair", pending)
 
@@ -202,7 +187,7 @@ class Repair:
         publication = Publication(
             draft=draft, versions=versions, expected={e.table_id: e.pin for e, _ in chosen}
         )
-        return publish(self._manifest, branch.physical, publication, lock.check)
+        return publish(self._parts.manifest, branch.physical, publication, lock.check)
 
     def _remove_sidecars(
         self, branch: BranchRef, quarantined: Sequence[Quarantined]
@@ -213,17 +198,17 @@ class Repair:
         for found in quarantined:
             if found.tables is None:
                 # It may be about any table of any branch.
-                keep = any(self._drifted(ref.physical) for ref in self._branches.list())
+                keep = any(self._drifted(ref.physical) for ref in self._parts.branches.list())
             else:
                 keep = found.branch != branch.physical or bool(found.tables & drifted)
             if not keep:
-                self._recovery.sidecars.delete(found.name)
+                self._parts.recovery.sidecars.delete(found.name)
                 removed.append(found.name)
         return tuple(removed)
 
     def _drifted(self, branch: str | None) -> set[tuple[TableId, str | None]]:
         """The tables a branch owns that are not where the graph knows them to be."""
-        entries = self._snapshot_of(self._manifest.current(branch)).entries.values()
+        entries = self._parts.snapshot_of(self._parts.manifest.current(branch)).entries.values()
         return {
             (entry.table_id, entry.branch)
             for entry in entries
@@ -232,7 +217,7 @@ class Repair:
 
     def _is_at_pin(self, entry: SnapshotEntry) -> bool:
         try:
-            return self._tables.open(entry.location, entry.branch).version == entry.version
+            return self._parts.tables.open(entry.location, entry.branch).version == entry.version
         except StorageError:
             return False
 

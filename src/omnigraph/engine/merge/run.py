@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
 
 from omnigraph.engine.merge.choices import Choices
 from omnigraph.engine.merge.images import Image
 from omnigraph.engine.merge.plan import MergePlan, MergePlanner
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
-from omnigraph.engine.write.known_state import SnapshotOf
 from omnigraph.errors import InputError, MergeConflict, SchemaMoved
-from omnigraph.storage.tables import TableStore
-from omnigraph.versioning.branches import Branches, BranchRef
+from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
     CommitId,
@@ -33,7 +31,6 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
-from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.parting import (
     Home,
     KnownCommits,
@@ -73,18 +70,6 @@ class MergeResult:
     dry_run: bool = False
     conflicts: tuple[MergeConflict, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        document = {
-            "source": self.source,
-            "target": self.target,
-            "outcome": self.outcome.value,
-            **self.receipt.to_json(),
-        }
-        if self.dry_run:
-            found = [conflict.to_json() for conflict in self.conflicts]
-            document |= {"dry_run": True, "conflicts": found}
-        return document
-
 
 @dataclass(frozen=True, slots=True)
 class AppliedCommit:
@@ -95,16 +80,6 @@ class AppliedCommit:
     commit_id: CommitId
     dry_run: bool = False
     conflicts: tuple[MergeConflict, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        is_revert = self.receipt.operation is OperationKind.REVERT
-        document: dict[str, Any] = {
-            "branch": self.branch,
-            "reverted" if is_revert else "picked": self.commit_id,
-            "conflicts": [conflict.to_json() for conflict in self.conflicts],
-            **self.receipt.to_json(),
-        }
-        return document | {"dry_run": True} if self.dry_run else document
 
 
 @dataclass
@@ -124,19 +99,9 @@ class _UpToDate(Exception):
 class Merger:
     """Merges into the branches of one graph."""
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        branches: Branches,
-        tables: TableStore,
-        writer: TableWriter,
-        snapshot_of: SnapshotOf,
-    ) -> None:
-        self._manifest = manifest
-        self._branches = branches
-        self._tables = tables
+    def __init__(self, parts: GraphParts, writer: TableWriter) -> None:
+        self._parts = parts
         self._writer = writer
-        self._snapshot_of = snapshot_of
 
     # -- merges -----------------------------------------------------------------------------
 
@@ -149,17 +114,17 @@ class Merger:
         begun: Begun,
     ) -> MergeResult:
         """Merge a branch as it is now. Raises `MergeConflicts`; nothing has changed then."""
-        theirs = self._manifest.current(source.physical)
+        theirs = self._parts.manifest.current(source.physical)
         draft = _draft(OperationKind.MERGE, contract, options)
         draft = replace(draft, merged_parent_commit_id=theirs.head)
 
         def attempt(ours: Snapshot) -> _Attempt:
             _check_schema(ours, contract)
             tip = Tip(target.physical, ours.version, ours.commit_id)
-            parted = since_parting(self._manifest, Tip.of(theirs), tip)
+            parted = since_parting(self._parts.manifest, Tip.of(theirs), tip)
             base, image = self._base(parted.known, theirs.head, ours)
-            planner = MergePlanner(self._tables, target.physical)
-            plan = planner.plan(image, self._snapshot_of(theirs), ours, options.choices)
+            planner = MergePlanner(self._parts.tables, target.physical)
+            plan = planner.plan(image, self._parts.snapshot_of(theirs), ours, options.choices)
             return _Attempt(plan, ours, base, parted.source_only)
 
         def result(
@@ -175,7 +140,7 @@ class Merger:
             )
 
         try:
-            first = attempt(self._snapshot_of(self._manifest.current(target.physical)))
+            first = attempt(self._parts.snapshot_of(self._parts.manifest.current(target.physical)))
         except _UpToDate:
             nothing = self._nothing(target, draft)
             return result(nothing, MergeOutcome.ALREADY_UP_TO_DATE)
@@ -205,22 +170,22 @@ class Merger:
         if len(bases) == 1 and bases <= known.homes.keys():
             [base] = bases
             return base, Image(self._at(known.homes[base]))
-        states = [self._manifest.current(ref.physical) for ref in self._branches.list()]
-        known = whole_history(self._manifest, [Tip.of(state) for state in states])
+        states = [self._parts.manifest.current(ref.physical) for ref in self._parts.branches.list()]
+        known = whole_history(self._parts.manifest, [Tip.of(state) for state in states])
         return None, self._combined(known, known.readable_bases([theirs], [ours.commit_id]))
 
     def _combined(self, known: KnownCommits, commits: Sequence[CommitId]) -> Image:
         """The merge of several commits, each with those before it."""
         first, *others = commits
         image = Image(self._at(known.homes[first]))
-        planner = MergePlanner(self._tables)
+        planner = MergePlanner(self._parts.tables)
         for number, commit in enumerate(others, start=1):
             base = self._combined(known, known.readable_bases(commits[:number], [commit]))
             image = planner.combine(base, Image(self._at(known.homes[commit])), image)
         return image
 
     def _at(self, home: Home) -> Snapshot:
-        return self._snapshot_of(self._manifest.at(home.branch, home.sequence))
+        return self._parts.snapshot_of(self._parts.manifest.at(home.branch, home.sequence))
 
     # -- single commits ---------------------------------------------------------------------
 
@@ -260,8 +225,8 @@ class Merger:
                 f"commit '{commit.graph_commit_id}' is of {what} and changed no rows of the graph"
             )
         sequence = commit.sequence
-        before = self._snapshot_of(self._manifest.at(home.physical, sequence - 1))
-        return before, self._snapshot_of(self._manifest.at(home.physical, sequence))
+        before = self._parts.snapshot_of(self._parts.manifest.at(home.physical, sequence - 1))
+        return before, self._parts.snapshot_of(self._parts.manifest.at(home.physical, sequence))
 
     def _apply(
         self,
@@ -276,7 +241,7 @@ class Merger:
     ) -> AppliedCommit:
         def attempt(ours: Snapshot) -> _Attempt:
             _check_schema(ours, contract)
-            plan = MergePlanner(self._tables).plan(Image(base), source, ours, options.choices)
+            plan = MergePlanner(self._parts.tables).plan(Image(base), source, ours, options.choices)
             return _Attempt(plan, ours)
 
         def result(receipt: Receipt, conflicts: Sequence[MergeConflict] = ()) -> AppliedCommit:
@@ -288,7 +253,7 @@ class Merger:
                 tuple(conflicts),
             )
 
-        first = attempt(self._snapshot_of(self._manifest.current(branch.physical)))
+        first = attempt(self._parts.snapshot_of(self._parts.manifest.current(branch.physical)))
         if options.dry_run:
             would = replace(self._nothing(branch, draft), counts=_shown(first.plan.counts))
             return result(would, first.plan.conflicts)
@@ -331,7 +296,7 @@ class Merger:
         return self._writer.commit(request, first.checked)
 
     def _nothing(self, branch: BranchRef, draft: CommitDraft) -> Receipt:
-        return nothing_done(self._manifest.current(branch.physical), draft)
+        return nothing_done(self._parts.manifest.current(branch.physical), draft)
 
 
 def _check_schema(snapshot: Snapshot, contract: SchemaContract) -> None:

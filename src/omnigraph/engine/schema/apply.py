@@ -10,7 +10,7 @@ Tests: tests/behaviour/test_schema_apply.py, tests/crash.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,17 +22,16 @@ from omnigraph.catalog.migrate import (
     plan_migration,
     refuse_unsupported,
 )
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.schema.commit import SchemaCommit
 from omnigraph.engine.schema.hard_drop import remove_dropped
 from omnigraph.engine.schema.new_tables import new_tables
 from omnigraph.engine.schema.tables import ready_tables
 from omnigraph.engine.schema.work import schema_work
-from omnigraph.engine.schema_cache import SchemaCache
 from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import (
     BranchLocked,
-    HeadMoved,
     OmnigraphError,
     RecoveryPending,
     SchemaApplyBlocked,
@@ -40,10 +39,6 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import InjectedFault, declare
 from omnigraph.language.span import Source
-from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.tables import TableStore
-from omnigraph.versioning.branch_names import MAIN
-from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.commits import (
     CommitDraft,
     CommitId,
@@ -52,12 +47,9 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
-from omnigraph.versioning.locks import HeldLock, WriterLocks
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.pins import Pins
-from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.retention import what_is_needed
-from omnigraph.versioning.snapshot import Snapshot
 
 BEFORE_REMOVAL = declare("schema_apply.before_removal", "before dropped data is removed")
 
@@ -101,30 +93,13 @@ class SchemaApplyResult:
 class SchemaApplication:
     """Changes the schema of one graph."""
 
-    def __init__(
-        self,
-        tables: TableStore,
-        objects: ObjectStore,
-        manifest: Manifest,
-        branches: Branches,
-        locks: WriterLocks,
-        recovery: Recovery,
-        schemas: SchemaCache,
-        snapshot_of: Callable[[ManifestState], Snapshot],
-    ) -> None:
-        self._tables = tables
-        self._objects = objects
-        self._manifest = manifest
-        self._branches = branches
-        self._locks = locks
-        self._recovery = recovery
-        self._schemas = schemas
-        self._snapshot_of = snapshot_of
-        self._pins = Pins(objects)
+    def __init__(self, parts: GraphParts) -> None:
+        self._parts = parts
+        self._pins = Pins(parts.objects)
 
     def plan(self, desired: Source, *, allow_data_loss: bool) -> MigrationPlan:
         """The steps from the accepted schema to the desired one. Looks at no rows."""
-        accepted, declared = self._schemas.contract().ir, build_declared(desired)
+        accepted, declared = self._parts.schemas.contract().ir, build_declared(desired)
         return plan_migration(accepted, declared, allow_data_loss=allow_data_loss)
 
     def apply(self, desired: Source, options: SchemaApplyOptions) -> SchemaApplyResult:
@@ -134,17 +109,15 @@ class SchemaApplication:
         `RecoveryPending`; nothing has changed then.
         """
         with self._locked() as lock:
-            healed = self._recovery.heal_locked(None, lock)
+            healed = self._parts.recovery.heal_locked(None, lock)
             if healed.quarantined:
                 raise RecoveryPending(OPERATION, [found.name for found in healed.quarantined])
-            others = [ref.public for ref in self._branches.list() if ref.physical is not None]
+            others = [ref.public for ref in self._parts.branches.list() if ref.physical is not None]
             if others:
                 raise SchemaApplyBlocked(others)
-            accepted = self._schemas.contract()
-            state = self._recovery.state(None)
-            if options.expected_head not in (None, state.head):
-                assert options.expected_head is not None
-                raise HeadMoved(MAIN, options.expected_head, state.head)
+            accepted = self._parts.schemas.contract()
+            state = self._parts.recovery.state(None)
+            self._parts.manifest.require_head(state, options.expected_head)
             declared = build_declared(desired)
             plan = plan_migration(accepted.ir, declared, allow_data_loss=options.allow_data_loss)
             refuse_unsupported(plan, desired)
@@ -162,9 +135,11 @@ class SchemaApplication:
         """The change is made; what cannot be removed now is left for `cleanup`."""
         try:
             BEFORE_REMOVAL.hit()
-            needed = what_is_needed(self._manifest, self._branches.list(), self._pins.list())
+            needed = what_is_needed(
+                self._parts.manifest, self._parts.branches.list(), self._pins.list()
+            )
             work, before = change.work, change.snapshot
-            remove_dropped(self._tables, self._objects, work, before, needed, lock)
+            remove_dropped(self._parts.tables, self._parts.objects, work, before, needed, lock)
         except InjectedFault:
             raise
         except OmnigraphError as error:
@@ -175,18 +150,18 @@ class SchemaApplication:
         """The lock of main; another change of the schema is not waited for."""
         with ExitStack() as stack:
             try:
-                lock = stack.enter_context(self._locks.hold(None, OPERATION, wait_ms=0))
+                lock = stack.enter_context(self._parts.locks.hold(None, OPERATION, wait_ms=0))
             except BranchLocked as error:
                 if error.holder == OPERATION:
                     raise SchemaApplyRunning() from error
-                lock = stack.enter_context(self._locks.hold(None, OPERATION))
+                lock = stack.enter_context(self._parts.locks.hold(None, OPERATION))
             yield lock
 
     def _columns_ever(self) -> Mapping[int, set[str]]:
         """The columns each type has had under any schema that something was committed under."""
         found: dict[int, set[str]] = {}
-        for reference in sorted({c.draft.schema_ref for c in self._manifest.commits(None)}):
-            for declared in self._schemas.past(reference):
+        for reference in sorted({c.draft.schema_ref for c in self._parts.manifest.commits(None)}):
+            for declared in self._parts.schemas.past(reference):
                 columns = (prop.column for prop in declared.properties.values())
                 found.setdefault(declared.type_id, set()).update(columns)
         return found
@@ -198,21 +173,21 @@ class SchemaApplication:
         options: SchemaApplyOptions,
         lock: HeldLock,
     ) -> SchemaCommit:
-        state = self._recovery.state(None)
-        snapshot = self._snapshot_of(state)
+        state = self._parts.recovery.state(None)
+        snapshot = self._parts.snapshot_of(state)
         work = schema_work(accepted.catalog, target.catalog)
         return SchemaCommit(
-            tables=self._tables,
-            objects=self._objects,
-            manifest=self._manifest,
-            recovery=self._recovery,
+            tables=self._parts.tables,
+            objects=self._parts.objects,
+            manifest=self._parts.manifest,
+            recovery=self._parts.recovery,
             accepted=accepted,
             target=target,
             state=state,
             snapshot=snapshot,
             work=work,
-            added=new_tables(self._tables, self._objects, state, work.added),
-            moved=ready_tables(self._recovery, snapshot, work.changed),
+            added=new_tables(self._parts.tables, self._parts.objects, state, work.added),
+            moved=ready_tables(self._parts.recovery, snapshot, work.changed),
             draft=_draft(target, options),
             lock=lock,
         )

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.change import Change, TableWrite
 from omnigraph.engine.write.fold import Folding, is_fold_due
 from omnigraph.engine.write.lookups import index_lookups
@@ -21,25 +21,21 @@ from omnigraph.errors import (
     CommitStateUnknown,
     ConflictError,
     ExpectedVersionMismatch,
-    HeadMoved,
     ManifestDamaged,
     OmnigraphError,
     SchemaMoved,
 )
 from omnigraph.faults import InjectedFault, declare
-from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage import Staged, commit_staged
 from omnigraph.storage.table import Table
-from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, TableId, Warning
 from omnigraph.versioning.ids import process_identity
-from omnigraph.versioning.locks import HeldLock, WriterLocks
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.locks import HeldLock
+from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Pin, Publication, publish
 from omnigraph.versioning.recovery.act import LateTable, table_version
 from omnigraph.versioning.recovery.drift import late_drift, refuse_drift, refuse_quarantined
-from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.recovery.quarantine import Quarantined, warn_of
 from omnigraph.versioning.recovery.sidecar import Pointer, Sidecar, WriterKind
 from omnigraph.versioning.rows import TableVersion
@@ -89,26 +85,11 @@ class Begun:
 class TableWriter:
     """Runs the commit sequence for one graph."""
 
-    def __init__(
-        self,
-        tables: TableStore,
-        objects: ObjectStore,
-        manifest: Manifest,
-        locks: WriterLocks,
-        recovery: Recovery,
-        snapshot_of: Callable[[ManifestState], Snapshot],
-    ) -> None:
-        self._tables = tables
-        self.objects = objects
-        self._manifest = manifest
-        self._locks = locks
-        self._recovery = recovery
-        self._snapshot_of = snapshot_of
+    def __init__(self, parts: GraphParts) -> None:
+        self.parts = parts
         self._contended: set[str] = set()
         """Tables of which the last write found that others had written them meanwhile."""
-        self._folding = Folding(
-            tables, manifest, locks, recovery, snapshot_of, StoredTexts(objects)
-        )
+        self._folding = Folding(parts)
 
     def commit(self, request: WriteRequest, checked: Snapshot) -> CommitRecord | None:
         """Make a checked write visible; None if it changes nothing.
@@ -120,16 +101,16 @@ class TableWriter:
             refuse_quarantined(checked.entry(write.table_key), physical, request.quarantined)
         early: dict[str, Staged] = {}
         if not (request.change.is_small and self._is_contended(request)):
-            early = stage_early(self._tables, physical, request.change, checked)
+            early = stage_early(self.parts.tables, physical, request.change, checked)
         pieces: list[str] = []
-        with self._locks.hold(physical, request.kind.value.lower()) as lock:
+        with self.parts.locks.hold(physical, request.kind.value.lower()) as lock:
             if request.heals_first:
-                healed = self._recovery.heal_locked(physical, lock)
+                healed = self.parts.recovery.heal_locked(physical, lock)
                 request = replace(request, quarantined=healed.quarantined)
                 if healed.settled:
-                    state = self._recovery.state(physical)
+                    state = self.parts.recovery.state(physical)
                     _refuse_moved_schema(request, state)
-                    checked, early = self._snapshot_of(state), {}
+                    checked, early = self.parts.snapshot_of(state), {}
                     request = replace(request, change=request.prepare_again(checked))
             state, change, tables = self._ready(request, checked, early, lock)
             if not tables and not request.commits_without_rows:
@@ -153,11 +134,10 @@ class TableWriter:
         """The state the write builds on, the change made on it, and its tables, staged for it."""
         change = request.change
         while True:
-            state = self._recovery.state(request.branch.physical)
+            state = self.parts.recovery.state(request.branch.physical)
             _refuse_moved_schema(request, state)
-            if request.expected_head is not None and request.expected_head != state.head:
-                raise HeadMoved(request.branch.public, request.expected_head, state.head)
-            current = checked if state.head == checked.commit_id else self._snapshot_of(state)
+            self.parts.manifest.require_head(state, request.expected_head)
+            current = checked if state.head == checked.commit_id else self.parts.snapshot_of(state)
             self._note_contention(change, checked, current)
             if _has_moved(change, checked, current):
                 change, checked, early = request.prepare_again(current), current, {}
@@ -177,11 +157,11 @@ class TableWriter:
                     tables.append(ready)
             if late is None:
                 return state, change, tables
-            self._recovery.actions.discard_late(
+            self.parts.recovery.actions.discard_late(
                 request.branch.physical, late, request.draft, lock.check
             )
             # The change holds for `current`, and only a table that is again what it was has moved.
-            checked = self._snapshot_of(self._recovery.state(request.branch.physical))
+            checked = self.parts.snapshot_of(self.parts.recovery.state(request.branch.physical))
 
     def _note_contention(self, change: Change, checked: Snapshot, current: Snapshot) -> None:
         """Remember which tables others wrote while this write was prepared and waited."""
@@ -200,8 +180,8 @@ class TableWriter:
         physical = request.branch.physical
         refuse_quarantined(entry, physical, request.quarantined)
         if entry.branch != physical:
-            return self._tables.open(entry.location, entry.branch, entry.version)
-        return self._recovery.head_of(entry.location, entry.branch)
+            return self.parts.tables.open(entry.location, entry.branch, entry.version)
+        return self.parts.recovery.head_of(entry.location, entry.branch)
 
     def _late(self, request: WriteRequest, entry: SnapshotEntry, head: Table) -> LateTable:
         """A table that moved without a publish, if operations settled long ago explain it."""
@@ -210,9 +190,9 @@ class TableWriter:
                 f"'{entry.table_key}' is at version {head.version}, "
                 f"but the graph knows version {entry.version}"
             )
-        operations = late_drift(self._manifest, request.branch.physical, head, entry.pin)
+        operations = late_drift(self.parts.manifest, request.branch.physical, head, entry.pin)
         if operations is None:
-            raise refuse_drift(self._recovery.sidecars, entry, head, request.quarantined)
+            raise refuse_drift(self.parts.recovery.sidecars, entry, head, request.quarantined)
         return LateTable(entry.table_key, entry.table_id, head, entry.pin, operations)
 
     # -- effects ----------------------------------------------------------------------------
@@ -221,20 +201,20 @@ class TableWriter:
         """A line of its own for the table: the first write of a branch to it."""
         assert physical is not None, "tables of main are never forked"
         BEFORE_FORK.hit(table=entry.table_key)
-        live = self._manifest.current(physical).tables.get(entry.table_id)
+        live = self.parts.manifest.current(physical).tables.get(entry.table_id)
         if live is None or (live.version, live.branch) != (entry.version, entry.branch):
             found = live.version if live else 0
             raise ExpectedVersionMismatch(entry.table_key, entry.version, found)
-        if self._tables.has_branch_files(entry.location, physical):
+        if self.parts.tables.has_branch_files(entry.location, physical):
             # Nobody's: neither the manifest nor a sidecar names it, and the lock keeps others out.
-            self._tables.reclaim_branch(entry.location, physical, self.objects)
-        return self._tables.create_branch(
+            self.parts.tables.reclaim_branch(entry.location, physical, self.parts.objects)
+        return self.parts.tables.create_branch(
             entry.location, physical, source_branch=entry.branch, source_version=entry.version
         )
 
     def pointed_at(self, entry: SnapshotEntry) -> TableVersion:
         """A stored version as a publish names it."""
-        table = self._tables.open(entry.location, entry.branch, entry.version)
+        table = self.parts.tables.open(entry.location, entry.branch, entry.version)
         return table_version(entry.table_id, table)
 
     def publish(
@@ -244,17 +224,17 @@ class TableWriter:
 
         def hold_on(found: ManifestState) -> None:
             if found.sequence != state.sequence:
-                before, now = self._snapshot_of(state), self._snapshot_of(found)
+                before, now = self.parts.snapshot_of(state), self.parts.snapshot_of(found)
                 if _has_moved(request.change, before, now):
                     request.prepare_again(now)
 
         guarded = replace(publication, revalidate=hold_on)
-        return publish(self._manifest, request.branch.physical, guarded, lock.check)
+        return publish(self.parts.manifest, request.branch.physical, guarded, lock.check)
 
     def begin(self, sidecar: Sidecar) -> None:
         """Phase A. A sidecar that could not be written must not stay either."""
         try:
-            self._recovery.sidecars.write(sidecar)
+            self.parts.recovery.sidecars.write(sidecar)
         except InjectedFault:
             raise
         except OmnigraphError:
@@ -264,14 +244,14 @@ class TableWriter:
     def forget(self, sidecar: Sidecar) -> None:
         """Phase D. The outcome is settled, so a file that stays is removed by whoever sees it."""
         try:
-            self._recovery.sidecars.delete(sidecar.name)
+            self.parts.recovery.sidecars.delete(sidecar.name)
         except OmnigraphError as error:
             _log.warning("sidecar %s stays behind: %s", sidecar.name, error)
 
     def undo(self, sidecar: Sidecar, lock: HeldLock) -> None:
         """Take back what a failed write did, or leave that to recovery if it cannot be done now."""
         try:
-            self._recovery.undo_own(sidecar, lock)
+            self.parts.recovery.undo_own(sidecar, lock)
         except OmnigraphError as error:
             _log.warning("operation %s is left to recovery: %s", sidecar.operation_id, error)
 
@@ -346,7 +326,7 @@ class _Commit:
             table = ready.base
             if ready.forks:
                 table = self.writer.fork(ready.entry, self.request.branch.physical)
-            staged = ready.stage_on(table, self.writer.objects)
+            staged = ready.stage_on(table, self.writer.parts.objects)
             BEFORE_TABLE.hit(table=ready.write.table_key)
             self.lock.check()
             committed = commit_staged(table, staged, **operation)

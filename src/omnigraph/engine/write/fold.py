@@ -9,25 +9,23 @@ Tests: tests/behaviour/test_folding.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from omnigraph.catalog.indexes import IndexKind, index_intents
 from omnigraph.catalog.model import EntityType
-from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import BranchLocked, OmnigraphError
 from omnigraph.faults import InjectedFault, declare
 from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS
 from omnigraph.storage.compact import fold, small_fragments
 from omnigraph.storage.table import Table
-from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
 from omnigraph.versioning.ids import new_ulid, now_micros, process_identity
-from omnigraph.versioning.locks import HeldLock, WriterLocks
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.locks import HeldLock
+from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.act import table_version
-from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
@@ -45,28 +43,15 @@ def is_fold_due(table: Table) -> bool:
 class Folding:
     """Folds tables of one graph."""
 
-    def __init__(
-        self,
-        tables: TableStore,
-        manifest: Manifest,
-        locks: WriterLocks,
-        recovery: Recovery,
-        snapshot_of: Callable[[ManifestState], Snapshot],
-        texts: StoredTexts,
-    ) -> None:
-        self._tables = tables
-        self._texts = texts
-        self._manifest = manifest
-        self._locks = locks
-        self._recovery = recovery
-        self._snapshot_of = snapshot_of
+    def __init__(self, parts: GraphParts) -> None:
+        self._parts = parts
 
     def after_write(self, branch: BranchRef, table_keys: Sequence[str], draft: CommitDraft) -> None:
         """Fold tables a write has just left in many pieces, unless another writer is at work."""
         if not table_keys:
             return
         try:
-            with self._locks.hold(branch.physical, "fold", wait_ms=0) as lock:
+            with self._parts.locks.hold(branch.physical, "fold", wait_ms=0) as lock:
                 folded = self._fold(branch, table_keys, draft, lock)
             for declared, table in folded:
                 self._extend_texts(declared, table)
@@ -78,15 +63,15 @@ class Folding:
     def _fold(
         self, branch: BranchRef, table_keys: Sequence[str], written: CommitDraft, lock: HeldLock
     ) -> list[tuple[EntityType, Table]]:
-        state = self._recovery.state(branch.physical)
-        current = self._snapshot_of(state)
+        state = self._parts.recovery.state(branch.physical)
+        current = self._parts.snapshot_of(state)
         due = [(e, t) for e, t in self._heads(branch, current, table_keys) if is_fold_due(t)]
         if not due:
             return []
         draft = optimize_draft(written.schema_ir_hash, written.schema_ref)
         sidecar = optimize_sidecar(branch, state, [entry for entry, _ in due], draft)
         lock.check()
-        self._recovery.sidecars.write(sidecar)
+        self._parts.recovery.sidecars.write(sidecar)
         try:
             versions = []
             done = []
@@ -106,20 +91,20 @@ class Folding:
                     expected={entry.table_id: entry.pin for entry, _ in due},
                     begun_at=state.sequence,
                 )
-                publish(self._manifest, branch.physical, publication, lock.check)
+                publish(self._parts.manifest, branch.physical, publication, lock.check)
         except InjectedFault:
             raise
         except OmnigraphError:
-            self._recovery.heal_locked(branch.physical, lock)
+            self._parts.recovery.heal_locked(branch.physical, lock)
             raise
-        self._recovery.sidecars.delete(sidecar.name)
+        self._parts.recovery.sidecars.delete(sidecar.name)
         return done
 
     def _extend_texts(self, declared: EntityType, table: Table) -> None:
         """Bring indexes of texts up to date. They are no part of the graph, so no lock is needed."""
         for intent in index_intents(declared):
             if intent.kind is IndexKind.TEXT:
-                self._texts.extend(table, intent.column)
+                self._parts.texts.extend(table, intent.column)
 
     def _heads(
         self, branch: BranchRef, current: Snapshot, table_keys: Sequence[str]
@@ -130,7 +115,7 @@ class Folding:
             entry = current.entries.get(key)
             if entry is None or entry.branch != branch.physical:
                 continue
-            table = self._tables.open(entry.location, entry.branch)
+            table = self._parts.tables.open(entry.location, entry.branch)
             if table.version == entry.version:
                 found.append((entry, table))
         return found

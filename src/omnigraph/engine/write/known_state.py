@@ -6,26 +6,12 @@ Tests: tests/behaviour/test_mutations.py, tests/behaviour/test_loads.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from omnigraph.errors import ConstraintError
-from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.snapshot import Snapshot
 
 Prepared = TypeVar("Prepared")
-
-
-class SnapshotOf(Protocol):
-    """Makes the snapshot of a state, under the schema as it is stored now.
-
-    Who has just read the schema passes it on, and it is used if the state was made under it: on an
-    object store, reading it is three requests.
-    """
-
-    def __call__(
-        self, state: ManifestState, contract: SchemaContract | None = None
-    ) -> Snapshot: ...
 
 
 def prepare_on_known(

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt
 from omnigraph.engine.write.bulk.engines import AUTO, EngineChoice, runs_on_spark, session_of
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
 from omnigraph.engine.write.committed import SnapshotRows
-from omnigraph.engine.write.known_state import SnapshotOf, prepare_on_known
+from omnigraph.engine.write.known_state import prepare_on_known
 from omnigraph.engine.write.load_vectors import embed_load
 from omnigraph.engine.write.ready_load import ReadyLoad, change_of
 from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved
@@ -31,7 +32,6 @@ from omnigraph.load import (
 from omnigraph.load.quarantine import report
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.blob_bases import BlobBases
-from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
@@ -44,7 +44,6 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
-from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -106,21 +105,13 @@ class LoadResult:
 class Loader:
     """Loads into one branch of one graph."""
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        tables: TableStore,
-        writer: TableWriter,
-        snapshot_of: SnapshotOf,
-    ) -> None:
-        self._manifest = manifest
-        self._tables = tables
+    def __init__(self, parts: GraphParts, writer: TableWriter) -> None:
+        self._parts = parts
         self._writer = writer
-        self._snapshot_of = snapshot_of
 
     def replay(self, branch: BranchRef, options: LoadOptions) -> Loaded | None:
         """What an earlier load of the same id did. Raises `LoadIdReused`."""
-        earlier = self._manifest.commit_of_load(branch.physical, options.load_id)
+        earlier = self._parts.manifest.commit_of_load(branch.physical, options.load_id)
         if earlier is None:
             return None
         commit, note = earlier
@@ -141,7 +132,7 @@ class Loader:
         with ExitStack() as stores:
             bulk: BulkLoad | None = None
             prepare_rows: Callable[[Snapshot], ReadyLoad]
-            if runs_on_spark(options.engine, sources, shared=self._tables.is_shared):
+            if runs_on_spark(options.engine, sources, shared=self._parts.tables.is_shared):
                 bulk = self._bulk_load(sources, branch, contract, options)
                 prepare_rows = bulk.prepare
             else:
@@ -165,13 +156,13 @@ class Loader:
 
             # What an overwrite replaces is what the caller knows; rows are added to the newest state.
             is_strict = options.mode == "overwrite"
-            base = begun.base if is_strict else self._manifest.current(branch.physical)
-            snapshot = self._snapshot_of(base, contract)
+            base = begun.base if is_strict else self._parts.manifest.current(branch.physical)
+            snapshot = self._parts.snapshot_of(base, contract)
             try:
                 prepared = prepare_on_known(
                     prepare,
                     snapshot,
-                    lambda: self._snapshot_of(self._manifest.current(branch.physical)),
+                    lambda: self._parts.snapshot_of(self._parts.manifest.current(branch.physical)),
                 )
             except LoadError:
                 # The records may be in the way of themselves: loaded by another call meanwhile.
@@ -203,7 +194,9 @@ class Loader:
                 return meanwhile.loaded
             options.progress.advance(rows)
             if bulk is not None:
-                bulk.finish(lambda: self._snapshot_of(self._manifest.current(branch.physical)))
+                bulk.finish(
+                    lambda: self._parts.snapshot_of(self._parts.manifest.current(branch.physical))
+                )
         assert draft.load_note is not None
         assert commit is not None
         engine = "inline" if bulk is None else "spark"
@@ -220,7 +213,7 @@ class Loader:
         vectors, blobs = DocumentVectors(), BlobBases.from_environment()
 
         def prepare(against: Snapshot) -> ReadyLoad:
-            committed = SnapshotRows(against, self._tables)
+            committed = SnapshotRows(against, self._parts.tables)
             checked = prepare_load(
                 sources,
                 contract.catalog,
@@ -259,8 +252,8 @@ class Loader:
             sources=tuple(sources),
             catalog=contract.catalog,
             options=asked,
-            tables=self._tables,
-            objects=self._writer.objects,
+            tables=self._parts.tables,
+            objects=self._parts.objects,
             branch=branch.physical,
         )
         return BulkLoad(job)

@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
-from omnigraph.engine.write.known_state import SnapshotOf, prepare_on_known
+from omnigraph.engine.write.known_state import prepare_on_known
 from omnigraph.engine.write.mutate import MutationIds, PreparedMutation, prepare_mutation
 from omnigraph.errors import SchemaMoved
 from omnigraph.plan.ir import InsertEdge, InsertNode, MutationPlan
 from omnigraph.rows.blob_bases import BlobBases
-from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
-from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -57,17 +56,9 @@ class MutationResult:
 class Mutator:
     """Runs mutations on the branches of one graph."""
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        tables: TableStore,
-        writer: TableWriter,
-        snapshot_of: SnapshotOf,
-    ) -> None:
-        self._manifest = manifest
-        self._tables = tables
+    def __init__(self, parts: GraphParts, writer: TableWriter) -> None:
+        self._parts = parts
         self._writer = writer
-        self._snapshot_of = snapshot_of
 
     def mutate(
         self,
@@ -87,22 +78,22 @@ class Mutator:
             if snapshot.catalog.ir != contract.catalog.ir:
                 raise SchemaMoved()
             prepared = prepare_mutation(
-                plan, parameters, snapshot, self._tables, ids, vectors, blobs
+                plan, parameters, snapshot, self._parts.tables, ids, vectors, blobs
             )
             return prepared.change
 
         # What an update or delete changes is what the caller knows; rows are added to the newest
         # state.
-        base = self._manifest.current(branch.physical) if _only_inserts(plan) else begun.base
-        snapshot = self._snapshot_of(base, contract)
+        base = self._parts.manifest.current(branch.physical) if _only_inserts(plan) else begun.base
+        snapshot = self._parts.snapshot_of(base, contract)
 
         def newest() -> Snapshot:
-            return self._snapshot_of(self._manifest.current(branch.physical))
+            return self._parts.snapshot_of(self._parts.manifest.current(branch.physical))
 
         change = prepare_on_known(prepare, snapshot, newest)
         draft = _draft(contract, options, prepared)
         commit = None
-        if change.writes or self._manifest.current(branch.physical).head != base.head:
+        if change.writes or self._parts.manifest.current(branch.physical).head != base.head:
             request = WriteRequest(
                 branch=branch,
                 kind=WriterKind.MUTATION,
@@ -115,7 +106,7 @@ class Mutator:
             )
             commit = self._writer.commit(request, snapshot)
         if commit is None:
-            receipt = nothing_done(self._manifest.current(branch.physical), draft)
+            receipt = nothing_done(self._parts.manifest.current(branch.physical), draft)
         else:
             receipt = receipt_of(commit, contract.catalog)
         return MutationResult(

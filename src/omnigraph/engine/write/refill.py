@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import NodeType, Property
 from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.vector_states import count_states, read_states
 from omnigraph.engine.write.change import Change, SeenRows, TableWrite
 from omnigraph.engine.write.columns import rows_by_id
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
 from omnigraph.engine.write.embedding import Outcome, embed_columns, embedding_warnings
-from omnigraph.engine.write.known_state import SnapshotOf
 from omnigraph.engine.write.refill_report import RefilledProperty, RefillOptions, RefillResult
 from omnigraph.errors import SchemaMoved
 from omnigraph.limits import LOOKUP_CHUNK
@@ -33,7 +33,6 @@ from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind, Warning
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
-from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -44,25 +43,17 @@ Chosen = Mapping[str, Sequence[Property]]
 class Refiller:
     """Refills vectors of the branches of one graph."""
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        tables: TableStore,
-        writer: TableWriter,
-        snapshot_of: SnapshotOf,
-    ) -> None:
-        self._manifest = manifest
-        self._tables = tables
+    def __init__(self, parts: GraphParts, writer: TableWriter) -> None:
+        self._parts = parts
         self._writer = writer
-        self._snapshot_of = snapshot_of
 
     def preview(
         self, branch: BranchRef, contract: SchemaContract, options: RefillOptions
     ) -> RefillResult:
         """Only count."""
         chosen, model = options.chosen(contract.catalog), DocumentVectors().model
-        state = self._manifest.current(branch.physical)
-        counted = self._count(self._snapshot_of(state, contract), chosen, model)
+        state = self._parts.manifest.current(branch.physical)
+        counted = self._count(self._parts.snapshot_of(state, contract), chosen, model)
         receipt = nothing_done(state, _draft(contract, options))
         return RefillResult(receipt, branch.public, model, tuple(counted), dry_run=True)
 
@@ -74,8 +65,8 @@ class Refiller:
         Raises `EmbeddingNotConfigured`, or `EmbeddingFailed` if the provider gave no vector at all.
         """
         chosen, vectors = options.chosen(contract.catalog), DocumentVectors()
-        snapshot = self._snapshot_of(self._manifest.current(branch.physical), contract)
-        first = last = _Refill(snapshot, self._tables, chosen, options, vectors)
+        snapshot = self._parts.snapshot_of(self._parts.manifest.current(branch.physical), contract)
+        first = last = _Refill(snapshot, self._parts.tables, chosen, options, vectors)
         change = first.change()
         first.refuse_if_in_vain()
         vectors.stop()
@@ -84,7 +75,7 @@ class Refiller:
             nonlocal last
             if current.catalog.ir != contract.catalog.ir:
                 raise SchemaMoved()
-            last = _Refill(current, self._tables, chosen, options, vectors, first.embedded)
+            last = _Refill(current, self._parts.tables, chosen, options, vectors, first.embedded)
             return last.change()
 
         draft, commit = _draft(contract, options), None
@@ -100,10 +91,10 @@ class Refiller:
                 heals_first=begun.heals_first,
             )
             commit = self._writer.commit(request, snapshot)
-        state = self._manifest.current(branch.physical)
+        state = self._parts.manifest.current(branch.physical)
         counted = [
             replace(prop, embedded=last.count(prop), skipped=first.count(prop) - last.count(prop))
-            for prop in self._count(self._snapshot_of(state), chosen, vectors.model)
+            for prop in self._count(self._parts.snapshot_of(state), chosen, vectors.model)
         ]
         receipt = nothing_done(state, draft)
         if commit is not None:
@@ -116,7 +107,7 @@ class Refiller:
         """The vectors of a snapshot by state."""
         for name, properties in chosen.items():
             node = snapshot.catalog.nodes[name]
-            table = snapshot.open(self._tables, node.table_key)
+            table = snapshot.open(self._parts.tables, node.table_key)
             for prop in properties:
                 states = count_states(table, node, prop, model)
                 yield RefilledProperty(node.table_key, prop.name, states)
