@@ -93,8 +93,7 @@ class History:
             state = replace(state, sequence=commit.sequence, head=commit.graph_commit_id)
             if state.sequence % CHECKPOINT_INTERVAL == 0:
                 rows.append(checkpoint_row(state.sequence, state.to_checkpoint()))
-        insert_if_absent(table, rows_table(rows), KEY_COLUMN)
-        tend_manifest(self.writer, None)
+        tend_manifest(insert_if_absent(table, rows_table(rows), KEY_COLUMN))
 
     def refresh(self) -> None:
         self.behind.current(None)

@@ -498,8 +498,14 @@ def test_an_outcome_that_cannot_be_read_back_is_unknown_and_can_be_looked_up(
 ):
     draft = backstage.draft()
     with monkeypatch.context() as patch:
-        cut = Call(lambda _hit: patch.setattr(TableStore, "open", fails))
-        with armed(BEFORE, cut), pytest.raises(CommitStateUnknown) as caught:
+
+        def insert_and_lose_the_store(*args: Any) -> None:
+            insert_if_absent(*args)
+            patch.setattr(TableStore, "open", fails)
+            fails()
+
+        patch.setattr(publishing, "insert_if_absent", insert_and_lose_the_store)
+        with pytest.raises(CommitStateUnknown) as caught:
             publish(backstage.manifest, None, Publication(draft))
     error = caught.value
     assert isinstance(error, StorageError)

@@ -58,10 +58,8 @@ class CommitSync:
         on a version makes sure of it first, so that safe versions never rest on an unsafe one.
         """
         version = dataset.version
-        with self._lock:
-            # Not "up to this one": a branch made again has lower numbers that nobody has synced.
-            if self._safe.get(lineage.uri) == version:
-                return
+        if self.is_safe(lineage, version):
+            return
         transaction = read_transaction(dataset, version)
         if transaction is not None:
             self.before_commit(lineage, transaction)
@@ -69,6 +67,12 @@ class CommitSync:
         else:
             self._disk.files(file.path for file in files_of_version(lineage, dataset))
             self._version_file(lineage, version, *_transaction_files(lineage, version))
+
+    def is_safe(self, lineage: Lineage, version: int) -> bool:
+        """Whether a version is known to be on the disk with all its files."""
+        with self._lock:
+            # Not "up to this one": a branch made again has lower numbers that nobody has synced.
+            return self._safe.get(lineage.uri) == version
 
     def commits(self, lineage: Lineage, dataset: lance.LanceDataset, after: int) -> None:
         """All versions after one up to the opened one, of a call that makes several.

@@ -39,13 +39,16 @@ class Fragment:
 class Table:
     """One version of a table. It never changes; a commit gives a new one."""
 
-    __slots__ = ("_contents", "_dataset", "_schema", "_written_at", "lineage", "version")
+    __slots__ = (
+        "_contents", "_dataset", "_fragments", "_schema", "_written_at", "lineage", "version",
+    )  # fmt: skip
 
     def __init__(self, lineage: Lineage, dataset: lance.LanceDataset) -> None:
         self.lineage = lineage
         self.version: int = dataset.version
         self._dataset = dataset
         self._contents: dict[str, Fragment] | None = None
+        self._fragments: tuple[Fragment, ...] | None = None
         self._schema: pa.Schema | None = None
         self._written_at: datetime | None = None
 
@@ -146,8 +149,11 @@ class Table:
         """What made this version, or another one of the same line."""
         return version_record(self.lineage, self._dataset, version or self.version)
 
-    def fragments(self) -> list[Fragment]:
-        return [_fragment(found.metadata) for found in self._dataset.get_fragments()]
+    def fragments(self) -> tuple[Fragment, ...]:
+        if self._fragments is None:
+            found = self._dataset.get_fragments()
+            self._fragments = tuple(_fragment(fragment.metadata) for fragment in found)
+        return self._fragments
 
     def files(self) -> set[str]:
         """The names of the data files this version is made of."""

@@ -68,6 +68,11 @@ class TableStore:
         return TableStore, (self._root, self._durability)
 
     @property
+    def root(self) -> GraphRoot:
+        """The graph the tables belong to."""
+        return self._root
+
+    @property
     def is_shared(self) -> bool:
         """Whether other processes can see these tables."""
         return self._root.kind != "memory"
@@ -79,9 +84,12 @@ class TableStore:
         *,
         rows: pa.Table | None = None,
         config: Mapping[str, str] = _NO_CONFIG,
+        keeps_row_ids: bool = True,
     ) -> Table:
         """Create a table with its first rows and the schema's metadata in one commit.
 
+        A table that keeps row ids also keeps in each of its versions when every row was last
+        written: with a row per commit, a version then grows with the history.
         `config` follows in a second one, as the library has no way to give it with the first.
         Raises `TableExists`.
         """
@@ -94,7 +102,7 @@ class TableStore:
                     content,
                     lineage.uri,
                     mode="create",
-                    enable_stable_row_ids=True,
+                    enable_stable_row_ids=keeps_row_ids,
                     enable_v2_manifest_paths=True,
                     auto_cleanup_options=None,
                     storage_options=self._options,

@@ -15,10 +15,12 @@ from typing import Final
 import lance
 from lance.file import LanceFileSession
 
+from omnigraph.errors import StoreCallFailed
 from omnigraph.storage.commit_sync import AddedFile, added_files, files_of_version
 from omnigraph.storage.conflicts import cause_of, is_library_failure, naming_failures
 from omnigraph.storage.lineage import Lineage, version_file, version_of_file
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.table import Table
 from omnigraph.storage.versions import read_transaction
 
 _MAGIC: Final = b"LANC"
@@ -72,11 +74,33 @@ def remove_torn_version(torn: Torn, objects: ObjectStore) -> None:
             objects.delete(f"{folder}/{version_file(version)}")
 
 
+def refuse_incomplete(table: Table) -> None:
+    """Raise `StoreCallFailed` for a newest version that lacks some of the files it added.
+
+    Not all of them are read when it is: who builds on a version whose index was torn would make the
+    damage last. A version that this process has brought onto the disk is not looked at again.
+    """
+    lineage = table.lineage
+    if lineage.sync and not lineage.sync.is_safe(lineage, table.version):
+        damage = _damage_of(lineage, table.dataset)
+        if damage is not None:
+            raise StoreCallFailed("open", lineage.uri, damage)
+
+
 def _damage(lineage: Lineage, version: int, options: dict[str, str] | None) -> str | None:
     """Why a version cannot be used; None when it and everything it added is complete."""
     try:
         dataset = lance.dataset(lineage.uri, version=version, storage_options=options)
-        transaction = read_transaction(dataset, version)
+    except BaseException as error:
+        if not is_library_failure(error):
+            raise
+        return cause_of(error)
+    return _damage_of(lineage, dataset)
+
+
+def _damage_of(lineage: Lineage, dataset: lance.LanceDataset) -> str | None:
+    try:
+        transaction = read_transaction(dataset, dataset.version)
         if transaction is not None:
             added = added_files(lineage, transaction)
         else:

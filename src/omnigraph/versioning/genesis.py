@@ -166,7 +166,9 @@ def _create_tables(tables: TableStore, contract: SchemaContract, made: list[str]
     rows += commit_rows(commit, "committed")
     rows.append(checkpoint_row(_FIRST, state.to_checkpoint()))
     with _making(MANIFEST_PATH, made):
-        manifest = tables.create(MANIFEST_PATH, SCHEMA, rows=rows_table(rows), config=CONFIG)
+        manifest = tables.create(
+            MANIFEST_PATH, SCHEMA, rows=rows_table(rows), config=CONFIG, keeps_row_ids=False
+        )
     index_manifest(manifest, draft.operation_id)
     return commit
 

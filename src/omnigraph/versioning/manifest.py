@@ -26,6 +26,7 @@ from omnigraph.errors import (
 )
 from omnigraph.limits import CHECKPOINT_INTERVAL, MANIFEST_SMALL_ROWS
 from omnigraph.storage.filters import And, Comparison, Filter, In
+from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -146,13 +147,22 @@ class _Known:
     state: ManifestState
     row_count: int
     newest_fragment: int
+    lineage: Lineage
     watch: VersionWatch | None
 
     @classmethod
     def of(cls, table: Table, state: ManifestState) -> _Known:
         newest = max((fragment.id for fragment in table.fragments()), default=-1)
         rows = table.row_count()
-        return cls(table.version, table.written_at, state, rows, newest, table.watch())
+        return cls(
+            storage_version=table.version,
+            written_at=table.written_at,
+            state=state,
+            row_count=rows,
+            newest_fragment=newest,
+            lineage=table.lineage,
+            watch=table.watch(),
+        )
 
     def is_of(self, table: Table) -> bool:
         return (self.storage_version, self.written_at) == (table.version, table.written_at)
@@ -204,11 +214,26 @@ class Manifest:
 
     def current(self, branch: str | None) -> ManifestState:
         """The state of a branch as stored now."""
+        known = self._newest_known(branch)
+        return self.read(self.open(branch)) if known is None else known.state
+
+    def known_on_disk(self, branch: str | None) -> ManifestState | None:
+        """The state of a branch, if it is known, nothing came after it, and this process has made
+        sure that no file of it is missing."""
+        known = self._newest_known(branch)
+        if known is None:
+            return None
+        sync = known.lineage.sync
+        is_safe = sync is None or sync.is_safe(known.lineage, known.storage_version)
+        return known.state if is_safe else None
+
+    def _newest_known(self, branch: str | None) -> _Known | None:
+        """What is known of a branch, if the disk shows that nothing came after it."""
         with self._lock:
             known = self._known.get(branch)
-        if known is not None and known.watch is not None and known.watch.is_newest():
-            return known.state
-        return self.read(self.open(branch))
+        if known is None or known.watch is None or not known.watch.is_newest():
+            return None
+        return known
 
     def read(self, table: Table) -> ManifestState:
         """The state an opened manifest describes; only rows not known yet are read."""

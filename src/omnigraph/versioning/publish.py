@@ -132,7 +132,8 @@ def publish(
                     commit.draft.operation_id, commit.graph_commit_id
                 ) from failure
             AFTER_INSERT.hit(branch=branch, sequence=commit.sequence)
-            tend_manifest(manifest, branch)
+            if inserted is not None:
+                tend_manifest(inserted)
             return confirmed
         if time.monotonic() > deadline:
             raise PublishContention(public_name(branch), attempt)
@@ -244,7 +245,7 @@ def _confirm(
 ) -> CommitRecord | None:
     """The commit as stored; None if another one was quicker, whatever the insert itself reported."""
     try:
-        state = manifest.read(manifest.open(branch))
+        state = manifest.current(branch)
         if failure is None and state.head == commit.graph_commit_id:
             return commit
         # After a failure it may be a recovery that published the operation under the same id.

@@ -43,10 +43,9 @@ def fold_manifest(manifest: Manifest, branch: str | None) -> None:
     fold(manifest.open(branch), MANIFEST_FRAGMENT_ROWS)
 
 
-def tend_manifest(manifest: Manifest, branch: str | None) -> None:
+def tend_manifest(table: Table) -> None:
     """Fold the manifest of a branch once it consists of many small pieces."""
     try:
-        table = manifest.open(branch)
         if small_fragments(table, MANIFEST_SMALL_ROWS) > MANIFEST_SMALL_FRAGMENTS:
             if not list_indexes(table):
                 # A conversion from an older format was interrupted before it came to them.

@@ -10,6 +10,7 @@ import pytest
 
 from omnigraph.engine.graph import Graph
 from omnigraph.engine.graph import open as open_graph
+from omnigraph.storage.compact import extend_indexes
 from tests.behaviour.graphs import PERSON, tree
 from tests.crash.recovery.situations import (
     ADD,
@@ -127,6 +128,33 @@ def test_a_handle_that_was_open_removes_the_torn_version_when_it_writes(tmp_path
         assert "Zoe" in ids(writer, branch=branch)
         _is_whole(content(writer, branch) | {PERSON: without_zoe(writer, branch)}, known, str(file))
         check_settled(writer, "feature")
+
+
+def test_an_index_of_the_manifest_that_was_torn_goes_before_anybody_builds_on_it(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("OMNIGRAPH_DURABILITY", "fsync")
+    place = Place(tmp_path)
+    graph = new_graph(str(place.root))
+    graph.mutate(ADD, who="Fay")
+    known, before = content(graph), place.files()
+    extend_indexes(graph._manifest.open(None))
+    new = place.files() - before
+    place.keep()
+    torn = {file.parent for file in new if "_indices" in file.parts}
+    assert len(torn) == 3
+    for index in torn:
+        place.restore()
+        for file in new:
+            if file.parent == index:
+                os.truncate(place.root / file, 0)
+        assert content(open_graph(str(place.root), read_only=True)) == known
+        writer = open_graph(str(place.root))
+        writer.mutate(ADD, who="Zoe")
+        later = open_graph(str(place.root))
+        assert [later.commit(c.graph_commit_id) for c in later.commits()] == later.commits()
+        assert later.head() == writer.head()
+        assert ids(later) == [*EVERYBODY, "Fay", "Zoe"]
 
 
 def test_a_torn_sidecar_is_left_to_an_operator_and_stops_nothing_else(tmp_path):

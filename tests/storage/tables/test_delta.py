@@ -65,7 +65,7 @@ def test_a_fragment_of_which_nothing_is_left_goes(store):
     table = commit(table, stage_delta(table, NOTHING, ["ada", "bo"]))
     assert [f.id for f in table.fragments()] == [1]
     table = commit(table, stage_delta(table, NOTHING, ["cy"]))
-    assert (table.fragments(), table.row_count()) == ([], 0)
+    assert (table.fragments(), table.row_count()) == ((), 0)
     table = commit(table, stage_delta(table, people(ada=9), []))
     assert content(table) == {"ada": 9}
 

@@ -91,7 +91,7 @@ class TestOverwrite:
     def test_no_rows_make_an_empty_table(self, store):
         table = make(store, ada=1)
         table = commit(table, stage_overwrite(table, PEOPLE.empty_table()))
-        assert (table.row_count(), table.fragments()) == (0, [])
+        assert (table.row_count(), table.fragments()) == (0, ())
 
     def test_row_ids_stay_stable_and_are_never_given_twice(self, store):
         table = make(store, ada=1, bo=2)

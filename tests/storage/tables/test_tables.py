@@ -70,7 +70,7 @@ class TestCreate:
 
     def test_a_table_may_start_empty(self, store):
         table = store.create("nodes/people", PEOPLE)
-        assert (table.version, table.row_count(), table.fragments()) == (1, 0, [])
+        assert (table.version, table.row_count(), table.fragments()) == (1, 0, ())
         table = commit(table, stage_append(table, people(ada=36)))
         assert content(table) == {"ada": 36}
 

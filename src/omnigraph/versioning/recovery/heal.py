@@ -16,6 +16,7 @@ from omnigraph.errors import BranchLocked, StoreCallFailed, TableMissing
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
+from omnigraph.storage.torn import refuse_incomplete
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.ids import process_identity
@@ -25,7 +26,12 @@ from omnigraph.versioning.recovery.act import Actions
 from omnigraph.versioning.recovery.classify import classify
 from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
 from omnigraph.versioning.recovery.quarantine import Quarantined
-from omnigraph.versioning.recovery.sidecar import Sidecar, Sidecars, UnreadableSidecar
+from omnigraph.versioning.recovery.sidecar import (
+    Sidecar,
+    Sidecars,
+    UnreadableSidecar,
+    WriterKind,
+)
 from omnigraph.versioning.rows import MANIFEST_PATH
 from omnigraph.versioning.schema_staging import Target, has_staging, is_staged
 
@@ -163,6 +169,11 @@ class Recovery:
         readable, _ = self._read(self.sidecars.names())
         return frozenset(s.physical for s in readable if s.physical is not None)
 
+    def interrupted_merges(self) -> tuple[str, ...]:
+        """Sidecars of merges into any branch. Who has locked main knows that none of them is alive."""
+        readable, _ = self._read(self.sidecars.names())
+        return tuple(s.name for s in readable if s.writer_kind is WriterKind.BRANCH_MERGE)
+
     def waiting_on(self, branch: str | None) -> tuple[str, ...]:
         """Sidecars that a heal of the branch would settle; those left to an operator are not."""
         readable, _ = self._read(self.status().pending)
@@ -184,14 +195,23 @@ class Recovery:
 
     def state(self, branch: str | None) -> ManifestState:
         """The state of a branch for a writer that holds its lock; a torn newest version goes."""
+        known = self._manifest.known_on_disk(branch)
+        if known is not None:
+            return known
         try:
-            return self._manifest.read(self._manifest.newest(branch))
+            return self._whole(branch)
         except TableMissing:
             raise
         except StoreCallFailed:
             if not self._remove_torn(MANIFEST_PATH, branch):
                 raise
-            return self._manifest.read(self._manifest.newest(branch))
+            return self._whole(branch)
+
+    def _whole(self, branch: str | None) -> ManifestState:
+        """The state of a branch from a version that nothing is missing of."""
+        table = self._manifest.newest(branch)
+        refuse_incomplete(table)
+        return self._manifest.read(table)
 
     def head_of(self, location: str, branch: str | None) -> Table:
         """The newest version of a table's line, for a writer that holds the branch's lock."""
@@ -305,7 +325,7 @@ class Recovery:
     def _remove_torn_main(self) -> None:
         """Make main readable again after a power loss, whatever was being written then."""
         try:
-            self._manifest.read(self._manifest.newest(None))
+            self._whole(None)
         except TableMissing:
             raise
         except StoreCallFailed:
