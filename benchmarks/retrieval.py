@@ -6,7 +6,7 @@ may be given. LanceDB, with indexes on the same rows, answers the same questions
 the ten best of a fused rank in less than 50 ms.
 
 The vectors lie around centres, as embeddings of texts do, and questions are as far from them as the
-vectors are; words are as unevenly common as in real texts.
+vectors are; words are as unevenly common as in real texts. `benchmarks/recall.py` has other vectors.
 """
 
 from __future__ import annotations
@@ -252,8 +252,8 @@ def main() -> None:
         theirs = LanceDb(folder / "lancedb", data.docs, console)
         ours = Ours(open_graph(folder / "graph"))
         typical = compare(console, ours, theirs, data.questions)
-        fused = typical["rrf, all rows"]
-        console.print(f"the ten best of a fused rank: {readable(fused)} (goal 50 ms)")
+        fused = max(seconds for cell, seconds in typical.items() if cell.startswith("rrf"))
+        console.print(f"the ten best of a fused rank: at most {readable(fused)} (goal 50 ms)")
 
 
 def first(folder: Path, rank: str, data: Data) -> float:

@@ -20,3 +20,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A process that has run tests of Spark still has a session, which other loads would take.
 os.environ["OMNIGRAPH_ENGINE"] = "inline"
+
+# Sessions of tests leave no process behind that makes a file for the next ones.
+os.environ["OMNIGRAPH_SPARK_CACHE"] = "off"

@@ -1,15 +1,16 @@
-"""The most memory that this process, its Java process and Python workers below that have used."""
+"""What this process, its Java process and Python workers below that use: memory, and time of cores."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -45,11 +46,20 @@ def watching(interval: float = 0.1) -> Iterator[Peaks]:
         peaks.add(_now())
 
 
+def core_seconds() -> dict[str, float]:
+    """Seconds that cores have worked for each kind of process. Other work on the machine is not in it."""
+    return _by_kind(_worked)
+
+
 def _now() -> dict[str, float]:
-    found = {"driver": _resident(os.getpid())}
+    return _by_kind(_resident)
+
+
+def _by_kind(measure: Callable[[int], float]) -> dict[str, float]:
+    found = {"driver": measure(os.getpid()), "java": 0.0, "workers": 0.0}
     for child in _descendants(os.getpid()):
         kind = "java" if _name(child) == "java" else "workers"
-        found[kind] = found.get(kind, 0.0) + _resident(child)
+        found[kind] += measure(child)
     return found
 
 
@@ -76,3 +86,11 @@ def _resident(process: int) -> float:
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE / 1e6
     except (OSError, IndexError):
         return 0.0
+
+
+def _worked(process: int) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICK

@@ -87,6 +87,10 @@ INDEX_LAG_ROWS: Final = 1000
 """Rows an index may miss before a fold extends it. A look-up scans so many in no time if they lie
 together, and extending an index takes longer than everything else in a fold."""
 
+CLEANUP_MIN_AGE_SECONDS: Final = 24 * 3600
+"""How long a version stays after another took its place, unless a cleanup is told otherwise. Nobody
+knows who still reads it; a day is longer than any query, load or merge takes."""
+
 CACHE_SHARE: Final = 0.25
 """Share of the machine's memory that reads may keep of decoded columns and adjacency, per graph."""
 
@@ -125,6 +129,10 @@ LOAD_RANGE_ROWS: Final = 250_000
 SPARK_START_SECONDS: Final = 120.0
 """How long a Java process may take to start or to end. It takes two on an idle machine."""
 
+START_CACHE_SECONDS: Final = 1800.0
+"""How long making a file for quicker starts of Java may take. It takes a minute on an idle machine;
+one that was begun longer ago is begun anew."""
+
 SPARK_REACH_SECONDS: Final = 5.0
 """How long a master may take to accept a connection."""
 
@@ -136,6 +144,23 @@ are in the processes of the tasks; Java only moves keys and answers."""
 COMPARED_ROWS: Final = 8192
 """Rows whose values are compared at a time. What a merge or diff holds in memory is this many rows of
 each side, however many differ."""
+
+SPARK_COMPARED_ROWS: Final = 1_000_000
+"""Rows that may differ from which a diff or a merge runs on Spark unless told otherwise. One process
+compares some tens of thousands a second, and Java takes seconds to start."""
+
+SPARK_REWRITTEN_ROWS: Final = 20_000_000
+"""Rows from which a change of the schema has Spark write them anew unless told otherwise. One process
+writes a million in a second or two."""
+
+COMPARED_ROWS_PER_TASK: Final = 200_000
+COMPARED_PARTS: Final = 64
+"""Rows that one task compares, and most tasks for a table. Every task reads the ids of all rows that
+may differ to find its own, so beyond that tasks get larger instead of more."""
+
+CONFLICTS_TOLD: Final = 10_000
+"""Conflicts of a merge that are told with their values; of more there is the number. Nobody decides so
+many row by row."""
 
 MERGE_MEMORY_BYTES: Final = 128 * 1024 * 1024
 """Rows of one table that a merge keeps in memory until they are written; others wait in scratch files."""

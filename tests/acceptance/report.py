@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tests.acceptance.catalogue import Catalogue, Row
 
@@ -21,12 +21,22 @@ class Status(StrEnum):
     """Where a row stands after a run; a later member weighs more when a test has several cases."""
 
     OPEN = "open"
+    DECIDED = "decided otherwise"
+    LATER = "for later"
     PROVEN = "proven"
     PARTLY = "partly"
     SKIPPED = "skipped"
     FAILED = "failed"
 
 
+_COUNTED = (
+    Status.PROVEN,
+    Status.DECIDED,
+    Status.LATER,
+    Status.PARTLY,
+    Status.FAILED,
+    Status.SKIPPED,
+)
 _WEIGHT = {status: weight for weight, status in enumerate(Status)}
 
 
@@ -77,13 +87,23 @@ class Record:
     def status(self, id: str) -> Status:
         """A failure spoils a row; one complete proof outweighs partial ones and skips."""
         found = {evidence.status for evidence in self._evidence.get(id, {}).values()}
-        for status in (Status.FAILED, Status.PROVEN, Status.PARTLY, Status.SKIPPED):
+        for status in (Status.FAILED, Status.PROVEN):
+            if status in found:
+                return status
+        for status, reasons in self._reasons():
+            if any(id in ids for ids in reasons.values()):
+                return status
+        for status in (Status.PARTLY, Status.SKIPPED):
             if status in found:
                 return status
         return Status.OPEN
 
+    def _reasons(self) -> tuple[tuple[Status, Mapping[str, Sequence[str]]], ...]:
+        return (Status.DECIDED, self._catalogue.decided), (Status.LATER, self._catalogue.later)
+
     def lines(self) -> Iterator[str]:
         yield from self._result_lines()
+        yield from self._reason_lines()
         yield from self._open_lines()
         yield from self._total_lines()
 
@@ -96,6 +116,18 @@ class Record:
         width = max((len(test) for _, test, _ in rows), default=0)
         for id, test, evidence in rows:
             yield f"{id}  {test:<{width}}  {evidence.verdict()}"
+
+    def _reason_lines(self) -> Iterator[str]:
+        """Why some rows are not proven, and rows that were proven since that was written."""
+        for status, reasons in self._reasons():
+            if reasons:
+                yield ""
+                yield f"Rows {status}"
+            for reason, ids in reasons.items():
+                yield f"  {reason}: {compress(ids)}"
+                proven = [id for id in ids if self.status(id) is Status.PROVEN]
+                if proven:
+                    yield f"    but proven: {compress(proven)}"
 
     def _open_lines(self) -> Iterator[str]:
         yield ""
@@ -119,7 +151,7 @@ class Record:
         for prefix, counts in totals.items():
             parts = (
                 f"{counts[status]} {status}"
-                for status in (Status.PROVEN, Status.PARTLY, Status.FAILED, Status.SKIPPED)
+                for status in _COUNTED
                 if counts[status] or status is Status.PROVEN
             )
             yield f"  {prefix}: {', '.join(parts)}, {counts[Status.OPEN]} open of {counts.total()}"

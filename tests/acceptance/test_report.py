@@ -75,6 +75,33 @@ class TestRecord:
             "  S: 0 proven, 2 open of 2",
         ]
 
+    def test_rows_without_a_proof_are_listed_with_the_reason(self):
+        catalogue = Catalogue(
+            CATALOGUE.rows,
+            frozenset(),
+            decided={"it is measured": ("L-002",)},
+            later={"the server": ("S-001", "S-002", "L-003")},
+        )
+        record = Record(catalogue)
+        record.add("t.py::test_a", [Claim(("L-001", "L-003"))], "passed")
+        record.add("t.py::test_b", [Claim(("S-001",), "the other half")], "passed")
+        lines = list(record.lines())
+        assert lines[lines.index("Rows decided otherwise") + 1] == "  it is measured: L-002"
+        start = lines.index("Rows for later")
+        assert lines[start + 1 : start + 3] == [
+            "  the server: L-003, S-001…S-002",
+            "    but proven: L-003",
+        ]
+        assert lines[-2:] == [
+            "  L: 2 proven, 1 decided otherwise, 0 open of 3",
+            "  S: 0 proven, 2 for later, 0 open of 2",
+        ]
+
+    def test_a_failure_counts_whatever_was_decided(self):
+        record = Record(Catalogue(CATALOGUE.rows, frozenset(), decided={"no": ("L-002",)}))
+        record.add("t.py::test_a", [Claim(("L-002",))], "failed")
+        assert record.status("L-002") is Status.FAILED
+
     def test_a_partly_open_area_lists_its_open_rows_by_title(self):
         record = Record(CATALOGUE)
         record.add("t.py::test_a", [Claim(("L-002",))], "passed")

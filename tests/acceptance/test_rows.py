@@ -24,6 +24,14 @@ def test_there_are_as_many_rows_as_promised():
     assert Counter(row.id[0] for row in CATALOGUE.rows) == {"L": 293, "S": 187, "U": 166}
 
 
+def test_reasons_name_rows_and_each_row_once():
+    reasons = [*CATALOGUE.decided.values(), *CATALOGUE.later.values()]
+    named = Counter(id for ids in reasons for id in ids)
+    assert named.keys() <= CATALOGUE.ids
+    assert [id for id, times in named.items() if times > 1] == []
+    assert all(ids for ids in reasons)
+
+
 def test_ids_have_no_gaps_but_the_retired_ones():
     known = CATALOGUE.ids | CATALOGUE.retired
     for prefix in "LSU":

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.graph import open as open_graph
 from tests.behaviour.graphs import SCHEMA, Backstage
+from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,6 +59,20 @@ def backstage(graph: Graph) -> Backstage:
 @pytest.fixture
 def local_graph(local_uri: str) -> Graph:
     return init(local_uri, SCHEMA)
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of which tests get copies."""
+    root = tmp_path_factory.mktemp("workshop") / "graph"
+    init(root, WORKSHOP).load(WORKSHOP_ROWS)
+    return root
+
+
+@pytest.fixture
+def workshop_graph(workshop: Path, local_uri: str) -> Graph:
+    shutil.copytree(workshop, local_uri)
+    return open_graph(local_uri)
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from omnigraph.engine.graph import Graph
+from omnigraph.engine.graph import Graph, init
 from omnigraph.errors import MergeConflicts
+from tests.behaviour.graphs import SCHEMA
 
 
 def person(name: str, **more: Any) -> str:
@@ -23,6 +24,15 @@ def edge(kind: str, source: str, target: str, **data: Any) -> str:
 
 def lines(*rows: str) -> bytes:
     return "\n".join(rows).encode()
+
+
+def four_people(uri: str) -> Graph:
+    """Four people, two of whom know each other, and a branch `feature`."""
+    graph = init(uri, SCHEMA)
+    rows = [person("Alice", age=30), person("Bob", age=40), person("Carol"), person("Dan")]
+    graph.load(lines(*rows, edge("Knows", "Bob", "Carol", id="k1")), "append")
+    graph.create_branch("feature")
+    return graph
 
 
 def exported(graph: Graph, branch: str = "main", *types: str) -> list[dict[str, Any]]:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
+
+from omnigraph.catalog.arrow import physical_schema
+from omnigraph.catalog.model import EntityType
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Task
 from omnigraph.engine.graph import Graph
+from omnigraph.engine.write import tables
+from omnigraph.versioning import genesis
 
 NOTES = (
     "node Note { slug: String @key  body: String?  tag: String?  vec: Vector(4)? @embed(body) }\n"
@@ -16,6 +25,21 @@ NOTES = (
 REQUIRED = NOTES.replace("Vector(4)?", "Vector(4)")
 MOCK = "OMNIGRAPH_EMBEDDINGS_MOCK"
 GIVEN = [1.0, 0.0, 0.0, 0.5]
+
+
+@contextmanager
+def before_bindings() -> Iterator[None]:
+    """Graphs made here are like those from before vectors were bound to anything."""
+
+    def unbound(declared: EntityType) -> pa.Schema:
+        fields = physical_schema(declared)
+        return pa.schema([field for field in fields if not field.name.startswith("__embed_")])
+
+    with (
+        patch.object(genesis, "physical_schema", unbound),
+        patch.object(tables, "binding_fields", lambda _: ()),
+    ):
+        yield
 
 
 def run(graph: Graph, statements: str, **params: Any) -> Any:

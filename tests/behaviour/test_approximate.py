@@ -128,6 +128,19 @@ def test_nearly_all_of_the_nearest_are_found_in_some_of_the_partitions(graph, as
     assert asked == [LIMIT] * 20
 
 
+@pytest.mark.parametrize("copies", [20, PAGES])
+def test_vectors_that_are_there_many_times_are_found(few_are_many, tmp_path, copies):
+    graph = init(tmp_path / "graph", SCHEMA)
+    distinct = vectors(range(PAGES // copies), seed=1)
+    graph.load(pages(range(PAGES), list(np.repeat(distinct, copies, axis=0))), "append")
+    graph.ensure_indices()
+    shares = []
+    for v in vectors(range(40), seed=9):
+        furthest = max(distance for _, distance in found(graph, v, exact=True))
+        shares.append(sum(distance <= furthest for _, distance in found(graph, v)) / LIMIT)
+    assert np.mean(shares) >= 0.95
+
+
 def test_exact_compares_all_vectors(graph, asked):
     v = vectors([3], seed=5)[0]
     given = found(graph, v, exact=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import lance
@@ -24,7 +24,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.keyed_insert import insert_if_absent
-from omnigraph.storage.removal import stored_versions
+from omnigraph.storage.removal import StoredVersion, stored_versions
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.testing.faults import Fail, FailStorage, armed
 from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table
@@ -60,7 +60,7 @@ def versions(graph: Graph, key: str = PERSON) -> list[int]:
 @pytest.mark.parametrize("keep", [1, 3])
 def test_exactly_as_many_versions_stay_as_were_asked_for(graph, keep):
     commits = [c.graph_commit_id for c in graph.commits()]
-    report = graph.cleanup(keep_versions=keep)
+    report = graph.cleanup(keep_versions=keep, min_age=NOW)
     assert versions(graph) == [2, 3, 4, 5, 6][-keep:]
     people = next(t for t in report.tables if t.table_key == PERSON)
     assert people.removed.versions == 6 - keep
@@ -75,7 +75,7 @@ def test_exactly_as_many_versions_stay_as_were_asked_for(graph, keep):
 def test_what_was_removed_is_told_apart_from_what_never_was(graph):
     first = graph.commits()[1].graph_commit_id
     assert ages(graph, at=first) == [0]
-    graph.cleanup(older_than=NOW)
+    graph.cleanup(older_than=NOW, min_age=NOW)
     assert versions(graph) == [6]
     with pytest.raises(HistoryRemoved, match=r"Person.*version 2.*cleanup"):
         ages(open_graph(graph.uri), at=first)
@@ -86,7 +86,7 @@ def test_a_reader_that_loses_its_version_gets_an_error_of_ours(graph):
     reader = open_graph(graph.uri, read_only=True)
     early, late = reader.snapshot_at_version(2), reader.snapshot_at_version(3)
     table = early.open(reader._tables, PERSON)
-    graph.cleanup(keep_versions=1)
+    graph.cleanup(keep_versions=1, min_age=NOW)
     with pytest.raises(HistoryRemoved):
         late.open(reader._tables, PERSON)
     with pytest.raises(StoreCallFailed, match="Not found"):
@@ -95,7 +95,8 @@ def test_a_reader_that_loses_its_version_gets_an_error_of_ours(graph):
 
 @pytest.mark.acceptance("S-129")
 def test_a_policy_is_needed_and_must_make_sense(graph):
-    for policy in ({}, {"keep_versions": 0}, {"older_than": timedelta(-1)}):
+    negative = {"keep_versions": 1, "min_age": timedelta(-1)}
+    for policy in ({}, {"keep_versions": 0}, {"older_than": timedelta(-1)}, negative):
         with pytest.raises(InputError):
             graph.cleanup(**policy)
     with pytest.raises(ReadOnlyHandle):
@@ -103,18 +104,38 @@ def test_a_policy_is_needed_and_must_make_sense(graph):
 
 
 def test_with_both_limits_a_version_goes_only_if_both_say_so(graph):
-    graph.cleanup(keep_versions=1, older_than=timedelta(days=1))
+    graph.cleanup(keep_versions=1, older_than=timedelta(days=1), min_age=NOW)
     assert versions(graph) == [1, 2, 3, 4, 5, 6]
-    graph.cleanup(keep_versions=2, older_than=NOW)
+    graph.cleanup(keep_versions=2, older_than=NOW, min_age=NOW)
     assert versions(graph) == [5, 6]
+
+
+def test_versions_in_use_within_the_last_day_stay_unless_told_otherwise(graph):
+    first = graph.commits()[1].graph_commit_id
+    for policy in ({"keep_versions": 1}, {"older_than": NOW}):
+        report = graph.cleanup(**policy)
+        people = next(t for t in report.tables if t.table_key == PERSON)
+        assert people.kept == {"current on main": 1, "replaced too recently": 5}
+    assert ages(graph, at=first) == [0]
+
+
+def test_a_version_counts_as_used_until_another_took_its_place():
+    policy = cleanup.CleanupPolicy(keep_versions=1, min_age=timedelta(hours=24))
+    now = datetime.now(UTC)
+    stored = [StoredVersion(n, now - timedelta(days=d)) for n, d in ((1, 9), (2, 3), (3, 0))]
+    assert [policy.why_kept(stored, place, now) for place in range(3)] == [
+        None,
+        "replaced too recently",
+        "the newest",
+    ]
 
 
 def test_a_dry_run_says_what_would_go_and_why_the_rest_stays(graph):
     graph.create_branch("feature")
     graph.load(person("ada", 9))
-    planned = graph.cleanup(keep_versions=1, dry_run=True)
+    planned = graph.cleanup(keep_versions=1, min_age=NOW, dry_run=True)
     assert versions(graph) == [1, 2, 3, 4, 5, 6, 7]
-    done = graph.cleanup(keep_versions=1)
+    done = graph.cleanup(keep_versions=1, min_age=NOW)
     assert planned.tables == done.tables
     assert (planned.dry_run, done.dry_run) == (True, False)
     people = next(t for t in planned.tables if t.table_key == PERSON)
@@ -127,7 +148,7 @@ def test_what_a_branch_reads_from_main_stays(graph):
     graph.create_branch("lazy")
     for number in range(10, 15):
         graph.load(person("ada", number))
-    graph.cleanup(keep_versions=1)
+    graph.cleanup(keep_versions=1, min_age=NOW)
     assert ages(graph, "lazy") == [4]
     assert ages(open_graph(graph.uri, branch="lazy")) == [4]
     lazy = open_graph(graph.uri, branch="lazy")
@@ -143,7 +164,7 @@ def test_what_a_merge_would_compare_with_stays(graph):
     for number in range(20, 24):
         graph.load(person("dee", number))
     feature.load(person("bo", 3))
-    report = graph.cleanup(keep_versions=1)
+    report = graph.cleanup(keep_versions=1, min_age=NOW)
     people = next(t for t in report.tables if t.table_key == PERSON)
     assert "merge base of main and feature" in people.kept
     graph.merge("feature", into="main")
@@ -155,7 +176,7 @@ def test_an_interrupted_write_comes_before_any_upkeep(graph):
     with armed("mutation.post_table_commit", Fail()), pytest.raises(InjectedFault):
         graph.load(person("eve", 1))
     for name, upkeep in (
-        ("cleanup", lambda: graph.cleanup(keep_versions=1)),
+        ("cleanup", lambda: graph.cleanup(keep_versions=1, min_age=NOW)),
         ("optimize", graph.optimize),
         ("repair", graph.repair),
     ):
@@ -169,7 +190,7 @@ def test_an_error_in_one_table_is_told_with_it_and_keeps_no_other_back(graph):
     for name in ("a", "b"):
         graph.load(json.dumps({"type": "Company", "data": {"name": name}}))
     with armed("cleanup.table_gc", FailStorage(), first=3, times=1):
-        report = graph.cleanup(keep_versions=1)
+        report = graph.cleanup(keep_versions=1, min_age=NOW)
     assert [t.table_key for t in report.failed] == ["node:Company"]
     assert "cleanup.table_gc" in str(report.failed[0].error)
     assert versions(graph) == [6]
@@ -180,7 +201,7 @@ def test_a_table_that_moved_by_itself_is_left_alone(graph):
     entry = graph.snapshot().entry(PERSON)
     table = graph.snapshot().open(graph._tables, PERSON)
     commit_staged(table, stage_restore(table, entry.version), operation_id="x", writer_kind="Test")
-    report = graph.cleanup(keep_versions=1)
+    report = graph.cleanup(keep_versions=1, min_age=NOW)
     [failed] = report.failed
     assert failed.table_key == PERSON
     assert "repair" in str(failed.error)
@@ -266,10 +287,10 @@ def test_a_dropped_type_goes_when_it_has_been_gone_long_enough(graph):
     before = graph.head()
     location = graph.snapshot().entry("edge:WorksAt").location
     graph.apply_schema(SCHEMA.replace("edge WorksAt: Person -> Company\n", ""))
-    graph.cleanup(older_than=timedelta(days=1))
+    graph.cleanup(older_than=timedelta(days=1), min_age=NOW)
     assert Path(graph.uri, location).exists()
     assert "edge:WorksAt" in graph.at(before).entries
-    report = graph.cleanup(older_than=NOW)
+    report = graph.cleanup(older_than=NOW, min_age=NOW)
     assert "edge:WorksAt" in [t.table_key for t in report.tables]
     assert not Path(graph.uri, location).exists()
     snapshot = open_graph(graph.uri).at(before)
@@ -299,10 +320,10 @@ def test_files_of_writes_that_never_came_go_when_they_are_a_week_old(graph):
 
 def test_versions_of_the_manifest_go_after_an_hour_and_history_stays(graph, monkeypatch):
     before = len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH)))
-    graph.cleanup(older_than=NOW)
+    graph.cleanup(older_than=NOW, min_age=NOW)
     assert len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH))) == before
     monkeypatch.setattr(cleanup, "_MANIFEST_AGE", timedelta())
-    graph.cleanup(older_than=NOW)
+    graph.cleanup(older_than=NOW, min_age=NOW)
     assert len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH))) == 1
     fresh = open_graph(graph.uri)
     assert len(fresh.commits()) == 6

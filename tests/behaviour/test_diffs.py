@@ -7,9 +7,7 @@ import json
 import pytest
 
 from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import CommitNotFound, InputError
-from omnigraph.storage.filters import Comparison
 from tests.behaviour.graphs import PERSON, SCHEMA
 from tests.behaviour.merging import add, edge, lines, person, remove, set_age
 
@@ -162,39 +160,21 @@ def test_values_are_there_as_columns_too(graph):
     ]
 
 
-def test_what_a_reader_may_not_see_has_not_changed(graph):
+def test_a_change_tells_the_version_that_wrote_its_row_where_it_means_something(graph):
     before = graph.head()
     set_age(graph, "main", "Bob", 41)
-    remove(graph, "main", "Carol")
-    without_ages = ReadView(hidden_properties=frozenset({("Person", "age")}))
-    assert changes(graph, before, "main", view=without_ages) == [
-        ("delete", "edge:Knows", "k1"),
-        ("delete", PERSON, "Carol"),
+    wrote = graph.snapshot().entry(PERSON).version
+    remove(graph, "main", "Alice")
+    found = graph.diff(before, "main").to_arrow().select(["id", "manifest_version", "row_version"])
+    version = graph.snapshot().version
+    assert found.to_pylist() == [
+        {"id": "Alice", "manifest_version": version, "row_version": None},
+        {"id": "Bob", "manifest_version": version, "row_version": wrote},
     ]
-    without_people = ReadView(hidden_types=frozenset({"Person"}))
-    assert changes(graph, before, "main", view=without_people) == []
-    with pytest.raises(InputError, match="no type 'Person'"):
-        graph.diff(before, "main", types=["Person"], view=without_people)
-
-
-def test_a_row_that_comes_into_sight_was_inserted_for_its_reader(graph):
-    graph.load(edge("Knows", "Alice", "Carol", id="k2").encode())
-    before = graph.head()
-    set_age(graph, "main", "Alice", 80)
-    set_age(graph, "main", "Bob", 10)
-    set_age(graph, "main", "Carol", 70)
-    graph.mutate('query q() { delete Knows where from = "Bob" }')
-    grown_ups = ReadView(rows={"Person": Comparison("age", ">", 35)})
-    assert changes(graph, before, "main", view=grown_ups) == [
-        ("insert", PERSON, "Alice"),
-        ("delete", PERSON, "Bob"),
-        ("insert", PERSON, "Carol"),
-    ]
-    unseen = ReadView(
-        hidden_properties=frozenset({("Person", "age")}),
-        rows={"Person": Comparison("age", "<", 90)},
-    )
-    assert changes(graph, before, "main", view=unseen) == [("insert", PERSON, "Carol")]
+    graph.create_branch("feature")
+    set_age(graph, "feature", "Bob", 42)
+    across = graph.diff("main", "feature").to_arrow()
+    assert across.column("row_version").to_pylist() == [None]
 
 
 def test_changes_of_every_kind_of_value_are_seen(memory_uri):

@@ -49,6 +49,7 @@ def operations(graph: Graph, branch: str = "main") -> list[tuple[str, str | None
     return [(c.draft.operation.value, c.draft.actor_id) for c in graph.commits(branch)]
 
 
+@pytest.mark.acceptance("S-189", partly="the time it takes is measured by benchmarks/writes.py")
 @pytest.mark.parametrize("branch", ["main", "feature"])
 def test_a_table_stays_in_few_pieces_on_every_branch(graph, backstage, branch):
     if branch != "main":
@@ -117,6 +118,7 @@ def test_a_fold_that_fails_does_not_touch_the_write_before_it(graph, backstage, 
     assert pieces(backstage, graph) <= FEW + 3
 
 
+@pytest.mark.acceptance("S-189", partly="the time it takes is measured by benchmarks/writes.py")
 def test_no_fold_while_another_writer_is_at_work(graph, backstage):
     write(graph, FEW)
     before = operations(graph)

@@ -43,6 +43,14 @@ POINTS = [
 ]
 
 
+@pytest.mark.acceptance("L-038")
+def test_a_property_of_a_reserved_name_makes_no_graph(uri):
+    with pytest.raises(LanguageError, match="is reserved"):
+        init(uri, "node L { id: String }")
+    with pytest.raises(GraphNotFound):
+        open_graph(uri)
+
+
 def contract_texts(uri: str) -> dict[str, str | None]:
     objects = Backstage(uri).objects
     return {

@@ -183,9 +183,9 @@ def test_deleting_a_node_takes_a_new_edge_along(graph):
     assert ids(graph) == ["Alice", "Bob", "Cara"]
 
 
-@pytest.mark.acceptance("S-152", partly="there is no diff yet")
+@pytest.mark.acceptance("S-152")
 def test_upserts_and_deletes_are_one_update_with_the_operation_and_old_row_ids(graph):
-    table = head(graph)
+    table, before = head(graph), graph.head()
     old = {row["id"]: row["_rowid"] for row in table.read(["id"], with_row_ids=True).to_pylist()}
     done = run(
         graph,
@@ -201,6 +201,12 @@ def test_upserts_and_deletes_are_one_update_with_the_operation_and_old_row_ids(g
         name: old[name] for name in ("Alice", "Bob", "Dan")
     }
     assert new["Eve"] not in old.values()
+    changes = graph.diff(before, "main", types=["Person"]).to_arrow().to_pylist()
+    assert {(row["id"], row["op"]) for row in changes} == {
+        ("Bob", "update"),
+        ("Cara", "delete"),
+        ("Eve", "insert"),
+    }
 
 
 # -- other writers ---------------------------------------------------------------------------

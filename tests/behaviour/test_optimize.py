@@ -191,6 +191,22 @@ def test_tables_with_blobs_are_optimized_too(local_uri):
     assert before[1]["data"] is not None
 
 
+@pytest.mark.slow
+@pytest.mark.acceptance("S-185")
+def test_a_thousand_commits_become_a_manifest_of_few_pieces(graph):
+    for number in range(1000):
+        graph.load(person("p1", number))
+    commits = [c.graph_commit_id for c in graph.commits()]
+    snapshot = graph.snapshot()
+    graph.optimize()
+    assert len(graph._tables.open(MANIFEST_PATH).fragments()) <= 3
+    fresh = open_graph(graph.uri)
+    found = [c.graph_commit_id for c in fresh.commits()]
+    assert found[: len(commits)] == commits
+    assert [c.draft.operation.value for c in fresh.commits()[len(commits) :]] in ([], ["optimize"])
+    assert fresh.at(commits[-1]).entries == snapshot.entries
+
+
 @pytest.mark.acceptance("S-185", partly="with fewer commits")
 def test_the_manifest_is_folded_and_history_stays(graph, monkeypatch):
     monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1000)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 
-from omnigraph.catalog.arrow import physical_schema
-from omnigraph.catalog.model import EntityType
-from omnigraph.engine.graph import init
+from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.errors import (
     EmbeddingFailed,
@@ -17,9 +14,19 @@ from omnigraph.errors import (
     ReadOnlyHandle,
     UnknownType,
 )
-from omnigraph.faults import FAULT_POINTS
-from omnigraph.versioning import genesis
-from tests.behaviour.notes import GIVEN, MOCK, NOTES, mock, notes, run, states, vectors
+from omnigraph.faults import FAULT_POINTS, InjectedFault
+from omnigraph.testing.faults import Fail, armed
+from tests.behaviour.notes import (
+    GIVEN,
+    MOCK,
+    NOTES,
+    before_bindings,
+    mock,
+    notes,
+    run,
+    states,
+    vectors,
+)
 from tests.unit.embed.speaking import Refuse, serving
 
 PICTURES = """
@@ -244,21 +251,45 @@ def test_what_was_answered_before_an_outage_is_committed(memory_uri, monkeypatch
     assert [(w.code, w.count) for w in done.receipt.warnings] == [("embedding_pending", 72)]
 
 
-def test_a_table_without_bindings_has_given_vectors(memory_uri, monkeypatch):
-    """As there are in graphs that were made before vectors were bound to anything."""
-
-    def unbound(declared: EntityType) -> pa.Schema:
-        fields = physical_schema(declared)
-        return pa.schema([field for field in fields if not field.name.startswith("__embed_")])
-
-    with monkeypatch.context() as earlier:
-        earlier.setattr(genesis, "physical_schema", unbound)
+@pytest.fixture
+def unbound(memory_uri) -> Graph:
+    with before_bindings():
         graph = init(memory_uri, NOTES)
-    graph.load(notes({"slug": "a", "body": "tin"}, {"slug": "b", "vec": GIVEN}), "append")
-    assert states(graph) == {"pending": 1, "ready": 1, "given": 1}
+        graph.load(notes({"slug": "a", "body": "tin"}, {"slug": "b", "vec": GIVEN}), "append")
+    return graph
+
+
+def test_vectors_without_bindings_are_given_ones_for_the_text_that_is_there(unbound, monkeypatch):
+    assert states(unbound) == {"pending": 1, "ready": 1, "given": 1}
     monkeypatch.setenv(MOCK, "1")
-    (done,) = graph.embed().properties
+    (done,) = unbound.embed().properties
     assert (done.embedded, done.states.ready, done.states.stale) == (1, 2, 0)
-    run(graph, 'update Note set { body: "zinc" } where slug = "a"')
-    assert vectors(graph) == {"a": mock("tin"), "b": GIVEN}
-    assert graph.embed().receipt.graph_commit_id is None
+    assert unbound.embed().receipt.graph_commit_id is None
+    run(unbound, 'update Note set { body: "zinc" } where slug = "b"')
+    assert states(unbound) == {"ready": 1, "stale": 1, "given": 1}
+    assert vectors(unbound) == {"a": mock("tin"), "b": GIVEN}
+
+
+@pytest.mark.parametrize("branch", ["main", "later"])
+def test_a_write_to_a_table_without_bindings_keeps_them_from_then_on(unbound, branch, monkeypatch):
+    if branch != "main":
+        unbound.create_branch(branch)
+    monkeypatch.setenv(MOCK, "1")
+    insert = 'query q() { insert Note { slug: "c", body: "copper" } }'
+    unbound.mutate(insert, branch=branch)
+    update = 'query q() { update Note set { body: "zinc" } where slug = "c" }'
+    unbound.mutate(update, branch=branch)
+    expected = {"a": None, "b": GIVEN, "c": mock("zinc")}
+    assert vectors(unbound, branch=branch) == expected
+
+
+def test_a_write_that_dies_after_the_columns_of_bindings_were_added_is_undone(unbound, monkeypatch):
+    monkeypatch.setenv(MOCK, "1")
+    insert = 'insert Note { slug: "c", body: "copper" }'
+    with armed("mutation.post_columns", Fail()), pytest.raises(InjectedFault):
+        run(unbound, insert)
+    again = open_graph(unbound.uri)
+    assert vectors(again) == {"a": None, "b": GIVEN}
+    run(again, insert)
+    run(again, 'update Note set { body: "zinc" } where slug = "c"')
+    assert vectors(again) == {"a": None, "b": GIVEN, "c": mock("zinc")}

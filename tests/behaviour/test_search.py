@@ -153,7 +153,7 @@ def test_the_nearest_of_rows_that_were_joined(tmp_path, monkeypatch):
     assert found == ["p00", "p01", "p02"]
 
 
-@pytest.mark.acceptance("L-186", "U-134")
+@pytest.mark.acceptance("L-186")
 def test_a_text_needs_a_provider_and_the_error_names_its_setting(pages, monkeypatch):
     for name in ("GEMINI_API_KEY", "OMNIGRAPH_EMBEDDINGS_MOCK", "OMNIGRAPH_EMBED_PROVIDER"):
         monkeypatch.delenv(name, raising=False)

@@ -15,6 +15,7 @@ from omnigraph.faults import InjectedFault
 from omnigraph.testing.faults import Fail, armed
 from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
 from tests.behaviour.graphs import COMPANY, PERSON
+from tests.behaviour.reshaping import WITHOUT_SCORE
 
 
 def person(name: str, age: int = 1) -> str:
@@ -86,3 +87,12 @@ def test_what_is_kept_in_memory_is_counted(graph):
     graph.query("query q() { match { $p: Person  $p knows $q } return { $p.name, $q.age } }")
     graph.query("query q() { match { $p: Person } return { $p.name } }")
     assert graph.status().cached_bytes > before
+
+
+def test_values_of_dropped_properties_are_worth_an_optimize(workshop_graph):
+    assert workshop_graph.status().advice == ()
+    workshop_graph.apply_schema(WITHOUT_SCORE)
+    [advice] = workshop_graph.status().advice
+    assert advice == "`omnigraph optimize`: values of dropped properties in node:Maker"
+    workshop_graph.optimize()
+    assert workshop_graph.status().advice == ()

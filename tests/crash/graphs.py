@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +18,8 @@ from omnigraph.versioning.contract import IR_FILE, STATE_FILE
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
 from tests.behaviour.graphs import PERSON, Backstage
+from tests.behaviour.notes import before_bindings
+from tests.crash.nursery import the_nursery
 from tests.upgrade.old_graphs import with_branches
 
 SCHEMA = """
@@ -35,8 +35,6 @@ node Tool { code: String @key }
 edge Knows: Person -> Person
 edge Uses: Person -> Tool
 """
-PROJECT = Path(__file__).parents[2]
-
 Builder = Callable[[Path], None]
 
 
@@ -61,26 +59,12 @@ def killed(kind: str, root: str | Path, arms: Sequence[Arm], synced: Path | None
 
     `synced` gets a line for every file the process had brought onto the disk.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "tests.crash.dying",
-        kind,
-        str(root),
-        str(synced or os.devnull),
-    ]
-    ended = subprocess.run(
-        command,
-        cwd=PROJECT,
-        env={**os.environ, ENVIRONMENT_VARIABLE: describe(arms)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=120,
-        text=True,
-    )
-    if ended.returncode not in (0, -signal.SIGKILL):
-        raise AssertionError(f"{kind} failed instead of dying:\n{ended.stdout}")
-    return ended.returncode
+    writer = [kind, str(root), str(synced or os.devnull)]
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: describe(arms)}
+    code, output = the_nursery().run(writer, environment)
+    if code not in (0, -signal.SIGKILL):
+        raise AssertionError(f"{kind} failed instead of dying:\n{output}")
+    return code
 
 
 def nothing(root: Path) -> None:
@@ -97,10 +81,11 @@ def people(root: Path) -> None:
 
 
 def with_texts(root: Path) -> None:
-    """Texts whose vectors nobody has computed yet."""
+    """Texts whose vectors nobody has computed yet, in a table that keeps not what vectors are of."""
     node = "node Note { slug: String @key  body: String?  vec: Vector(2)? @embed(body) }\n"
     texts = (json.dumps({"type": "Note", "data": {"slug": s, "body": s * 3}}) for s in "abc")
-    init(root, SCHEMA + node).load(rows(person("ada", 41), *texts), "append")
+    with before_bindings():
+        init(root, SCHEMA + node).load(rows(person("ada", 41), *texts), "append")
 
 
 def branch_of_branch(root: Path) -> None:

@@ -9,8 +9,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from unittest.mock import patch
+
+import pyarrow as pa
 
 from omnigraph.engine.graph import handle as handle_module
 from omnigraph.engine.graph import init
@@ -29,7 +32,12 @@ from tests.crash.graphs import (
     rows,
     unfinished,
 )
-from tests.spark.in_process import tasks_in_this_process
+from tests.spark.in_process import (
+    SparkLike,
+    comparisons_in_this_process,
+    frames_in_this_process,
+    tasks_in_this_process,
+)
 
 PUBLISHED = "graph_publish.after_manifest_commit"
 MORE = rows(
@@ -69,6 +77,14 @@ def _append(uri: str) -> None:
 def _append_in_tasks(uri: str) -> None:
     with tasks_in_this_process(step=2**20):
         open_graph(uri).load(MORE, "append", engine="spark")
+
+
+def _append_frames(uri: str) -> None:
+    people = SparkLike(
+        pa.table({"name": ["cy"], "age": [52]}), pa.table({"name": ["di"], "age": [7]})
+    )
+    with frames_in_this_process(step=2**20):
+        open_graph(uri).load({"Person": people}, "append", engine="spark")
 
 
 def _merge(uri: str) -> None:
@@ -134,6 +150,11 @@ def _fold_manifest(uri: str) -> None:
 
 def _merge_branch(uri: str) -> None:
     open_graph(uri).merge("feature", actor="ada")
+
+
+def _merge_in_tasks(uri: str) -> None:
+    with comparisons_in_this_process(rows=1):
+        open_graph(uri).merge("feature", engine="spark")
 
 
 def _merge_into_branch(uri: str) -> None:
@@ -204,7 +225,7 @@ def _optimize(uri: str) -> None:
 
 
 def _cleanup(uri: str) -> None:
-    open_graph(uri).cleanup(keep_versions=1)
+    open_graph(uri).cleanup(keep_versions=1, min_age=timedelta())
 
 
 def _append_leased(uri: str) -> None:
@@ -250,6 +271,7 @@ KINDS = {
         Kind("init", graphs.nothing, _init),
         Kind("load append", graphs.people, _append),
         Kind("load append in tasks", graphs.people, _append_in_tasks),
+        Kind("load of data frames", graphs.people, _append_frames),
         Kind("load merge", graphs.people, _merge),
         Kind("load overwrite", graphs.people, _overwrite),
         Kind("insert", graphs.people, _insert),
@@ -264,6 +286,7 @@ KINDS = {
         Kind("indexes of a branch", graphs.branch_of_branch, _index_of_branch),
         Kind("fold of the manifest", graphs.people, _fold_manifest),
         Kind("merge", graphs.parted, _merge_branch),
+        Kind("merge in tasks", graphs.parted, _merge_in_tasks),
         Kind("merge into a branch", graphs.parted, _merge_into_branch),
         Kind("merge of main", graphs.parted, _merge_main),
         Kind("revert", graphs.parted, _revert),
@@ -291,7 +314,12 @@ KINDS = {
         Kind("cleanup", graphs.in_pieces, _cleanup),
         Kind("schema apply", graphs.only_main, _apply_schema),
         Kind("schema apply without tables", graphs.only_main, _apply_names),
-        Kind("schema apply with data loss", graphs.only_main, _apply_with_loss),
+        Kind(
+            "schema apply with data loss",
+            graphs.only_main,
+            _apply_with_loss,
+            publishes_before_it_is_done=1,
+        ),
         Kind("schema roll forward", _unfinished_schema(_SCHEMA_WAITS), _open, is_recovery=True),
         Kind("schema roll back", _unfinished_schema(_SCHEMA_BEGUN), _open, is_recovery=True),
         Kind("schema files wait", _unfinished_schema(_SCHEMA_PUBLISHED), _open, is_recovery=True),

@@ -58,7 +58,7 @@ def killed(place, point, *, branch="main", timing=()):
 # -- a local disk ----------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-162", partly="there is no optimize yet")
+@pytest.mark.acceptance("S-162")
 @pytest.mark.parametrize("point", [BEFORE_TABLE, AFTER_TABLE, BEFORE_PUBLISH])
 def test_a_writer_in_the_middle_of_its_write_is_waited_for(
     local_place, tmp_path, monkeypatch, caplog, point
@@ -71,8 +71,9 @@ def test_a_writer_in_the_middle_of_its_write_is_waited_for(
         (name,) = sidecars(graph)
         with pytest.raises(BranchLocked, match="mutation is in progress"):
             graph.mutate(ADD, who="Flo")
-        with pytest.raises(BranchLocked):
-            graph.repair()
+        for upkeep in (graph.repair, graph.optimize):
+            with pytest.raises(BranchLocked):
+                upkeep()
         graph.mutate(ADD, who="Fay", branch="feature")
         graph.refresh()
         assert ids(graph) == ids(open_graph(local_place.uri, read_only=True)) == EVERYBODY

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from omnigraph.engine.write import load
-from omnigraph.engine.write.bulk import prepare
+import pyarrow as pa
+
+from omnigraph.engine import shares
+from omnigraph.engine.compare import parts as compared_parts
+from omnigraph.engine.compare import snapshots
+from omnigraph.engine.compare import spread as spread_diff
+from omnigraph.engine.export import bulk as bulk_export
+from omnigraph.engine.export import snapshot
+from omnigraph.engine.merge import plan
+from omnigraph.engine.merge import spread as spread_merge
+from omnigraph.engine.schema import fragments
+from omnigraph.engine.write import load, refill
+from omnigraph.engine.write.bulk import frames, prepare
+from omnigraph.engine.write.bulk import refill as bulk_refill
 from omnigraph.spark.tasks import Exchanged, Sent
+from omnigraph.storage import ordered
 
 
 def travelled(value: Any) -> Any:
@@ -38,14 +51,124 @@ def run_exchange(
 
 
 @contextmanager
+def patched(*changes: tuple[Any, str, Any]) -> Iterator[None]:
+    """Other values for names of modules."""
+    with ExitStack() as patches:
+        for module, name, stand_in in changes:
+            patches.enter_context(patch.object(module, name, stand_in))
+        yield
+
+
+@contextmanager
 def tasks_in_this_process(step: int) -> Iterator[None]:
     """The work of tasks without Spark, so that many inputs can be tried."""
-    with ExitStack() as patches:
-        for module, name, stand_in in (
-            (prepare, "run_tasks", run_tasks),
-            (prepare, "run_exchange", run_exchange),
-            (prepare, "LOAD_RANGE_BYTES", step),
-            (load, "session_of", lambda choice: None),
-        ):
-            patches.enter_context(patch.object(module, name, stand_in))
+    with patched(
+        (prepare, "run_tasks", run_tasks),
+        (prepare, "run_exchange", run_exchange),
+        (prepare, "LOAD_RANGE_BYTES", step),
+        (load, "session_of", lambda choice: None),
+    ):
+        yield
+
+
+class SparkLike:
+    """A data frame as recognition sees one of Spark: partitions of Arrow tables."""
+
+    def __init__(self, *partitions: pa.Table) -> None:
+        self.partitions = partitions
+        self.sparkSession = None
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.partitions[0].column_names)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        raise AssertionError("rows were brought to the driver")
+
+
+SparkLike.__module__ = "pyspark.sql.classic.dataframe"
+
+
+def run_on_frame(frame: SparkLike, _job: str, kernel: Callable[[Any], Any]) -> list[Any]:
+    return [travelled(travelled(kernel)(iter(part.to_batches()))) for part in frame.partitions]
+
+
+def with_columns(frame: SparkLike, names: Sequence[str], _source: str) -> SparkLike:
+    return SparkLike(*(part.select(names) for part in frame.partitions))
+
+
+@contextmanager
+def frames_in_this_process(step: int, run: Any = run_on_frame) -> Iterator[None]:
+    """Loads of data frames like those of Spark, without Spark."""
+    with (
+        tasks_in_this_process(step),
+        patched(
+            (frames, "run_on_frame", run),
+            (frames, "with_columns", with_columns),
+            (frames, "session_of", lambda choice: None),
+        ),
+    ):
+        yield
+
+
+@contextmanager
+def small_exports(sorted_bytes: int, rows: int) -> Iterator[None]:
+    """Exports whose tasks read so many rows and write ranges of so many bytes."""
+    with patched(
+        (ordered, "SORTED_BYTES", sorted_bytes),
+        (ordered, "_SAMPLED_ROWS", 10),
+        (shares, "LOAD_RANGE_ROWS", rows),
+    ):
+        yield
+
+
+@contextmanager
+def exports_in_this_process(run: Any = run_exchange) -> Iterator[None]:
+    """The work of the tasks of an export without Spark."""
+    with patched((bulk_export, "run_exchange", run), (snapshot, "session_of", lambda choice: None)):
+        yield
+
+
+@contextmanager
+def embedding_in_this_process(run: Any = run_exchange) -> Iterator[None]:
+    """A refill whose vectors are asked for without Spark, in shares of a few rows and texts."""
+    with patched(
+        (bulk_refill, "run_exchange", run),
+        (bulk_refill, "_BUCKET_TEXTS", 8),
+        (refill, "session_of", lambda choice: None),
+        (shares, "LOAD_RANGE_ROWS", 10),
+    ):
+        yield
+
+
+@contextmanager
+def small_parts(rows: int) -> Iterator[None]:
+    """Diffs and merges whose tasks look at so many rows each."""
+    with patched((compared_parts, "COMPARED_ROWS_PER_TASK", rows)):
+        yield
+
+
+@contextmanager
+def comparisons_in_this_process(rows: int) -> Iterator[None]:
+    """The work of the tasks of diffs and merges without Spark."""
+    with (
+        small_parts(rows),
+        patched(
+            (spread_diff, "run_tasks", run_tasks),
+            (spread_merge, "run_tasks", run_tasks),
+            (snapshots, "session_of", lambda choice: None),
+            (plan, "session_of", lambda choice: None),
+        ),
+    ):
+        yield
+
+
+@contextmanager
+def rewrites_in_this_process(rows: int, run: Any = run_tasks) -> Iterator[None]:
+    """Rewrites of a schema apply without Spark, by tasks of so many rows."""
+    with patched(
+        (fragments, "run_tasks", run),
+        (fragments, "session_of", lambda choice: None),
+        (fragments, "LOAD_RANGE_ROWS", rows),
+    ):
         yield

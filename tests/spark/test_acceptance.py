@@ -1,8 +1,9 @@
-"""What is promised about loads, on a graph, in one process and as Spark tasks alike."""
+"""What is promised about loads and exports, on a graph, in one process and as Spark tasks alike."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.engine.graph import Graph, init
-from omnigraph.errors import BranchNotFound, LoadError, LoadIdReused, LoadSourceError
+from omnigraph.errors import (
+    BranchNotFound,
+    ExportError,
+    LoadError,
+    LoadIdReused,
+    LoadSourceError,
+)
 from omnigraph.spark.tasks import noting_jobs
 from tests.spark.graphs import exported
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
@@ -47,6 +54,13 @@ class Bench:
             self.load(source, mode, **options)
         assert exported(self.graph) == before
         return caught.value
+
+    def export(self, **options: Any) -> str:
+        out = io.StringIO()
+        with noting_jobs() as jobs:
+            self.graph.export(out, engine=self.engine, **options)
+        assert bool(jobs) == (self.engine == "spark")
+        return out.getvalue()
 
     def rows(self, kind: str) -> list[dict[str, Any]]:
         """The exported records of one type."""
@@ -396,6 +410,20 @@ def test_compressed_records_load_alike_and_export_reloads(bench_on):
     before = exported(bench.graph)
     bench.load(before, "overwrite")
     assert exported(bench.graph) == before
+
+
+@pytest.mark.acceptance("L-266", "L-267", "L-268")
+def test_an_export_begins_with_edges_and_loads_into_an_equal_graph(workshop):
+    lines = workshop.export().splitlines(keepends=True)
+    assert lines[0].startswith('{"edge":"Borrows"')
+    assert '"joined":18293' in next(line for line in lines if '"handle":"ada"' in line)
+    (north,) = (line for line in lines if '"id":"north"' in line)
+    assert '"openedAt":"2019-05-01T08:00:00"' in north
+    copy = init(str(workshop.folder / "copy"), WORKSHOP)
+    copy.load("".join(lines), "overwrite", engine="inline")
+    assert Bench(copy, workshop.engine, workshop.folder).export() == "".join(lines)
+    with pytest.raises(ExportError, match="unknown export type 'Nope'"):
+        workshop.graph.export(io.StringIO(), types=["Nope"], engine=workshop.engine)
 
 
 @pytest.mark.acceptance("L-277", "L-278")

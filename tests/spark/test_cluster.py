@@ -1,10 +1,12 @@
-"""A cluster loses executors, workers and its driver in the middle of a load."""
+"""A cluster loses executors, workers and its driver in the middle of a load, or does work twice."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -26,6 +28,42 @@ LOAD = """
     print(result.engine, sum(result.rows_loaded.values()))
 """
 
+SPECULATIVE = """
+    import os, sys, time
+    import omnigraph as og
+    from omnigraph.engine.write.bulk import prepare
+    from omnigraph.spark import session, tasks
+    from omnigraph.spark.gateway import start_gateway
+    uri, seed, master, marks = sys.argv[1:]
+    prepare.LOAD_RANGE_BYTES = 20_000
+    settings = {
+        **session.settings_for(master), "spark.speculation": "true",
+        "spark.speculation.quantile": "0.3", "spark.speculation.multiplier": "1.1",
+    }
+    gateway = start_gateway(settings, 1 << 29)
+    with gateway.offered():
+        mine = session.new_session(settings)
+
+    def run_exchange(spark, job, count, kernel, buckets, judge):
+        def slow(number):
+            from pyspark import TaskContext
+            attempt = TaskContext.get().attemptNumber()
+            open(f"{marks}/{number}-{attempt}", "w").close()
+            # The first attempt of one task hangs until another one has done all its work.
+            while number == 0 and attempt == 0 and not os.path.exists(f"{marks}/done"):
+                time.sleep(0.05)
+            yield from kernel(number)
+            if number == 0:
+                open(f"{marks}/done", "w").close()
+        return tasks.run_exchange(spark, job, count, slow, buckets, judge)
+
+    prepare.run_exchange = run_exchange
+    result = og.open(uri).load(seed, "append", load_id="job", spark=mine)
+    print(result.engine, sum(result.rows_loaded.values()))
+    mine.stop()
+    gateway.close()
+"""
+
 
 @pytest.fixture
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
@@ -38,8 +76,9 @@ def start_load(cluster) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Starts a load in a process of its own."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(uri, seed):
-        command = [sys.executable, "-c", textwrap.dedent(LOAD), uri, str(seed), cluster.master]
+    def start(uri, seed, code=LOAD, *more):
+        arguments = [uri, str(seed), cluster.master, *map(str, more)]
+        command = [sys.executable, "-c", textwrap.dedent(code), *arguments]
         pipe = subprocess.PIPE
         started.append(
             subprocess.Popen(command, env=cluster.environment, stdout=pipe, stderr=pipe, text=True)
@@ -110,5 +149,22 @@ def test_a_killed_driver_leaves_the_graph_as_it_was(cluster, start_load, tmp_pat
     load.communicate()
     assert open_graph(graph.uri).snapshot().commit_id == before
     assert exported(open_graph(graph.uri)) == ""
+    left = data_files(graph.uri)
+    past = time.time() - 8 * 86_400
+    for path in left:
+        os.utime(path, (past, past))
+    listed = open_graph(graph.uri).cleanup(keep_versions=1, dry_run=True).removed.bytes
+    assert listed >= sum(os.path.getsize(path) for path in left) > 0
+    open_graph(graph.uri).cleanup(keep_versions=1)
+    assert data_files(graph.uri) & left == set()
     assert finished(start_load(graph.uri, seed)) == ["spark", "6002"]
     assert exported(open_graph(graph.uri)) == expected
+
+
+def test_a_task_that_runs_twice_loads_its_rows_once(start_load, tmp_path, seed, expected):
+    uri = init(str(tmp_path / "graph"), SCHEMA).uri
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    assert finished(start_load(uri, seed, SPECULATIVE, marks)) == ["spark", "6002"]
+    assert {"0-0", "0-1"} <= {mark.name for mark in marks.iterdir()}
+    assert exported(open_graph(uri)) == expected

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 from omnigraph.engine.graph import init
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.objects import open_store
+from omnigraph.storage.scratch import list_scratch
+from omnigraph.storage.uris import normalise_root
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
 from tests.spark.graphs import SCHEMA, comparable, exported, town
+from tests.spark.in_process import SparkLike, exports_in_this_process, frames_in_this_process
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +39,18 @@ def test_every_mode_and_a_branch(endpoint, spark, tmp_path, monkeypatch):
         ]
         assert comparable(results[1]) == comparable(results[0])
         assert exported(there, branch) == exported(here, branch)
+
+
+@pytest.mark.slow
+def test_data_frames_are_staged_there_and_exports_come_from_there(endpoint, tmp_path, monkeypatch):
+    for name, value in environment_for(endpoint).items():
+        monkeypatch.setenv(name, value)
+    graph = init(f"s3://{BUCKET}/frames", SCHEMA)
+    parts = [pa.table({"name": [f"{n}"], "age": [n]}) for n in range(3)]
+    with frames_in_this_process(10**9), exports_in_this_process():
+        result = graph.load({"Person": SparkLike(*parts)}, "append", engine="spark")
+        assert result.rows_loaded == {"node:Person": 3}
+        count = graph.export_parquet(tmp_path / "out", engine="spark", types=["Person"])
+    assert count == 3
+    objects = open_store(normalise_root(graph.uri), Durability.NONE)
+    assert list_scratch(objects, lambda job: True) == []

@@ -10,7 +10,8 @@ from unittest.mock import patch
 
 import pytest
 
-from omnigraph.engine.write.bulk.engines import AUTO, chosen_engine, runs_on_spark
+from omnigraph.engine.engines import AUTO, chosen_engine, runs_on_spark
+from omnigraph.engine.write.bulk.input_size import input_bytes
 from omnigraph.errors import SparkUnavailable, UsageError
 from omnigraph.load.sources import JsonFile, JsonText
 from omnigraph.spark import session
@@ -69,13 +70,14 @@ def test_large_files_are_for_spark(tmp_path, size, expected):
     with path.open("wb") as file:
         file.truncate(size)
     with patch("omnigraph.spark.session.is_running", return_value=False):
-        assert runs_on_spark(AUTO, [JsonFile(str(path))], shared=True) == expected
-        assert not runs_on_spark(AUTO, [JsonText(b"x" * size)], shared=True)
+        file, text = [JsonFile(str(path))], [JsonText(b"x" * size)]
+        assert runs_on_spark(AUTO, lambda: input_bytes(file), shared=True) == expected
+        assert not runs_on_spark(AUTO, lambda: input_bytes(text), shared=True)
 
 
 def test_a_configured_master_is_for_spark(monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_SPARK_MASTER", "spark://host:7077")
-    assert runs_on_spark(AUTO, [JsonText(b"")], shared=True)
+    assert runs_on_spark(AUTO, lambda: 0, shared=True)
 
 
 def test_a_load_says_that_its_master_cannot_be_reached(tmp_path):
@@ -140,7 +142,7 @@ def test_a_session_of_the_caller_is_adopted_and_not_stopped(tmp_path):
         # Stands for whatever way the caller started Spark.
         gateway = start_gateway({{"spark.master": "local[1]", **session._LOOPBACK}}, 1 << 29)
         with gateway.offered():
-            mine = session._new_session({{"spark.ui.enabled": "false", "spark.app.name": "mine"}})
+            mine = session.new_session({{"spark.ui.enabled": "false", "spark.app.name": "mine"}})
         graph = og.init({str(tmp_path / "g")!r}, "node N {{ k: String @key }}")
         print(graph.load('{{"type":"N","data":{{"k":"a"}}}}', "append", engine="auto").engine)
         session.close_session()

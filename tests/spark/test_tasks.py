@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -40,6 +41,14 @@ def test_tasks_see_the_folder_and_variables_of_the_caller(spark, tmp_path, monke
     assert run_tasks(spark, "look", 1, look) == [(str(tmp_path), "here")]
     monkeypatch.delenv("OMNIGRAPH_LOOK")
     assert run_tasks(spark, "look", 1, look) == [(str(tmp_path), None)]
+
+
+def test_modules_are_not_searched_for_garbage_after_every_task(spark):
+    def spared(_number):
+        return gc.get_freeze_count()
+
+    run_tasks(spark, "import", 1, spared)
+    assert run_tasks(spark, "look", 1, spared)[0] > 10_000
 
 
 def test_a_task_that_dies_is_tried_again(spark, tmp_path):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+import omnigraph as og
 from omnigraph.cli.main import main
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
@@ -113,3 +115,24 @@ def test_a_bucket_that_does_not_exist_is_an_error_that_names_the_address(cli, co
     assert (code, out) == (1, "")
     assert NOWHERE in err
     assert "internal error" not in err
+
+
+@pytest.mark.usefixtures("cli")
+def test_a_schema_changes_for_good_and_the_past_is_cleaned_up():
+    schema = Path("library.pg").read_text()
+    graph = og.init(f"s3://{BUCKET}/upkeep", schema)
+    graph.apply_schema(schema.replace("@key", "@key\n    pen: String?"))
+    graph.create_branch("draft")
+    for pen in ("quill", "reed"):
+        graph.load(json.dumps({"type": "Author", "data": {"slug": "ada", "pen": pen}}))
+    graph.merge("main", into="draft")
+    graph.load(Path("library.jsonl"))
+    report = graph.cleanup(keep_versions=1, min_age=timedelta())
+    assert (report.failed, report.removed.versions) == ((), 3)
+    query = "query q() { match { $a: Author } return { $a.slug } order { $a.slug } }"
+    assert graph.query(query, branch="draft").to_dicts() == [{"a.slug": "ada"}]
+    graph.delete_branch("draft")
+    graph.apply_schema(schema, allow_data_loss=True)
+    again = og.open(graph.uri)
+    assert again.query(query).to_dicts() == [{"a.slug": "ada"}, {"a.slug": "bob"}]
+    assert again.status().advice == ()

@@ -29,6 +29,7 @@ SAMPLES = {
     "Sequence[MergeConflict]": [
         errors.MergeConflict("node:Author", "ada", "divergent_update", "no", {"id": "ada"})
     ],
+    "Sequence[BrokenQuery]": [errors.BrokenQuery("friends", DIAGNOSTIC)],
     "Sequence[LoadProblem]": [
         errors.LoadProblem(source="a.jsonl", record=3, code="bad_value", message="no")
     ],

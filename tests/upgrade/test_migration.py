@@ -13,6 +13,7 @@ from omnigraph.errors import ManifestDamaged, NewerFormat, SchemaApplyBlocked, S
 from omnigraph.storage.indexes import list_indexes
 from omnigraph.versioning.rows import MANIFEST_PATH
 from omnigraph.versioning.stamp import read_stamp
+from omnigraph.versioning.upgrade.old_layout import OLD_TABLES
 from omnigraph.versioning.upkeep import INDEXED_COLUMNS
 from tests.behaviour.graphs import Backstage, tree
 from tests.upgrade.old_graphs import COMPANY, PERSON, SCHEMA, OldGraph, with_branches, with_history
@@ -312,3 +313,21 @@ def test_a_stamp_that_contradicts_the_columns_is_refused(root, stamp):
         manifest.update_schema_metadata({"omnigraph:internal_schema_version": "four"})
     with pytest.raises(ManifestDamaged):
         open_graph(root)
+
+
+def test_a_cleanup_removes_the_tables_of_the_old_format_and_nothing_else(branched):
+    graph = open_graph(branched.root)
+    before = [(commit.graph_commit_id, commit.sequence) for commit in graph.commits()]
+    rows = folders(branched.root)
+    stored = [name for name in sorted(OLD_TABLES) if (branched.root / name).exists()]
+    assert "_graph_commits.lance" in stored
+    planned = graph.cleanup(keep_versions=100, dry_run=True).orphans
+    assert list(planned) == stored
+    assert all((branched.root / name).exists() for name in stored)
+    assert graph.cleanup(keep_versions=100).orphans == planned
+    assert not any((branched.root / name).exists() for name in stored)
+    assert graph.cleanup(keep_versions=100).orphans == ()
+    again = open_graph(branched.root)
+    assert [(commit.graph_commit_id, commit.sequence) for commit in again.commits()] == before
+    assert folders(branched.root) == rows
+    check_everything(again, branched)

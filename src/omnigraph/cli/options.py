@@ -26,6 +26,43 @@ message_option = click.option(
 )
 
 
+def _engine_option(much: str) -> Callable[[F], F]:
+    return click.option(
+        "--engine",
+        type=click.Choice(["auto", "spark", "inline"]),
+        help="Where the work is done. Default: OMNIGRAPH_ENGINE, or auto, which takes Spark for "
+        f"{much} and more.",
+    )
+
+
+_master_option = click.option(
+    "--master",
+    metavar="URL",
+    help="Spark master to run on. Default: OMNIGRAPH_SPARK_MASTER, or all cores of this machine.",
+)
+
+
+def engine_options(function: F) -> F:
+    """Declare `--engine` and `--master`, for commands that can run on Spark."""
+    return _engine_option("8 MB of data")(_master_option(function))
+
+
+def comparing_engine_options(function: F) -> F:
+    """The same for commands that compare rows."""
+    return _engine_option("a million rows that may differ")(_master_option(function))
+
+
+def rewriting_engine_options(function: F) -> F:
+    """The same for commands that write rows anew."""
+    return _engine_option("twenty million rows")(_master_option(function))
+
+
+def refuse_master_inline(engine: str | None, master: str | None) -> None:
+    """Raise a usage error for a master that would not be used."""
+    if engine == "inline" and master is not None:
+        raise click.UsageError("--master is of no use with --engine inline.")
+
+
 def expect_head_option(branch: str = "the branch") -> Callable[[F], F]:
     """The head a write insists on; `branch` is how the help calls what it writes to."""
     text = f"Fail unless this is the newest commit of {branch}."

@@ -81,6 +81,12 @@ class DocumentVectors:
         found = vectors.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimension)
         known.add(new, found[[earlier[text] for text in new]], np.ones(len(new), np.bool_))
 
+    def take_over(self, texts: pa.Array, vectors: pa.Array, failure: EmbeddingError | None) -> None:
+        """What another process was told: a vector for each text, or null, and why there is none."""
+        answered = vectors.is_valid()
+        self.remember(texts.filter(answered), vectors.filter(answered))
+        self.failure = failure or self.failure
+
     def stop(self) -> None:
         """Ask nobody any more: what is known by now is all there is."""
         self._is_down = True

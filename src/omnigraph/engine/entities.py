@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog.model import EdgeType, EntityType
-from omnigraph.engine.export import read_rows
+from omnigraph.engine.export.rows import read_rows
 from omnigraph.export import export_lines
 from omnigraph.storage.filters import Comparison
 from omnigraph.storage.tables import TableStore

@@ -6,7 +6,7 @@ Tests: tests/behaviour/test_refills.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,31 +63,47 @@ def count_states(
     table: Table, declared: NodeType, prop: Property, model: str | None
 ) -> StateCounts:
     """How many rows are in each state; `model` is the configured one, if there is any."""
-    found = (StateCounts.of(states) for _, states in read_states(table, declared, prop, model))
-    return sum(found, StateCounts())
+    found = read_states(table, declared, prop, model)
+    return sum((StateCounts.of(rows.states) for rows in found), StateCounts())
+
+
+@dataclass(frozen=True, slots=True)
+class RowStates:
+    """Some rows: their ids, the texts of a vector, and its states."""
+
+    ids: pa.Array
+    texts: pa.Array
+    states: VectorStates
 
 
 def read_states(
-    table: Table, declared: NodeType, prop: Property, model: str | None
-) -> Iterator[tuple[pa.Array, VectorStates]]:
-    """Ids and states of all rows, batch by batch.
+    table: Table,
+    declared: NodeType,
+    prop: Property,
+    model: str | None,
+    fragment_ids: Collection[int] | None = None,
+) -> Iterator[RowStates]:
+    """The states of all rows, or of those in some fragments, batch by batch.
 
-    A table from before there were bindings says of no vector what it stands for. All of them count
-    as given, for the text that is there.
+    A row from before there were bindings does not say what its vector stands for. It counts as given,
+    for the text that is there.
     """
     assert prop.embed_source is not None
     names = table.schema.names
     text, bound = declared.properties[prop.embed_source].column, embed_column(prop.prop_id)
     columns = [column for column in (text, bound) if column in names]
     unbound = _unbound(table, prop.column, bound)
-    for batch in table.scan(["id", *columns]):
+    for batch in table.scan(["id", *columns], fragment_ids=fragment_ids):
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
         texts = found.get(text, pa.nulls(batch.num_rows, pa.utf8()))
         has_vector = pc.is_in(found["id"], value_set=unbound)
         if bound in found:
             has_vector = pc.or_(found[bound].is_valid(), has_vector)
-        of_texts = found[bound] if bound in found else bindings(texts, GIVEN)
-        yield found["id"], vector_states(texts, has_vector, of_texts, model)
+        of_texts = found.get(bound, pa.nulls(batch.num_rows, pa.utf8()))
+        if len(unbound):
+            of_texts = pc.coalesce(of_texts, bindings(texts, GIVEN))
+        states = vector_states(texts, has_vector, of_texts, model)
+        yield RowStates(found["id"], texts, states)
 
 
 def _unbound(table: Table, vector: str, bound: str) -> pa.Array:

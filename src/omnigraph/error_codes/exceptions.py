@@ -453,6 +453,15 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.QueriesBroken,
+        "a schema that breaks queries",
+        """
+        `QueriesBroken`: queries that were handed over with the desired schema do not fit it. Every
+        one is listed with its name and place. Nothing is changed. Give them what they miss, or change
+        them first; `omnigraph lint --schema` checks them against the new schema beforehand.
+        """,
+    ),
+    _of(
         errors.OmnigraphError,
         "root of all errors",
         """

@@ -22,7 +22,8 @@
     │   ├── NotABlob             the bytes of something that has none
     │   └── BlobRangeError       a part of a blob that is not there
     ├── SchemaError              a schema change cannot be made
-    │   └── UnsupportedMigration
+    │   ├── UnsupportedMigration
+    │   └── QueriesBroken        queries that have to go on working would not; lists them
     ├── ConstraintError          data breaks a rule of the schema
     │   ├── LoadError            records of a load are bad; lists them
     │   └── MutationError        rows a mutation would write break rules; lists them
@@ -123,10 +124,12 @@ from omnigraph.errors.conflicts import (
     TableOvertaken,
 )
 from omnigraph.errors.data import (
+    BrokenQuery,
     ConstraintError,
     LoadError,
     LoadProblem,
     MutationError,
+    QueriesBroken,
     SchemaError,
     UnsupportedMigration,
 )
@@ -209,6 +212,7 @@ __all__ = [
     "BranchLockLost",
     "BranchLocked",
     "BranchNotFound",
+    "BrokenQuery",
     "CatalogError",
     "ChangeFeedGap",
     "CommitBranchGone",
@@ -254,6 +258,7 @@ __all__ = [
     "PlanError",
     "PolicyError",
     "PublishContention",
+    "QueriesBroken",
     "QueryBudgetExceeded",
     "QueryCancelled",
     "QuerySelectionError",

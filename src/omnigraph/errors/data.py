@@ -31,6 +31,33 @@ class UnsupportedMigration(SchemaError):
         super().__init__(diagnostic.render() if diagnostic else message)
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenQuery:
+    """A query that a schema would break, and where; `name` is None for a file nobody can read."""
+
+    name: str | None
+    diagnostic: Diagnostic
+
+    def __str__(self) -> str:
+        what = "query file" if self.name is None else f"query '{self.name}'"
+        return f"{what}: {self.diagnostic.render()}"
+
+
+class QueriesBroken(SchemaError):
+    """Queries that have to go on working do not fit the desired schema. Lists all of them."""
+
+    code = "OG-S-002"
+
+    def __init__(self, queries: Sequence[BrokenQuery]) -> None:
+        self.queries = tuple(queries)
+        count = "1 query does" if len(queries) == 1 else f"{len(queries)} queries do"
+        listed = "\n".join(map(str, queries))
+        advice = "change the queries first, or keep what they use"
+        super().__init__(
+            f"schema check: {count} not fit the new schema; {advice}\n{listed}",
+        )
+
+
 class ConstraintError(OmnigraphError):
     """Data that breaks a rule of the schema; nothing of the write is kept."""
 

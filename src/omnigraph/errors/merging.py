@@ -56,14 +56,16 @@ class MergeConflicts(ConflictError):
     code = "OG-C-040"
     retry = Retry.NEVER
 
-    def __init__(self, conflicts: Sequence[MergeConflict]) -> None:
+    def __init__(self, conflicts: Sequence[MergeConflict], total: int | None = None) -> None:
         self.conflicts = tuple(conflicts)
+        """The first ones, if there are very many."""
+        self.total = len(self.conflicts) if total is None else total
         shown = [
             f"{c.table_key}{'' if c.row_id is None else ':' + c.row_id} ({c.kind})"
             for c in self.conflicts[:_SHOWN]
         ]
-        if len(self.conflicts) > _SHOWN:
-            shown.append(f"and {len(self.conflicts) - _SHOWN} more")
+        if self.total > _SHOWN:
+            shown.append(f"and {self.total - _SHOWN} more")
         super().__init__(f"merge conflicts: {'; '.join(shown)}")
 
 

@@ -40,6 +40,14 @@ def file_names(types: Sequence[EntityType]) -> dict[str, str]:
     }
 
 
+def part_name(name: str, number: int, count: int) -> str:
+    """The name of one of the files that a type is written to; `name` if it is the only one.
+
+    They come in order by name, and a load tells their type by what stands before the first dot.
+    """
+    return name if count == 1 else f"{name.removesuffix('.parquet')}.{number:05}.parquet"
+
+
 def write_parquet(
     declared: EntityType, batches: Iterable[pa.RecordBatch], file: IO[bytes]
 ) -> Iterator[int]:

@@ -30,7 +30,7 @@ _CSV_KEYS: Final = ("delimiter", "quote", "header", "null", "list_separator")
 
 @dataclass(frozen=True, slots=True)
 class MappedSource:
-    """What a mapping says about one source: a path or pattern, or a data frame's name.
+    """What a mapping says about one source: a path or pattern, a table, or a data frame's name.
 
     Without a type the source holds records that name theirs.
     """
@@ -38,6 +38,7 @@ class MappedSource:
     declared: EntityType | None
     assignment: Assignment = field(default_factory=Assignment)
     path: str | None = None
+    table: str | None = None
     name: str | None = None
     format: Format | None = None
     dialect: Dialect | None = None
@@ -108,20 +109,20 @@ class _Reader:
         if address is None:
             raise self._wrong("needs one of 'path', 'table' and 'name'")
         text = self._text(fields, address)
-        if address == "table":
-            raise self._wrong(f"table '{text}' cannot be read; give its rows as a data frame")
         declared = self._declared(fields)
-        is_frame = address == "name"
+        is_file = address == "path"
         format = self._format(fields)
-        if is_frame and (format or "csv" in fields):
-            raise self._wrong("a data frame has no format")
-        if declared is None and (is_frame or format in ("csv", "parquet")):
+        if not is_file and (format or "csv" in fields):
+            what = "data frame" if address == "name" else address
+            raise self._wrong(f"a {what} has no format")
+        if declared is None and (not is_file or format in ("csv", "parquet")):
             raise self._wrong("needs 'node' or 'edge'")
         return MappedSource(
             declared,
             self._assignment(fields, declared),
-            path=None if is_frame else self._located(text),
-            name=text if is_frame else None,
+            path=self._located(text) if is_file else None,
+            table=text if address == "table" else None,
+            name=text if address == "name" else None,
             format=format,
             dialect=self._dialect(fields, text, format),
         )

@@ -6,7 +6,9 @@ all of them first. Tables know. A source that cannot be cut, compressed text for
 
 from __future__ import annotations
 
+import heapq
 import io
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,10 +22,13 @@ from omnigraph.load.framing import read_stretches
 from omnigraph.load.sources import (
     JsonFile,
     JsonObjects,
+    JsonSource,
     JsonText,
     ParquetFile,
     ParquetRowGroups,
     Source,
+    StagedFile,
+    StagedRows,
     is_compressed,
     open_file,
     open_parquet,
@@ -42,6 +47,8 @@ class Piece:
     lines_before: int = 0
     is_counted: bool = True
     """Whether what comes before is known."""
+    share: float = 1.0
+    """How much of the work of one task it is; a whole one where nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,21 @@ def cut_sources(sources: Sequence[Source], step: int) -> list[Piece]:
     return [piece for number, source in enumerate(sources) for piece in _cut(number, source, step)]
 
 
+def bundled(pieces: Sequence[Piece]) -> list[tuple[int, ...]]:
+    """The numbers of all pieces, those that one task reads together: small ones share a task.
+
+    The largest bundles come first, so that no task begins a large one when others have finished.
+    """
+    tasks = max(1, math.ceil(sum(piece.share for piece in pieces)))
+    bundles: list[list[int]] = [[] for _ in range(min(len(pieces), tasks))]
+    filled = [(0.0, bundle) for bundle in range(len(bundles))]
+    for number in sorted(range(len(pieces)), key=lambda n: -pieces[n].share):
+        share, bundle = filled[0]
+        bundles[bundle].append(number)
+        heapq.heapreplace(filled, (share + pieces[number].share, bundle))
+    return [tuple(sorted(bundle)) for bundle in bundles]
+
+
 def count_piece(piece: Piece) -> PieceSize:
     """How many records and lines a piece of a text has."""
     source = piece.source.stream if isinstance(piece.source, JsonObjects) else piece.source
@@ -120,23 +142,26 @@ def placed(pieces: Sequence[Piece], sizes: Sequence[PieceSize]) -> list[Piece]:
 def _cut(number: int, source: Source, step: int) -> Iterator[Piece]:
     match source:
         case ParquetFile(path, plan):
-            for before, groups in _row_groups(path, step):
-                yield Piece(number, ParquetRowGroups(path, plan, groups), before)
+            for before, groups, share in _row_groups(path, step):
+                yield Piece(number, ParquetRowGroups(path, plan, groups), before, share=share)
+            return
+        case StagedRows():
+            yield from _staged(number, source, step)
             return
         case JsonObjects(stream):
-            parts: Sequence[Source] = [
-                replace(source, stream=part) for part in _text_parts(stream, step)
+            parts: Sequence[tuple[Source, float]] = [
+                (replace(source, stream=part), share) for part, share in _text_parts(stream, step)
             ]
         case JsonFile() | JsonText():
             parts = _text_parts(source, step)
         case _:
-            parts = [source]
-    for part in parts:
-        yield Piece(number, part, is_counted=len(parts) == 1)
+            parts = [(source, 1.0)]
+    for part, share in parts:
+        yield Piece(number, part, is_counted=len(parts) == 1, share=share)
 
 
-def _row_groups(path: str, step: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Row groups of about `step` bytes together, each with the rows before them.
+def _row_groups(path: str, step: int) -> Iterator[tuple[int, tuple[int, ...], float]]:
+    """Row groups of about `step` bytes together, each with the rows before them and their share.
 
     Columns of few distinct values take no room and their rows still take time, so rows count too.
     """
@@ -149,28 +174,55 @@ def _row_groups(path: str, step: int) -> Iterator[tuple[int, tuple[int, ...]]]:
             rows += metadata.row_group(group).num_rows
             size += metadata.row_group(group).total_byte_size
             if size >= step or rows - before >= LOAD_RANGE_ROWS:
-                yield before, tuple(groups)
+                yield before, tuple(groups), _share(rows - before, size, step)
                 before, size, groups = rows, 0, []
         if groups:
-            yield before, tuple(groups)
+            yield before, tuple(groups), _share(rows - before, size, step)
 
 
-def _text_parts(source: JsonText | JsonFile, step: int) -> Sequence[JsonText | JsonFile]:
-    """The parts of a text; the text itself if it is not cut."""
+def _share(rows: int, size: int, step: int) -> float:
+    return max(rows / LOAD_RANGE_ROWS, size / step)
+
+
+def _staged(number: int, source: StagedRows, step: int) -> Iterator[Piece]:
+    """Neighbouring files of about `step` bytes together."""
+    before = rows = size = 0
+    files: list[StagedFile] = []
+    for file in source.files:
+        if files and (size + file.bytes > step or rows + file.rows > LOAD_RANGE_ROWS):
+            piece = replace(source, files=tuple(files))
+            yield Piece(number, piece, before, share=_share(rows, size, step))
+            before, rows, size, files = before + rows, 0, 0, []
+        files.append(file)
+        rows += file.rows
+        size += file.bytes
+    if files:
+        piece = replace(source, files=tuple(files))
+        yield Piece(number, piece, before, share=_share(rows, size, step))
+
+
+def _text_parts(source: JsonSource, step: int) -> Sequence[tuple[JsonSource, float]]:
+    """The parts of a text with the share of each; the text itself if it is not cut."""
     if isinstance(source, JsonFile):
-        return _ranges(source.path, step) or [source]
+        return _ranges(source, step)
     data = source.data
     bounds = _bounds(lambda start, length: data[start : start + length], len(data), step)
-    return [JsonText(data[start:end], source.name) for start, end in pairwise(bounds)]
+    return [
+        (JsonText(data[start:end], source.name), (end - start) / step)
+        for start, end in pairwise(bounds)
+    ]
 
 
-def _ranges(path: str, step: int) -> list[JsonRange]:
-    """The ranges of a file; none when it is not cut."""
+def _ranges(source: JsonFile, step: int) -> Sequence[tuple[JsonFile, float]]:
+    """The ranges of a file; the file itself when it is not cut."""
+    path = source.path
     with open_file(path) as file:
         stamp = stamp_of(file)
         size, _ = stamp
         if size <= step:
-            return []
+            # Nobody looks into small files before they are read; what a compressed one holds is
+            # anybody's guess.
+            return [(source, 1.0 if path.endswith(".gz") else size / step)]
 
         def read_at(start: int, length: int) -> bytes:
             file.seek(start)
@@ -178,8 +230,11 @@ def _ranges(path: str, step: int) -> list[JsonRange]:
 
         bounds = _bounds(read_at, size, step)
     if len(bounds) == 2:
-        return []
-    return [JsonRange(path, start, end, stamp) for start, end in pairwise(bounds)]
+        return [(source, size / step)]
+    return [
+        (JsonRange(path, start, end, stamp), (end - start) / step)
+        for start, end in pairwise(bounds)
+    ]
 
 
 def _bounds(read_at: ReadAt, size: int, step: int) -> list[int]:

@@ -33,6 +33,8 @@ from omnigraph.load.sources import (
     JsonText,
     ParquetFile,
     Source,
+    SparkFrame,
+    SparkSide,
     csv_columns,
     open_parquet,
     pipe_content,
@@ -55,16 +57,21 @@ def recognise_sources(
     catalog: Catalog,
     format: Format | None = None,
     mapping: str | Path | Mapping[str, object] | None = None,
+    spark: SparkSide | None = None,
 ) -> tuple[Source, ...]:
-    """The sources a caller means, those that a mapping names by a path first.
+    """The sources a caller means, those that a mapping names first.
 
-    Text is what begins with `{` or `[` or holds a line end; bytes are always text. Raises
-    `LoadSourceError` and `SourceUnreadable`.
+    Text is what begins with `{` or `[` or holds a line end; bytes are always text. Data frames of
+    Spark are staged by `spark`, when nothing else is wrong. Raises `LoadSourceError` and
+    `SourceUnreadable`.
     """
     told = SourceMapping() if mapping is None else read_mapping(mapping, catalog)
     if given is None and not told.sources:
         raise LoadSourceError(TEXT_NAME, "nothing to load: give a source or a mapping")
-    return tuple(_Recogniser(catalog, format, told).recognise(given))
+    found = list(_Recogniser(catalog, format, told, spark).recognise(given))
+    frames = [source for source in found if isinstance(source, SparkFrame)]
+    staged = iter(spark.stage(frames) if frames and spark is not None else ())
+    return tuple(next(staged) if isinstance(one, SparkFrame) else one for one in found)
 
 
 def type_named(catalog: Catalog, name: str) -> EntityType | None:
@@ -82,10 +89,11 @@ class _Recogniser:
     catalog: Catalog
     format: Format | None
     told: SourceMapping
+    spark: SparkSide | None = None
     files: set[Path] = field(default_factory=set)
     """Files the mapping names; no other mention loads them again."""
 
-    def recognise(self, given: object) -> Iterator[Source]:
+    def recognise(self, given: object) -> Iterator[Source | SparkFrame]:
         frames = given if isinstance(given, Mapping) else {}
         for mapped in self.told.sources:
             if mapped.name is not None:
@@ -94,6 +102,8 @@ class _Recogniser:
                         mapped.name, "the mapping names it, but no frame is given"
                     )
                 yield self._frame(mapped.name, frames[mapped.name], mapped)
+            elif mapped.table is not None:
+                yield self._spark_frame(mapped.table, self._spark().table(mapped.table), mapped)
             else:
                 yield from self._mapped_files(mapped)
         named = {mapped.name for mapped in self.told.sources}
@@ -104,7 +114,7 @@ class _Recogniser:
         elif given is not None:
             yield from self._others(given)
 
-    def _others(self, given: object) -> Iterator[Source]:
+    def _others(self, given: object) -> Iterator[Source | SparkFrame]:
         match given:
             case bytes():
                 yield JsonText(given)
@@ -159,7 +169,10 @@ class _Recogniser:
         plan = plan_rows(declared, names, assignment, path, self.catalog)
         return CsvFile(path, plan, names, dialect, held)
 
-    def _frame(self, name: str, rows: Any, mapped: MappedSource | None) -> Frame:
+    def _frame(self, name: str, rows: Any, mapped: MappedSource | None) -> Frame | SparkFrame:
+        # It offers an Arrow stream as well, which would bring all rows to this process.
+        if type(rows).__module__.startswith("pyspark.sql."):
+            return self._spark_frame(name, rows, mapped)
         declared, assignment = self._declared(name, name, None, mapped)
         if not isinstance(rows, pa.Table | ds.Dataset):
             if not hasattr(rows, "__arrow_c_stream__"):
@@ -168,6 +181,20 @@ class _Recogniser:
             rows = pa.table(rows)
         plan = plan_rows(declared, rows.schema.names, assignment, name, self.catalog)
         return Frame(name, plan, rows)
+
+    def _spark_frame(self, name: str, rows: Any, mapped: MappedSource | None) -> SparkFrame:
+        if type(rows).__module__.startswith("pyspark.sql.connect."):
+            problem = "is a data frame of Spark Connect; give one of a session with a context"
+            raise LoadSourceError(name, problem)
+        self._spark()
+        declared, assignment = self._declared(name, name, None, mapped)
+        plan = plan_rows(declared, rows.columns, assignment, name, self.catalog)
+        return SparkFrame(name, plan, rows)
+
+    def _spark(self) -> SparkSide:
+        if self.spark is None:
+            raise LoadSourceError(TEXT_NAME, "data frames and tables of Spark are not read here")
+        return self.spark
 
     def _declared(
         self, source: str, stem: str, folder: str | None, mapped: MappedSource | None

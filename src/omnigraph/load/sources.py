@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -181,7 +181,66 @@ class Frame:
         return any(batch.num_rows for batch in self.batches())
 
 
-TableSource = ParquetFile | Frame
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """An Arrow file with some of the rows of a source."""
+
+    address: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """Rows of one type that others took from where they were, in files that hold them in order."""
+
+    name: str
+    plan: RowPlan
+    names: tuple[str, ...]
+    files: tuple[StagedFile, ...]
+
+    @property
+    def declared(self) -> EntityType:
+        return self.plan.declared
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows with the columns of the plan, or with those that are asked for."""
+        read = _some(self.plan.sources() if columns is None else columns, self.names)
+        for file in self.files:
+            with open_file(file.address) as stream:
+                reader = pa.ipc.open_file(stream)
+                for number in range(reader.num_record_batches):
+                    yield reader.get_batch(number).select(read)
+
+    def all_columns(self) -> list[str]:
+        return list(self.names)
+
+    def has_rows(self) -> bool:
+        return any(file.rows for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFrame:
+    """Rows of one type in a data frame of Spark, which are staged before anybody reads them."""
+
+    name: str
+    plan: RowPlan
+    frame: Any = field(repr=False)
+
+
+class SparkSide(Protocol):
+    """What a load asks of Spark."""
+
+    def table(self, name: str) -> Any:
+        """The data frame of a table. Raises `LoadSourceError`, or that Spark may not be used."""
+        ...
+
+    def stage(self, frames: Sequence[SparkFrame]) -> Sequence[StagedRows]:
+        """The rows of data frames, where other processes find them."""
+        ...
+
+
+TableSource = ParquetFile | Frame | StagedRows
 PlannedSource = JsonObjects | CsvFile | TableSource
 """Sources whose rows are all of one type."""
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import NoReturn
+from typing import NoReturn, TypeGuard, cast
 
 from omnigraph.errors import HostValueError, ParameterError
 from omnigraph.language.temporal import parse_date, parse_datetime
@@ -189,6 +189,8 @@ class _Converter:
             self._refuse(f"expected array for {shown}", value)
         if len(value) != wanted.dimension:
             self._fail(f"expected {wanted.dimension} values for {shown}, got {len(value)}")
+        if _are_finite_floats(value) and max(map(abs, value)) <= F32_MAX:
+            return list(value)
         elements: list[BoundValue] = []
         for item in value:
             if isinstance(item, bool) or not isinstance(item, int | float):
@@ -255,12 +257,21 @@ def _from_host(name: str, value: object, wanted: PropType | None) -> object:
     if isinstance(value, dt.datetime | dt.date):
         return _host_temporal(name, value, wanted)
     if isinstance(value, list | tuple):
+        if _are_finite_floats(value):
+            return value
         return [_from_host(name, item, wanted) for item in value]
     to_list = getattr(value, "tolist", None)
     if callable(to_list):
         # numpy arrays and scalars, Arrow and pandas columns: all know how to become plain Python.
         return _from_host(name, to_list(), wanted)
     raise HostValueError(name, f"a value of type {type(value).__name__} is not supported")
+
+
+def _are_finite_floats(items: Sequence[object]) -> TypeGuard[Sequence[float]]:
+    """Whether there is nothing to check or convert: vectors have hundreds of numbers."""
+    if set(map(type, items)) != {float}:
+        return False
+    return all(map(math.isfinite, cast("Sequence[float]", items)))
 
 
 def _host_temporal(name: str, value: dt.date, wanted: PropType | None) -> str:

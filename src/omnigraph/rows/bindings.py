@@ -36,10 +36,15 @@ def vector_columns(declared: EntityType) -> list[str]:
     return [*(p.name for p in found), *(embed_column(p.prop_id) for p in found)]
 
 
+def binding_fields(declared: EntityType) -> tuple[pa.Field, ...]:
+    """The columns of the bindings of a type's vectors."""
+    found = embedded_properties(declared)
+    return tuple(pa.field(embed_column(p.prop_id), pa.utf8()) for p in found)
+
+
 def bound_schema(declared: EntityType) -> pa.Schema:
     """The columns of rows that are about to be written: with the binding of each vector."""
-    hidden = (pa.field(embed_column(p.prop_id), pa.utf8()) for p in embedded_properties(declared))
-    return pa.schema([*row_schema(declared), *hidden])
+    return pa.schema([*row_schema(declared), *binding_fields(declared)])
 
 
 def bindings(texts: pa.Array, model: str) -> pa.Array:
@@ -53,6 +58,12 @@ def given_bindings(vectors: pa.Array, texts: pa.Array) -> pa.Array:
         return pa.nulls(len(vectors), pa.utf8())
     bound = bindings(texts, GIVEN)
     return pc.if_else(vectors.is_valid(), bound, pa.scalar(None, pa.utf8()))
+
+
+def given_for_unknown(vectors: pa.Array, bound: pa.Array) -> pa.Array:
+    """The bindings of vectors whose text is about to change: one that was kept without is stale then."""
+    unbound = pc.and_(vectors.is_valid(), bound.is_null())
+    return pc.if_else(unbound, f"{_NO_TEXT}:{GIVEN}", bound)
 
 
 def text_hashes(texts: pa.Array) -> pa.Array:

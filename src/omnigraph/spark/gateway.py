@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,20 +52,22 @@ class Gateway:
         with _environment({**given, **_worker_environment()}):
             yield
 
-    def close(self) -> None:
+    def close(self, wait_seconds: float = SPARK_START_SECONDS) -> None:
         """End the process: it leaves when nobody can call it any more."""
         assert self.process.stdin is not None
         with suppress(OSError):
             self.process.stdin.close()
         try:
-            self.process.wait(SPARK_START_SECONDS)
+            self.process.wait(wait_seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
         self.folder.cleanup()
 
 
-def start_gateway(settings: Mapping[str, str], heap_bytes: int) -> Gateway:
+def start_gateway(
+    settings: Mapping[str, str], heap_bytes: int, flags: Sequence[str] = ()
+) -> Gateway:
     """Start Java with these settings of Spark. Raises `SparkUnavailable`."""
     folder = tempfile.TemporaryDirectory(prefix="omnigraph-spark-", ignore_cleanup_errors=True)
     home = Path(folder.name)
@@ -76,6 +78,7 @@ def start_gateway(settings: Mapping[str, str], heap_bytes: int) -> Gateway:
         java.command,
         f"-Xmx{heap_bytes >> 20}m",
         *java.flags(),
+        *flags,
         f"-Dlog4j2.configurationFile=file:{home / 'log4j2.properties'}",
         *(f"-D{key}={value}" for key, value in settings.items()),
         f"-Dspark.local.dir={home}",

@@ -15,7 +15,7 @@ from typing import Final
 OLDEST: Final = 17
 """Spark runs on Java 17 and later."""
 
-_VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
+_VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+[^"]*)', re.MULTILINE)
 
 _OPENED: Final = (
     "java.lang",
@@ -40,7 +40,11 @@ class Java:
     """A Java runtime."""
 
     home: Path
-    major: int
+    version: str
+
+    @property
+    def major(self) -> int:
+        return _major(self.version)
 
     @property
     def command(self) -> str:
@@ -55,6 +59,10 @@ class Java:
             "-Dio.netty.tryReflectionSetAccessible=true",
             "-Dio.netty.allocator.type=pooled",
             "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+            # Java hands out tasks and passes on what they send. For so little work the compiler and
+            # the collector that pay off late cost more than everything else.
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
         ]
         if self.major >= 22:
             flags.append("--enable-native-access=ALL-UNNAMED")
@@ -83,6 +91,11 @@ def _java_at(home: Path) -> Java | None:
         version = _VERSION.search((home / "release").read_text())
     except (OSError, UnicodeDecodeError):
         return None
-    if version is None or int(version[1]) < OLDEST:
+    if version is None or not os.access(home / "bin" / "java", os.X_OK):
         return None
-    return Java(home, int(version[1])) if os.access(home / "bin" / "java", os.X_OK) else None
+    return Java(home, version[1]) if _major(version[1]) >= OLDEST else None
+
+
+def _major(version: str) -> int:
+    """The first number of a version: 25 of both `25.0.2` and `25-ea`."""
+    return int(re.split(r"\D", version, maxsplit=1)[0])

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph.errors import SparkUnavailable
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
 from omnigraph.spark.gateway import Gateway, start_gateway
+from omnigraph.spark.java import find_java
+from omnigraph.spark.start_cache import cache_flags, make_later
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,6 +112,7 @@ def _close() -> None:
         if own.gateway is not None:
             _forget_gateway()
             own.gateway.close()
+            make_later(find_java())
 
 
 def _active() -> SparkSession | None:
@@ -133,12 +137,11 @@ def _start(master: str) -> _Own:
     if master.startswith("sc://"):
         return _Own(master, _connect(master), None)
     _check_reachable(master)
-    is_local = master.startswith("local")
-    settings = {"spark.master": master, **_SETTINGS, **(_LOOPBACK if is_local else {})}
-    gateway = start_gateway(settings, _heap_bytes())
+    settings = settings_for(master)
+    gateway = new_gateway(settings, cache_flags(find_java()))
     try:
         with gateway.offered():
-            spark = _new_session(settings)
+            spark = new_session(settings)
     except Exception as error:
         _forget_gateway()
         gateway.close()
@@ -146,7 +149,19 @@ def _start(master: str) -> _Own:
     return _Own(master, spark, gateway)
 
 
-def _new_session(settings: dict[str, str]) -> SparkSession:
+def settings_for(master: str) -> dict[str, str]:
+    """The settings of a session on a master."""
+    is_local = master.startswith("local")
+    return {"spark.master": master, **_SETTINGS, **(_LOOPBACK if is_local else {})}
+
+
+def new_gateway(settings: Mapping[str, str], flags: Sequence[str]) -> Gateway:
+    """Java with its share of the memory. Raises `SparkUnavailable`."""
+    return start_gateway(settings, _heap_bytes(), flags)
+
+
+def new_session(settings: Mapping[str, str]) -> SparkSession:
+    """A session in the Java process that is offered."""
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder

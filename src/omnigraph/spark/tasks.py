@@ -8,6 +8,7 @@ Tests: tests/spark/test_tasks.py.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import time
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import pyarrow as pa
@@ -100,15 +101,27 @@ def run_exchange(
 ) -> Exchanged[Answer, Verdict]:
     """As `run_tasks`; what tasks send is then judged bucket by bucket, in tasks of their own."""
     here = _Surroundings.of(spark)
+    # What a single task sends is judged by its own process: another one would have to start first.
+    judges = min(buckets, count) + 1 if count > 1 else 1
     frame = (
         _numbers(spark, count)
         .mapInArrow(partial(_send, here, _packed(kernel)), _ROW)
-        .repartition(min(buckets, count) + 1, "bucket")
+        .repartition(judges, "bucket")
         .mapInArrow(partial(_judge, here, _packed(judge)), _ROW)
     )
     rows = _collect(job, count, frame)
     answers = _in_order([row for row in rows if row[1] == _ANSWER], count, job)
     return Exchanged(answers, [pickle.loads(row[2]) for row in rows if row[1] != _ANSWER])
+
+
+def run_on_frame(
+    frame: DataFrame, job: str, kernel: Callable[[Iterator[pa.RecordBatch]], Answer]
+) -> list[Answer]:
+    """The kernel's answers for the partitions of a data frame, in order. Raises `SparkError`."""
+    here = _Surroundings.of(frame.sparkSession)
+    answering = frame.mapInArrow(partial(_answer_partition, here, _packed(kernel)), _ROW)
+    rows = _collect(job, None, answering)
+    return [pickle.loads(content) for _, _, content in sorted(rows)]
 
 
 def is_embedded(spark: SparkSession) -> bool:
@@ -171,7 +184,8 @@ def _numbers(spark: SparkSession, count: int) -> DataFrame:
 _Rows = list[tuple[int, int, bytes]]
 
 
-def _collect(job: str, count: int, frame: DataFrame) -> _Rows:
+def _collect(job: str, count: int | None, frame: DataFrame) -> _Rows:
+    """What all tasks answered; without a `count` there are as many of them as answers."""
     started = time.perf_counter()
     spark, tag = frame.sparkSession, f"omnigraph-{uuid.uuid4().hex}"
     spark.addTag(tag)
@@ -186,7 +200,8 @@ def _collect(job: str, count: int, frame: DataFrame) -> _Rows:
         spark.removeTag(tag)
     noted = _jobs.get()
     if noted is not None:
-        noted.append(Job(job, count, time.perf_counter() - started))
+        tasks = table.num_rows if count is None else count
+        noted.append(Job(job, tasks, time.perf_counter() - started))
     columns = (table.column(name).to_pylist() for name in ("task", "bucket", "content"))
     return list(zip(*columns, strict=True))
 
@@ -219,6 +234,20 @@ def _answer(
         with here.entered():
             answer = pickle.loads(packed)(number)
         yield _row(number, _ANSWER, pickle.dumps(answer))
+    _spare_modules()
+
+
+def _answer_partition(
+    here: _Surroundings, packed: bytes, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None, "this runs in a task"
+    with here.entered():
+        answer = pickle.loads(packed)(batches)
+    yield _row(context.partitionId(), _ANSWER, pickle.dumps(answer))
+    _spare_modules()
 
 
 def _send(
@@ -232,6 +261,7 @@ def _send(
                     yield _row(number, item.bucket, item.content)
                 else:
                     yield _row(number, _ANSWER, pickle.dumps(item))
+    _spare_modules()
 
 
 def _judge(
@@ -251,6 +281,17 @@ def _judge(
         judge = pickle.loads(packed)
         for bucket, parts in sorted(contents.items()):
             yield _row(0, bucket, pickle.dumps(judge(bucket, iter(parts))))
+
+
+@cache
+def _spare_modules() -> None:
+    """To be called when the first kernel is done and everything it needs has been imported.
+
+    Spark looks for garbage after every task. Modules are none, and going through them takes longer
+    than a small task does, so they are left out of it from now on.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:

@@ -7,7 +7,7 @@ deleted in one of them. Tests: tests/storage/tables/test_changed_rows.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -23,6 +23,9 @@ from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.table import Table
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
+Wanted: TypeAlias = Callable[[pa.Array], npt.NDArray[np.bool_]]
+"""Says of ids which of them somebody looks at; None stands for all."""
+
 _Files: TypeAlias = tuple[str, ...]
 
 ROW_UPDATED: Final = "_row_last_updated_at_version"
@@ -50,13 +53,29 @@ class RowPlaces:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def joined(self, others: RowPlaces) -> RowPlaces:
+        """These rows and then others of the same version."""
+        return RowPlaces(
+            self.table,
+            pa.concat_arrays([self.ids, others.ids]),
+            np.concatenate([self.fragments, others.fragments]),
+            np.concatenate([self.positions, others.positions]),
+        )
+
+    def at(self, numbers: Numbers) -> RowPlaces:
+        """The rows with these numbers, in their order."""
+        return RowPlaces(
+            self.table,
+            self.ids.take(pa.array(numbers)),
+            self.fragments[numbers],
+            self.positions[numbers],
+        )
+
     def without(self, numbers: Numbers) -> RowPlaces:
         """All but the rows with these numbers."""
         kept = np.ones(len(self), np.bool_)
         kept[numbers] = False
-        return RowPlaces(
-            self.table, self.ids.filter(pa.array(kept)), self.fragments[kept], self.positions[kept]
-        )
+        return self.at(np.flatnonzero(kept))
 
     def read(self, numbers: Numbers, columns: Sequence[str]) -> pa.Table:
         """The rows with these numbers, in their order."""
@@ -80,9 +99,10 @@ def picked(rows: pa.Table, numbers: Numbers) -> pa.Table:
     return rows.take(pa.array(numbers))
 
 
-def all_rows(table: Table) -> RowPlaces:
-    """Every row of a version."""
-    return _places(table, [_rows_of(table, [f.fragment_id for f in table.dataset.get_fragments()])])
+def all_rows(table: Table, wanted: Wanted | None = None) -> RowPlaces:
+    """Every row of a version that is wanted."""
+    fragments = [fragment.fragment_id for fragment in table.dataset.get_fragments()]
+    return _places(table, [_rows_of(table, fragments, wanted)])
 
 
 def places_of(table: Table, ids: pa.Array) -> RowPlaces:
@@ -97,20 +117,22 @@ def places_of(table: Table, ids: pa.Array) -> RowPlaces:
     return RowPlaces(table, _column(found, "id"), fragments, positions)
 
 
-def differing_rows(before: Table, after: Table) -> tuple[RowPlaces, RowPlaces]:
+def differing_rows(
+    before: Table, after: Table, wanted: Wanted | None = None
+) -> tuple[RowPlaces, RowPlaces]:
     """The rows of either version that the other one may not have, or not in this form.
 
-    Rows that are in neither answer are the same in both versions. An id in one answer only is in that
-    version only.
+    Of the wanted rows, those that are in neither answer are the same in both versions. An id in one
+    answer only is in that version only.
     """
     left, right = _stored(before), _stored(after)
     shared = [files for files in left if files in right]
     trimmed = [files for files in shared if left[files][1] != right[files][1]]
     deleted_later, deleted_before = _deleted(
-        before, [left[f][0] for f in trimmed], after, [right[f][0] for f in trimmed]
+        before, [left[f][0] for f in trimmed], after, [right[f][0] for f in trimmed], wanted
     )
-    old = _places(before, [_rows_of(before, _alone(left, right)), deleted_later])
-    new = _places(after, [_rows_of(after, _alone(right, left)), deleted_before])
+    old = _places(before, [_rows_of(before, _alone(left, right), wanted), deleted_later])
+    new = _places(after, [_rows_of(after, _alone(right, left), wanted), deleted_before])
     return _without_untouched(old, new)
 
 
@@ -188,13 +210,26 @@ def _alone(
     return [fragment for files, (fragment, _) in mine.items() if files not in others]
 
 
-def _rows_of(table: Table, fragments: Sequence[int]) -> _Rows:
-    """All rows of some fragments."""
+def _rows_of(table: Table, fragments: Sequence[int], wanted: Wanted | None) -> _Rows:
+    """The wanted rows of some fragments."""
+    if wanted is not None:
+        # One after the other: no more ids are in memory than those that are wanted.
+        return _joined([_nothing(), *(_wanted_rows(table, number, wanted) for number in fragments)])
     found = table.read(["id", ROW_ADDRESS], fragment_ids=set(fragments)) if fragments else None
     if found is None or not found.num_rows:
         return _nothing()
     numbers, _ = _split(found.column(ROW_ADDRESS))
     return _column(found, "id"), numbers, _positions(numbers)
+
+
+def _wanted_rows(table: Table, fragment: int, wanted: Wanted) -> _Rows:
+    with naming_failures("read", table.lineage.uri):
+        found = table.dataset.scanner(
+            columns=["id"], fragments=[_fragment(table, fragment)]
+        ).to_table()
+    ids = _column(found, "id")
+    places = np.flatnonzero(wanted(ids))
+    return ids.take(pa.array(places)), np.full(len(places), fragment, np.int64), places
 
 
 def _positions(fragments: Numbers) -> Numbers:
@@ -205,15 +240,19 @@ def _positions(fragments: Numbers) -> Numbers:
 
 
 def _deleted(
-    before: Table, left: Sequence[int], after: Table, right: Sequence[int]
+    before: Table,
+    left: Sequence[int],
+    after: Table,
+    right: Sequence[int],
+    wanted: Wanted | None,
 ) -> tuple[_Rows, _Rows]:
     """Of fragments that share their files: the rows that only one of the versions still has."""
     later: list[_Rows] = [_nothing()]
     earlier: list[_Rows] = [_nothing()]
     mine, theirs = _offsets(before, left), _offsets(after, right)
     for one, other in zip(left, right, strict=True):
-        later.append(_missing(before, one, mine[one], theirs[other]))
-        earlier.append(_missing(after, other, theirs[other], mine[one]))
+        later.append(_missing(before, one, mine[one], theirs[other], wanted))
+        earlier.append(_missing(after, other, theirs[other], mine[one], wanted))
     return _joined(later), _joined(earlier)
 
 
@@ -227,14 +266,19 @@ def _offsets(table: Table, fragments: Sequence[int]) -> dict[int, Numbers]:
     return dict.fromkeys(fragments, nothing) | dict(_by_fragment(numbers, offsets))
 
 
-def _missing(table: Table, fragment: int, offsets: Numbers, others: Numbers) -> _Rows:
+def _missing(
+    table: Table, fragment: int, offsets: Numbers, others: Numbers, wanted: Wanted | None
+) -> _Rows:
     kept = np.zeros(max(offsets.max(initial=-1), others.max(initial=-1)) + 1, np.bool_)
     kept[others] = True
     places = np.flatnonzero(~kept[offsets])
     if not len(places):
         return _nothing()
-    found = _read_places(table, fragment, places, ["id"])
-    return _column(found, "id"), np.full(len(places), fragment, np.int64), places
+    ids = _column(_read_places(table, fragment, places, ["id"]), "id")
+    if wanted is not None:
+        kept = np.flatnonzero(wanted(ids))
+        ids, places = ids.take(pa.array(kept)), places[kept]
+    return ids, np.full(len(places), fragment, np.int64), places
 
 
 def _read_places(table: Table, number: int, places: Numbers, columns: list[str]) -> pa.Table:

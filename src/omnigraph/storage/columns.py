@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance import LanceOperation
 from lance.schema import LanceSchema
 
+from omnigraph.errors import StorageError
 from omnigraph.storage.blobs import stored_schema
 from omnigraph.storage.conflicts import naming_failures
 from omnigraph.storage.stage import RowCounts, Staged
@@ -34,12 +35,37 @@ class NewValues:
     compute: Compute
 
 
+Fill = Callable[[Table, NewValues], Sequence[lance.FragmentMetadata]]
+"""Gives all fragments of a table their new columns with `fill_fragment`."""
+
+
+def fill_fragment(values: NewValues, table: Table, number: int) -> lance.FragmentMetadata:
+    """A fragment with files for new columns. What computing the values raises is raised as it was."""
+    computing = _Computing(values.compute)
+    udf = lance.batch_udf(output_schema=values.schema)(computing)
+    try:
+        with naming_failures("fill columns", table.lineage.uri):
+            fragment = table.dataset.get_fragment(number)
+            assert fragment is not None, "whoever asks has listed the fragments of this version"
+            written, _ = fragment.merge_columns(udf, columns=list(values.made_of))
+    except Exception:
+        if computing.error is not None:
+            raise computing.error from None
+        raise
+    return written
+
+
+def _fill_here(table: Table, values: NewValues) -> Sequence[lance.FragmentMetadata]:
+    return [fill_fragment(values, table, fragment.id) for fragment in table.fragments()]
+
+
 def stage_columns(
     table: Table,
     *,
     drop: Collection[str] = (),
     empty: Sequence[pa.Field] = (),
     filled: NewValues | None = None,
+    fill: Fill = _fill_here,
 ) -> Staged:
     """Columns to drop, nullable ones to add without values, and others to add with values.
 
@@ -51,7 +77,10 @@ def stage_columns(
         schema = _next_schema(table.dataset, drop, fields)
     fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
     if filled is not None:
-        fragments = _filled(table, filled)
+        numbers = [fragment.id for fragment in fragments]
+        fragments = list(fill(table, filled))
+        if [fragment.id for fragment in fragments] != numbers:
+            raise StorageError(f"not all fragments of '{table.lineage.name}' got their columns")
     return Staged(
         "columns",
         table.lineage,
@@ -60,22 +89,6 @@ def stage_columns(
         table.row_count(),
         LanceOperation.Merge(fragments, schema),
     )
-
-
-def _filled(table: Table, filled: NewValues) -> list[lance.FragmentMetadata]:
-    computing = _Computing(filled.compute)
-    udf = lance.batch_udf(output_schema=filled.schema)(computing)
-    made = []
-    for fragment in table.dataset.get_fragments():
-        try:
-            with naming_failures("fill columns", table.lineage.uri):
-                written, _ = fragment.merge_columns(udf, columns=list(filled.made_of))
-        except Exception:
-            if computing.error is not None:
-                raise computing.error from None
-            raise
-        made.append(written)
-    return made
 
 
 class _Computing:

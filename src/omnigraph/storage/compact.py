@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import lance
-from lance.optimize import Compaction
+from lance.optimize import Compaction, RewriteResult
 
 from omnigraph.errors import TableConflict
 from omnigraph.limits import ROWS_PER_FRAGMENT
@@ -111,12 +111,18 @@ def compact(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> Table:
         if not plan.num_tasks():
             return table
         results = [task.execute(handle) for task in plan.tasks]
+    return commit_rewritten(table, results)
+
+
+def commit_rewritten(table: Table, results: Sequence[RewriteResult]) -> Table:
+    """Put fragments that were written anew in the place of the old ones. Raises `TableConflict`."""
+    handle = table.writable_handle()
     if table.lineage.sync:
         for result in results:
             table.lineage.sync.fragments(table.lineage, result.new_fragments)
     with naming_failures("compact", table.lineage.uri):
         try:
-            Compaction.commit(handle, results)
+            Compaction.commit(handle, list(results))
         except OSError as error:
             raise _conflict(table, error) from error
     return _synced(table, handle)

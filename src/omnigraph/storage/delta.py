@@ -8,12 +8,13 @@ Tests: tests/storage/tables/test_delta.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import lance
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceOperation
@@ -30,6 +31,9 @@ Ids: TypeAlias = Sequence[str] | pa.Array
 
 _ROWS_AT_ONCE: Final = 8192
 """Rows that are put in order at a time."""
+
+_SMALL_BATCH: Final = 1024
+"""Batches with fewer rows than this are put together before rows are taken from them."""
 
 PLACE: Final = ("id", ROW_ID, ROW_ADDRESS)
 """The columns that say where a row is."""
@@ -176,17 +180,34 @@ def write_upserts(
 
 
 def _in_order(rows: pa.Table, order: pa.Array) -> Rows:
-    """Rows in an order; many of them piece by piece, so that there are not two copies more."""
-    if np.array_equal(order.to_numpy(), np.arange(rows.num_rows)):
+    """Rows in an order; many of them piece by piece, so that there is no second copy of all."""
+    numbers = order.to_numpy().astype(np.int64)
+    if np.array_equal(numbers, np.arange(rows.num_rows)):
         return rows
     if rows.num_rows <= _ROWS_AT_ONCE:
         return rows.take(order)
-    # Taking rows from several chunks would put these together for every piece.
-    rows = rows.combine_chunks()
-    starts = range(0, rows.num_rows, _ROWS_AT_ONCE)
-    pieces = (rows.take(order.slice(start, _ROWS_AT_ONCE)).combine_chunks() for start in starts)
-    batches = (batch for piece in pieces for batch in piece.to_batches())
-    return pa.RecordBatchReader.from_batches(rows.schema, batches)
+    return pa.RecordBatchReader.from_batches(rows.schema, _taken(rows, numbers))
+
+
+def _taken(rows: pa.Table, numbers: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+    """The rows with these numbers, some at a time. Taking from a table would join its batches first."""
+    batches = rows.to_batches()
+    if len(batches) * _SMALL_BATCH > rows.num_rows:
+        batches = rows.combine_chunks().to_batches()
+    starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
+    for first in range(0, len(numbers), _ROWS_AT_ONCE):
+        wanted = numbers[first : first + _ROWS_AT_ONCE]
+        homes = np.searchsorted(starts, wanted, side="right") - 1
+        by_home = np.argsort(homes, kind="stable")
+        found, bounds = np.unique(homes[by_home], return_index=True)
+        pieces = [
+            batches[home].take(pa.array(wanted[here] - starts[home]))
+            for home, here in zip(found, np.split(by_home, bounds[1:]), strict=True)
+        ]
+        back = np.empty_like(by_home)
+        back[by_home] = np.arange(len(by_home))
+        piece = pa.Table.from_batches(pieces).combine_chunks()
+        yield from piece.take(pa.array(back)).to_batches()
 
 
 def _column(rows: pa.Table, name: str) -> pa.Array:

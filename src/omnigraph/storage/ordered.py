@@ -1,14 +1,16 @@
 """All rows of a table in the order of their ids, with memory for a part of them.
 
 The store sorts in memory whatever it is asked to sort. A large table is therefore read once, its rows
-are put into scratch files by ranges of ids, and every range is sorted by itself.
+are divided by ranges of ids, and every range is sorted by itself. In one process the ranges wait in
+scratch files; tasks read parts of the table and send every range where it is sorted.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -36,41 +38,59 @@ def scan_by_id(
     table: Table, columns: Sequence[str], *, with_row_ids: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows by id."""
-    bounds = _bounds(table, columns)
+    bounds = id_bounds(table, columns)
     if not bounds:
         yield from table.scan(columns, with_row_ids=with_row_ids, order_by="id")
         return
     names = [*columns, ROW_ID] if with_row_ids else columns
-    wanted = Scan(names, reads_little_ahead=True)
-    rows = scan(table.dataset, table.lineage.uri, wanted)
+    rows = scan_in_any_order(table, names)
     with tempfile.TemporaryDirectory(prefix="omnigraph-sort-") as folder:
         files = [Path(folder) / f"{number}.arrow" for number in range(len(bounds) + 1)]
-        _divide(rows, bounds, files)
+        _write_ranges(rows, bounds, files)
         for file in files:
             # No name keeps a part alive while the next one is read.
             yield from _sorted(file)
 
 
-def _sorted(file: Path) -> list[pa.RecordBatch]:
-    rows = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
-    file.unlink()
+def scan_in_any_order(
+    table: Table, columns: Sequence[str], fragment_ids: Collection[int] | None = None
+) -> pa.RecordBatchReader:
+    """Stream rows as they are stored, all of them or those of some fragments, with little memory."""
+    wanted = Scan(columns, fragment_ids=fragment_ids, reads_little_ahead=True)
+    return scan(table.dataset, table.lineage.uri, wanted)
+
+
+def divide(rows: Iterable[pa.RecordBatch], bounds: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+    """The rows by ranges of ids, each with the number of its range; a range comes many times."""
+    for chunk in _chunks(rows):
+        ids = chunk.column("id").combine_chunks()
+        ranges = np.zeros(len(ids), np.int64)
+        for bound in bounds:
+            ranges += pc.greater_equal(ids, bound).to_numpy(zero_copy_only=False)
+        chunk = chunk.take(pa.array(np.argsort(ranges, kind="stable")))
+        ends = np.cumsum(np.bincount(ranges, minlength=len(bounds) + 1))
+        for number, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+            if end > start:
+                yield number, chunk.slice(start, end - start)
+
+
+def sorted_batches(rows: pa.Table) -> list[pa.RecordBatch]:
+    """The rows of one range by id."""
     return rows.sort_by("id").to_batches(_BATCH_ROWS)  # type: ignore[no-any-return]  # untyped
 
 
-def _divide(rows: pa.RecordBatchReader, bounds: Sequence[str], files: Sequence[Path]) -> None:
+def _sorted(file: Path) -> list[pa.RecordBatch]:
+    rows = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    file.unlink()
+    return sorted_batches(rows)
+
+
+def _write_ranges(rows: pa.RecordBatchReader, bounds: Sequence[str], files: Sequence[Path]) -> None:
     """Write every row to the file of its range."""
     with ExitStack() as stack:
         writers = [stack.enter_context(pa.ipc.new_file(str(file), rows.schema)) for file in files]
-        for chunk in _chunks(rows):
-            ids = chunk.column("id").combine_chunks()
-            ranges = np.zeros(len(ids), np.int64)
-            for bound in bounds:
-                ranges += pc.greater_equal(ids, bound).to_numpy(zero_copy_only=False)
-            chunk = chunk.take(pa.array(np.argsort(ranges, kind="stable")))
-            ends = np.cumsum(np.bincount(ranges, minlength=len(files)))
-            for writer, start, end in zip(writers, [0, *ends[:-1]], ends, strict=True):
-                if end > start:
-                    writer.write_table(chunk.slice(start, end - start))
+        for number, part in divide(rows, bounds):
+            writers[number].write_table(part)
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -78,14 +98,15 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(b.num_rows for b in held) >= _DIVIDED_ROWS:
+        is_much = sum(b.nbytes for b in held) >= SORTED_BYTES
+        if is_much or sum(b.num_rows for b in held) >= _DIVIDED_ROWS:
             yield pa.Table.from_batches(held)
             held = []
     if held:
         yield pa.Table.from_batches(held)
 
 
-def _bounds(table: Table, columns: Sequence[str]) -> list[str]:
+def id_bounds(table: Table, columns: Sequence[str]) -> list[str]:
     """The first id of every range but the first; none for a table that is sorted at once."""
     rows = table.row_count()
     if rows <= _SAMPLED_ROWS:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from lance import LanceOperation
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.delta import delete_at, find_targets, rewriting, write_upserts
+from omnigraph.storage.delta import Ids, delete_at, find_targets, rewriting, write_upserts
 from omnigraph.storage.fragments import write_rows
 from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.objects import ObjectStore
@@ -37,13 +37,15 @@ _NONE: Final[Set[str]] = frozenset()
 class WrittenRows:
     """Rows in files of their own. `known` of them replace rows at the addresses in `replaces`.
 
-    An overwrite replaces everything; `known` are the rows whose id was there before.
+    The other addresses there are those of `removed` rows, which nothing replaces. An overwrite
+    replaces everything; `known` are the rows whose id was there before.
     """
 
     fragments: tuple[str, ...]
     rows: int
     known: int
     replaces: pa.Array
+    removed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,16 @@ class Shrunk:
     fragments: tuple[str, ...]
 
 
-def write_part(table: Table, rows: pa.Table, kind: WriteKind) -> WrittenRows:
-    """Write a part of the rows of a change; no other part has a row of the same id."""
-    nothing = pa.array([], pa.uint64())
+def write_part(table: Table, rows: pa.Table, kind: WriteKind, deletes: Ids = ()) -> WrittenRows:
+    """Write a part of the rows of a change; no other part has a row of the same id.
+
+    A delta may delete rows as well.
+    """
+    nothing, removed = pa.array([], pa.uint64()), 0
     if kind == "delta":
-        targets = find_targets(table, rows, [])
+        targets = find_targets(table, rows, deletes)
         written = write_upserts(table, rows, targets)
-        known = targets.counts.updated
+        known, removed = targets.counts.updated, targets.counts.deleted
         replaces = targets.found.column(ROW_ADDRESS).combine_chunks()
     else:
         written, replaces = write_rows(table, rows), nothing
@@ -69,7 +74,7 @@ def write_part(table: Table, rows: pa.Table, kind: WriteKind) -> WrittenRows:
     stored = sum(fragment.physical_rows for fragment in written)
     if stored != rows.num_rows:
         raise StorageError(f"of {rows.num_rows} rows for '{table.lineage.name}' {stored} are there")
-    return WrittenRows(tuple(map(_described, written)), stored, known, replaces)
+    return WrittenRows(tuple(map(_described, written)), stored, known, replaces, removed)
 
 
 def by_fragment(parts: Iterable[WrittenRows]) -> list[pa.Array]:
@@ -103,7 +108,9 @@ def stage_written(
             counts, after = RowCounts(inserted=rows, deleted=before), rows
             operation = LanceOperation.Overwrite(table.dataset.lance_schema, fragments)
         case "delta":
-            counts, after = RowCounts(inserted=rows - known, updated=known), before + rows - known
+            gone = sum(part.removed for part in parts)
+            counts = RowCounts(inserted=rows - known, updated=known, deleted=gone)
+            after = before + rows - known - gone
             removed = [number for s in shrunk for number in s.removed]
             updated = [_fragment(text) for s in shrunk for text in s.fragments]
             operation = rewriting(table, removed, updated, fragments)

@@ -6,15 +6,19 @@ Tests: tests/unit/text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from omnigraph.text.analyse import Word
-from omnigraph.text.index import SPOT_SHIFT, Mask, Segment, TextIndex, totals_of
+from omnigraph.text.index import SPOT_SHIFT, Mask, Rows, Segment, TextIndex, totals_of
 
 Scores = npt.NDArray[np.float64]
+
+_FEW: Final = 0.1
+"""Share of a column's rows up to which they are looked up one by one."""
 
 _SATURATION: Final = 1.2
 _LENGTH_SHARE: Final = 0.75
@@ -68,17 +72,42 @@ def allowed_edits(word: str) -> int:
     return 0 if len(word) <= 2 else 1 if len(word) <= 5 else 2
 
 
-def bm25(index: TextIndex, words: Iterable[str], visible: Mask | None) -> Scores:
-    """The score of every row, zero for those without any of the words.
+@dataclass(frozen=True, slots=True)
+class ScoredRows:
+    """The rows of a column that answer a query, ascending, and how well each does."""
+
+    rows: Rows
+    scores: Scores
+    size: int
+    """How many rows the column has."""
+
+    def at(self, rows: Rows) -> Scores:
+        """The scores of the given rows; NaN for those that are no answer."""
+        if len(self.rows) and len(rows) <= _FEW * self.size:
+            place = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+            return np.where(self.rows[place] == rows, self.scores[place], np.nan)
+        scores = np.full(self.size, np.nan)
+        scores[self.rows] = self.scores
+        return scores[rows]
+
+    def among(self, rows: Rows) -> tuple[npt.NDArray[np.int64], Scores]:
+        """Which of the given rows, all different, are answers, by their number; and their scores."""
+        numbers = np.full(self.size, -1, np.int32)
+        numbers[rows] = np.arange(len(rows), dtype=np.int32)
+        found = numbers[self.rows]
+        given = found >= 0
+        return found[given].astype(np.int64), self.scores[given]
+
+
+def bm25(index: TextIndex, words: Iterable[str], visible: Mask | None) -> ScoredRows:
+    """The visible rows with any of the words, and their scores.
 
     How common a word is, and how long texts are, is counted over visible rows.
     """
-    texts, length = index.totals if visible is None else totals_of(index.lengths[visible])
-    scores = np.zeros(index.size, np.float64)
-    if not texts:
-        return scores
-    mean = length / texts
-    for word in set(words):
+    texts, length = index.totals if visible is None else _totals(index, visible)
+    rows, scores = [np.empty(0, np.int32)], [np.empty(0)]
+    mean = length / max(texts, 1)
+    for word in sorted(set(words)):
         places = index.places(word)
         holders, times = places.rows, places.times
         if visible is not None:
@@ -89,5 +118,24 @@ def bm25(index: TextIndex, words: Iterable[str], visible: Mask | None) -> Scores
         rarity = np.log1p((texts - len(holders) + 0.5) / (len(holders) + 0.5))
         share = index.lengths[holders] / mean
         norm = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * share)
-        scores[holders] += rarity * times * (_SATURATION + 1) / (times + norm)
-    return scores
+        rows.append(holders)
+        scores.append(rarity * times * (_SATURATION + 1) / (times + norm))
+    return _summed(np.concatenate(rows), np.concatenate(scores), index.size)
+
+
+def _totals(index: TextIndex, visible: Mask) -> tuple[int, int]:
+    """How many visible texts there are, and how many words they have. Mostly few are hidden."""
+    hidden = totals_of(index.lengths[np.flatnonzero(~visible)])
+    return index.totals[0] - hidden[0], index.totals[1] - hidden[1]
+
+
+def _summed(rows: npt.NDArray[np.int32], scores: Scores, size: int) -> ScoredRows:
+    """Rows that may be there several times, with the sum of their scores."""
+    # Each word brings its rows in order, and a stable sort merges such runs.
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    first = np.ones(len(rows), np.bool_)
+    np.not_equal(rows[1:], rows[:-1], out=first[1:])
+    starts = np.flatnonzero(first)
+    sums = np.add.reduceat(scores[order], starts) if len(rows) else scores
+    return ScoredRows(rows[starts].astype(np.int64), sums, size)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
-from typing import Final
+from datetime import datetime
 
 from ulid import ULID
+
+
+def made_at(identifier: str) -> datetime | None:
+    """When an identifier of `new_ulid` was made; None for any other text."""
+    try:
+        return ULID.from_str(identifier).datetime
+    except ValueError:
+        return None
 
 
 def new_ulid() -> str:
@@ -14,12 +23,20 @@ def new_ulid() -> str:
     return str(ULID())
 
 
-_PROCESS_IDENTITY: Final = new_ulid()
+_process_identity = new_ulid()
 
 
 def process_identity() -> str:
     """The name of this process in locks and in notes of unfinished writes; no other one has it."""
-    return _PROCESS_IDENTITY
+    return _process_identity
+
+
+def _be_another_process() -> None:
+    global _process_identity
+    _process_identity = new_ulid()
+
+
+os.register_at_fork(after_in_child=_be_another_process)
 
 
 def derived_ulid(micros: int, seed: str) -> str:

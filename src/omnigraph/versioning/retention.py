@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
+from omnigraph.errors import TableMissing
+from omnigraph.storage.removal import stored_versions
+from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import TableId
@@ -53,6 +56,21 @@ def what_is_needed(
             else:
                 forks.add((state.registered[table].location, entry.branch))
     return Needed(versions, frozenset(forks), registered)
+
+
+def removed_tables(tables: TableStore, state: ManifestState) -> Iterator[TableId]:
+    """The tables of which a state names a version of the main line that is not stored any more.
+
+    Opening the version would not tell, as it may be known from before.
+    """
+    for table_id, entry in state.tables.items():
+        if entry.branch is None:
+            try:
+                stored = stored_versions(tables.open(state.registered[table_id].location))
+            except TableMissing:
+                stored = []
+            if entry.version not in [version.number for version in stored]:
+                yield table_id
 
 
 def _states(manifest: Manifest, refs: Sequence[BranchRef]) -> Iterator[tuple[ManifestState, str]]:

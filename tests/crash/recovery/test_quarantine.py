@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import RecoveryQuarantined
+from omnigraph.errors import RecoveryPending, RecoveryQuarantined
 from omnigraph.storage.lineage import version_file
 from omnigraph.versioning.ids import new_ulid
 from tests.behaviour.graphs import COMPANY, PERSON
@@ -63,7 +63,7 @@ SPOILT = [
 ]  # fmt: skip
 
 
-@pytest.mark.acceptance("S-079", partly="there is no optimize yet")
+@pytest.mark.acceptance("S-079")
 @pytest.mark.parametrize("how", SPOILT)
 def test_an_unreadable_sidecar_is_named_and_stops_only_drifted_tables(graph, how, caplog):
     spoilt(graph, how)
@@ -83,6 +83,8 @@ def test_an_unreadable_sidecar_is_named_and_stops_only_drifted_tables(graph, how
     assert (caught.value.sidecar, caught.value.table_key) == (NAME, PERSON)
     assert "omnigraph repair" in str(caught.value)
     again.mutate(ADD_COMPANY, n="Bolt")
+    with pytest.raises(RecoveryPending, match=NAME):
+        again.optimize()
     reader = open_graph(graph.uri, read_only=True)
     assert (ids(reader), ids(reader, COMPANY)) == ([*EVERYBODY, "Eve"], ["Acme", "Bolt"])
     assert sidecars(again) == [NAME]

@@ -308,7 +308,7 @@ def test_a_recovery_that_could_not_be_published_is_made_by_the_next_write(graph)
 # -- nothing happened ------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-089", partly="there is no optimize yet")
+@pytest.mark.acceptance("S-089")
 @pytest.mark.parametrize("settle", [reopen, refresh, write])
 def test_a_write_that_moved_nothing_is_forgotten_by_its_own_process(graph, settle):
     interrupted(WITH_SIDECAR, lambda: graph.mutate(ADD, who="Eve"))
@@ -317,10 +317,11 @@ def test_a_write_that_moved_nothing_is_forgotten_by_its_own_process(graph, settl
     assert again.recoveries() == []
     assert len(again.commits()) == before + (settle is write)
     assert "Eve" not in ids(again)
+    again.optimize()
     check_settled(again)
 
 
-@pytest.mark.acceptance("S-089", partly="there is no optimize yet")
+@pytest.mark.acceptance("S-089")
 @pytest.mark.parametrize("branch", ["main", "feature"])
 @pytest.mark.parametrize("point", [WITH_SIDECAR, "mutation.pre_table_commit"])
 def test_a_write_of_another_process_that_moved_nothing_is_fenced(graph, branch, point):

@@ -86,6 +86,22 @@ def test_rows_stored_anew_by_a_fold_are_found_once_on_either_side(table):
     assert content(after, left) == content(folded, right)
 
 
+@pytest.mark.parametrize("wanted", [{"p3", "p7", "new", "p50"}, {"p3"}, {"new"}, set()])
+def test_of_rows_that_can_differ_some_can_be_asked_for(table, wanted):
+    after = write(write(table, ("p7",), p3=33), (), new=5)
+
+    def chosen(ids: pa.Array) -> np.ndarray:
+        return np.array([id in wanted for id in ids.to_pylist()], np.bool_)
+
+    left, right = differing_rows(table, after, chosen)
+    both = {"p3": 3, "p7": 7}, {"p3": 33, "new": 5}
+    assert (content(table, left), content(after, right)) == tuple(
+        {id: n for id, n in side.items() if id in wanted} for side in both
+    )
+    everything = all_rows(after, chosen)
+    assert set(everything.ids.to_pylist()) == wanted - {"p7"}
+
+
 def test_all_rows_of_an_overwritten_table_can_differ(table):
     after = commit(table, stage_overwrite(table, rows(a=1)))
     left, right = differing_rows(table, after)

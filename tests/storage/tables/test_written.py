@@ -67,6 +67,19 @@ def test_parts_that_replace_rows_keep_their_identities(store):
     assert len(set(after.values())) == 7
 
 
+def test_parts_may_remove_rows_as_well(store):
+    table = make(store, ada=1, bo=2, cy=3, dee=4)
+    parts = [
+        write_part(table, people(ada=10, new=9), "delta", ["bo"]),
+        write_part(table, people(), "delta", ["dee", "nobody"]),
+    ]
+    assert [(part.rows, part.known, part.removed) for part in parts] == [(2, 1, 1), (0, 0, 1)]
+    staged = stage_written(table, "delta", parts, shrunk(table, parts))
+    assert staged.counts == RowCounts(inserted=1, updated=1, deleted=2)
+    assert staged.row_count_after == 3
+    assert content(commit(table, staged)) == {"ada": 10, "cy": 3, "new": 9}
+
+
 def test_a_fragment_that_loses_everything_goes(store):
     table = make(store, ada=1, bo=2)
     parts = parts_of(table, "delta", people(ada=10), people(bo=20))

@@ -108,7 +108,6 @@ ON_BOTH = [
 ]
 
 
-@pytest.mark.acceptance("L-038", partly="no graph is made yet")
 @pytest.mark.parametrize(
     "text",
     [

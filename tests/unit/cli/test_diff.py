@@ -21,9 +21,14 @@ def feature(cli: Cli, full: str) -> str:
 
 @pytest.mark.acceptance("U-147", partly="there is no server yet")
 def test_a_diff_is_a_document_sorted_by_id(cli, feature):
-    code, out, _ = cli("diff", "main", "feature", "--uri", feature, "--json")
+    code, out, err = cli("diff", "main", "feature", "--uri", feature, "--json")
     document = json.loads(out)
     assert code == 0
+    stages = [json.loads(line) for line in err.splitlines()]
+    assert [(stage["stage"], stage["rows"]) for stage in stages] == [
+        ("find rows", 0),
+        ("compare rows", 3),
+    ]
     assert [(c["id"], c["op"]) for c in document["changes"]] == [
         ("ada", "update"),
         ("dee", "insert"),

@@ -58,7 +58,7 @@ def test_a_graph_is_counted_and_then_embedded_in_one_commit(cli, notes, mocked):
     assert counted["graph_commit_id"] is None
     assert og.open(notes).head() == head
     code, out, err = cli("embed", notes, "--json")
-    assert (code, err) == (0, "")
+    assert (code, json.loads(err)["stage"]) == (0, "embed node:Note")
     done = json.loads(out)
     (after,) = done["properties"]
     assert (after["embedded"], after["pending"], after["ready"]) == (before["pending"], 0, 2)
@@ -81,6 +81,15 @@ def test_people_get_a_line_per_vector(cli, notes, mocked):
 
 def test_without_a_provider_the_setting_is_named(cli, notes):
     code, out, err = cli("embed", notes)
+    assert (code, out) == (1, "")
+    assert "GEMINI_API_KEY" in err
+
+
+@pytest.mark.acceptance("U-134", partly="the command; nothing answers HTTP yet")
+def test_a_query_that_needs_a_provider_names_the_setting(cli, notes):
+    nearest = "match { $n: Note } return { $n.slug } order { nearest($n.vec, $q) } limit 1"
+    query = f"query q($q: String) {{ {nearest} }}"
+    code, out, err = cli("query", notes, "-e", query, "--params", '{"q": "alpha"}')
     assert (code, out) == (1, "")
     assert "GEMINI_API_KEY" in err
 

@@ -43,7 +43,11 @@ def test_a_branch_is_merged_and_then_up_to_date(cli, full):
     mutate(cli, full, "feature", "add_author", slug="dee", born=1)
     code, out, err = cli("branch", "merge", "--uri", full, "feature", "--json")
     document = json.loads(out)
-    assert (code, err) == (0, "")
+    stages = [json.loads(line) for line in err.splitlines()]
+    assert (code, [(stage["stage"], stage["rows"]) for stage in stages]) == (
+        0,
+        [("find rows", 0), ("merge rows", 1), ("check rules", 0), ("write", 1)],
+    )
     assert {key: document[key] for key in ("source", "target", "outcome", "actor_id")} == {
         "source": "feature",
         "target": "main",
@@ -118,11 +122,35 @@ def test_updates_of_two_properties_go_together(cli, library):
     assert row["data"] == {"id": "x", "slug": "x", "a": 1, "b": 2}
 
 
+@pytest.mark.parametrize("command", ["merge", "diff main", "revert", "cherry-pick"])
+def test_a_master_is_of_no_use_without_tasks(cli, parted, command):
+    options = ("--uri", parted, "--engine", "inline", "--master", "local[1]")
+    code, out, err = cli(*command.split(), "feature", *options)
+    assert (code, out) == (2, "")
+    assert "--master is of no use with --engine inline." in err
+
+
+def test_very_many_conflicts_are_not_all_told(cli, parted, monkeypatch):
+    monkeypatch.setattr("omnigraph.engine.merge.disputes.CONFLICTS_TOLD", 1)
+    for branch, year in (("feature", 1), ("main", 2)):
+        mutate(cli, parted, branch, "set_born", slug="bob", born=year)
+    merge = ("merge", "--uri", parted, "feature")
+    code, _, err = cli(*merge, "--conflicts", "c.json")
+    assert (code, "… 1 more conflicts" in err) == (1, True)
+    assert json.loads(Path("c.json").read_text())["conflicts_total"] == 2
+    document = json.loads(cli(*merge, "--dry-run", "--json").out)
+    assert ([c["row_id"] for c in document["conflicts"]], document["conflicts_total"]) == (
+        ["ada"],
+        2,
+    )
+
+
 def test_a_report_is_filled_in_and_given_back(cli, parted):
     assert cli("merge", "--uri", parted, "feature", "--conflicts", "c.json").code == 1
     report = json.loads(Path("c.json").read_text())
     [conflict] = report["conflicts"]
     assert (conflict["take"], conflict["base"]["born"]) == (None, 1815)
+    assert report["conflicts_total"] == 1
     assert cli("merge", "--uri", parted, "feature", "--resolve", "c.json").code == 1
     conflict["take"] = "base"
     Path("c.json").write_text(json.dumps(report))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,22 @@ def test_applying_a_change_that_cannot_be_made_fails_and_points_at_it(cli, full,
     assert cli("schema", "show", full).out == LIBRARY_PG
 
 
+def test_a_change_that_would_break_a_query_fails_and_names_it(cli, full, schema):
+    Path("authors.gq").write_text(
+        "query ada() { match { $a: Author } return { $a.slug } }\n"
+        "query births() { match { $a: Author } return { $a.born } }\n"
+    )
+    words = ("schema", "apply", "--schema", schema(WITHOUT_BORN), full)
+    code, out, err = cli(*words, "--query", "authors.gq")
+    assert (code, out) == (1, "")
+    assert "schema check: 1 query does not fit the new schema" in err
+    assert "query 'births': authors.gq:2:51" in err
+    assert cli("schema", "show", full).out == LIBRARY_PG
+    code, _, err = cli(*words, "--engine", "inline", "--master", "local[1]")
+    assert (code, "--master" in err) == (2, True)
+    assert cli(*words).code == 0
+
+
 @pytest.mark.acceptance("U-035")
 def test_the_same_schema_is_no_change(cli, full, schema):
     code, out, err = cli("schema", "apply", "--schema", schema(LIBRARY_PG), full)
@@ -100,7 +117,8 @@ def test_a_dropped_property_is_soft_unless_loss_is_allowed(cli, full, schema, op
         )
     assert (applied["applied"], applied["manifest_version"]) == (True, 3)
     assert applied["operation"] == "schema_apply"
-    assert applied["graph_commit_id"] == og.open(full).head()
+    [commit] = og.open(full).commits(operation="schema_apply")
+    assert applied["graph_commit_id"] == commit.graph_commit_id
 
 
 def test_an_apply_is_recorded_with_actor_and_message(cli, full, schema):

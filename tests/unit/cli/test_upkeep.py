@@ -8,6 +8,7 @@ import pytest
 
 import omnigraph as og
 
+EVERYTHING = ["--keep", 1, "--older-than", "0s", "--min-age", "0s"]
 KEYS = ["edge:Cites", "edge:Wrote", "node:Author", "node:Book"]
 
 
@@ -90,18 +91,19 @@ def test_cleaning_up_needs_a_policy_and_a_word(cli, pieces):
 
 
 def test_cleaning_up_removes_versions_and_says_how_many(cli, pieces):
-    code, out, err = cli("cleanup", pieces, "--keep", 1, "--older-than", "0s", "--dry-run")
+    code, out, err = cli("cleanup", pieces, *EVERYTHING, "--dry-run")
     assert (code, err) == (0, "")
     planned = out.splitlines()
     assert "would remove 7 versions" in planned[0]
     assert "node:Author: 4 versions go, keeps 1 (current on main)" in planned
-    code, out, err = cli("cleanup", pieces, "--keep", 1, "--older-than", "0s", "--confirm")
+    code, out, err = cli("cleanup", pieces, *EVERYTHING, "--confirm")
     assert (code, err) == (0, "")
     [line] = out.splitlines()
-    assert line.startswith("cleanup G (keep 1, older than 0s) — removed ")
+    assert line.startswith("cleanup G (keep 1, older than 0s, minimum age 0s) — removed ")
     assert line.endswith(" across 5 tables")
     document = json.loads(cli("cleanup", pieces, "--older-than", "2w", "--confirm", "--json").out)
     assert (document["keep_versions"], document["older_than_secs"]) == (None, 1209600)
+    assert document["min_age_secs"] == 86400
     assert all(table["old_versions_removed"] == 0 for table in document["tables"])
     assert [t["table_key"] for t in document["tables"]] == [*KEYS, "__manifest"]
 
@@ -145,7 +147,7 @@ def test_pins_are_made_listed_and_removed(cli, pieces):
     code, out, err = cli("pin", "create", "base", "--at", first, "--uri", pieces)
     assert (code, out, err) == (0, f"pinned {first} as base\n", "")
     assert cli("pin", "list", pieces).out == f"base {first} version=2\n"
-    cli("cleanup", pieces, "--keep", 1, "--confirm")
+    cli("cleanup", pieces, "--keep", 1, "--min-age", "0s", "--confirm")
     assert og.open(pieces).at(first).entry("node:Author").row_count == 3
     [pin] = json.loads(cli("pin", "list", pieces, "--json").out)["pins"]
     assert (pin["name"], pin["graph_commit_id"], pin["version"]) == ("base", first, 2)

@@ -314,7 +314,7 @@ def test_a_source_that_makes_no_sense_is_refused(people, change, message):
         ({"version": 2, "sources": [{}]}, "'version' must be 1"),
         ({"version": 1}, "'sources' must be a list with at least one source"),
         ({"version": 1, "sources": [{"node": "Maker"}]}, "needs one of 'path', 'table' and 'name'"),
-        ({"version": 1, "sources": [{"table": "t"}]}, "table 't' cannot be read"),
+        ({"version": 1, "sources": [{"table": "t"}]}, "source 1: needs 'node' or 'edge'"),
         ({"version": 1, "sources": [{"name": "x"}]}, "source 1: needs 'node' or 'edge'"),
         ({"version": 1, "sources": [{"path": "x.json", "id": "a"}]}, "'id' needs 'node' or 'edge'"),
     ],

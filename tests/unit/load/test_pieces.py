@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import LoadSourceError, SourceUnreadable
 from omnigraph.load.findings import Finding
-from omnigraph.load.pieces import Piece, PieceSize, count_piece, cut_sources, placed
+from omnigraph.load.pieces import Piece, PieceSize, bundled, count_piece, cut_sources, placed
 from omnigraph.load.reading import read_piece
 from omnigraph.load.recognition import recognise_sources
 from omnigraph.load.sources import JsonText
@@ -166,3 +166,32 @@ def test_pieces_of_several_sources_are_counted_apart():
 def test_small_blocks_inside_a_piece_change_nothing():
     with patch("omnigraph.load.framing.LOAD_BLOCK_BYTES", 64):
         assert assert_same_records(lines(200), W, 1000) > 1
+
+
+def test_small_pieces_share_a_task_and_large_ones_come_first():
+    shares = [0.1, 1.0, 0.2, 0.9, 0.3]
+    pieces = [Piece(n, JsonText(b""), share=share) for n, share in enumerate(shares)]
+    assert bundled(pieces) == [(1,), (3,), (0, 2, 4)]
+    assert bundled(pieces[:1]) == [(0,)]
+    assert bundled([]) == []
+    assert bundled(cut_sources([JsonText(b"")], 100)) == [(0,)]
+
+
+def test_many_small_files_are_read_by_one_task(tmp_path):
+    for number in range(20):
+        (tmp_path / f"{number:02}.jsonl").write_text(lines(5))
+    sources = recognise_sources(tmp_path, W)
+    pieces = cut_sources(sources, 100_000)
+    assert bundled(pieces) == [tuple(range(20))]
+    # A compressed file may hold any number of records.
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(lines(5).encode()))
+    assert len(bundled([*pieces, *cut_sources(recognise_sources(packed, W), 100_000)])) == 2
+
+
+def test_a_cut_source_has_a_task_for_each_of_its_pieces(tmp_path):
+    path = tmp_path / "Maker.parquet"
+    pq.write_table(pa.table({"handle": [f"m{n}" for n in range(1000)]}), path, row_group_size=100)
+    for source in (JsonText(lines(1000).encode()), *recognise_sources(path, W)):
+        pieces = cut_sources([source], 1500)
+        assert len(bundled(pieces)) >= len(pieces) - 1

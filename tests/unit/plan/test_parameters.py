@@ -119,6 +119,8 @@ REFUSED = [
     ("Vector(2)", [1, True], "vector element is not numeric"),
     ("Vector(2)", [1, None], "vector element is not numeric"),
     ("Vector(2)", "x", "Vector(2)"),
+    ("Vector(2)", [0.5, -1e39], "value -1e+39 exceeds F32"),
+    ("Vector(2)", [0.5, math.nan], "expected float that is finite"),
     pytest.param("String", None, "null is not accepted for non-nullable parameter", marks=pytest.mark.acceptance("L-164")),
 ]
 # fmt: on
@@ -291,6 +293,8 @@ def host(type: str, value: object) -> object:
         ("[Date]", [dt.date(1970, 1, 2)], [1]),
         ("[I32]", (1, 2), [1, 2]),
         ("Vector(2)", [1.0, 2], [1.0, 2.0]),
+        ("Vector(2)", (1.0, -2.5), [1.0, -2.5]),
+        ("[F64]", [1.0, 1e300], [1.0, 1e300]),
         ("String?", None, None),
     ],
 )
@@ -328,6 +332,8 @@ def test_a_python_value_the_engine_cannot_hold_is_an_execution_error(value, mess
         ("I32", True, "expected integer"),
         ("String", None, "null is not accepted for non-nullable parameter"),
         ("Vector(2)", [1.0], "expected 2 values for Vector(2), got 1"),
+        ("Vector(2)", [1.0, 1e39], "value 1e+39 exceeds F32"),
+        ("I32", [1.0, 2.0], "expected integer"),
     ],
 )
 def test_python_values_keep_the_same_rules(type, value, message):

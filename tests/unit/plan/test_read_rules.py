@@ -278,7 +278,6 @@ def test_an_edge_is_found_whatever_its_capitals_behind_the_first():
     assert refusal(against(W), q("$m: Maker  $m «BORROWS» $t")).category == "parse"
 
 
-@pytest.mark.acceptance("L-079", partly="no rows yet")
 def test_an_enum_may_be_compared_with_any_text():
     read('$m: Maker  $m.level = "guru"')
 

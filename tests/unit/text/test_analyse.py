@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omnigraph.text.analyse import Word, fold, words_of, words_of_query
 
@@ -47,6 +49,14 @@ def test_a_column_is_analysed_like_its_texts_one_by_one():
         for word in words_of_query(text)
     ]
     assert found == expected
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_a_query_in_ascii_is_taken_apart_like_a_stored_text(text):
+    words = words_of(pa.array([text, "é"], pa.utf8()))
+    mine = words.rows == 0
+    found = zip(words.codes[mine].tolist(), words.positions[mine].tolist(), strict=True)
+    assert words_of_query(text) == [Word(words.vocabulary[code], place) for code, place in found]
 
 
 def test_a_part_of_a_column_is_analysed_for_itself():

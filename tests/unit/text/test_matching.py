@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from omnigraph.text.analyse import words_of_query
 from omnigraph.text.index import TextIndex, build_index
-from omnigraph.text.matching import allowed_edits, any_word, bm25, near_words, phrase
+from omnigraph.text.matching import (
+    ScoredRows,
+    allowed_edits,
+    any_word,
+    bm25,
+    near_words,
+    phrase,
+)
 
 WORDS = ["kettle", "kettles", "copper", "the", "repair", "of", "hose", "garden"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -91,14 +98,31 @@ def test_scores_count_what_a_reader_may_see(texts, steps, query, seen):
     seen = seen[: len(texts)]
     found = bm25(index, _stems(query), np.array(seen))
     expected = [_score(texts, seen, row, query) if s else 0.0 for row, s in enumerate(seen)]
-    assert found.tolist() == pytest.approx(expected, rel=1e-9)
+    assert found.rows.tolist() == [row for row, score in enumerate(expected) if score]
+    assert found.scores.tolist() == pytest.approx(list(filter(None, expected)), rel=1e-9)
+
+
+@given(st.sets(st.integers(0, 99)), st.permutations(range(100)), st.integers(0, 100))
+def test_scores_of_some_rows(holders, order, count):
+    rows = np.array(sorted(holders), np.int64)
+    scored = ScoredRows(rows, 1.0 + rows.astype(np.float64), 100)
+    asked = np.array(order[:count], np.int64)
+    found = scored.at(asked)
+    assert [row for row, score in zip(asked, found, strict=True) if score == 1.0 + row] == [
+        row for row in asked if row in holders
+    ]
+    assert np.isnan(found).sum() == sum(row not in holders for row in asked)
+    numbers, scores = scored.among(asked)
+    assert sorted(asked[numbers]) == sorted(holders.intersection(order[:count]))
+    assert scores.tolist() == (1.0 + asked[numbers]).tolist()
 
 
 def test_scores_of_a_small_column_by_hand():
     index = build_index(_column(["copper kettle repair", "copper hose", None]))
     scores = bm25(index, ["copper"], None)
     # ln(1 + 0.5 / 2.5) = 0.182322; lengths 3 and 2 about a mean of 2.5.
-    assert scores.tolist() == pytest.approx([0.16853, 0.19857, 0.0], abs=1e-5)
+    assert scores.rows.tolist() == [0, 1]
+    assert scores.scores.tolist() == pytest.approx([0.16853, 0.19857], abs=1e-5)
 
 
 def test_new_rows_are_found_and_old_texts_are_not():

@@ -20,8 +20,9 @@ def stored(index: TextIndex) -> StoredIndex:
 
 
 def seen(index: TextIndex) -> list[object]:
+    scored = bm25(index, ["kettl", "hose"], None)
     return [
-        bm25(index, ["kettl", "hose"], None).tolist(),
+        (scored.rows.tolist(), scored.scores.tolist()),
         any_word(index, ["copper"]).tolist(),
         phrase(index, words_of_query("copper kettle")).tolist(),
         index.lengths.tolist(),

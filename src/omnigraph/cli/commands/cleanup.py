@@ -16,6 +16,7 @@ from omnigraph.cli.options import json_option, uri_argument
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.planes import refuse_remote
 from omnigraph.errors import UsageError
+from omnigraph.limits import CLEANUP_MIN_AGE_SECONDS
 
 if TYPE_CHECKING:
     from omnigraph.engine.maintain.cleanup import CleanupReport
@@ -35,6 +36,13 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 @click.option(
     "--older-than", metavar="AGE", help="Only versions older than this: 90s, 30m, 12h, 7d, 4w."
 )
+@click.option(
+    "--min-age",
+    default=f"{CLEANUP_MIN_AGE_SECONDS // 3600}h",
+    show_default=True,
+    metavar="AGE",
+    help="Versions replaced less than this ago stay in any case; somebody may be reading them.",
+)
 @click.option("--confirm", is_flag=True, help="Remove; without it nothing happens.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and what stays and why.")
 @json_option
@@ -44,6 +52,7 @@ def command(
     uri: str | None,
     keep: int | None,
     older_than: str | None,
+    min_age: str,
     confirm: bool,
     dry_run: bool,
     as_json: bool,
@@ -58,7 +67,8 @@ def command(
     if keep is None and older_than is None:
         raise UsageError("cleanup needs a policy: --keep <n>, --older-than <age> or both")
     age = None if older_than is None else _age(older_than)
-    policy = _policy(keep, older_than)
+    least = _age(min_age)
+    policy = _policy(keep, older_than, min_age)
     if not confirm and not dry_run:
         click.echo(
             f"cleanup is destructive ({policy}): run it again with --confirm, or with --dry-run to "
@@ -67,7 +77,11 @@ def command(
         )
         return
     report = open_graph(uri).cleanup(
-        keep_versions=keep, older_than=age, dry_run=dry_run, actor=context.actor
+        keep_versions=keep,
+        older_than=age,
+        min_age=least,
+        dry_run=dry_run,
+        actor=context.actor,
     )
     lines = _lines(uri, policy, report)
     write_answer({"uri": uri, **report.to_json()}, lines, as_json=as_json)
@@ -81,9 +95,11 @@ def _age(text: str) -> timedelta:
     return timedelta(seconds=int(number) * _SECONDS[unit])
 
 
-def _policy(keep: int | None, older_than: str | None) -> str:
+def _policy(keep: int | None, older_than: str | None, min_age: str) -> str:
     parts = [] if keep is None else [f"keep {keep}"]
-    return ", ".join([*parts, *([] if older_than is None else [f"older than {older_than}"])])
+    if older_than is not None:
+        parts.append(f"older than {older_than}")
+    return ", ".join([*parts, f"minimum age {min_age}"])
 
 
 def _lines(uri: str, policy: str, report: CleanupReport) -> Iterator[str]:

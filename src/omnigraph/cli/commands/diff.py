@@ -11,9 +11,15 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import json_option, uri_option
+from omnigraph.cli.options import (
+    comparing_engine_options,
+    json_option,
+    refuse_master_inline,
+    uri_option,
+)
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.output.changes import change_lines, stat_line
+from omnigraph.cli.progress import progress
 from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--rows", is_flag=True, help="Show the values before and after.")
 @click.option("--stat", is_flag=True, help="Show only how many changes there are.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N changes.")
+@comparing_engine_options
 @json_option
 @click.pass_obj
 def command(
@@ -45,20 +52,27 @@ def command(
     rows: bool,
     stat: bool,
     limit: int | None,
+    engine: str | None,
+    master: str | None,
     as_json: bool,
 ) -> None:
     """Show what leads from FROM to TO, each a branch or a commit.
 
     It is the net change: a row that holds the same on both sides is not shown.
     """
+    refuse_master_inline(engine, master)
     graph = open_graph(graph_uri(uri, context), read_only=True)
-    found = graph.diff(
-        before,
-        after,
-        types=types,
-        kinds=[kind] if kind else (),
-        ops=[op] if op else (),
-    )
+    with progress("comparing", as_json=as_json) as shown:
+        found = graph.diff(
+            before,
+            after,
+            types=types,
+            kinds=[kind] if kind else (),
+            ops=[op] if op else (),
+            progress=shown,
+            engine=engine,
+            master=master,
+        )
     document = found.to_json(rows=rows, stat=stat, limit=limit) if as_json else {}
     write_answer(document, _lines(found, rows, stat, limit), as_json=as_json)
 
@@ -67,17 +81,12 @@ def _lines(found: Diff, rows: bool, stat: bool, limit: int | None) -> Iterator[s
     style = Style.of(sys.stdout)
     if stat:
         for table in found.changes.tables:
-            counts = ", ".join(
-                f"{count} {op}" for op, count in _counted(table.ops().to_pylist()) if count
-            )
+            told = ((op.value, count) for op, count in table.counts().items())
+            counts = ", ".join(f"{count} {op}" for op, count in told if count)
             yield f"{table.declared.table_key}  {counts}"
     else:
-        page = found.to_json(rows=rows, limit=limit)
-        yield from change_lines(page["changes"], style)
-        if page["next_cursor"] is not None:
-            yield f"… {len(found) - len(page['changes'])} more"
+        page = found.changes.after(None, limit)
+        yield from change_lines(page.documents(rows=rows), style)
+        if len(page) < len(found):
+            yield f"… {len(found) - len(page)} more"
     yield stat_line(found.stats())
-
-
-def _counted(ops: list[str]) -> Iterator[tuple[str, int]]:
-    return ((op, ops.count(op)) for op in ("insert", "update", "delete"))

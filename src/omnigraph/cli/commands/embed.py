@@ -11,7 +11,13 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import expect_head_option, json_option, message_option
+from omnigraph.cli.options import (
+    engine_options,
+    expect_head_option,
+    json_option,
+    message_option,
+    refuse_master_inline,
+)
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
@@ -32,6 +38,8 @@ class GraphOptions(TypedDict):
     everything: bool
     include_given: bool
     dry_run: bool
+    engine: str | None
+    master: str | None
     expect_head: str | None
     message: str | None
 
@@ -73,6 +81,7 @@ class Options(GraphOptions, FileOptions):
     "--include-given", is_flag=True, help="Also vectors that were given, if their text changed."
 )
 @click.option("--dry-run", is_flag=True, help="Count the vectors, compute none.")
+@engine_options
 @expect_head_option()
 @message_option
 @click.option("--seed", metavar="FILE", help="Manifest (YAML) that names a file to embed, and how.")
@@ -132,8 +141,9 @@ def _embed_graph(
 ) -> None:
     if options["everything"] and (options["pending"] or options["stale"]):
         raise click.UsageError("--all takes in what is pending and stale.")
+    refuse_master_inline(options["engine"], options["master"])
     graph = open_graph(uri, read_only=options["dry_run"])
-    with progress("embedding"):
+    with progress("embedding", as_json=as_json) as shown:
         result = graph.embed(
             branch=options["branch"] or "main",
             types=types,
@@ -146,6 +156,9 @@ def _embed_graph(
             actor=context.actor,
             message=options["message"],
             expected_head=options["expect_head"],
+            progress=shown,
+            engine=options["engine"],
+            master=options["master"],
         )
     warn_of(result.receipt)
     document = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -12,7 +13,7 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import uri_argument
+from omnigraph.cli.options import engine_options, refuse_master_inline, uri_argument
 from omnigraph.cli.progress import progress
 from omnigraph.cli.query_options import refuse_two_states, state_options
 from omnigraph.cli.replace_file import replacing
@@ -47,6 +48,7 @@ from omnigraph.progress import SILENT, Progress
     metavar="PATH",
     help="Write to this file instead of standard output, or to this folder.",
 )
+@engine_options
 @click.option("--jsonl", is_flag=True, hidden=True)
 @click.pass_obj
 def command(
@@ -58,6 +60,8 @@ def command(
     snapshot: str | None,
     target_format: str,
     out: str | None,
+    engine: str | None,
+    master: str | None,
     jsonl: bool,
 ) -> None:
     """Write every edge and node of a branch as one JSON object per line, or to Parquet files.
@@ -68,18 +72,34 @@ def command(
     if jsonl:
         warn("--jsonl has no effect; JSON lines are what export writes")
     refuse_two_states(branch, snapshot)
+    refuse_master_inline(engine, master)
     graph = open_graph(graph_uri(uri, context), read_only=True)
     if target_format == "parquet":
         if out is None:
             raise click.UsageError("--format parquet writes files; say where with --out.")
         with progress("exporting") as shown:
             written = graph.export_parquet(
-                out, branch=branch, at=snapshot, types=types, tables=tables, progress=shown
+                out,
+                branch=branch,
+                at=snapshot,
+                types=types,
+                tables=tables,
+                progress=shown,
+                engine=engine,
+                master=master,
             )
     else:
         with _destination(out) as file, _shown(file) as shown:
             written = graph.export(
-                file, branch=branch, at=snapshot, types=types, tables=tables, progress=shown
+                file,
+                branch=branch,
+                at=snapshot,
+                types=types,
+                tables=tables,
+                progress=shown,
+                engine=engine,
+                master=master,
+                parts_in=_beside(out),
             )
     if out is not None:
         print(f"exported {written} nodes and edges to {out}", file=sys.stderr)
@@ -88,6 +108,13 @@ def command(
 def _shown(file: TextIO) -> AbstractContextManager[Progress]:
     """Progress, unless it would be drawn between the lines of the export."""
     return nullcontext(SILENT) if file.isatty() else progress("exporting")
+
+
+def _beside(out: str | None) -> Path | None:
+    """The folder of the target, if the target is a file: pipes and devices are in no folder."""
+    if out is None or (Path(out).exists() and not Path(out).is_file()):
+        return None
+    return Path(out).parent
 
 
 @contextmanager

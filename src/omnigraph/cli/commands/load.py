@@ -17,9 +17,11 @@ from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
     branch_option,
+    engine_options,
     expect_head_option,
     json_option,
     message_option,
+    refuse_master_inline,
     uri_argument,
 )
 from omnigraph.cli.output.answer import write_answer
@@ -90,17 +92,7 @@ _OPTIONS = (
         type=click.Choice(["json", "csv", "parquet"]),
         help="Format of the files. Default: told by their names.",
     ),
-    click.option(
-        "--engine",
-        type=click.Choice(["auto", "spark", "inline"]),
-        help="Where the load runs. Default: OMNIGRAPH_ENGINE, or auto, which takes Spark for 8 MB "
-        "of input and more.",
-    ),
-    click.option(
-        "--master",
-        metavar="URL",
-        help="Spark master to run on. Default: OMNIGRAPH_SPARK_MASTER, or all cores of this machine.",
-    ),
+    engine_options,
     expect_head_option(),
     message_option,
     json_option,
@@ -166,8 +158,7 @@ def run_load(
     """Load, with signs of life meanwhile and the warnings afterwards."""
     if not options["data"] and options["mapping"] is None:
         raise click.UsageError("Missing option '--data' or '--mapping'.")
-    if options["engine"] == "inline" and options["master"] is not None:
-        raise click.UsageError("--master is of no use with --engine inline.")
+    refuse_master_inline(options["engine"], options["master"])
     graph = open_graph(uri)
     data = [_source(path) for path in options["data"]]
     named = options["data"] or (options["mapping"],)

@@ -14,9 +14,17 @@ from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import expect_head_option, json_option, message_option, uri_option
+from omnigraph.cli.options import (
+    comparing_engine_options,
+    expect_head_option,
+    json_option,
+    message_option,
+    refuse_master_inline,
+    uri_option,
+)
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.output.conflicts import conflict_lines, telling_conflicts, write_report
+from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import Style
 from omnigraph.engine.merge.choices import read_resolutions
@@ -79,6 +87,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Write conflicts here; fill in each take and pass the file to --resolve.",
     ),
     click.option("--dry-run", is_flag=True, help="Only say what would happen."),
+    comparing_engine_options,
     expect_head_option("the target"),
     message_option,
     json_option,
@@ -120,13 +129,16 @@ def _merge(
     resolve: Path | None,
     report: str | None,
     dry_run: bool,
+    engine: str | None,
+    master: str | None,
     expect_head: str | None,
     message: str | None,
     as_json: bool,
 ) -> int | None:
+    refuse_master_inline(engine, master)
     graph = open_graph(graph_uri(uri, context))
     try:
-        with telling_conflicts():
+        with telling_conflicts(), progress(f"merging {source}", as_json=as_json) as shown:
             result = graph.merge(
                 source,
                 into,
@@ -137,13 +149,16 @@ def _merge(
                 actor=context.actor,
                 message=message,
                 expected_head=expect_head,
+                progress=shown,
+                engine=engine,
+                master=master,
             )
     except MergeConflicts as error:
         if report is not None:
-            write_report(report, error.conflicts)
+            write_report(report, error.conflicts, error.total)
         raise
     if report is not None and result.conflicts:
-        write_report(report, result.conflicts)
+        write_report(report, result.conflicts, result.conflicts_total)
     warn_of(result.receipt)
     write_answer(_document(result), _lines(result), as_json=as_json)
     return FAILURE if result.conflicts else None
@@ -159,14 +174,17 @@ def _document(result: MergeResult) -> dict[str, Any]:
     if result.dry_run:
         counts = {key: count.to_json() for key, count in result.receipt.counts.items()}
         found = [conflict.to_json() for conflict in result.conflicts]
-        return document | {"dry_run": True, "conflicts": found, "counts": counts}
+        document |= {"dry_run": True, "conflicts": found, "counts": counts}
+        if result.conflicts_total > len(found):
+            document["conflicts_total"] = result.conflicts_total
+        return document
     return document | receipt_fields(result.receipt)
 
 
 def _lines(result: MergeResult) -> Iterator[str]:
     what = "would merge" if result.dry_run else "merged"
     yield f"{what} {result.source} into {result.target}: {result.outcome.value}"
-    yield from conflict_lines(result.conflicts, Style.of(sys.stdout))
+    yield from conflict_lines(result.conflicts, result.conflicts_total, Style.of(sys.stdout))
     if result.dry_run:
         for key, count in result.receipt.counts.items():
             yield (

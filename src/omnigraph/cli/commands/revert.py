@@ -14,13 +14,16 @@ from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
     branch_option,
+    comparing_engine_options,
     expect_head_option,
     json_option,
     message_option,
+    refuse_master_inline,
     uri_option,
 )
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.output.conflicts import conflict_lines, telling_conflicts
+from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import Style
 
@@ -35,6 +38,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Only say what would hap
 @uri_option
 @branch_option
 @_dry_run
+@comparing_engine_options
 @expect_head_option()
 @message_option
 @json_option
@@ -45,13 +49,16 @@ def command(
     uri: str | None,
     branch: str,
     dry_run: bool,
+    engine: str | None,
+    master: str | None,
     expect_head: str | None,
     message: str | None,
     as_json: bool,
 ) -> int | None:
     """Undo what COMMIT did, as a new commit. Rows that have changed since are conflicts."""
+    refuse_master_inline(engine, master)
     graph = open_graph(graph_uri(uri, context))
-    with telling_conflicts():
+    with telling_conflicts(), progress(f"reverting {commit}", as_json=as_json) as shown:
         done = graph.revert(
             commit,
             branch=branch,
@@ -59,6 +66,9 @@ def command(
             actor=context.actor,
             message=message,
             expected_head=expect_head,
+            progress=shown,
+            engine=engine,
+            master=master,
         )
     return _answer(done, "reverted", as_json)
 
@@ -74,6 +84,7 @@ def command(
 )
 @uri_option
 @_dry_run
+@comparing_engine_options
 @expect_head_option()
 @message_option
 @json_option
@@ -84,13 +95,16 @@ def cherry_pick(
     onto: str,
     uri: str | None,
     dry_run: bool,
+    engine: str | None,
+    master: str | None,
     expect_head: str | None,
     message: str | None,
     as_json: bool,
 ) -> int | None:
     """Do on another branch what COMMIT did, as a new commit."""
+    refuse_master_inline(engine, master)
     graph = open_graph(graph_uri(uri, context))
-    with telling_conflicts():
+    with telling_conflicts(), progress(f"picking {commit}", as_json=as_json) as shown:
         done = graph.cherry_pick(
             commit,
             branch=onto,
@@ -98,6 +112,9 @@ def cherry_pick(
             actor=context.actor,
             message=message,
             expected_head=expect_head,
+            progress=shown,
+            engine=engine,
+            master=master,
         )
     return _answer(done, "picked", as_json)
 
@@ -109,6 +126,8 @@ def _answer(done: AppliedCommit, word: str, as_json: bool) -> int | None:
         word: done.commit_id,
         "conflicts": [conflict.to_json() for conflict in done.conflicts],
     }
+    if done.conflicts_total > len(done.conflicts):
+        document["conflicts_total"] = done.conflicts_total
     if done.dry_run:
         document["dry_run"] = True
     document |= receipt_fields(done.receipt)
@@ -120,5 +139,5 @@ def _lines(done: AppliedCommit, word: str) -> Iterator[str]:
     what = f"would have {word}" if done.dry_run else word
     nothing = "" if done.dry_run or done.receipt.graph_commit_id else ": nothing to change"
     yield f"{what} {done.commit_id} on {done.branch}{nothing}"
-    yield from conflict_lines(done.conflicts, Style.of(sys.stdout))
+    yield from conflict_lines(done.conflicts, done.conflicts_total, Style.of(sys.stdout))
     yield from commit_lines(done.receipt)

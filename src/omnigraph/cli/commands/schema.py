@@ -12,9 +12,17 @@ from omnigraph.catalog.migrate.render import plan_lines, step_lines
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import expect_head_option, json_option, message_option, uri_argument
+from omnigraph.cli.options import (
+    expect_head_option,
+    json_option,
+    message_option,
+    refuse_master_inline,
+    rewriting_engine_options,
+    uri_argument,
+)
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.planes import refuse_remote
+from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 
 if TYPE_CHECKING:
@@ -65,6 +73,14 @@ def plan(
 @loss_option
 @expect_head_option("main")
 @message_option
+@click.option(
+    "--query",
+    "queries",
+    multiple=True,
+    metavar="FILE",
+    help="Queries that have to fit the new schema; may be repeated.",
+)
+@rewriting_engine_options
 @json_option
 @click.pass_obj
 def apply(
@@ -74,20 +90,29 @@ def apply(
     allow_data_loss: bool,
     expect_head: str | None,
     message: str | None,
+    queries: tuple[str, ...],
+    engine: str | None,
+    master: str | None,
     as_json: bool,
 ) -> None:
     """Give the graph at URI another schema, as one commit. It must have no branch besides main.
 
     What the new schema drops can be read at earlier commits until it is cleaned up.
     """
+    refuse_master_inline(engine, master)
     uri = graph_uri(uri, context)
-    result = open_graph(uri).apply_schema(
-        Path(schema),
-        allow_data_loss=allow_data_loss,
-        actor=context.actor,
-        message=message,
-        expected_head=expect_head,
-    )
+    with progress("applying") as shown:
+        result = open_graph(uri).apply_schema(
+            Path(schema),
+            allow_data_loss=allow_data_loss,
+            actor=context.actor,
+            message=message,
+            expected_head=expect_head,
+            queries=[Path(query) for query in queries],
+            progress=shown,
+            engine=engine,
+            master=master,
+        )
     warn_of(result.receipt)
     applied = {"applied": result.applied, "actor_id": context.actor}
     document = result.plan.document(uri) | applied | receipt_fields(result.receipt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,13 +20,16 @@ def telling_conflicts() -> Iterator[None]:
     try:
         yield
     except MergeConflicts as error:
-        for line in conflict_lines(error.conflicts, Style.of(sys.stderr)):
+        for line in conflict_lines(error.conflicts, error.total, Style.of(sys.stderr)):
             print(line, file=sys.stderr)
         raise
 
 
-def conflict_lines(conflicts: Iterable[MergeConflict], style: Style) -> Iterator[str]:
-    """A line per conflict, and under it the values on which the two sides differ."""
+def conflict_lines(conflicts: Sequence[MergeConflict], total: int, style: Style) -> Iterator[str]:
+    """A line per conflict, and under it the values on which the two sides differ.
+
+    `total` is how many there are; they are not all told if there are very many.
+    """
     for conflict in conflicts:
         where = (
             conflict.table_key
@@ -36,9 +39,11 @@ def conflict_lines(conflicts: Iterable[MergeConflict], style: Style) -> Iterator
         yield style.error(f"{where}: {conflict.kind}") + f"  {conflict.message}"
         if conflict.is_about_a_row:
             yield from _values(conflict.base, conflict.ours, conflict.theirs)
+    if total > len(conflicts):
+        yield f"… {total - len(conflicts)} more conflicts"
 
 
-def write_report(path: str, conflicts: Sequence[MergeConflict]) -> None:
+def write_report(path: str, conflicts: Sequence[MergeConflict], total: int) -> None:
     """Write the conflicts to a file. Whoever fills in `take` can pass it to --resolve.
 
     Raises `InputError` if it cannot be written.
@@ -47,7 +52,8 @@ def write_report(path: str, conflicts: Sequence[MergeConflict]) -> None:
     for conflict in conflicts:
         document = conflict.to_json()
         found.append(document | {"take": None} if conflict.is_about_a_row else document)
-    text = json.dumps({"conflicts": found}, ensure_ascii=False, indent=2)
+    document = {"conflicts": found, "conflicts_total": total}
+    text = json.dumps(document, ensure_ascii=False, indent=2)
     try:
         with replacing(path) as file:
             file.write(f"{text}\n")

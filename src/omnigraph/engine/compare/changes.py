@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, EntityType
-from omnigraph.engine.compare.sides import ABSENT, Side, find
+from omnigraph.engine.compare.sides import ABSENT, Side, StoredSide, find
 from omnigraph.limits import COMPARED_ROWS
+from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.equality import Mask, equal_rows
-from omnigraph.storage.changed_rows import Numbers
+from omnigraph.rows.schema import row_schema
+from omnigraph.storage.changed_rows import ROW_UPDATED, Numbers
 
 
 class Op(Enum):
@@ -35,6 +37,8 @@ class TableChanges:
     after: Side
     before_numbers: Numbers
     after_numbers: Numbers
+    is_one_line: bool = False
+    """Whether both sides are versions of one line of the table."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -51,6 +55,10 @@ class TableChanges:
             case Op.UPDATE:
                 return was & is_now
 
+    def counts(self) -> dict[Op, int]:
+        """How many changes there are of each kind."""
+        return {op: int(self.mask(op).sum()) for op in Op}
+
     def where(self, mask: Mask) -> TableChanges:
         return TableChanges(
             self.declared,
@@ -59,6 +67,7 @@ class TableChanges:
             self.after,
             self.before_numbers[mask],
             self.after_numbers[mask],
+            self.is_one_line,
         )
 
     def ops(self) -> pa.Array:
@@ -84,27 +93,66 @@ class TableChanges:
         ends = ends.take(pa.array(back))
         return ends.column("src").combine_chunks(), ends.column("dst").combine_chunks()
 
+    def row_versions(self) -> pa.Array:
+        """The version of its table that wrote each row as it is now; null where that says nothing.
 
-def table_changes(declared: EntityType, before: Side, after: Side) -> TableChanges:
-    """What leads from one side to the other, sorted by id. Equal rows are no change."""
+        Versions of different lines cannot be compared, and a row that is gone has none.
+        """
+        there = self.after_numbers != ABSENT
+        if not self.is_one_line or not isinstance(self.after, StoredSide):
+            return pa.nulls(len(self.ids), pa.int64())
+        numbers = self.after_numbers[there]
+        found = self.after.places.read(numbers, [ROW_UPDATED]).column(ROW_UPDATED)
+        places = np.where(there, np.cumsum(there) - 1, 0)
+        return found.combine_chunks().cast(pa.int64()).take(pa.array(places, mask=~there))
+
+
+def candidates(
+    declared: EntityType, before: Side, after: Side, *, is_one_line: bool
+) -> TableChanges:
+    """The rows of both sides by id. Some may be the same on both."""
     ids = pc.unique(pa.concat_arrays([before.ids, after.ids]))
     ids = ids.take(pc.sort_indices(ids))
-    old, new = find(before, ids), find(after, ids)
-    changed = different(declared, before, old, after, new)
-    return TableChanges(
-        declared, ids.filter(pa.array(changed)), before, after, old[changed], new[changed]
-    )
+    numbers = find(before, ids), find(after, ids)
+    return TableChanges(declared, ids, before, after, *numbers, is_one_line)
 
 
-def different(declared: EntityType, before: Side, old: Numbers, after: Side, new: Numbers) -> Mask:
-    """Which pairs of rows are not the same; a row that is absent is the same as another one."""
+def only_different(found: TableChanges, progress: Progress = SILENT) -> TableChanges:
+    """Those of the rows that are not the same on both sides. To be absent on both is the same."""
+    old, new = found.before_numbers, found.after_numbers
     was, is_now = old != ABSENT, new != ABSENT
-    found: Mask = was ^ is_now
-    columns = [name for name in declared.columns if name != "id"]
+    changed: Mask = was ^ is_now
+    progress.advance(int(changed.sum()))
     for chunk in chunks(np.flatnonzero(was & is_now)):
-        rows = before.read(old[chunk], columns), after.read(new[chunk], columns)
-        found[chunk] = ~equal_rows(*rows, columns)
-    return found
+        sides = (found.before, old[chunk]), (found.after, new[chunk])
+        changed[chunk] = ~same_rows(found.declared, len(chunk), *(_reading(*s) for s in sides))
+        progress.advance(2 * len(chunk))
+    return found.where(changed)
+
+
+def _reading(side: Side, numbers: Numbers) -> ReadRows:
+    return lambda mask, columns: side.read(numbers[mask], columns)
+
+
+ReadRows = Callable[[Mask, Sequence[str]], pa.Table]
+"""Some columns of those of the rows that a mask chooses."""
+
+
+def same_rows(declared: EntityType, count: int, left: ReadRows, right: ReadRows) -> Mask:
+    """Which of so many pairs of rows hold the same. Wide values are read only of those that may."""
+    same = np.ones(count, np.bool_)
+    for names in plain_and_wide(declared):
+        if names and same.any():
+            same[same] = equal_rows(left(same, names), right(same, names), names)
+    return same
+
+
+def plain_and_wide(declared: EntityType) -> tuple[list[str], list[str]]:
+    """The columns that rows of one id can differ in; vectors, lists and blobs apart."""
+    schema = row_schema(declared)
+    names = [name for name in declared.columns if name != "id"]
+    wide = [name for name in names if pa.types.is_nested(schema.field(name).type)]
+    return [name for name in names if name not in wide], wide
 
 
 def chunks(numbers: Numbers) -> Iterator[Numbers]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,16 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EntityType, NodeType
-from omnigraph.engine.compare.changes import Op, TableChanges, table_changes
+from omnigraph.engine.compare.changes import Op, TableChanges
 from omnigraph.engine.compare.cursors import read_place, write_place
-from omnigraph.engine.compare.sides import ABSENT, Side, differing_sides
-from omnigraph.engine.compare.sight import Sight, in_sight
+from omnigraph.engine.compare.sides import ABSENT, Side
 from omnigraph.engine.entities import documents
-from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import InputError
 from omnigraph.storage.changed_rows import Numbers
-from omnigraph.storage.tables import TableStore
-from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+from omnigraph.versioning.snapshot import Snapshot
 
 _PAGE_ROWS = 4096
 
@@ -33,8 +30,12 @@ _CHANGES = pa.schema(
         pa.field("op", pa.utf8(), nullable=False),
         pa.field("src", pa.utf8()),
         pa.field("dst", pa.utf8()),
+        pa.field("manifest_version", pa.int64(), nullable=False),
+        pa.field("row_version", pa.int64()),
     ]
 )
+_TOLD = [name for name in _CHANGES.names if not name.endswith("_version")]
+"""The columns that a change as a document has, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,25 @@ class Changes:
     """Changed rows by table key and id. Values are read when they are asked for."""
 
     tables: tuple[TableChanges, ...] = field(default_factory=tuple)
+    version: int = 0
+    """The version of the graph that they lead to."""
 
     def __len__(self) -> int:
         return sum(len(table) for table in self.tables)
 
     def to_arrow(self) -> pa.Table:
-        """One row per change: what it is about and what happened, with the ends of edges."""
-        return pa.concat_tables([_CHANGES.empty_table(), *map(_narrow, self.tables)])
+        """One row per change: what it is about and what happened, with the ends of edges.
+
+        `manifest_version` is the version of the graph that the changes lead to, `row_version` the
+        version of its table that wrote the row, if both states are of one line of it.
+        """
+        found = [self._with_versions(table) for table in self.tables]
+        return pa.concat_tables([_CHANGES.empty_table(), *found])
+
+    def _with_versions(self, table: TableChanges) -> pa.Table:
+        version = pa.repeat(pa.scalar(self.version, pa.int64()), len(table))
+        columns = [*_narrow(table).columns, version, table.row_versions()]
+        return pa.Table.from_arrays(columns, schema=_CHANGES)
 
     def values(self, type_name: str) -> pa.Table:
         """The changed rows of one type: `op`, `id`, and the structs `before` and `after`.
@@ -109,7 +122,8 @@ class Changes:
 
     def stats(self) -> dict[str, Any]:
         """How many rows came, went and became different, and of which types."""
-        totals = {op: sum(int(table.mask(op).sum()) for table in self.tables) for op in Op}
+        counted = [table.counts() for table in self.tables]
+        totals = {op: sum(counts[op] for counts in counted) for op in Op}
         return {
             "inserts": totals[Op.INSERT],
             "updates": totals[Op.UPDATE],
@@ -140,7 +154,7 @@ class Changes:
                 left -= int(mask.sum())
             if mask.any():
                 found.append(table.where(mask))
-        return Changes(tuple(found))
+        return Changes(tuple(found), self.version)
 
     def last_place(self) -> tuple[str, str] | None:
         if not self.tables:
@@ -199,54 +213,8 @@ class Diff:
         }
 
 
-def compare_snapshots(
-    before: Snapshot,
-    after: Snapshot,
-    tables: TableStore,
-    wanted: ChangeFilter,
-    view: ReadView = ReadView.ALL,
-) -> Changes:
-    """What leads from one snapshot to the other. Tables are matched by their durable names."""
-    old, new = ({e.table_id: e for e in s.entries.values()} for s in (before, after))
-    shown = [view.restrict(snapshot.catalog) for snapshot in (after, before)]
-    found = []
-    for table_id in old.keys() | new.keys():
-        mine, theirs = old.get(table_id), new.get(table_id)
-        if mine is not None and theirs is not None and mine.pin == theirs.pin:
-            continue
-        visible = _declared(theirs, mine, shown)
-        declared = _declared(theirs, mine, [after.catalog, before.catalog])
-        if visible is None or declared is None or not wanted.wants(visible):
-            continue
-        sides = differing_sides(
-            declared,
-            tables,
-            None if mine is None else (before, mine),
-            None if theirs is None else (after, theirs),
-        )
-        changes = table_changes(declared, *sides)
-        if not view.sees_all:
-            sights = (Sight(view, snapshot, tables) for snapshot in (before, after))
-            changes = in_sight(changes, visible, *sights)
-        changes = wanted.select(changes)
-        if len(changes):
-            found.append(changes)
-    return Changes(tuple(sorted(found, key=lambda table: table.declared.table_key)))
-
-
 def kind_of(declared: EntityType) -> str:
     return "node" if isinstance(declared, NodeType) else "edge"
-
-
-def _declared(
-    theirs: SnapshotEntry | None, mine: SnapshotEntry | None, catalogs: Sequence[Catalog]
-) -> EntityType | None:
-    """The type of a table, as the later schema that has it declares it."""
-    for entry, catalog in zip((theirs, mine), catalogs, strict=True):
-        if entry is not None:
-            by_key = {declared.table_key: declared for declared in catalog}
-            return by_key.get(entry.table_key)
-    return None
 
 
 def _narrow(table: TableChanges) -> pa.Table:
@@ -254,7 +222,7 @@ def _narrow(table: TableChanges) -> pa.Table:
     src, dst = table.endpoints()
     same = (declared.table_key, kind_of(declared), declared.name)
     constants = [pa.repeat(pa.scalar(text), len(table)) for text in same]
-    return pa.Table.from_arrays([*constants, table.ids, table.ops(), src, dst], schema=_CHANGES)
+    return pa.table([*constants, table.ids, table.ops(), src, dst], names=_TOLD)
 
 
 def _structs(declared: EntityType, side: Side, numbers: Numbers) -> pa.Array:

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from omnigraph.engine.compare.comparison import Comparison
 from omnigraph.engine.compare.cursors import FeedPlace, is_cursor, read_feed_place
-from omnigraph.engine.compare.diff import ChangeFilter, Changes, compare_snapshots
+from omnigraph.engine.compare.diff import ChangeFilter, Changes
+from omnigraph.engine.compare.snapshots import compare_snapshots
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import ChangeFeedGap, CommitNotFound, HistoryRemoved
 from omnigraph.versioning.branches import BranchRef
@@ -82,7 +84,7 @@ class ChangeFeed:
         if before is None or is_upkeep or before.tables == after.tables:
             return Changes()
         old, new = self._parts.snapshot_of(before), self._parts.snapshot_of(after)
-        return compare_snapshots(old, new, self._parts.tables, wanted)
+        return compare_snapshots(Comparison(old, new, self._parts.tables), wanted)
 
     def _sequence(self, branch: BranchRef, since: str) -> int:
         """The number of the last commit that is not wanted any more."""

@@ -16,7 +16,13 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.write.columns import carried_blobs, property_columns
 from omnigraph.rows.bindings import bound_schema
-from omnigraph.storage.changed_rows import Numbers, RowPlaces, all_rows, differing_rows
+from omnigraph.storage.changed_rows import (
+    Numbers,
+    RowPlaces,
+    Wanted,
+    all_rows,
+    differing_rows,
+)
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
@@ -41,7 +47,7 @@ class StoredSide:
     def __init__(self, declared: EntityType, places: RowPlaces) -> None:
         self._declared = declared
         self._schema = bound_schema(declared)
-        self._places = places
+        self.places = places
         table = places.table.schema
         self._stored = property_columns(declared, table)
         hidden = [name for name in self._schema.names if name not in declared.columns]
@@ -49,7 +55,7 @@ class StoredSide:
 
     @property
     def ids(self) -> pa.Array:
-        return self._places.ids
+        return self.places.ids
 
     def read(self, numbers: Numbers, columns: Sequence[str] | None = None) -> pa.Table:
         names = self._schema.names if columns is None else columns
@@ -59,7 +65,7 @@ class StoredSide:
         blobs = [n for n in names if n in self._declared.blobs and n in self._stored]
         plain = [self._stored[n] for n in names if n in self._stored and n not in blobs]
         wanted = [*plain, ROW_ID] if blobs or not plain else plain
-        rows = self._places.read(numbers, wanted)
+        rows = self.places.read(numbers, wanted)
         found = []
         for field in schema:
             column = self._stored.get(field.name)
@@ -67,7 +73,7 @@ class StoredSide:
                 found.append(pa.nulls(len(numbers), field.type))
             elif field.name in blobs:
                 row_ids = rows.column(ROW_ID).combine_chunks()
-                found.append(carried_blobs(self._places.table, column, row_ids))
+                found.append(carried_blobs(self.places.table, column, row_ids))
             else:
                 found.append(rows.column(column).cast(field.type))
         return pa.Table.from_arrays(found, schema=schema)
@@ -101,11 +107,16 @@ def find(side: Side, ids: pa.Array) -> Numbers:
     return numbers
 
 
+Stored = tuple[Snapshot, SnapshotEntry]
+"""A table as a snapshot has it."""
+
+
 def differing_sides(
     declared: EntityType,
     tables: TableStore,
-    before: tuple[Snapshot, SnapshotEntry] | None,
-    after: tuple[Snapshot, SnapshotEntry] | None,
+    before: Stored | None,
+    after: Stored | None,
+    wanted: Wanted | None = None,
 ) -> tuple[Side, Side]:
     """The rows of a table in which two snapshots can differ, as either has them.
 
@@ -115,14 +126,14 @@ def differing_sides(
         if before[1].pin == after[1].pin:
             return no_rows(declared), no_rows(declared)
         old, new = (s.open(tables, e.table_key) for s, e in (before, after))
-        left, right = differing_rows(old, new)
+        left, right = differing_rows(old, new, wanted)
         return StoredSide(declared, left), StoredSide(declared, right)
-    return _whole(declared, tables, before), _whole(declared, tables, after)
+    return _whole(declared, tables, before, wanted), _whole(declared, tables, after, wanted)
 
 
 def _whole(
-    declared: EntityType, tables: TableStore, of: tuple[Snapshot, SnapshotEntry] | None
+    declared: EntityType, tables: TableStore, of: Stored | None, wanted: Wanted | None
 ) -> Side:
     if of is None or not of[1].row_count:
         return no_rows(declared)
-    return StoredSide(declared, all_rows(of[0].open(tables, of[1].table_key)))
+    return StoredSide(declared, all_rows(of[0].open(tables, of[1].table_key), wanted))

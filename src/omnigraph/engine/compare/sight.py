@@ -1,10 +1,11 @@
 """What a reader may see of the rows that differ. A row that comes into sight was inserted for them.
 
-Tests: tests/behaviour/test_diffs.py.
+Tests: tests/behaviour/test_diff_views.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,16 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, EntityType
-from omnigraph.engine.compare.changes import TableChanges, different
-from omnigraph.engine.compare.sides import ABSENT, Side, StoredSide
+from omnigraph.engine.compare.changes import TableChanges
+from omnigraph.engine.compare.sides import ABSENT, Side, Stored, StoredSide
 from omnigraph.engine.read.view import ReadView
+from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.equality import Mask
-from omnigraph.storage.changed_rows import Numbers, places_of
+from omnigraph.storage.changed_rows import Numbers, Wanted, places_of
 from omnigraph.storage.filters import bind, matches
 from omnigraph.storage.filters.bound import bound_columns
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+
+Turned = Mapping[str, pa.Array]
+"""By node type, the nodes that came into sight or went out of it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Sight:
         seen: Mask = np.not_equal(numbers, ABSENT)
         seen[seen] = self._matches(declared, side, numbers[seen])
         if isinstance(declared, EdgeType):
-            for end, type_name in (("src", declared.from_type), ("dst", declared.to_type)):
+            for end, type_name in ends_of(declared):
                 seen[seen] = self._has_end(type_name, end, side, numbers[seen])
         return np.where(seen, numbers, ABSENT)
 
@@ -63,10 +68,54 @@ class Sight:
         return found
 
 
-def in_sight(changes: TableChanges, shown: EntityType, before: Sight, after: Sight) -> TableChanges:
-    """The changes that a reader sees, of a type as it is shown to them."""
-    declared = changes.declared
-    old = before.of(declared, changes.before, changes.before_numbers)
-    new = after.of(declared, changes.after, changes.after_numbers)
-    seen = replace(changes, declared=shown, before_numbers=old, after_numbers=new)
-    return seen.where(different(shown, changes.before, old, changes.after, new))
+def in_sight(found: TableChanges, shown: EntityType, before: Sight, after: Sight) -> TableChanges:
+    """Rows as a reader sees them, of a type as it is shown to them."""
+    return replace(
+        found,
+        declared=shown,
+        before_numbers=before.of(found.declared, found.before, found.before_numbers),
+        after_numbers=after.of(found.declared, found.after, found.after_numbers),
+    )
+
+
+def ends_of(edge: EdgeType) -> tuple[tuple[str, str], tuple[str, str]]:
+    return ("src", edge.from_type), ("dst", edge.to_type)
+
+
+def with_turned_ends(
+    edge: EdgeType,
+    tables: TableStore,
+    stored: tuple[Stored | None, Stored | None],
+    sides: tuple[Side, Side],
+    turned: Turned,
+    wanted: Wanted | None,
+) -> tuple[Side, Side]:
+    """The sides with edges that nothing has changed but the sight of their ends."""
+    nodes = {end: turned[name] for end, name in ends_of(edge) if len(turned.get(name, ()))}
+    known = [state for state in stored if state is not None and state[1].row_count]
+    if not nodes or not known:
+        return sides
+    found = pa.concat_arrays(
+        [
+            SnapshotRows(state[0], tables).edges_at(edge, nodes).column("id").combine_chunks()
+            for state in known
+        ]
+    )
+    told = pa.concat_arrays([side.ids for side in sides])
+    ids = pc.unique(found.filter(pc.invert(pc.is_in(found, value_set=told))))
+    if wanted is not None:
+        ids = ids.filter(pa.array(wanted(ids)))
+    left, right = (
+        _with_rows(edge, tables, side, state, ids)
+        for side, state in zip(sides, stored, strict=True)
+    )
+    return left, right
+
+
+def _with_rows(
+    edge: EdgeType, tables: TableStore, side: Side, state: Stored | None, ids: pa.Array
+) -> Side:
+    if state is None or not len(ids):
+        return side
+    more = places_of(state[0].open(tables, state[1].table_key), ids)
+    return StoredSide(edge, side.places.joined(more) if isinstance(side, StoredSide) else more)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from omnigraph.engine.compare.diff import ChangeFilter, Diff, compare_snapshots
+from omnigraph.engine.compare.comparison import Comparison
+from omnigraph.engine.compare.diff import ChangeFilter, Diff
 from omnigraph.engine.compare.entity_history import EntityChange, entity_history
 from omnigraph.engine.compare.feed import ChangeFeed, CommitChanges
+from omnigraph.engine.compare.snapshots import compare_snapshots
+from omnigraph.engine.engines import chosen_engine
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.read.view import ReadView
+from omnigraph.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Comparisons(GraphHandle):
@@ -23,15 +31,23 @@ class Comparisons(GraphHandle):
         kinds: Iterable[str] = (),
         ops: Iterable[str] = (),
         view: ReadView = ReadView.ALL,
+        progress: Progress = SILENT,
+        engine: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
     ) -> Diff:
         """The net change between two states, each a branch, a commit or a version.
 
         Rows that hold the same on both sides are no change, whatever was written in between.
+        `engine` says where rows are compared: `spark`, `inline`, or `auto`, which takes Spark when
+        very many may differ; `spark` and `master` are as for `load`.
         """
+        choice = chosen_engine(engine, spark, master)
         wanted = ChangeFilter.of(types, kinds, ops)
         old, new = self.at(before), self.at(after)
         wanted.check(view.restrict(old.catalog), view.restrict(new.catalog))
-        changes = compare_snapshots(old, new, self._tables, wanted, view)
+        comparison = Comparison(old, new, self._tables, view)
+        changes = compare_snapshots(comparison, wanted, choice, progress)
         return Diff(str(before), str(after), old, new, changes)
 
     def changes(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from omnigraph.engine.engines import chosen_engine
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.write.refill import Refiller
 from omnigraph.engine.write.refill_report import RefillOptions, RefillResult
 from omnigraph.errors import InputError
+from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.commits import CommitId
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Embeddings(GraphHandle):
@@ -29,12 +35,19 @@ class Embeddings(GraphHandle):
         actor: str | None = None,
         message: str | None = None,
         expected_head: str | None = None,
+        progress: Progress = SILENT,
+        engine: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
     ) -> RefillResult:
         """Compute `@embed` vectors that are missing or out of date, as one commit.
 
         `pending` and `stale` choose one of the two; `all` computes those that are up to date as
         well. Vectors that were given stay as they are, unless `include_given` and their text has
         changed. With `dry_run` the vectors are only counted.
+
+        `engine` says where the provider is asked, `spark` and `master` on which session, as for
+        `load`; the vectors are the same.
         """
         if (pending or stale) and all:
             raise InputError("`all` takes in what is pending and stale; leave those out")
@@ -50,6 +63,7 @@ class Embeddings(GraphHandle):
             message=message,
             expected_head=head,
         )
+        choice = chosen_engine(engine, spark, master)
         if not dry_run:
             self._writable("embed")
         contract = self._schemas.contract()
@@ -61,4 +75,4 @@ class Embeddings(GraphHandle):
         if dry_run:
             return refiller.preview(ref, contract, options)
         with self._writing(ref, head) as begun:
-            return refiller.refill(ref, contract, options, begun)
+            return refiller.refill(ref, contract, options, begun, choice, progress)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
-from omnigraph.engine.maintain.cleanup import Cleanup, CleanupPolicy, CleanupReport
+from omnigraph.engine.maintain.cleanup import MIN_AGE, Cleanup, CleanupPolicy, CleanupReport
 from omnigraph.engine.maintain.index_report import IndexReport
 from omnigraph.engine.maintain.indexes import Indexing
 from omnigraph.engine.maintain.optimize import OptimizeReport, Optimizing
@@ -77,16 +77,18 @@ class Maintenance(GraphHandle):
         *,
         keep_versions: int | None = None,
         older_than: timedelta | None = None,
+        min_age: timedelta = MIN_AGE,
         dry_run: bool = False,
         actor: str | None = None,
     ) -> CleanupReport:
         """Remove what is stored of the past of main, so that it cannot be read any more.
 
         Versions of a table go that are not among the newest `keep_versions` and older than
-        `older_than`; at least one of the two is needed. What a branch reads or a merge would compare
-        with stays. With `dry_run` nothing is removed. Raises `RecoveryPending`.
+        `older_than`; at least one of the two is needed. What was replaced less than `min_age` ago
+        stays in any case, because it may be read just now, and so does what a branch reads or a
+        merge would compare with. With `dry_run` nothing is removed. Raises `RecoveryPending`.
         """
-        policy = CleanupPolicy(keep_versions, older_than)
+        policy = CleanupPolicy(keep_versions, older_than, min_age)
         self._writable("cleanup")
         self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
         self._schemas.contract()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from omnigraph.engine.engines import chosen_engine
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.merge.choices import Choices
 from omnigraph.engine.merge.run import AppliedCommit, MergeOptions, Merger, MergeResult
 from omnigraph.errors import InputError
+from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.commits import CommitId
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Merges(GraphHandle):
@@ -28,6 +33,10 @@ class Merges(GraphHandle):
         actor: str | None = None,
         message: str | None = None,
         expected_head: str | None = None,
+        progress: Progress = SILENT,
+        engine: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
     ) -> MergeResult:
         """Bring the changes of a branch into another, the bound one by default, as one commit.
 
@@ -36,6 +45,9 @@ class Merges(GraphHandle):
         `Type.property`; with granularity `property`, updates of different properties of a row go
         together. `resolutions` decide single rows: mappings of `table_key`, `row_id` and `take`.
         A dry run reports outcome, counts and conflicts and changes nothing.
+
+        `engine` says where rows are merged: `spark`, `inline`, or `auto`, which takes Spark when
+        very many may differ; `spark` and `master` are as for `load`.
         """
         self._writable("merge")
         choices = Choices.of(strategy, granularity, resolutions)
@@ -46,7 +58,8 @@ class Merges(GraphHandle):
         contract = self._schemas.contract()
         choices.check(contract.catalog)
         head = None if expected_head is None else CommitId(expected_head)
-        options = MergeOptions(choices, actor, message, head, dry_run)
+        choice = chosen_engine(engine, spark, master)
+        options = MergeOptions(choices, actor, message, head, dry_run, choice, progress)
         # What was interrupted on the source is settled too, or it would come without its author.
         self._recovery.heal_unless_busy(theirs.physical)
         with self._writing(ours, head) as begun:
@@ -61,12 +74,19 @@ class Merges(GraphHandle):
         actor: str | None = None,
         message: str | None = None,
         expected_head: str | None = None,
+        progress: Progress = SILENT,
+        engine: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
     ) -> AppliedCommit:
         """Undo what a commit did, as one new commit; of a merge, what it changed on its branch.
 
         Raises `MergeConflicts` when rows it wrote have changed since.
         """
-        return self._apply("revert", commit_id, branch, dry_run, actor, message, expected_head)
+        head = None if expected_head is None else CommitId(expected_head)
+        choice = chosen_engine(engine, spark, master)
+        options = MergeOptions(Choices(), actor, message, head, dry_run, choice, progress)
+        return self._apply("revert", commit_id, branch, options)
 
     def cherry_pick(
         self,
@@ -77,33 +97,31 @@ class Merges(GraphHandle):
         actor: str | None = None,
         message: str | None = None,
         expected_head: str | None = None,
+        progress: Progress = SILENT,
+        engine: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
     ) -> AppliedCommit:
         """Do on a branch what a commit did on another one, as one new commit.
 
         Raises `MergeConflicts` when the rows it changed are not the same here.
         """
-        return self._apply("cherry-pick", commit_id, branch, dry_run, actor, message, expected_head)
+        head = None if expected_head is None else CommitId(expected_head)
+        choice = chosen_engine(engine, spark, master)
+        options = MergeOptions(Choices(), actor, message, head, dry_run, choice, progress)
+        return self._apply("cherry-pick", commit_id, branch, options)
 
     def _apply(
-        self,
-        operation: str,
-        commit_id: str,
-        branch: str | None,
-        dry_run: bool,
-        actor: str | None,
-        message: str | None,
-        expected_head: str | None,
+        self, operation: str, commit_id: str, branch: str | None, options: MergeOptions
     ) -> AppliedCommit:
         self._writable(operation)
         ref = self._ref(branch)
-        self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
+        self._gate.check(Request(options.actor, Action.CHANGE, branch=ref.public))
         contract = self._schemas.contract()
         commit, home = self._locate(CommitId(commit_id))
-        head = None if expected_head is None else CommitId(expected_head)
-        options = MergeOptions(Choices(), actor, message, head, dry_run)
         merger = self._merger()
         does = merger.revert if operation == "revert" else merger.cherry_pick
-        with self._writing(ref, head) as begun:
+        with self._writing(ref, options.expected_head) as begun:
             return does(commit, home, ref, contract, options, begun)
 
     def _merger(self) -> Merger:

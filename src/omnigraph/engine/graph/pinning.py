@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
-from omnigraph.errors import CommitNotFound, HistoryRemoved, TableMissing
-from omnigraph.storage.removal import stored_versions
+from omnigraph.errors import CommitNotFound, HistoryRemoved
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.ids import now_micros
 from omnigraph.versioning.pins import NamedPin, Pins, check_pin_name
-from omnigraph.versioning.snapshot import SnapshotEntry
+from omnigraph.versioning.retention import removed_tables
 
 
 class Pinning(GraphHandle):
@@ -33,22 +32,15 @@ class Pinning(GraphHandle):
             commit = self._manifest.find_commit(None, wanted)
             if commit is None:
                 raise CommitNotFound(wanted)
-            snapshot = self._past_snapshot(self._manifest.at(None, commit.sequence))
-            for entry in snapshot.entries.values():
-                if not self._is_stored(entry):
-                    raise HistoryRemoved(entry.table_key, snapshot.version)
+            state = self._manifest.at(None, commit.sequence)
+            removed = set(removed_tables(self._tables, state))
+            for entry in self._past_snapshot(state).entries.values():
+                if entry.table_id in removed:
+                    raise HistoryRemoved(entry.table_key, state.sequence)
             pin = NamedPin(name, wanted, commit.sequence, now_micros(), actor)
             lock.check()
             Pins(self._objects).add(pin)
         return pin
-
-    def _is_stored(self, entry: SnapshotEntry) -> bool:
-        """Whether a version is there. Opening it would not tell, as it may be known from before."""
-        try:
-            stored = stored_versions(self._tables.open(entry.location, entry.branch))
-        except TableMissing:
-            return False
-        return entry.version in [version.number for version in stored]
 
     def unpin(self, name: str, *, actor: str | None = None) -> None:
         """Let a pinned commit go with the next cleanup. Raises `NotFoundError`."""

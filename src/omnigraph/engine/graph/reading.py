@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from omnigraph.engine.export import export_parquet, export_snapshot
+from omnigraph.engine.engines import chosen_engine
+from omnigraph.engine.export.snapshot import SnapshotExport
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.graph.parameters import joined_parameters
 from omnigraph.engine.read.budget import QueryBudget
@@ -18,6 +19,9 @@ from omnigraph.errors import (
     InputError,
 )
 from omnigraph.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Reads(GraphHandle):
@@ -102,13 +106,23 @@ class Reads(GraphHandle):
         types: Sequence[str] = (),
         tables: Sequence[str] = (),
         progress: Progress = SILENT,
+        engine: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
+        parts_in: str | Path | None = None,
     ) -> int:
         """Write the graph as JSON lines that load back into an equal graph; returns the rows.
 
         `at` is a version, a commit or a branch, as for `Graph.at`; without it the newest state.
+
+        `engine` says where it runs, `spark` and `master` on which session, as for `load`. The text is
+        the same. On Spark, parts of it wait in the folder `parts_in`, which executors have to see;
+        without it in the folder for temporary files.
         """
         snapshot = self.snapshot(branch) if at is None else self.at(at)
-        return export_snapshot(snapshot, self._tables, out, [*types, *tables], progress)
+        choice, wanted = chosen_engine(engine, spark, master), [*types, *tables]
+        export = SnapshotExport(snapshot, self._tables, wanted, choice, progress)
+        return export.to_lines(out, None if parts_in is None else Path(parts_in))
 
     def export_parquet(
         self,
@@ -119,11 +133,16 @@ class Reads(GraphHandle):
         types: Sequence[str] = (),
         tables: Sequence[str] = (),
         progress: Progress = SILENT,
+        engine: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
     ) -> int:
         """Write the graph to a new folder, a Parquet file per type; returns the rows.
 
-        The folder loads back into an equal graph. The other arguments are those of `export`.
+        The folder loads back into an equal graph. The other arguments are those of `export`. On
+        Spark a large type is written to several files, and executors have to see the folder's place.
         """
         snapshot = self.snapshot(branch) if at is None else self.at(at)
-        wanted = [*types, *tables]
-        return export_parquet(snapshot, self._tables, Path(folder), wanted, progress)
+        choice, wanted = chosen_engine(engine, spark, master), [*types, *tables]
+        export = SnapshotExport(snapshot, self._tables, wanted, choice, progress)
+        return export.to_parquet(Path(folder))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnigraph.catalog.migrate import MigrationPlan
+from omnigraph.engine.engines import chosen_engine
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.schema import SchemaApplication, SchemaApplyOptions, SchemaApplyResult
-from omnigraph.engine.source_files import schema_source
+from omnigraph.engine.source_files import query_source, schema_source
+from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.commits import CommitId
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Schemas(GraphHandle):
@@ -32,17 +39,35 @@ class Schemas(GraphHandle):
         actor: str | None = None,
         message: str | None = None,
         expected_head: str | None = None,
+        queries: Sequence[str | Path] = (),
+        progress: Progress = SILENT,
+        engine: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
     ) -> SchemaApplyResult:
         """Make a schema the accepted one, as one commit on `main`, which must be the only branch.
 
         What is dropped stays readable at earlier commits until it is cleaned up; with
         `allow_data_loss` it is removed at once. Raises `UnsupportedMigration` or
-        `SchemaApplyBlocked`.
+        `SchemaApplyBlocked`, and `QueriesBroken` when one of the `queries`, texts or paths of query
+        files, does not fit the new schema.
+
+        `engine` says where rows are written anew, `spark` and `master` on which session, as for
+        `load`; `auto` takes Spark for twenty million rows. `progress` is told about tables and rows.
         """
         self._writable("apply a schema")
         self._gate.check(Request(actor, Action.SCHEMA_APPLY, target_branch=MAIN))
         head = None if expected_head is None else CommitId(expected_head)
-        options = SchemaApplyOptions(allow_data_loss, actor, message, head)
+        choice = chosen_engine(engine, spark, master)
+        options = SchemaApplyOptions(
+            allow_data_loss=allow_data_loss,
+            actor=actor,
+            message=message,
+            expected_head=head,
+            engine=choice,
+            queries=tuple(query_source(query) for query in queries),
+            progress=progress,
+        )
         try:
             return self._application().apply(schema_source(schema), options)
         finally:

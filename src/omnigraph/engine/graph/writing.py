@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnigraph.engine.engines import chosen_engine
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.branching import Branching
 from omnigraph.engine.graph.parameters import joined_parameters
 from omnigraph.engine.receipts import receipt_of
-from omnigraph.engine.write.bulk.engines import chosen_engine
 from omnigraph.engine.write.load import LoadOptions, LoadResult, check_load_options
 from omnigraph.engine.write.mutation import MutationOptions, MutationResult
 from omnigraph.errors import (

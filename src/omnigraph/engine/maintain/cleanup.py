@@ -9,7 +9,7 @@ Tests: tests/behaviour/test_cleanup.py, tests/crash.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,8 +18,9 @@ from typing import Any, Final
 from omnigraph.engine.maintain.optimize import refuse_pending
 from omnigraph.engine.maintain.orphans import Orphans
 from omnigraph.engine.parts import GraphParts
-from omnigraph.errors import InputError, OmnigraphError, TableDrift
+from omnigraph.errors import InputError, OmnigraphError, RecoveryPending, TableDrift
 from omnigraph.faults import InjectedFault, declare
+from omnigraph.limits import CLEANUP_MIN_AGE_SECONDS
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.removal import (
     Removed,
@@ -43,15 +44,20 @@ _MANIFEST_AGE: Final = timedelta(hours=1)
 """Versions of the manifest stay at least this long, which is far longer than a publish takes."""
 
 
+MIN_AGE: Final = timedelta(seconds=CLEANUP_MIN_AGE_SECONDS)
+
+
 @dataclass(frozen=True, slots=True)
 class CleanupPolicy:
     """What may go: versions beyond the newest `keep_versions` and older than `older_than`.
 
-    With both, a version goes only if both say so.
+    With both, a version goes only if both say so. None goes that was the newest within `min_age`:
+    queries and merges that began then may still read it.
     """
 
     keep_versions: int | None = None
     older_than: timedelta | None = None
+    min_age: timedelta = MIN_AGE
 
     def __post_init__(self) -> None:
         if self.keep_versions is None and self.older_than is None:
@@ -60,22 +66,32 @@ class CleanupPolicy:
             )
         if self.keep_versions is not None and self.keep_versions < 1:
             raise InputError("at least the newest version of every table is kept")
-        if self.older_than is not None and self.older_than < timedelta():
+        if min(self.older_than or timedelta(), self.min_age) < timedelta():
             raise InputError("an age is not negative")
 
-    def why_kept(self, version: StoredVersion, newer: int, now: datetime) -> str | None:
-        """The reason why a version stays that `newer` ones come after; None if it may go."""
+    def why_kept(self, stored: Sequence[StoredVersion], place: int, now: datetime) -> str | None:
+        """The reason why one of the versions, oldest first, stays; None if it may go."""
+        newer = len(stored) - place - 1
+        if not newer:
+            return "the newest"
         if self.keep_versions is not None and newer < self.keep_versions:
             return f"among the newest {self.keep_versions}"
-        if self.older_than is not None and now - version.written_at < self.older_than:
+        if now - stored[place + 1].written_at < self.min_age:
+            return "replaced too recently"
+        if self.older_than is not None and now - stored[place].written_at < self.older_than:
             return "not old enough"
         return None
+
+    def keeps_dropped(self, age: timedelta) -> bool:
+        """Whether the table of a type that was dropped so long ago stays."""
+        return self.older_than is None or age < max(self.older_than, self.min_age)
 
     def to_json(self) -> dict[str, Any]:
         age = self.older_than
         return {
             "keep_versions": self.keep_versions,
             "older_than_secs": None if age is None else int(age.total_seconds()),
+            "min_age_secs": int(self.min_age.total_seconds()),
         }
 
 
@@ -136,6 +152,10 @@ class Cleanup:
         """Remove what the policy lets go and nobody needs. Raises `RecoveryPending`."""
         with self._parts.locks.hold(None, "cleanup") as lock:
             refuse_pending(self._parts.recovery, "cleanup")
+            merges = self._parts.recovery.interrupted_merges()
+            if merges:
+                # What they refer to is needed as soon as they are finished.
+                raise RecoveryPending("cleanup", merges)
             refs = self._parts.branches.list()
             state = self._parts.recovery.state(None)
             needed = what_is_needed(self._parts.manifest, refs, self._pins.list())
@@ -148,6 +168,8 @@ class Cleanup:
             ]
             cleaned += sweep.dropped(state, self._dropped_at(state))
             cleaned.append(sweep.manifest())
+            if not dry_run:
+                self._parts.locks.forget_others(ref.physical for ref in self._parts.branches.list())
         return CleanupReport(policy, dry_run, tuple(cleaned), orphans)
 
     def _dropped_at(self, state: ManifestState) -> Mapping[TableId, datetime]:
@@ -202,7 +224,7 @@ class _Sweep:
         self, key: str, location: str, needed: Mapping[int, str], age: timedelta
     ) -> CleanedTable:
         table = self.tables.open(location)
-        if needed or self.policy.older_than is None or age < self.policy.older_than:
+        if needed or self.policy.keeps_dropped(age):
             return self._clean(key, table, needed, self.policy)
         size = Removed(len(stored_versions(table)), table.stored_bytes())
         if not self.dry_run:
@@ -212,7 +234,7 @@ class _Sweep:
     def manifest(self) -> CleanedTable:
         """History is in the rows of the manifest, so its versions need not be kept for it."""
         age = max(self.policy.older_than or timedelta(), _MANIFEST_AGE)
-        policy = CleanupPolicy(older_than=age)
+        policy = CleanupPolicy(older_than=age, min_age=timedelta())
         return self._guarded(
             MANIFEST_PATH,
             lambda: self._clean(MANIFEST_PATH, self.tables.open(MANIFEST_PATH), {}, policy),
@@ -234,10 +256,9 @@ class _Sweep:
         kept: Counter[str] = Counter()
         going: list[int] = []
         now = datetime.now(UTC)
-        for newer, version in enumerate(reversed(stored_versions(table))):
-            reason = needed.get(version.number) or policy.why_kept(version, newer, now)
-            if version.number == table.version:
-                reason = needed.get(version.number, "the newest")
+        stored = stored_versions(table)
+        for place, version in enumerate(stored):
+            reason = needed.get(version.number) or policy.why_kept(stored, place, now)
             if reason is None:
                 going.append(version.number)
             else:

@@ -1,4 +1,4 @@
-"""Storing the same rows better: fewer and fuller pieces, indexes that know all rows.
+"""Storing the same rows better: fewer and fuller pieces without dropped columns, complete indexes.
 
 Main only. All tables that need it are done under one sidecar and become part of the graph in one
 commit; rows, ids and answers stay, and so do earlier versions. A second run finds nothing to do.
@@ -7,49 +7,26 @@ Tests: tests/behaviour/test_optimize.py, tests/crash.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog.indexes import IndexKind, index_intents
-from omnigraph.catalog.model import EntityType
+from omnigraph.engine.maintain.rewrite import TableRewrite
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
-from omnigraph.engine.write.fold import (
-    AFTER_FOLD,
-    BEFORE_FOLD,
-    BEFORE_PUBLISH,
-    optimize_draft,
-    optimize_sidecar,
-)
+from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
 from omnigraph.engine.write.uninterrupted import uninterrupted
-from omnigraph.errors import (
-    CommitStateUnknown,
-    ManifestDamaged,
-    OmnigraphError,
-    RecoveryPending,
-)
-from omnigraph.faults import InjectedFault
+from omnigraph.errors import ManifestDamaged, RecoveryPending
 from omnigraph.storage.compact import fold, is_fold_needed
+from omnigraph.storage.dropped_columns import fragments_with_dropped, shed_columns
 from omnigraph.storage.table import Table
-from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commits import CommitRecord
 from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.publish import Publication, publish
-from omnigraph.versioning.recovery.act import table_version
 from omnigraph.versioning.recovery.heal import Recovery
-from omnigraph.versioning.recovery.sidecar import Sidecar
 from omnigraph.versioning.snapshot import SnapshotEntry
 from omnigraph.versioning.upkeep import fold_manifest
 
 DRIFTED = "drift_needs_repair"
 """Why a table was left alone: it is not where the graph knows it to be."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,27 +87,19 @@ class Optimizing:
             }
             due = [e for key, e in snapshot.entries.items() if _is_due(e, heads[key])]
             sidecar = optimize_sidecar(main, state, due, draft)
-            folding = _Folding(
-                self._parts.tables, self._parts.manifest, self._parts.recovery, sidecar, lock
-            )
-            commit = uninterrupted(lambda: folding.run(state, due, heads)) if due else None
+            rewrite = TableRewrite(self._parts, sidecar, lock, _improved)
+            commit = uninterrupted(lambda: rewrite.run(state, due, heads)) if due else None
             fold_manifest(self._parts.manifest, None)
-        for key, table in folding.done.items():
-            self._extend_texts(snapshot.catalog.entity(key), table)
-        if folding.errors:
-            raise folding.errors[0]
+        rewrite.extend_texts(snapshot.catalog)
+        if rewrite.errors:
+            raise rewrite.errors[0]
         tables = tuple(
-            _outcome(entry, heads[key], folding.done.get(key))
+            _outcome(entry, heads[key], rewrite.done.get(key))
             for key, entry in snapshot.entries.items()
         )
         if commit is None:
             return OptimizeReport(tables, nothing_done(state, draft))
         return OptimizeReport(tables, receipt_of(commit, snapshot.catalog))
-
-    def _extend_texts(self, declared: EntityType, table: Table) -> None:
-        for intent in index_intents(declared):
-            if intent.kind is IndexKind.TEXT:
-                self._parts.texts.extend(table, intent.column)
 
 
 def refuse_pending(recovery: Recovery, operation: str) -> None:
@@ -144,79 +113,18 @@ def refuse_pending(recovery: Recovery, operation: str) -> None:
         raise RecoveryPending(operation, waiting)
 
 
-@dataclass(frozen=True, slots=True)
-class _Folding:
-    """From the sidecar to the publish, under the lock of main."""
-
-    tables: TableStore
-    manifest: Manifest
-    recovery: Recovery
-    sidecar: Sidecar
-    lock: HeldLock
-    done: dict[str, Table] = field(default_factory=dict)
-    """Tables that moved, by key."""
-    errors: list[OmnigraphError] = field(default_factory=list)
-
-    def run(
-        self, state: ManifestState, due: Sequence[SnapshotEntry], heads: Mapping[str, Table]
-    ) -> CommitRecord | None:
-        self.lock.check()
-        self.recovery.sidecars.write(self.sidecar)
-        try:
-            for entry in due:
-                self._fold(entry, heads[entry.table_key])
-            commit = self._publish(state, [e for e in due if e.table_key in self.done])
-        except (InjectedFault, CommitStateUnknown):
-            raise
-        except OmnigraphError:
-            self.recovery.undo_own(self.sidecar, self.lock)
-            raise
-        self._forget()
-        return commit
-
-    def _fold(self, entry: SnapshotEntry, table: Table) -> None:
-        self.lock.check()
-        try:
-            BEFORE_FOLD.hit(table=entry.table_key)
-            folded = fold(table)
-        except InjectedFault:
-            raise
-        except OmnigraphError as error:
-            _log.warning("%s is not optimized completely: %s", entry.table_key, error)
-            self.errors.append(error)
-            folded = self.tables.open(entry.location, entry.branch)
-        AFTER_FOLD.hit(table=entry.table_key)
-        if folded.version != table.version:
-            self.done[entry.table_key] = folded
-
-    def _publish(self, state: ManifestState, moved: Sequence[SnapshotEntry]) -> CommitRecord | None:
-        if not moved:
-            return None
-        BEFORE_PUBLISH.hit(branch=None)
-        publication = Publication(
-            draft=self.sidecar.draft,
-            versions=tuple(table_version(e.table_id, self.done[e.table_key]) for e in moved),
-            expected={entry.table_id: entry.pin for entry in moved},
-            begun_at=state.sequence,
-        )
-        return publish(self.manifest, None, publication, self.lock.check)
-
-    def _forget(self) -> None:
-        try:
-            self.recovery.sidecars.delete(self.sidecar.name)
-        except InjectedFault:
-            raise
-        except OmnigraphError as error:
-            _log.warning("sidecar %s stays behind: %s", self.sidecar.name, error)
-
-
 def _is_due(entry: SnapshotEntry, head: Table) -> bool:
     if head.version < entry.version:
         raise ManifestDamaged(
             f"'{entry.table_key}' is at version {head.version}, "
             f"but the graph knows version {entry.version}"
         )
-    return head.version == entry.version and is_fold_needed(head)
+    is_known = head.version == entry.version
+    return is_known and (is_fold_needed(head) or bool(fragments_with_dropped(head)))
+
+
+def _improved(_key: str, table: Table) -> Table:
+    return shed_columns(fold(table))
 
 
 def _outcome(entry: SnapshotEntry, head: Table, folded: Table | None) -> OptimizedTable:

@@ -1,6 +1,6 @@
-"""Reclaiming what nobody refers to: forks of branches that are gone, and tables that never were.
+"""Reclaiming what nobody refers to: forks of branches that are gone, tables that never were, scratch files.
 
-Left behind by interrupted first writes, branch deletes and schema changes. Each fork is reclaimed under the
+Left behind by interrupted first writes, branch deletes, schema changes and loads. Each fork is reclaimed under the
 lock of its branch; one that cannot be had, or that something still refers to, waits for the next time.
 Tests: tests/behaviour/test_cleanup.py.
 """
@@ -15,16 +15,22 @@ from typing import Final
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import InjectedFault, declare
+from omnigraph.storage.scratch import list_scratch, remove_scratch
 from omnigraph.versioning.branch_names import decode_physical_name
 from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.ids import made_at
 from omnigraph.versioning.retention import Fork, Needed
 from omnigraph.versioning.rows import MANIFEST_PATH
+from omnigraph.versioning.upgrade.old_layout import OLD_TABLES
 
 BEFORE_RECLAIM = declare("cleanup.reconcile_fork", "before each orphan is reclaimed")
 
 _FOLDERS: Final = ("nodes", "edges")
 _UNTOUCHED: Final = timedelta(hours=1)
 """A table nobody has registered may belong to a change of the schema that is at work just now."""
+
+_FINISHED: Final = timedelta(days=1)
+"""A load that began longer ago than this has read its scratch files, or never will."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,10 +51,16 @@ class Orphans:
             name = f"{location}/{branch}"
             if dry_run or self._reclaimed(location, branch):
                 done.append(name)
-        for location in self._tables_of_nobody(needed):
+        for location in (*self._tables_of_nobody(needed), *self._old_tables()):
             if dry_run or self._removed(location):
                 done.append(location)
+        done += self._scratch(dry_run=dry_run)
         return tuple(sorted(done))
+
+    def _scratch(self, *, dry_run: bool) -> list[str]:
+        """Scratch files of loads that ended without removing them."""
+        reclaim = list_scratch if dry_run else remove_scratch
+        return reclaim(self._parts.objects, _is_over)
 
     def _forks(self, refs: Sequence[BranchRef], needed: Needed) -> Iterator[Fork]:
         """Forks that neither a branch nor a sidecar needs, older ones first."""
@@ -87,6 +99,10 @@ class Orphans:
                 if location not in needed.locations and self._is_old(location):
                     yield location
 
+    def _old_tables(self) -> Iterator[str]:
+        """Tables of an older format. A graph that is written to has been converted."""
+        return (path for path in OLD_TABLES if self._parts.tables.exists(path))
+
     def _is_old(self, location: str) -> bool:
         try:
             written = self._parts.tables.open(location).written_at.astimezone()
@@ -102,3 +118,8 @@ class Orphans:
             _log.warning("%s stays for now: %s", location, error)
             return False
         return True
+
+
+def _is_over(job: str) -> bool:
+    began = made_at(job)
+    return began is not None and datetime.now(UTC) - began > _FINISHED

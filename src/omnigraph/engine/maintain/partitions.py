@@ -35,6 +35,12 @@ _QUERIES: Final = 100
 _NEIGHBOURS: Final = 10
 """How many vectors are asked for, and how many answers each has, to find out how far to look."""
 
+_SAME: Final = 1 - 1e-5
+"""The cosine from which two vectors are the same one; single precision is not more precise."""
+
+_NONE: Final = -2.0
+"""The cosine of no vector."""
+
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
@@ -101,33 +107,37 @@ def _centres(sample: Units, count: int, chance: np.random.Generator) -> Centres:
 
 
 def _nearest_centres(vectors: Units, centres: Centres) -> npt.NDArray[np.int64]:
-    blocks = (vectors[start : start + _BLOCK] for start in range(0, len(vectors), _BLOCK))
+    starts = range(0, max(len(vectors), 1), _BLOCK)
+    blocks = (vectors[start : start + _BLOCK] for start in starts)
     return np.concatenate([np.argmax(block @ centres.T, axis=1) for block in blocks])
 
 
 def _probes(table: Table, column: str, centres: Centres, queries: Units) -> int:
     """The fewest partitions, nearest to a query first, that hold enough of the true answers."""
-    neighbours = _neighbours(table, column, queries)
     order = np.argsort(-(queries @ centres.T), axis=1)
     places = np.empty_like(order)
     np.put_along_axis(places, order, np.arange(order.shape[1])[None, :], axis=1)
-    held_by = np.stack([_nearest_centres(found, centres) for found in neighbours])
-    ranks = np.sort(np.take_along_axis(places, held_by, axis=1), axis=None)
+    neighbours = enumerate(_neighbours(table, column, queries))
+    held = [places[number, _nearest_centres(found, centres)] for number, found in neighbours]
+    ranks = np.sort(np.concatenate(held))
+    if not len(ranks):
+        return LEAST_PROBES
     enough = int(np.ceil(RECALL * len(ranks))) - 1
     return max(int(ranks[enough]) + 1, LEAST_PROBES)
 
 
 def _neighbours(table: Table, column: str, queries: Units) -> list[Units]:
-    """For each query its nearest vectors, without itself."""
-    best = np.full((len(queries), _NEIGHBOURS + 1), -2.0, np.float32)
-    found = np.zeros((len(queries), _NEIGHBOURS + 1, queries.shape[1]), np.float32)
+    """For each query its nearest vectors, without itself and its copies: who asks has none there."""
+    best = np.full((len(queries), _NEIGHBOURS), _NONE, np.float32)
+    found = np.zeros((len(queries), _NEIGHBOURS, queries.shape[1]), np.float32)
     for units in _units(table, column):
         likeness = queries @ units.T
-        some = min(_NEIGHBOURS + 1, likeness.shape[1])
+        likeness[likeness > _SAME] = _NONE
+        some = min(_NEIGHBOURS, likeness.shape[1])
         leading = np.argpartition(-likeness, some - 1, axis=1)[:, :some]
         candidates = np.concatenate([best, np.take_along_axis(likeness, leading, axis=1)], axis=1)
-        kept = np.argsort(-candidates, axis=1)[:, : _NEIGHBOURS + 1]
+        kept = np.argsort(-candidates, axis=1)[:, :_NEIGHBOURS]
         vectors = np.concatenate([found, units[leading]], axis=1)
         best = np.take_along_axis(candidates, kept, axis=1)
         found = np.take_along_axis(vectors, kept[:, :, None], axis=1)
-    return list(found[:, 1:])
+    return [mine[known] for mine, known in zip(found, best > _NONE, strict=True)]

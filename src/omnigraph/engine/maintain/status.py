@@ -20,6 +20,7 @@ from omnigraph.engine.vector_states import StateCounts, count_states
 from omnigraph.limits import FOLD_SMALL_ROWS, INDEX_LAG_ROWS
 from omnigraph.rows.bindings import embedded_properties
 from omnigraph.storage.compact import small_fragments
+from omnigraph.storage.dropped_columns import fragments_with_dropped
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.locks import LeaseNote
@@ -51,6 +52,8 @@ class TableStatus:
     rows: int
     fragments: int
     small_fragments: int
+    has_dropped: bool
+    """Whether values of dropped properties are still stored with the rows."""
     bytes: int
     indexes: tuple[IndexState, ...]
     missing_indexes: tuple[str, ...]
@@ -141,6 +144,7 @@ def _table_status(
         rows=snapshot.entry(declared.table_key).row_count,
         fragments=len(table.fragments()),
         small_fragments=small_fragments(table, FOLD_SMALL_ROWS),
+        has_dropped=bool(fragments_with_dropped(table)),
         bytes=table.stored_bytes(),
         indexes=tuple(indexes),
         missing_indexes=tuple(missing),
@@ -166,6 +170,9 @@ def _advice(status: GraphStatus) -> Iterator[str]:
     pieces = [t.table_key for t in status.tables if t.small_fragments > _MANY_PIECES]
     if pieces:
         yield f"`omnigraph optimize`: many small pieces in {', '.join(pieces)}"
+    dropped = [t.table_key for t in status.tables if t.has_dropped]
+    if dropped:
+        yield f"`omnigraph optimize`: values of dropped properties in {', '.join(dropped)}"
     behind = [
         f"{t.table_key}.{index.column}"
         for t in status.tables

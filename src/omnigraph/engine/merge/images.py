@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.compare.sides import HeldSide, Side, StoredSide, differing_sides, no_rows
-from omnigraph.storage.changed_rows import places_of
+from omnigraph.storage.changed_rows import Wanted, places_of
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
@@ -32,6 +32,14 @@ class Overlay:
     @property
     def ids(self) -> pa.Array:
         return pc.unique(pa.concat_arrays([_ids(self.rows), self.gone, self.unclear]))
+
+    def only(self, wanted: Wanted) -> Overlay:
+        """What it says about some ids."""
+        return Overlay(
+            self.rows.filter(pa.array(wanted(_ids(self.rows)))),
+            self.gone.filter(pa.array(wanted(self.gone))),
+            self.unclear.filter(pa.array(wanted(self.unclear))),
+        )
 
     def under(self, newer: Overlay) -> Overlay:
         """What both say; the newer one counts where they speak of the same rows."""
@@ -64,18 +72,27 @@ class Image:
             return mine is theirs
         return mine.pin == theirs.pin
 
+    def overlay(self, declared: EntityType, wanted: Wanted | None = None) -> Overlay | None:
+        """The overlay of a table, or as much of it as is wanted."""
+        overlay = self.overlays.get(declared.table_key)
+        return overlay if overlay is None or wanted is None else overlay.only(wanted)
+
     def unclear(self, declared: EntityType) -> pa.Array:
         overlay = self.overlays.get(declared.table_key)
         return pa.array([], pa.utf8()) if overlay is None else overlay.unclear
 
 
 def differing(
-    declared: EntityType, tables: TableStore, left: Image, right: Image
+    declared: EntityType,
+    tables: TableStore,
+    left: Image,
+    right: Image,
+    wanted: Wanted | None = None,
 ) -> tuple[Side, Side]:
     """The rows in which two images can differ, as either has them; see `differing_sides`."""
-    key = declared.table_key
-    sides = differing_sides(declared, tables, _stored(left, declared), _stored(right, declared))
-    mine, theirs = left.overlays.get(key), right.overlays.get(key)
+    stored = _stored(left, declared), _stored(right, declared)
+    sides = differing_sides(declared, tables, *stored, wanted)
+    mine, theirs = left.overlay(declared, wanted), right.overlay(declared, wanted)
     if mine is None and theirs is None:
         return sides
     overlaid = pa.concat_arrays([o.ids for o in (mine, theirs) if o is not None])

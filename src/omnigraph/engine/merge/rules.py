@@ -6,7 +6,7 @@ that had too few edges before are none of its business. Tests: tests/behaviour/t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -22,11 +22,10 @@ from omnigraph.catalog.constraints import (
     value_rules,
 )
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
-from omnigraph.engine.write.committed import SnapshotRows, few
+from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.errors import MergeConflict
 from omnigraph.rows.checks import value_violations
 from omnigraph.rows.uniqueness import distinct_tuples, shared_tuples, tuple_values, tuples_of
-from omnigraph.storage.filters import In, Or
 
 _ENDS = ("src", "dst")
 
@@ -131,7 +130,7 @@ class MergeRules:
         if not gone or not self.target.has_rows(edge):
             return
         self.reads.add(edge.table_key)
-        edges = self._edges_at(edge, gone)
+        edges = self.target.edges_at(edge, gone)
         if change is not None:
             edges = edges.filter(_outside(edges.column("id"), change.hidden))
         if not edges.num_rows:
@@ -142,13 +141,6 @@ class MergeRules:
         )
         for end, nodes in gone.items():
             yield from _orphans(edge, end, edges, nodes)
-
-    def _edges_at(self, edge: EdgeType, ends: Mapping[str, pa.Array]) -> pa.Table:
-        tests = [test for end, nodes in ends.items() if isinstance(test := few(end, nodes), In)]
-        wanted = Or(tuple(tests)) if len(tests) == len(ends) else None
-        rows = self.target.open(edge).read(["id", *_ENDS], filter=wanted)
-        hit = [pc.is_in(rows.column(end), value_set=nodes) for end, nodes in ends.items()]
-        return rows.filter(hit[0] if len(hit) == 1 else pc.or_(*hit))
 
     def _absent(self, node: NodeType, ids: pa.Array) -> pa.Array:
         """Those of the ids that no node will have after the merge."""
@@ -170,26 +162,23 @@ class MergeRules:
         if low <= 1 and high is None:
             return
         self.reads.add(edge.table_key)
-        sources = pc.unique(
-            pa.concat_arrays([_column(change.upserts, "src"), self._old_sources(edge, change)])
+        brought = _column(change.upserts, "src")
+        sources = pc.unique(pa.concat_arrays([brought, self._old_sources(edge, change)]))
+        counts = _added(
+            _per_source(pc.value_counts(brought)),
+            self.target.outgoing(edge, sources, change.hidden),
         )
-        counts = _counts(self.target.outgoing(edge, sources, change.hidden))
-        for source, count in _value_counts(_column(change.upserts, "src")):
-            counts[source] = counts.get(source, 0) + count
-        wrong = {
-            source: problem
-            for source in sorted(counts)
-            if (problem := cardinality_problem(edge, source, counts[source])) is not None
-        }
-        if not wrong:
+        wrong = counts.filter(_outside_bounds(counts.column("count"), low, high)).sort_by("src")
+        if not wrong.num_rows:
             return
-        asked, nothing = pa.array(list(wrong), pa.utf8()), pa.array([], pa.utf8())
+        asked, nothing = _column(wrong, "src"), pa.array([], pa.utf8())
         before = [
-            _counts(side.outgoing(edge, asked, nothing)) for side in (self.source, self.target)
+            _by_source(side.outgoing(edge, asked, nothing)) for side in (self.source, self.target)
         ]
-        for source, problem in wrong.items():
+        for source, count in _by_source(wrong).items():
+            problem = cardinality_problem(edge, source, count)
             # A side that had just as many edges had left it at that, by deleting some.
-            if all(side.get(source, 0) != counts[source] for side in before):
+            if problem is not None and all(side.get(source, 0) != count for side in before):
                 yield _conflict(edge, None, "cardinality_violation", problem)
 
     def _old_sources(self, edge: EdgeType, change: RowChange) -> pa.Array:
@@ -213,12 +202,24 @@ def _conflict(declared: EntityType, id: str | None, kind: str, message: str) -> 
     return MergeConflict(declared.table_key, id, kind, message)
 
 
-def _counts(outgoing: pa.Table) -> dict[str, int]:
-    return dict(zip(*(column.to_pylist() for column in outgoing.columns), strict=True))
+def _per_source(counted: pa.StructArray) -> pa.Table:
+    return pa.table(counted.flatten(), names=["src", "count"])
 
 
-def _value_counts(column: pa.Array) -> Sequence[tuple[str, int]]:
-    return list(zip(*(part.to_pylist() for part in pc.value_counts(column).flatten()), strict=True))
+def _added(one: pa.Table, other: pa.Table) -> pa.Table:
+    """Counts per source together."""
+    both = pa.concat_tables([one, other.cast(one.schema)])
+    summed = both.group_by("src").aggregate([("count", "sum")])
+    return summed.select(["src", "count_sum"]).rename_columns(["src", "count"])
+
+
+def _by_source(counts: pa.Table) -> dict[str, int]:
+    return dict(zip(*(column.to_pylist() for column in counts.columns), strict=True))
+
+
+def _outside_bounds(counts: pa.ChunkedArray, low: int, high: int | None) -> pa.ChunkedArray:
+    too_few = pc.less(counts, low)
+    return too_few if high is None else pc.or_(too_few, pc.greater(counts, high))
 
 
 def _outside(column: pa.Array | pa.ChunkedArray, values: pa.Array) -> pa.Array:

@@ -8,9 +8,11 @@ Tests: tests/behaviour/test_merge*.py, tests/behaviour/test_reverts.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from omnigraph.engine.engines import AUTO, EngineChoice
 from omnigraph.engine.merge.choices import Choices
 from omnigraph.engine.merge.images import Image
 from omnigraph.engine.merge.plan import MergePlan, MergePlanner
@@ -18,7 +20,15 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
-from omnigraph.errors import InputError, MergeConflict, SchemaMoved
+from omnigraph.errors import (
+    BranchNotFound,
+    ConflictError,
+    InputError,
+    MergeConflict,
+    OmnigraphError,
+    SchemaMoved,
+)
+from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
@@ -31,6 +41,7 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.parting import (
     Home,
     KnownCommits,
@@ -39,6 +50,7 @@ from omnigraph.versioning.parting import (
     whole_history,
 )
 from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.retention import removed_tables
 from omnigraph.versioning.snapshot import Snapshot
 
 
@@ -57,6 +69,8 @@ class MergeOptions:
     message: str | None = None
     expected_head: CommitId | None = None
     dry_run: bool = False
+    engine: EngineChoice = AUTO
+    progress: Progress = SILENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +83,8 @@ class MergeResult:
     outcome: MergeOutcome
     dry_run: bool = False
     conflicts: tuple[MergeConflict, ...] = ()
+    """The first ones, if there are very many."""
+    conflicts_total: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +96,7 @@ class AppliedCommit:
     commit_id: CommitId
     dry_run: bool = False
     conflicts: tuple[MergeConflict, ...] = ()
+    conflicts_total: int = 0
 
 
 @dataclass
@@ -123,21 +140,12 @@ class Merger:
             tip = Tip(target.physical, ours.version, ours.commit_id)
             parted = since_parting(self._parts.manifest, Tip.of(theirs), tip)
             base, image = self._base(parted.known, theirs.head, ours)
-            planner = MergePlanner(self._parts.tables, target.physical)
+            planner = self._planner(target, options, adopts=True)
             plan = planner.plan(image, self._parts.snapshot_of(theirs), ours, options.choices)
             return _Attempt(plan, ours, base, parted.source_only)
 
-        def result(
-            receipt: Receipt, outcome: MergeOutcome, conflicts: Sequence[MergeConflict] = ()
-        ) -> MergeResult:
-            return MergeResult(
-                receipt,
-                source.public,
-                target.public,
-                outcome,
-                options.dry_run,
-                tuple(conflicts),
-            )
+        def result(receipt: Receipt, outcome: MergeOutcome) -> MergeResult:
+            return MergeResult(receipt, source.public, target.public, outcome, options.dry_run)
 
         try:
             first = attempt(self._parts.snapshot_of(self._parts.manifest.current(target.physical)))
@@ -147,10 +155,21 @@ class Merger:
         if options.dry_run:
             outcome = _outcome(first.checked.commit_id, first)
             would = replace(self._nothing(target, draft), counts=_shown(first.plan.counts))
-            return result(would, outcome, first.plan.conflicts)
+            return replace(
+                result(would, outcome),
+                conflicts=first.plan.conflicts,
+                conflicts_total=first.plan.conflicts_total,
+            )
         try:
             commit = self._commit(
-                target, WriterKind.BRANCH_MERGE, draft, first, attempt, options, begun
+                target,
+                WriterKind.BRANCH_MERGE,
+                draft,
+                first,
+                attempt,
+                options,
+                begun,
+                lambda: self._refuse_removed(source, theirs),
             )
         except _UpToDate:
             return result(self._nothing(target, draft), MergeOutcome.ALREADY_UP_TO_DATE)
@@ -178,7 +197,7 @@ class Merger:
         """The merge of several commits, each with those before it."""
         first, *others = commits
         image = Image(self._at(known.homes[first]))
-        planner = MergePlanner(self._parts.tables)
+        planner = MergePlanner(self._parts)
         for number, commit in enumerate(others, start=1):
             base = self._combined(known, known.readable_bases(commits[:number], [commit]))
             image = planner.combine(base, Image(self._at(known.homes[commit])), image)
@@ -241,28 +260,36 @@ class Merger:
     ) -> AppliedCommit:
         def attempt(ours: Snapshot) -> _Attempt:
             _check_schema(ours, contract)
-            plan = MergePlanner(self._parts.tables).plan(Image(base), source, ours, options.choices)
-            return _Attempt(plan, ours)
+            planner = self._planner(branch, options, adopts=False)
+            return _Attempt(planner.plan(Image(base), source, ours, options.choices), ours)
 
-        def result(receipt: Receipt, conflicts: Sequence[MergeConflict] = ()) -> AppliedCommit:
-            return AppliedCommit(
-                receipt,
-                branch.public,
-                commit.graph_commit_id,
-                options.dry_run,
-                tuple(conflicts),
-            )
+        def result(receipt: Receipt) -> AppliedCommit:
+            return AppliedCommit(receipt, branch.public, commit.graph_commit_id, options.dry_run)
 
         first = attempt(self._parts.snapshot_of(self._parts.manifest.current(branch.physical)))
         if options.dry_run:
             would = replace(self._nothing(branch, draft), counts=_shown(first.plan.counts))
-            return result(would, first.plan.conflicts)
+            return replace(
+                result(would),
+                conflicts=first.plan.conflicts,
+                conflicts_total=first.plan.conflicts_total,
+            )
         made = self._commit(branch, WriterKind.MUTATION, draft, first, attempt, options, begun)
         if made is None:
             return result(self._nothing(branch, draft))
         return result(receipt_of(made, contract.catalog))
 
     # -- committing -------------------------------------------------------------------------
+
+    def _planner(self, branch: BranchRef, options: MergeOptions, *, adopts: bool) -> MergePlanner:
+        return MergePlanner(
+            self._parts,
+            branch.physical,
+            adopts=adopts,
+            writes=not options.dry_run,
+            engine=options.engine,
+            progress=options.progress,
+        )
 
     def _commit(
         self,
@@ -273,12 +300,16 @@ class Merger:
         attempt: Callable[[Snapshot], _Attempt],
         options: MergeOptions,
         begun: Begun,
+        still_stored: Callable[[], None] | None = None,
     ) -> CommitRecord | None:
         first.plan.refuse_conflicts()
+
+        plans = [first.plan]
 
         def prepare_again(current: Snapshot) -> Change:
             again = attempt(current)
             again.plan.refuse_conflicts()
+            plans.append(again.plan)
             return again.plan.change
 
         request = WriteRequest(
@@ -292,8 +323,47 @@ class Merger:
             ancestors=first.ancestors,
             quarantined=begun.quarantined,
             heals_first=begun.heals_first,
+            still_stored=still_stored,
         )
-        return self._writer.commit(request, first.checked)
+        options.progress.stage("write", first.plan.rows)
+        commit = self._writer.commit(request, first.checked)
+        options.progress.advance(plans[-1].rows)
+        if commit is not None and len(plans) > 1:
+            with suppress(OmnigraphError):  # What stays is nobody's, and the merge is made.
+                self._remove_unused(plans, branch, commit)
+        return commit
+
+    def _remove_unused(
+        self, plans: Sequence[MergePlan], branch: BranchRef, commit: CommitRecord
+    ) -> None:
+        """Remove the files of plans that were made anew because the target had moved.
+
+        The state of the very commit tells which are used: in a later one, its rows may have been
+        stored anew, and its files are still those of its history.
+        """
+        made = self._at(Home(branch.physical, commit.sequence))
+        for plan in plans:
+            for write in plan.change.writes:
+                if write.written is not None:
+                    from omnigraph.engine.merge.spread import remove
+
+                    used = made.open(self._parts.tables, write.table_key).files()
+                    remove(self._parts.objects, [write.written], besides=used)
+
+    def _refuse_removed(self, source: BranchRef, theirs: ManifestState) -> None:
+        """Raises `ConflictError` when versions of main that the merged state names are gone.
+
+        The target may point at them, and the next merge of the two will compare with them. What is
+        current on a branch is never removed.
+        """
+        with suppress(BranchNotFound):
+            if self._parts.manifest.current(source.physical).head == theirs.head:
+                return
+        if next(removed_tables(self._parts.tables, theirs), None) is not None:
+            raise ConflictError(
+                f"'{source.public}' has moved on and cleanup has removed what was to be merged; "
+                "merge again"
+            )
 
     def _nothing(self, branch: BranchRef, draft: CommitDraft) -> Receipt:
         return nothing_done(self._parts.manifest.current(branch.physical), draft)

@@ -27,6 +27,7 @@ Spans = tuple[Counts, Counts]
 
 _EXACT_IN_FLOAT: Final = 2**53
 _MOST_IN_32: Final = 2**31 - 1
+_MANY: Final = 10_000
 
 
 def pair_keys(sources: npt.NDArray[np.integer], targets: npt.NDArray[np.integer]) -> Keys:
@@ -52,11 +53,24 @@ def spread_out(begin: Counts, counts: Counts) -> tuple[Positions, Positions]:
         first, length = int(begin[0]), int(counts[0])
         return np.zeros(length, np.int64), np.arange(first, first + length, dtype=np.int64)
     ends = np.cumsum(counts)
+    before = ends - counts
     total = int(ends[-1]) if len(ends) else 0
-    rows = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    places = np.arange(total, dtype=np.int64)
-    places += np.repeat(begin - (ends - counts), counts)
+    rows = _owners(counts, before, total)
+    places = (begin - before).take(rows)
+    places += np.arange(total, dtype=np.int64)
     return rows, places
+
+
+def _owners(counts: Counts, before: Counts, total: int) -> Positions:
+    """The number of each span as often as it has places."""
+    if total < _MANY:
+        return np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    # The same as a sum of steps: the call above keeps all other threads from running.
+    filled = np.flatnonzero(counts)
+    steps = np.zeros(total, np.int64)
+    steps[0] = filled[0]
+    steps[before[filled[1:]]] = np.diff(filled)
+    return np.cumsum(steps, out=steps)
 
 
 def _no_keys() -> Keys:
@@ -187,7 +201,7 @@ class Adjacency:
     ) -> tuple[Positions, Positions]:
         joined, parted = self._overlay
         if len(parted):
-            stays = ~np.isin(pair_keys(sources[rows], targets), parted)
+            stays = np.flatnonzero(~np.isin(pair_keys(sources[rows], targets), parted))
             rows, targets = rows[stays], targets[stays]
         if len(joined):
             low = np.searchsorted(joined, sources << 32)

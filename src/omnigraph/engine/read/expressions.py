@@ -16,20 +16,16 @@ from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.read.approximate import nearest_through_index
 from omnigraph.engine.read.compare import compare
 from omnigraph.engine.read.frame import Frame, Fused
+from omnigraph.engine.read.fuse import DEFAULT_K, Arm, Arms, fuse, spread
 from omnigraph.engine.read.grouping import Key, key_of
 from omnigraph.engine.read.nodes import Nodes
-from omnigraph.engine.read.numbering import Mask, Positions, distinct_positions
+from omnigraph.engine.read.numbering import Mask, Positions
 from omnigraph.engine.read.ordering import leading_rows
 from omnigraph.engine.read.search import (
-    DEFAULT_K,
     MOST_EDITS,
-    Arm,
-    Arms,
     Scores,
     by_query,
-    fuse,
     query_numbers,
-    ranked_rows,
     text_matches,
     text_scores,
 )
@@ -55,6 +51,7 @@ from omnigraph.plan.ir import (
 from omnigraph.rows.build import build_column
 from omnigraph.storage.filters import And, Comparison, In
 from omnigraph.storage.filters import Filter as StoredFilter
+from omnigraph.text.matching import ScoredRows
 
 _FLIPPED = {
     Operator.EQ: Operator.EQ,
@@ -72,7 +69,9 @@ class Expressions:
     def __init__(self, source: GraphSource, parameters: Mapping[str, Any]) -> None:
         self._source = source
         self._parameters = parameters
-        self._text_scores: dict[tuple[str, str, str | None], Scores] = {}
+        self._text_scores: dict[tuple[str, str, str | None], ScoredRows] = {}
+        self._distances: dict[Nearest, tuple[Positions, Scores]] = {}
+        """The latest of each: what rows are chosen by, they are then ordered by and may show."""
 
     def values(self, expression: Expr, frame: Frame) -> pa.Array:
         """One value per row."""
@@ -101,27 +100,26 @@ class Expressions:
         variable = _field(rank).variable
         if isinstance(rank, Nearest):
             return self._nearest(rank, self._nodes(frame, variable), frame.columns[variable], count)
-        scores = self._scores(rank, frame)
-        scored = np.flatnonzero(~np.isnan(scores))
-        return scored[leading_rows(-scores[scored], count)]
+        rows, scores = self._scored_rows(rank, frame)
+        return rows[leading_rows(-scores, count)]
 
     def fuse(self, rank: Rrf, frame: Frame, limit: int | None) -> Fused:
         """The fused rank of all rows of a query: it depends on which rows there are."""
-        return self._fused(rank, self._arms(rank, frame, limit), frame, None)
+        rows, fused = self._fused(rank, frame, limit, None)
+        return spread(rows, fused, frame.length)
 
     def best_fused(self, rank: Rrf, frame: Frame, limit: int | None) -> Frame:
-        """The rows that have a fused rank, with it. Only so many best ones will be looked at."""
-        arms = self._arms(rank, frame, limit)
-        rows = ranked_rows(arms, frame.columns[_field(rank.first).variable])
-        if rows is not None:
-            frame = frame.take(rows)
-            arms = arms[0].among(rows), arms[1].among(rows)
-        return replace(frame, fused={rank: self._fused(rank, arms, frame, limit)})
+        """The rows that may come first by a fused rank, with it; all that have one without a limit."""
+        rows, fused = self._fused(rank, frame, limit, limit)
+        return replace(frame.take(rows), fused={rank: fused})
 
-    def _fused(self, rank: Rrf, arms: Arms, frame: Frame, enough: int | None) -> Fused:
+    def _fused(
+        self, rank: Rrf, frame: Frame, limit: int | None, best: int | None
+    ) -> tuple[Positions, Fused]:
         variable = _field(rank.first).variable
         k = DEFAULT_K if rank.k is None else self._setting(rank.k, "rrf k", 1)
-        return fuse(arms, self._nodes(frame, variable), frame.columns[variable], k, enough)
+        arms, nodes = self._arms(rank, frame, limit), self._nodes(frame, variable)
+        return fuse(arms, nodes, frame.columns[variable], k, best)
 
     def _arms(self, rank: Rrf, frame: Frame, limit: int | None) -> Arms:
         """Both rankings, at the same time if one waits while the other computes."""
@@ -148,20 +146,19 @@ class Expressions:
     def _arm(self, rank: Bm25 | Nearest, frame: Frame, ranked: str, limit: int | None) -> Arm:
         """The rows that one of two rankings of a variable's nodes ranks, with their scores."""
         if isinstance(rank, Bm25):
-            scores = self._scores(rank, frame)
-            rows = np.flatnonzero(~np.isnan(scores))
-            return Arm(rows, scores[rows], high_is_best=True, most=None)
-        rows = np.arange(frame.length, dtype=np.int64)
+            return Arm(*self._scored_rows(rank, frame), most=None)
         if limit is not None and rank.field.variable == ranked:
             rows = self._rows_of_nearest(rank, frame, limit)
+        else:
+            rows = np.arange(frame.length, dtype=np.int64)
         scores = self._scores(rank, frame.take(rows))
         scored = ~np.isnan(scores)
-        return Arm(rows[scored], scores[scored], high_is_best=False, most=limit)
+        return Arm(rows[scored], -scores[scored], most=limit)
 
     def _rows_of_nearest(self, rank: Nearest, frame: Frame, count: int) -> Positions:
         """All rows of so many nodes that are nearest to what a rank asks for, and maybe of others."""
         nodes = self._nodes(frame, rank.field.variable)
-        distinct, place = distinct_positions(frame.columns[rank.field.variable])
+        distinct, place = nodes.distinct(frame.columns[rank.field.variable])
         if len(distinct) <= 4 * count:
             return np.arange(frame.length, dtype=np.int64)
         found = self._nearest(rank, nodes, distinct, count)
@@ -266,37 +263,60 @@ class Expressions:
         if match.edits is not None:
             edits = self._setting(match.edits, "fuzzy edits", 0, MOST_EDITS)
 
-        def whole(query: str | None) -> Mask:
-            return text_matches(nodes, field.property, match.function, query, edits)
+        def matches(query: str | None, positions: Positions) -> Mask:
+            return text_matches(nodes, field.property, match.function, query, edits)[positions]
 
         positions = frame.columns[field.variable]
         if isinstance(match.query, Constant | Param):
-            return whole(self.value(match.query))[positions]
+            return matches(self.value(match.query), positions)
         queries = self.values(match.query, frame)
-        return by_query(queries, positions, whole, np.zeros(frame.length, np.bool_))
+        return by_query(queries, positions, matches, np.zeros(frame.length, np.bool_))
 
     def _scores(self, rank: Bm25 | Nearest, frame: Frame) -> Scores:
         """A score per row, NaN for rows without one."""
         field = _field(rank)
         nodes, positions = self._nodes(frame, field.variable), frame.columns[field.variable]
         if isinstance(rank, Nearest):
-            query = self._query_vector(rank)
-            if query is None:
-                return np.full(frame.length, np.nan)
-            vectors, places = nodes.vectors(field.property, positions)
-            return vectors.distances(query, places)
+            known = self._distances.get(rank)
+            if known is None or known[0] is not positions:
+                known = self._distances[rank] = positions, self._computed(rank, nodes, positions)
+            return known[1]
 
-        def whole(query: str | None) -> Scores:
-            key = (nodes.declared.name, field.property, query)
-            if key not in self._text_scores:
-                self._text_scores[key] = text_scores(nodes, field.property, query)
-            return self._text_scores[key]
+        def scores(query: str | None, positions: Positions) -> Scores:
+            return self._answers(nodes, field.property, query).at(positions)
 
         if isinstance(rank.query, Constant | Param):
-            scores = whole(self.value(rank.query))
-            return scores if nodes.is_everything(positions) else scores[positions]
+            return scores(self.value(rank.query), positions)
         queries = self.values(rank.query, frame)
-        return by_query(queries, positions, whole, np.full(frame.length, np.nan))
+        return by_query(queries, positions, scores, np.full(frame.length, np.nan))
+
+    def _computed(self, rank: Nearest, nodes: Nodes, positions: Positions) -> Scores:
+        """The distance of each node to what a rank asks for."""
+        query = self._query_vector(rank)
+        if query is None:
+            return np.full(len(positions), np.nan)
+        vectors, places = nodes.vectors(rank.field.property, positions)
+        return vectors.distances(query, places)
+
+    def _scored_rows(self, rank: Bm25, frame: Frame) -> tuple[Positions, Scores]:
+        """The rows whose text answers a query, in order, and how well."""
+        field = _field(rank)
+        nodes, positions = self._nodes(frame, field.variable), frame.columns[field.variable]
+        if isinstance(rank.query, Constant | Param) and nodes.are_distinct(positions):
+            found = self._answers(nodes, field.property, self.value(rank.query))
+            if nodes.is_everything(positions):
+                return found.rows, found.scores
+            return found.among(positions)
+        scores = self._scores(rank, frame)
+        rows = np.flatnonzero(~np.isnan(scores))
+        return rows, scores[rows]
+
+    def _answers(self, nodes: Nodes, field: str, query: str | None) -> ScoredRows:
+        """All nodes whose text answers a query."""
+        key = (nodes.declared.name, field, query)
+        if key not in self._text_scores:
+            self._text_scores[key] = text_scores(nodes, field, query)
+        return self._text_scores[key]
 
     def _query_vector(self, rank: Nearest) -> npt.NDArray[np.float64] | None:
         assert isinstance(rank.query, Constant | Param)

@@ -107,7 +107,10 @@ class Hops:
         self._meter.check(_total(spans[1]))
         rows, nodes = adjacency.neighbours(sources, spans)
         seen = self._source.nodes(hop.node_type).keep_visible(nodes)
-        return (rows, nodes) if seen is None else (rows[seen], nodes[seen])
+        if seen is None:
+            return rows, nodes
+        kept = np.flatnonzero(seen)
+        return rows[kept], nodes[kept]
 
     def _search(self, hop: Hop, starts: Positions) -> tuple[Positions, Positions]:
         """Breadth first from every start at once; what was seen is a sorted list of pairs."""
@@ -121,7 +124,7 @@ class Hops:
                 break
             rows, nodes = self._single(hop, layer.nodes)
             keys = distinct_sorted(pair_keys(layer.starts[rows], nodes))
-            keys = keys[~is_among(seen, keys)]
+            keys = np.compress(~is_among(seen, keys), keys)
             if not len(keys):
                 break
             layer = _Layer(keys >> 32, keys & 0xFFFFFFFF)
@@ -189,7 +192,7 @@ class _Flags:
         fresh = numbers[places]
         order = np.arange(len(fresh), dtype=np.int32)
         self._last[fresh] = order
-        chosen = self._last[fresh] == order
+        chosen = np.flatnonzero(self._last[fresh] == order)
         fresh = fresh[chosen]
         self._present[fresh] = True
         self._added.append(fresh)

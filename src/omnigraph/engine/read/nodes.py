@@ -23,6 +23,8 @@ from omnigraph.engine.read.numbering import (
     Mask,
     Numbering,
     Positions,
+    are_ascending,
+    distinct_positions,
     is_everything,
 )
 from omnigraph.engine.read.stored import filter_columns
@@ -164,6 +166,16 @@ class Nodes:
         return self.is_whole and (
             positions is self.numbering.everything or is_everything(positions, self.size)
         )
+
+    def are_distinct(self, positions: Positions) -> bool:
+        """Whether positions are in order, none of them twice."""
+        return positions is self.numbering.everything or are_ascending(positions)
+
+    def distinct(self, positions: Positions) -> tuple[Positions, Positions | None]:
+        """The distinct ones in order, and where each of the given is among them; None for in place."""
+        if positions is self.numbering.everything:
+            return positions, None
+        return distinct_positions(positions)
 
     def keep_visible(self, positions: Positions) -> Mask | None:
         """Which of the positions may be seen; None when all may."""

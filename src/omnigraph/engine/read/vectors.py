@@ -18,10 +18,13 @@ from omnigraph.engine.read.numbering import Positions, is_everything
 Distances = npt.NDArray[np.float64]
 """NaN where there is none: no vector, or one of no length."""
 
-_BLOCK: Final = 65536
+_BLOCK: Final = 8192
 """Vectors made double at a time."""
 
-_MANY: Final = 0.2
+_GATHERED: Final = 1024
+"""Vectors gathered at a time: so few that the next ones are put where the last ones were."""
+
+_MANY: Final = 0.4
 """Share of vectors from which all of them are compared."""
 
 _SLACK: Final = 1e-5
@@ -76,10 +79,23 @@ class VectorColumn:
             # Reading all of them in order is quicker than gathering so many.
             likeness = (self.numbers @ unit)[positions]
         else:
-            likeness = self.numbers[positions] @ unit
+            likeness = self._products(unit, positions)
         likeness = np.divide(likeness, lengths, where=lengths > 0, out=np.full(len(lengths), -2.0))
         bound = np.partition(likeness, len(likeness) - count)[len(likeness) - count]
         return np.flatnonzero(likeness >= max(bound - _SLACK, -1.5))
+
+    def _products(
+        self, unit: npt.NDArray[np.float32], positions: Positions
+    ) -> npt.NDArray[np.float32]:
+        """The product of each of the vectors at positions with a given one."""
+        found = np.empty(len(positions), np.float32)
+        gathered = np.empty((_GATHERED, len(unit)), np.float32)
+        for start in range(0, len(positions), _GATHERED):
+            block = positions[start : start + _GATHERED]
+            # Only without a check of the positions they go straight to where they shall be.
+            some = np.take(self.numbers, block, axis=0, out=gathered[: len(block)], mode="clip")
+            np.dot(some, unit, out=found[start : start + len(block)])
+        return found
 
 
 def numbers_of(vectors: pa.Array) -> npt.NDArray[np.float32]:

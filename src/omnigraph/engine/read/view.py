@@ -34,6 +34,10 @@ class ReadView:
     hidden_properties: frozenset[tuple[str, str]] = frozenset()
     rows: Mapping[str, Filter] = field(default_factory=_no_rows)
 
+    def __reduce__(self) -> tuple[type[ReadView], tuple[object, ...]]:
+        """As it travels to tasks; a read-only mapping cannot."""
+        return ReadView, (self.hidden_types, self.hidden_properties, dict(self.rows))
+
     @property
     def sees_all(self) -> bool:
         return not (self.hidden_types or self.hidden_properties or self.rows)

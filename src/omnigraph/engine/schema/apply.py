@@ -4,7 +4,7 @@ The lock of main is held from the plan to the end, and main is the only branch, 
 meanwhile. Phase A writes the sidecar, also when no table moves; B makes and changes tables, and then
 puts the new schema files beside the accepted ones; C publishes; D puts the files in place and
 removes the sidecar. A crash before all three files wait is undone, a later one is completed.
-Tests: tests/behaviour/test_schema_apply.py, tests/crash.
+Tests: tests/behaviour/test_schema_*.py, tests/crash.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from omnigraph.catalog.migrate import (
     plan_migration,
     refuse_unsupported,
 )
+from omnigraph.engine.engines import AUTO, EngineChoice
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.schema.commit import SchemaCommit
-from omnigraph.engine.schema.hard_drop import remove_dropped
+from omnigraph.engine.schema.fragments import EachFragment
+from omnigraph.engine.schema.hard_drop import remove_dropped, rewrite_without_dropped
 from omnigraph.engine.schema.new_tables import new_tables
+from omnigraph.engine.schema.queries import refuse_broken_queries
 from omnigraph.engine.schema.tables import ready_tables
 from omnigraph.engine.schema.work import schema_work
 from omnigraph.engine.write.uninterrupted import uninterrupted
@@ -39,6 +42,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import InjectedFault, declare
 from omnigraph.language.span import Source
+from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.commits import (
     CommitDraft,
     CommitId,
@@ -66,6 +70,11 @@ class SchemaApplyOptions:
     actor: str | None = None
     message: str | None = None
     expected_head: CommitId | None = None
+    engine: EngineChoice = AUTO
+    """Where tables are written anew: here, or as Spark tasks."""
+    queries: tuple[Source, ...] = ()
+    """Queries that have to fit the desired schema."""
+    progress: Progress = SILENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +114,8 @@ class SchemaApplication:
     def apply(self, desired: Source, options: SchemaApplyOptions) -> SchemaApplyResult:
         """Make the desired schema the accepted one.
 
-        Raises `UnsupportedMigration`, `SchemaApplyBlocked`, `SchemaApplyRunning` or
-        `RecoveryPending`; nothing has changed then.
+        Raises `UnsupportedMigration`, `QueriesBroken`, `SchemaApplyBlocked`, `SchemaApplyRunning`
+        or `RecoveryPending`; nothing has changed then.
         """
         with self._locked() as lock:
             healed = self._parts.recovery.heal_locked(None, lock)
@@ -125,16 +134,22 @@ class SchemaApplication:
                 return SchemaApplyResult(plan, nothing_done(state, _draft(accepted, options)))
             check_reserved_names(desired)
             ir = carry_identities(accepted.ir, declared, plan, self._columns_ever())
-            change = self._change(accepted, SchemaContract.accept(desired.text, ir), options, lock)
+            target = SchemaContract.accept(desired.text, ir)
+            refuse_broken_queries(options.queries, target.catalog)
+            change = self._change(accepted, target, options, lock)
             commit = uninterrupted(change.run)
             if options.allow_data_loss:
-                self._remove_dropped(change, lock)
+                self._remove_dropped(change, options, lock)
         return SchemaApplyResult(plan, receipt_of(commit, change.target.catalog))
 
-    def _remove_dropped(self, change: SchemaCommit, lock: HeldLock) -> None:
-        """The change is made; what cannot be removed now is left for `cleanup`."""
+    def _remove_dropped(
+        self, change: SchemaCommit, options: SchemaApplyOptions, lock: HeldLock
+    ) -> None:
+        """The change is made; what cannot be removed now is left for `optimize` and `cleanup`."""
         try:
             BEFORE_REMOVAL.hit()
+            each = self._each(options)
+            rewrite_without_dropped(self._parts, change.work, change.draft, each, lock)
             needed = what_is_needed(
                 self._parts.manifest, self._parts.branches.list(), self._pins.list()
             )
@@ -187,10 +202,13 @@ class SchemaApplication:
             snapshot=snapshot,
             work=work,
             added=new_tables(self._parts.tables, self._parts.objects, state, work.added),
-            moved=ready_tables(self._parts.recovery, snapshot, work.changed),
+            moved=ready_tables(self._parts.recovery, snapshot, work.changed, self._each(options)),
             draft=_draft(target, options),
             lock=lock,
         )
+
+    def _each(self, options: SchemaApplyOptions) -> EachFragment:
+        return EachFragment(self._parts.tables, options.engine, options.progress)
 
 
 def _draft(target: SchemaContract, options: SchemaApplyOptions) -> CommitDraft:

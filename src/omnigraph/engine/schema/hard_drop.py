@@ -1,23 +1,63 @@
 """Removing what a hard drop took out of the graph, so that nobody can go back to it.
 
-Best effort after the change is visible: what cannot be removed now, `cleanup` removes later.
-Tests: tests/behaviour/test_schema_apply.py.
+Best effort after the change is visible: what cannot be removed now, `optimize` and `cleanup` remove
+later. Tables that lost columns are first written anew without them, as a commit that changes no row.
+Tests: tests/behaviour/test_schema_drops.py, tests/spark/test_schema_changes.py.
 """
 
 from __future__ import annotations
 
 import logging
+from functools import partial
 
+from omnigraph.engine.maintain.rewrite import TableRewrite
+from omnigraph.engine.parts import GraphParts
+from omnigraph.engine.schema.fragments import EachFragment
 from omnigraph.engine.schema.work import SchemaWork
+from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
+from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import OmnigraphError
+from omnigraph.storage.compact import commit_rewritten
+from omnigraph.storage.dropped_columns import fragments_with_dropped, rewrite_fragment
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.removal import remove_versions, stored_versions
+from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branch_names import MAIN
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commits import CommitDraft
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.retention import Needed
 from omnigraph.versioning.snapshot import Snapshot, table_id
 
 _log = logging.getLogger(__name__)
+
+
+def rewrite_without_dropped(
+    parts: GraphParts, work: SchemaWork, applied: CommitDraft, each: EachFragment, lock: HeldLock
+) -> None:
+    """Write tables that lost columns anew, so that the columns are in no file they need."""
+    lost = {table_id(change.declared) for change in work.changed if change.dropped}
+    state = parts.recovery.state(None)
+    snapshot = parts.snapshot_of(state)
+    heads = {
+        entry.table_key: parts.recovery.head_of(entry.location, entry.branch)
+        for entry in snapshot.entries.values()
+        if entry.table_id in lost
+    }
+    due = [snapshot.entry(key) for key, head in heads.items() if fragments_with_dropped(head)]
+    if not due:
+        return
+    draft = optimize_draft(applied.schema_ir_hash, applied.schema_ref, applied.actor_id)
+    sidecar = optimize_sidecar(BranchRef(MAIN, None), state, due, draft)
+    rewrite = TableRewrite(parts, sidecar, lock, partial(_without_dropped, each))
+    uninterrupted(lambda: rewrite.run(state, due, heads))
+    rewrite.extend_texts(snapshot.catalog)
+
+
+def _without_dropped(each: EachFragment, key: str, table: Table) -> Table:
+    numbers = fragments_with_dropped(table)
+    return commit_rewritten(table, each.do(f"rewrite {key}", table, numbers, rewrite_fragment))
 
 
 def remove_dropped(

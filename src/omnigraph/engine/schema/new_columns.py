@@ -1,12 +1,14 @@
 """The columns of new properties: empty, filled with one value, or with vectors of stored texts.
 
-Tests: tests/behaviour/test_schema_apply.py.
+Tests: tests/behaviour/test_schema_additions.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,27 +17,28 @@ from omnigraph.catalog.arrow import arrow_type
 from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import EntityType, Property
 from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.schema.fragments import EachFragment
 from omnigraph.engine.schema.work import ColumnChange
 from omnigraph.errors import ConstraintError
 from omnigraph.language.backfill import backfill_value
 from omnigraph.rows.bindings import bindings
-from omnigraph.storage.columns import NewValues, stage_columns
+from omnigraph.storage.columns import NewValues, fill_fragment, stage_columns
 from omnigraph.storage.stage import Staged
 from omnigraph.storage.table import Table
 
 
-def stage_change(table: Table, change: ColumnChange) -> Staged:
+def stage_change(table: Table, change: ColumnChange, each: EachFragment) -> Staged:
     """The change of a table's columns. Raises what keeps a required vector from being computed."""
     empty: list[pa.Field] = []
     constants: list[tuple[pa.Field, pa.Array]] = []
     computed: list[Property] = []
     for prop in change.added:
-        field = pa.field(prop.column, arrow_type(prop.type), nullable=prop.type.nullable)
+        column = pa.field(prop.column, arrow_type(prop.type), nullable=prop.type.nullable)
         text = prop.backfill
         if text is not None:
-            constants.append((field, pa.array([backfill_value(text, prop.type)], field.type)))
+            constants.append((column, pa.array([backfill_value(text, prop.type)], column.type)))
         elif prop.type.nullable:
-            empty.append(field)
+            empty.append(column)
         else:
             computed.append(prop)
         if prop.embed_source is not None and prop not in computed:
@@ -46,49 +49,58 @@ def stage_change(table: Table, change: ColumnChange) -> Staged:
         drop=[name for name in change.dropped if name in table.schema.names],
         empty=empty,
         filled=values.columns() if constants or computed else None,
+        fill=partial(_filled, each, change.declared),
     )
+
+
+def _filled(
+    each: EachFragment, declared: EntityType, table: Table, values: NewValues
+) -> Sequence[Any]:
+    numbers = [fragment.id for fragment in table.fragments()]
+    return each.do(f"fill {declared.table_key}", table, numbers, partial(fill_fragment, values))
 
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """What new columns hold in rows that are there already."""
+    """What new columns hold in rows that are there already. It travels to whoever fills them."""
 
     declared: EntityType
     constants: tuple[tuple[pa.Field, pa.Array], ...]
     computed: tuple[Property, ...]
+    vectors: DocumentVectors = field(default_factory=DocumentVectors)
 
     def columns(self) -> NewValues:
-        fields = [field for field, _ in self.constants]
+        sources = tuple(dict.fromkeys(self._source(prop).column for prop in self.computed))
+        return NewValues(self.schema, sources or ("id",), self)
+
+    @property
+    def schema(self) -> pa.Schema:
+        fields = [column for column, _ in self.constants]
         for prop in self.computed:
             fields += _vector_fields(prop)
-        schema, vectors = pa.schema(fields), DocumentVectors()
-        sources = tuple(dict.fromkeys(self._source(prop).column for prop in self.computed))
+        return pa.schema(fields)
 
-        def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
-            columns = [_repeated(value, batch.num_rows) for _, value in self.constants]
-            for prop in self.computed:
-                columns += self._embedded(prop, batch, vectors)
-            return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-        return NewValues(schema, sources or ("id",), compute)
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [_repeated(value, batch.num_rows) for _, value in self.constants]
+        for prop in self.computed:
+            columns += self._embedded(prop, batch)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _source(self, prop: Property) -> Property:
         assert prop.embed_source is not None, "other required properties have a backfill"
         return self.declared.properties[prop.embed_source]
 
-    def _embedded(
-        self, prop: Property, batch: pa.RecordBatch, vectors: DocumentVectors
-    ) -> Sequence[pa.Array]:
+    def _embedded(self, prop: Property, batch: pa.RecordBatch) -> Sequence[pa.Array]:
         texts = batch.column(self._source(prop).column)
         name = f"{self.declared.name}.{prop.name}"
         if texts.null_count:
             message = f"'{name}' is required, but there are rows without '{prop.embed_source}'"
             raise ConstraintError(f"{message}, the text it is computed from")
         assert prop.type.dimension is not None, "only vectors are computed"
-        found = vectors.of(texts, prop.type.dimension)
-        if vectors.failure is not None:
-            raise vectors.failure
-        model = vectors.model
+        found = self.vectors.of(texts, prop.type.dimension)
+        if self.vectors.failure is not None:
+            raise self.vectors.failure
+        model = self.vectors.model
         assert model is not None, "vectors were computed"
         return found, bindings(texts, model)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from omnigraph.catalog.indexes import IndexKind
+from omnigraph.engine.schema.fragments import EachFragment
 from omnigraph.engine.schema.new_columns import stage_change
 from omnigraph.engine.schema.work import ColumnChange
 from omnigraph.errors import OmnigraphError
@@ -55,18 +56,20 @@ class MovedTable:
 
 
 def ready_tables(
-    recovery: Recovery, snapshot: Snapshot, changes: Sequence[ColumnChange]
+    recovery: Recovery, snapshot: Snapshot, changes: Sequence[ColumnChange], each: EachFragment
 ) -> tuple[MovedTable, ...]:
     """Stage the changes. Raises `TableDrift` for a table that is not where the graph knows it.
 
     A table that needs nothing in the end is left out.
     """
     entries = {entry.table_id: entry for entry in snapshot.entries.values()}
-    return tuple(_ready(recovery, [(entries[table_id(c.declared)], c) for c in changes]))
+    return tuple(_ready(recovery, [(entries[table_id(c.declared)], c) for c in changes], each))
 
 
 def _ready(
-    recovery: Recovery, changes: Sequence[tuple[SnapshotEntry, ColumnChange]]
+    recovery: Recovery,
+    changes: Sequence[tuple[SnapshotEntry, ColumnChange]],
+    each: EachFragment,
 ) -> Iterator[MovedTable]:
     for entry, change in changes:
         table = recovery.head_of(entry.location, entry.branch)
@@ -74,7 +77,7 @@ def _ready(
             raise refuse_drift(recovery.sidecars, entry, table, ())
         indexed = tuple(i.column for i in change.indexes if i.kind is IndexKind.BTREE)
         if change.changes_columns:
-            yield MovedTable(entry, table, stage_change(table, change), indexed)
+            yield MovedTable(entry, table, stage_change(table, change, each), indexed)
         else:
             staged = _staged_indexes(table, indexed)
             if staged is not None:

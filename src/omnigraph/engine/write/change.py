@@ -33,6 +33,7 @@ class SeenRows:
 class WrittenTable:
     """Rows that are in files already, written for one version of a table by other processes.
 
+    Rows that a part removes are known by their places, too.
     `shrunk` are the fragments without the rows that are replaced, as far as somebody made them.
     """
 

@@ -42,6 +42,7 @@ from omnigraph.versioning.rows import TableVersion
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 BEFORE_FORK = declare("fork.before_classify", "before a branch's first write to a table")
+AFTER_COLUMNS = declare("mutation.post_columns", "after a table of an older format got columns")
 BEFORE_TABLE = declare("mutation.pre_table_commit", "before each table commit")
 AFTER_TABLE = declare("mutation.post_table_commit", "after each table commit")
 BEFORE_PUBLISH = declare("mutation.post_finalize_pre_publisher", "tables done, not published")
@@ -70,6 +71,13 @@ class WriteRequest:
     quarantined: tuple[Quarantined, ...] = ()
     heals_first: bool = False
     """Whether there may be sidecars to settle as soon as the branch is locked."""
+    still_stored: Callable[[], None] | None = None
+    """Of a merge: raises when something it refers to from now on was cleaned up meanwhile."""
+
+    @property
+    def locks(self) -> tuple[str | None, ...]:
+        """The branches that stand still meanwhile. Only who has locked main cleans up."""
+        return (self.branch.physical, *(() if self.still_stored is None else (None,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +111,9 @@ class TableWriter:
         if not (request.change.is_small and self._is_contended(request)):
             early = stage_early(self.parts.tables, physical, request.change, checked)
         pieces: list[str] = []
-        with self.parts.locks.hold(physical, request.kind.value.lower()) as lock:
+        with self.parts.locks.hold_all(request.locks, request.kind.value.lower()) as lock:
+            if request.still_stored is not None:
+                request.still_stored()
             if request.heals_first:
                 healed = self.parts.recovery.heal_locked(physical, lock)
                 request = replace(request, quarantined=healed.quarantined)
@@ -326,6 +336,9 @@ class _Commit:
             table = ready.base
             if ready.forks:
                 table = self.writer.fork(ready.entry, self.request.branch.physical)
+            if ready.lacks:
+                table = commit_staged(table, ready.stage_columns(table), **operation)
+                AFTER_COLUMNS.hit(table=ready.write.table_key)
             staged = ready.stage_on(table, self.writer.parts.objects)
             BEFORE_TABLE.hit(table=ready.write.table_key)
             self.lock.check()

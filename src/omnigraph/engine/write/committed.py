@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -9,7 +11,7 @@ from omnigraph.catalog.model import EdgeType, EntityType, Group
 from omnigraph.engine.write.columns import property_columns
 from omnigraph.limits import LOOKUP_VALUES
 from omnigraph.rows.uniqueness import comparable
-from omnigraph.storage.filters import In
+from omnigraph.storage.filters import In, Or
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
@@ -64,6 +66,14 @@ class SnapshotRows:
         )
         counted = rows.filter(left).group_by("src").aggregate([("id", "count")])
         return counted.select(["src", "id_count"]).rename_columns(["src", "count"])
+
+    def edges_at(self, edge: EdgeType, ends: Mapping[str, pa.Array]) -> pa.Table:
+        """Ids and ends of committed edges that have one of these nodes at `src` or `dst`."""
+        tests = [test for end, nodes in ends.items() if (test := few(end, nodes)) is not None]
+        wanted = Or(tuple(tests)) if len(tests) == len(ends) else None
+        rows = self.open(edge).read(["id", "src", "dst"], filter=wanted)
+        hit = [pc.is_in(rows.column(end), value_set=nodes) for end, nodes in ends.items()]
+        return rows.filter(hit[0] if len(hit) == 1 else pc.or_(*hit))
 
     def has_rows(self, declared: EntityType) -> bool:
         """Known without opening the table."""

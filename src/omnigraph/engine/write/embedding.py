@@ -7,7 +7,7 @@ Tests: tests/behaviour/test_embeddings.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,7 @@ from omnigraph.rows.bindings import (
     bindings,
     embedded_properties,
     given_bindings,
+    given_for_unknown,
     vector_states,
 )
 from omnigraph.rows.checks import Columns, rows_where
@@ -58,6 +59,18 @@ def with_given_bindings(
     for name in names:
         prop = declared.properties[name]
         bound[embed_column(prop.prop_id)] = given_bindings(columns[name], _texts(prop, columns))
+    return bound
+
+
+def with_outdated_bindings(
+    declared: EntityType, columns: Columns, assigned: Collection[str]
+) -> dict[str, pa.Array]:
+    """The columns of rows some of whose texts are assigned anew, but not the vectors of these."""
+    bound = dict(columns)
+    for prop in embedded_properties(declared):
+        if prop.embed_source in assigned and prop.name not in assigned:
+            hidden = embed_column(prop.prop_id)
+            bound[hidden] = given_for_unknown(columns[prop.name], columns[hidden])
     return bound
 
 

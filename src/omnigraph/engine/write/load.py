@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.engines import AUTO, EngineChoice, runs_on_spark, session_of
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt
-from omnigraph.engine.write.bulk.engines import AUTO, EngineChoice, runs_on_spark, session_of
+from omnigraph.engine.write.bulk.frames import SparkFrames
+from omnigraph.engine.write.bulk.input_size import input_bytes
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode
 from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
 from omnigraph.engine.write.committed import SnapshotRows
@@ -128,11 +131,16 @@ class Loader:
         begun: Begun,
     ) -> Loaded:
         """Read, check and commit. Raises `LoadError` that lists what is wrong; nothing is loaded."""
-        sources = recognise_sources(source, contract.catalog, options.format, options.mapping)
         with ExitStack() as stores:
+            frames = stores.enter_context(self._frames(options))
+            sources = recognise_sources(
+                source, contract.catalog, options.format, options.mapping, frames
+            )
+            options = replace(options, engine=frames.engine)
             bulk: BulkLoad | None = None
             prepare_rows: Callable[[Snapshot], ReadyLoad]
-            if runs_on_spark(options.engine, sources, shared=self._parts.tables.is_shared):
+            size = partial(input_bytes, sources)
+            if runs_on_spark(options.engine, size, shared=self._parts.tables.is_shared):
                 bulk = self._bulk_load(sources, branch, contract, options)
                 prepare_rows = bulk.prepare
             else:
@@ -192,15 +200,21 @@ class Loader:
                 commit = self._writer.commit(request, snapshot)
             except _LoadedMeanwhile as meanwhile:
                 return meanwhile.loaded
+            assert commit is not None
             options.progress.advance(rows)
             if bulk is not None:
-                bulk.finish(
-                    lambda: self._parts.snapshot_of(self._parts.manifest.current(branch.physical))
-                )
+                # As the load left it: a fold may have come after it and replaced its files.
+                made, place = self._parts, commit.sequence
+                bulk.finish(lambda: made.snapshot_of(made.manifest.at(branch.physical, place)))
         assert draft.load_note is not None
-        assert commit is not None
         engine = "inline" if bulk is None else "spark"
         return Loaded(commit, draft.load_note, replayed=False, engine=engine)
+
+    def _frames(self, options: LoadOptions) -> SparkFrames:
+        """What stages data frames of Spark, should the load have any."""
+        whole_rows = options.quarantine is not None
+        tables, progress = self._parts.tables, options.progress
+        return SparkFrames(options.engine, tables, progress, whole_rows=whole_rows)
 
     def _inline_load(
         self,

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import NodeType, Property
 from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.due_texts import Chosen, DueTexts
+from omnigraph.engine.engines import AUTO, EngineChoice, runs_on_spark, session_of
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.vector_states import count_states, read_states
@@ -25,6 +27,7 @@ from omnigraph.engine.write.embedding import Outcome, embed_columns, embedding_w
 from omnigraph.engine.write.refill_report import RefilledProperty, RefillOptions, RefillResult
 from omnigraph.errors import SchemaMoved
 from omnigraph.limits import LOOKUP_CHUNK
+from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.delta import PLACE
 from omnigraph.storage.table import Table
@@ -35,9 +38,6 @@ from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
-
-Chosen = Mapping[str, Sequence[Property]]
-"""Vector properties by the name of their node type."""
 
 
 class Refiller:
@@ -58,7 +58,13 @@ class Refiller:
         return RefillResult(receipt, branch.public, model, tuple(counted), dry_run=True)
 
     def refill(
-        self, branch: BranchRef, contract: SchemaContract, options: RefillOptions, begun: Begun
+        self,
+        branch: BranchRef,
+        contract: SchemaContract,
+        options: RefillOptions,
+        begun: Begun,
+        engine: EngineChoice = AUTO,
+        progress: Progress = SILENT,
     ) -> RefillResult:
         """Compute and commit. Rows that change while their texts are embedded are left alone.
 
@@ -66,8 +72,11 @@ class Refiller:
         """
         chosen, vectors = options.chosen(contract.catalog), DocumentVectors()
         snapshot = self._parts.snapshot_of(self._parts.manifest.current(branch.physical), contract)
+        if vectors.model is not None:
+            due = DueTexts(snapshot, self._parts.tables, chosen, options.due, vectors.model)
+            self._ask_on_spark(due, vectors, engine, progress)
         first = last = _Refill(snapshot, self._parts.tables, chosen, options, vectors)
-        change = first.change()
+        change = first.change(progress)
         first.refuse_if_in_vain()
         vectors.stop()
 
@@ -100,6 +109,17 @@ class Refiller:
         if commit is not None:
             receipt = receipt_of(commit, contract.catalog)
         return RefillResult(receipt, branch.public, vectors.model, tuple(counted), dry_run=False)
+
+    def _ask_on_spark(
+        self, due: DueTexts, vectors: DocumentVectors, engine: EngineChoice, progress: Progress
+    ) -> None:
+        """Have tasks ask for all vectors that are due, if Spark is the engine to use."""
+        shared = self._parts.tables.is_shared
+        if runs_on_spark(engine, lambda: due.size().bytes, shared=shared):
+            # Imported only now because work in this process needs none of it.
+            from omnigraph.engine.write.bulk.refill import ask_in_tasks
+
+            ask_in_tasks(session_of(engine), due, vectors, progress)
 
     def _count(
         self, snapshot: Snapshot, chosen: Chosen, model: str | None
@@ -138,10 +158,10 @@ class _Refill:
         self._among = among
         self._outcomes: dict[str, list[dict[str, Outcome]]] = {}
 
-    def change(self) -> Change:
+    def change(self, progress: Progress = SILENT) -> Change:
         """The rows to write."""
         nodes = self._snapshot.catalog.nodes
-        writes = (self._write(nodes[name], props) for name, props in self._chosen.items())
+        writes = (self._write(nodes[name], props, progress) for name, props in self._chosen.items())
         return Change(tuple(write for write in writes if write is not None))
 
     def count(self, prop: RefilledProperty) -> int:
@@ -161,11 +181,14 @@ class _Refill:
         if self._vectors.failure is not None and not any(map(len, self.embedded.values())):
             raise self._vectors.failure
 
-    def _write(self, node: NodeType, properties: Sequence[Property]) -> TableWrite | None:
+    def _write(
+        self, node: NodeType, properties: Sequence[Property], progress: Progress
+    ) -> TableWrite | None:
         table = self._snapshot.open(self._tables, node.table_key)
         schema = bound_schema(node)
         outcomes = self._outcomes.setdefault(node.name, [])
         pieces, places = [], []
+        progress.stage(f"embed {node.table_key}")
         for ids in self._due_ids(table, node, properties):
             found = rows_by_id(node, table, ids, schema.names)
             columns = {name: found.column(name).combine_chunks() for name in schema.names}
@@ -175,6 +198,7 @@ class _Refill:
             rows = pa.table([columns[name] for name in schema.names], schema=schema)
             pieces.append(rows.filter(written))
             places.append(found.select(list(PLACE)).filter(written))
+            progress.advance(len(ids))
         if not any(piece.num_rows for piece in pieces):
             return None
         seen = SeenRows(table.version, table.branch, pa.concat_tables(places))
@@ -196,8 +220,8 @@ class _Refill:
         """The ids of rows with a vector that is due, some thousand at a time."""
         found = [pa.array([], pa.utf8())]
         for prop in properties:
-            for ids, states in read_states(table, node, prop, self._vectors.model):
-                due = ids.filter(self._options.due(states))
+            for rows in read_states(table, node, prop, self._vectors.model):
+                due = rows.ids.filter(self._options.due(rows.states))
                 if self._among is not None:
                     mine = self._among.get((node.table_key, prop.name), due.slice(0, 0))
                     due = due.filter(pc.is_in(due, value_set=mine))

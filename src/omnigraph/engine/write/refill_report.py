@@ -18,7 +18,7 @@ from omnigraph.versioning.commits import CommitId
 
 @dataclass(frozen=True, slots=True)
 class RefillOptions:
-    """Which vectors are refilled, and what is recorded with the commit."""
+    """Which vectors are refilled, and what is recorded with the commit. Travels to tasks."""
 
     types: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()

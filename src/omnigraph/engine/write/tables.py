@@ -16,6 +16,8 @@ from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode, WrittenTable
 from omnigraph.engine.write.columns import stored_rows
 from omnigraph.errors import ExpectedVersionMismatch
+from omnigraph.rows.bindings import binding_fields
+from omnigraph.storage.columns import stage_columns
 from omnigraph.storage.delta import Targets, find_targets, stage_delta
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage import RowCounts, Staged, stage_append, stage_overwrite
@@ -41,6 +43,12 @@ class WriteTable:
     counts: Counts
     staged: Staged | None = None
     targets: Targets | None = None
+    lacks: tuple[pa.Field, ...] = ()
+    """Columns of bindings that a table of an older format does not have. They are added first."""
+
+    def stage_columns(self, table: Table) -> Staged:
+        """The columns that the table lacks, staged for the line they will be committed to."""
+        return stage_columns(table, empty=self.lacks)
 
     def stage_on(self, table: Table, objects: ObjectStore) -> Staged:
         """The change, staged for the line it will be committed to."""
@@ -48,7 +56,8 @@ class WriteTable:
             return self.staged
         if self.write.written is not None:
             return _stage_moved(table, self.write.written, self.write.mode, objects)
-        staged = _stage(table, self.write, self.rows, self.targets)
+        rows = _stored(self.declared, self.write, table) if self.lacks else self.rows
+        staged = _stage(table, self.write, rows, self.targets)
         assert staged is not None, "a write that changes nothing is left out before"
         return staged
 
@@ -60,6 +69,7 @@ class WriteTable:
             before=self.entry.pin,
             branch=branch,
             forks=self.forks,
+            data_commits=2 if self.lacks else 1,
         )
 
 
@@ -76,7 +86,10 @@ def stage_early(
             if write.written.table.version == table.version:
                 staged[write.table_key] = _stage_written(table, write.written, write.mode)
             continue
-        rows = _stored(checked.catalog.entity(write.table_key), write, table)
+        declared = checked.catalog.entity(write.table_key)
+        if _lacking(declared, table):
+            continue
+        rows = _stored(declared, write, table)
         change_of_table = _stage(table, write, rows, None)
         if change_of_table is not None:
             staged[write.table_key] = change_of_table
@@ -103,18 +116,26 @@ def write_table(
             staged = _stage_written(base, written, mode)
         counts = _written_counts(base, written, mode)
         return WriteTable(write, declared, entry, base, forks, write.rows, counts, staged)
-    rows = _stored(declared, write, base)
+    rows, lacks = _stored(declared, write, base), _lacking(declared, base)
+    moves_first = forks or bool(lacks)
     if staged is None and write.mode == "delta":
         targets = _targets(base, write, rows)
         if targets.is_noop:
             return None
         counts = _net(targets.counts)
-        ready = None if forks else stage_delta(base, rows, write.deletes, targets)
-        return WriteTable(write, declared, entry, base, forks, rows, counts, ready, targets)
-    if staged is None and not forks:
+        ready = None if moves_first else stage_delta(base, rows, write.deletes, targets)
+        return WriteTable(write, declared, entry, base, forks, rows, counts, ready, targets, lacks)
+    if staged is None and not moves_first:
         staged = _stage(base, write, rows, None)
     counts = _counts(base, write, staged)
-    return WriteTable(write, declared, entry, base, forks, rows, counts, staged)
+    return WriteTable(
+        write, declared, entry, base, forks, rows, counts, staged, targets=None, lacks=lacks
+    )
+
+
+def _lacking(declared: EntityType, table: Table) -> tuple[pa.Field, ...]:
+    """The columns of bindings that a table does not have."""
+    return tuple(f for f in binding_fields(declared) if f.name not in table.schema.names)
 
 
 def _stored(declared: EntityType, write: TableWrite, table: Table) -> pa.Table:
@@ -150,7 +171,8 @@ def _stage_moved(
 
 def _written_counts(base: Table, written: WrittenTable, mode: WriteMode) -> Counts:
     known = sum(part.known for part in written.parts)
-    gone = base.row_count() - known if mode == "overwrite" else 0
+    removed = sum(part.removed for part in written.parts)
+    gone = base.row_count() - known if mode == "overwrite" else removed
     return Counts(written.rows - known, known, gone)
 
 

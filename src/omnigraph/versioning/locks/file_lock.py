@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -68,6 +68,11 @@ class FileLocks:
         finally:
             os.close(handle)
 
+    def forget_others(self, names: Collection[str]) -> None:
+        for path in self._folder.glob("*.lock"):
+            if path.stem not in names:
+                _remove_if_free(path)
+
     def _path(self, branch: str | None) -> Path:
         return self._folder / f"{lock_name(branch)}.lock"
 
@@ -92,6 +97,18 @@ def _wait(handle: int, path: Path, deadline: Deadline) -> bool:
         except OSError as error:
             raise _failed(path, error) from error
         time.sleep(_POLL_SECONDS)
+
+
+def _remove_if_free(path: Path) -> None:
+    """Remove a file nobody has locked. Who waits for it meanwhile sees that it is gone."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(handle, path):
+                path.unlink()
+        finally:
+            os.close(handle)
 
 
 def _is_at(handle: int, path: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import Final
@@ -56,6 +56,9 @@ class LeaseLocks:
             seen = self._stored(branch).read()
             return None if seen is None else holder_of(seen)
         return None
+
+    def forget_others(self, names: Collection[str]) -> None:
+        """They stay: a deletion is not conditional and could hit a lease that was taken since."""
 
     def _stored(self, branch: str | None) -> LeaseObject:
         return LeaseObject(self._objects, lock_name(branch))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -36,6 +36,10 @@ class ProcessLock(Protocol):
         """Who holds the lock of a branch, as far as it is known."""
         ...
 
+    def forget_others(self, names: Collection[str]) -> None:
+        """Remove what is stored of locks of other names, as far as nobody holds them."""
+        ...
+
 
 class NoProcessLock:
     """For graphs in memory, which other processes cannot see."""
@@ -45,6 +49,9 @@ class NoProcessLock:
         yield never_lost
 
     def holder(self, branch: str | None) -> Holder | None:
+        return None
+
+    def forget_others(self, names: Collection[str]) -> None:
         return None
 
 

@@ -21,6 +21,7 @@ from omnigraph.versioning.locks.process_lock import (
     IsLost,
     NoProcessLock,
     ProcessLock,
+    lock_name,
     still_locked,
 )
 from omnigraph.versioning.locks.queues import PROCESS_QUEUES, QueueKey
@@ -77,6 +78,10 @@ class WriterLocks:
         with ExitStack() as stack:
             held = [stack.enter_context(self.hold(branch, operation)) for branch in ordered]
             yield HeldLock(operation, tuple(part for lock in held for part in lock._parts))
+
+    def forget_others(self, branches: Iterable[str | None]) -> None:
+        """Remove what the locks of other branches, which are gone, have left in storage."""
+        self._processes.forget_others(frozenset(map(lock_name, branches)))
 
     def _queue(self, branch: str | None) -> QueueKey:
         return self._root.identity, branch

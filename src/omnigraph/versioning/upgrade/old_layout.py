@@ -29,6 +29,8 @@ from omnigraph.versioning.rows import MANIFEST_PATH
 COMMITS_PATH: Final = "_graph_commits.lance"
 ACTORS_PATH: Final = "_graph_commit_actors.lance"
 RECOVERIES_PATH: Final = "_graph_commit_recoveries.lance"
+OLD_TABLES: Final = (COMMITS_PATH, ACTORS_PATH, RECOVERIES_PATH)
+"""What a converted graph still has and nothing reads any more."""
 IR_VERSION: Final = 1
 
 KEYED_STAMP: Final = 2

@@ -8,9 +8,8 @@ Tests: tests/spark.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +30,7 @@ from omnigraph.load.reading import read_piece
 from omnigraph.load.screening import Glance, glance, keys_of, screened_columns
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
 from omnigraph.rows.schema import row_schema
+from omnigraph.spark.answers import Failed, returning
 from omnigraph.spark.tasks import Sent
 from omnigraph.storage.written import Shrunk, WriteKind, WrittenRows, shrink, write_part
 
@@ -42,15 +42,6 @@ WRITE_KINDS: Mapping[LoadMode, WriteKind] = {
     "merge": "delta",
     "overwrite": "overwrite",
 }
-
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """An error that is returned instead of raised, so that nothing else is lost with it."""
-
-    error: OmnigraphError
 
 
 @dataclass(slots=True)
@@ -83,14 +74,26 @@ class PieceWork:
     committed: SnapshotRows
     keep: int | None
     """Findings told in full; None, with quarantine, for all of them and for going on."""
+    bundles: tuple[tuple[int, ...], ...]
+    """The pieces that one task screens, for each of the tasks."""
     buckets: int
     blobs: BlobBases = NO_BASES
     writes: bool = True
     dropped: Mapping[int, frozenset[Place]] = field(default_factory=dict)
     """By piece: records whose rows are left out."""
 
-    def screen(self, number: int) -> Iterator[Sent | PieceAnswer]:
-        """Read a piece, send its keys where they are compared with those of others, and write it."""
+    def screen(self, bundle: int) -> Iterator[Sent | list[PieceAnswer]]:
+        """Read the pieces of a bundle, send their keys to where they meet others, and write them."""
+        answers: list[PieceAnswer] = []
+        for number in self.bundles[bundle]:
+            for found in self._screen(number):
+                if isinstance(found, Sent):
+                    yield found
+                else:
+                    answers.append(found)
+        yield answers
+
+    def _screen(self, number: int) -> Iterator[Sent | PieceAnswer]:
         answer = PieceAnswer()
         try:
             with RowStore() as store:
@@ -205,11 +208,3 @@ def _repeats_ids(rows: pa.Table) -> bool:
 def _loaded(declared: EntityType, rows: pa.Table) -> LoadedType:
     names = row_schema(declared).names
     return LoadedType(declared, rows.select(names), rows.num_rows, rows.select(PLACE_COLUMNS))
-
-
-def returning(call: Callable[[], Result]) -> Result | Failed:
-    """The result of a call, or its error as one."""
-    try:
-        return call()
-    except OmnigraphError as error:
-        return Failed(error)

@@ -20,7 +20,6 @@ import pyarrow as pa
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.write.bulk.piece import (
     WRITE_KINDS,
-    Failed,
     PieceAnswer,
     PieceWork,
     count_records,
@@ -32,7 +31,7 @@ from omnigraph.errors import LoadError, OmnigraphError, SparkJobFailed
 from omnigraph.limits import LOAD_RANGE_BYTES
 from omnigraph.load import LoadMode, LoadWarning, Source
 from omnigraph.load.findings import Finding, FindingLog, Place, in_order
-from omnigraph.load.pieces import Piece, PieceSize, cut_sources, placed
+from omnigraph.load.pieces import Piece, PieceSize, bundled, cut_sources, placed
 from omnigraph.load.placing import RECORD, SOURCE
 from omnigraph.load.prepare import Notes, emptied, judge_together
 from omnigraph.load.quarantine import set_aside
@@ -41,6 +40,7 @@ from omnigraph.load.set_phase import collapse, places_of
 from omnigraph.progress import Progress
 from omnigraph.rows.bindings import embedded_properties
 from omnigraph.rows.blob_bases import BlobBases
+from omnigraph.spark.answers import value_of
 from omnigraph.spark.tasks import run_exchange, run_tasks
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
@@ -93,13 +93,14 @@ class BulkJob:
         pieces = cut_sources(self.sources, LOAD_RANGE_BYTES)
         uncounted = [number for number, piece in enumerate(pieces) if not piece.is_counted]
         found = self.run("count records", uncounted, partial(count_records, tuple(pieces)))
-        sizes = dict(zip(uncounted, map(_value, found), strict=True))
+        sizes = dict(zip(uncounted, map(value_of, found), strict=True))
         known = placed(pieces, [sizes.get(n, PieceSize(0, 0)) for n in range(len(pieces))])
         return [old if old.is_counted else new for old, new in zip(pieces, known, strict=True)]
 
     def work(self, pieces: Sequence[Piece], against: Snapshot) -> PieceWork:
         """What tasks have to do with the pieces."""
         options = self.options
+        bundles = tuple(bundled(pieces))
         return PieceWork(
             pieces=tuple(pieces),
             names=self.names,
@@ -108,7 +109,8 @@ class BulkJob:
             load_id=options.load_id,
             committed=SnapshotRows(against, self.tables),
             keep=None if options.quarantine else options.max_errors,
-            buckets=_buckets(len(pieces)),
+            bundles=bundles,
+            buckets=_buckets(len(bundles)),
             blobs=BlobBases.from_environment(),
         )
 
@@ -204,18 +206,19 @@ class _Preparation:
         writes = not any(embedded_properties(declared) for declared in job.catalog)
         for _ in range(2):
             self._work = replace(self._work, writes=writes)
-            count = len(self._work.pieces)
-            if not count:
+            bundles = self._work.bundles
+            if not bundles:
                 return False
             job.options.progress.stage("read")
             done = run_exchange(
-                job.spark, "load", count, self._work.screen, self._work.buckets, self._work.glance
-            )
-            self._answers = done.answers
+                job.spark, "load", len(bundles),
+                self._work.screen, self._work.buckets, self._work.glance,
+            )  # fmt: skip
+            self._answers = _by_piece(bundles, done.answers)
             job.options.progress.advance(self._records())
-            self._note(done.answers)
+            self._note(self._answers)
             self._raise_failures()
-            pieces = placed(self._work.pieces, [PieceSize(a.records, 0) for a in done.answers])
+            pieces = placed(self._work.pieces, [PieceSize(a.records, 0) for a in self._answers])
             numbers = [piece.records_before for piece in pieces]
             if numbers == [piece.records_before for piece in self._work.pieces]:
                 break
@@ -228,7 +231,7 @@ class _Preparation:
         else:
             raise SparkJobFailed("load", "the records of a source could not be counted twice alike")
         self._raise_bad_records()
-        glances = [_value(verdict) for verdict in done.verdicts]
+        glances = [value_of(verdict) for verdict in done.verdicts]
         keys = {key for answer in self._answers for key in answer.rows}
         leaning = {key for seen in glances for key in seen.leaning}
         return (
@@ -247,7 +250,7 @@ class _Preparation:
         numbers = range(len(self._work.pieces))
         parts: dict[str, list[pa.Table]] = {}
         for found in job.run("bring rows of a load together", numbers, self._work.show):
-            for key, rows in _value(found).items():
+            for key, rows in value_of(found).items():
                 parts.setdefault(key, []).append(rows)
         return {key: pa.concat_tables(tables) for key, tables in sorted(parts.items())}
 
@@ -359,7 +362,7 @@ class _Preparation:
         found = self._job.run("replace rows", range(len(places)), kernel)
         result: dict[str, tuple[Shrunk, ...]] = {}
         for (key, _), shrunk in zip(places, found, strict=True):
-            result[key] = (*result.get(key, ()), _value(shrunk))
+            result[key] = (*result.get(key, ()), value_of(shrunk))
         return result
 
     def remove(self, besides: Snapshot | None = None) -> None:
@@ -374,15 +377,21 @@ def _at(numbers: Sequence[int], kernel: Callable[[int], Result], task: int) -> R
     return kernel(numbers[task])
 
 
-def _value(answer: Result | Failed) -> Result:
-    if isinstance(answer, Failed):
-        raise answer.error
-    return answer
+def _by_piece(
+    bundles: Sequence[Sequence[int]], answers: Sequence[Sequence[PieceAnswer]]
+) -> list[PieceAnswer]:
+    """The answers of tasks in the order of their pieces."""
+    found = {
+        number: answer
+        for bundle, some in zip(bundles, answers, strict=True)
+        for number, answer in zip(bundle, some, strict=True)
+    }
+    return [found[number] for number in range(len(found))]
 
 
-def _buckets(pieces: int) -> int:
-    """As many as there are pieces while these are few; later ones with more in each."""
-    return max(1, min(pieces, 16), pieces // 16)
+def _buckets(tasks: int) -> int:
+    """One for a few tasks: keys are compared quickly, and every bucket is a task of its own."""
+    return max(1, min(tasks // 4, 16), tasks // 16)
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -21,6 +21,7 @@ from omnigraph.engine.write.embedding import (
     unwritable,
     with_given_bindings,
     with_kept_vectors,
+    with_outdated_bindings,
 )
 from omnigraph.engine.write.mutate.checks import (
     edge_problems,
@@ -228,6 +229,7 @@ class _Run:
         old = found.rows()
         columns = {name: old.column(name).combine_chunks() for name in kept}
         columns |= {name: _repeated(value, found.count) for name, value in assigned.items()}
+        columns = with_outdated_bindings(node, columns, assigned)
         vectors = [prop.name for prop in embedded_properties(node) if prop.name in assigned]
         if vectors:
             columns = with_given_bindings(node, columns, vectors)

@@ -1,0 +1,105 @@
+"""Exporting a snapshot with either engine, to a stream or to a new folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import pyarrow as pa
+
+from omnigraph.catalog.model import EntityType
+from omnigraph.engine.engines import AUTO, EngineChoice, runs_on_spark, session_of
+from omnigraph.engine.export.folders import new_folder
+from omnigraph.engine.export.rows import read_rows
+from omnigraph.export import export_lines, file_names, select_types, write_parquet
+from omnigraph.progress import SILENT, Progress
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from omnigraph.engine.export.bulk import BulkExport
+
+
+class SnapshotExport:
+    """An export of some types of a snapshot, or of all of them."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        tables: TableStore,
+        wanted: Sequence[str] = (),
+        engine: EngineChoice = AUTO,
+        progress: Progress = SILENT,
+    ) -> None:
+        self._snapshot = snapshot
+        self._tables = tables
+        self._engine = engine
+        self._progress = progress
+        self._types = select_types(snapshot.catalog, wanted)
+        self._filled = [declared for declared in self._types if self._count(declared)]
+
+    def to_lines(self, out: TextIO, parts_in: Path | None = None) -> int:
+        """Write rows in the form loads read; returns how many there were.
+
+        On Spark, parts of the text wait in the folder `parts_in`, which tasks have to see.
+        """
+        if self._runs_on_spark():
+            self._bulk().write_lines(out, parts_in)
+        else:
+            for declared in self._filled:
+                self._progress.stage(f"export {declared.table_key}", self._count(declared))
+                rows = _told(read_rows(self._snapshot, self._tables, declared), self._progress)
+                for piece in export_lines(declared, rows):
+                    out.write(piece.to_pybytes().decode())
+        return sum(map(self._count, self._filled))
+
+    def to_parquet(self, folder: Path) -> int:
+        """Write rows to a new folder, a file per type; returns how many there were.
+
+        Types without rows have a file too, so that loading the folder replaces what it stands for.
+        The folder appears when all is written. Raises `ExportError` when it cannot be made.
+        """
+        names = file_names(self._types)
+        with new_folder(folder) as place:
+            on_spark = self._runs_on_spark()
+            if on_spark:
+                self._bulk().write_parquet(place, names)
+            for declared in self._types:
+                if not on_spark or declared not in self._filled:
+                    self._write_file(declared, place / names[declared.table_key])
+        return sum(map(self._count, self._filled))
+
+    def _write_file(self, declared: EntityType, file: Path) -> None:
+        count = self._count(declared)
+        self._progress.stage(f"export {declared.table_key}", count)
+        rows = read_rows(self._snapshot, self._tables, declared) if count else ()
+        with file.open("xb") as target:
+            for written in write_parquet(declared, rows, target):
+                self._progress.advance(written)
+
+    def _runs_on_spark(self) -> bool:
+        shared = self._tables.is_shared
+        return bool(self._filled) and runs_on_spark(self._engine, self._bytes, shared=shared)
+
+    def _bulk(self) -> BulkExport:
+        # Work in this process does not wait for what only tasks need.
+        from omnigraph.engine.export.bulk import BulkExport
+
+        spark = session_of(self._engine)
+        return BulkExport(spark, self._snapshot, self._tables, self._filled, self._progress)
+
+    def _bytes(self) -> int:
+        """What the rows take as they are stored."""
+        opened = (self._snapshot.open(self._tables, t.table_key) for t in self._filled)
+        return sum(table.stored_bytes() for table in opened)
+
+    def _count(self, declared: EntityType) -> int:
+        entry = self._snapshot.entries.get(declared.table_key)
+        return 0 if entry is None else entry.row_count
+
+
+def _told(batches: Iterable[pa.RecordBatch], progress: Progress) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch
+        progress.advance(batch.num_rows)

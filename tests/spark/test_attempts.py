@@ -1,0 +1,120 @@
+"""Tasks that run twice, as with speculation: no row is doubled or lost, and what is left over goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.write import fold
+from omnigraph.engine.write.bulk import prepare
+from omnigraph.spark.tasks import Exchanged
+from tests.spark.graphs import SCHEMA, comparable, data_files, exported, town
+from tests.spark.in_process import patched, run_exchange, run_tasks, tasks_in_this_process
+
+WEEK = 7 * 86_400
+
+
+def run_exchange_twice(*arguments: Any) -> Exchanged[Any, Any]:
+    """Both attempts do all their work; of every second task the later one is accepted."""
+    first, second = run_exchange(*arguments), run_exchange(*arguments)
+    pairs = zip(first.answers, second.answers, strict=True)
+    taken = [pair[number % 2] for number, pair in enumerate(pairs)]
+    return Exchanged(taken, first.verdicts)
+
+
+def run_tasks_twice(*arguments: Any) -> list[Any]:
+    first, second = run_tasks(*arguments), run_tasks(*arguments)
+    return [pair[number % 2] for number, pair in enumerate(zip(first, second, strict=True))]
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory) -> tuple[Graph, Graph]:
+    """Graphs loaded in all modes by one process, and by tasks that all ran twice."""
+    folder = tmp_path_factory.mktemp("attempts")
+    once, twice = (init(str(folder / name), SCHEMA) for name in ("once", "twice"))
+    for mode in ("append", "merge", "overwrite"):
+        expected = once.load(town(60), mode, load_id=mode, engine="inline")
+        with (
+            tasks_in_this_process(3_000),
+            patched(
+                (prepare, "run_exchange", run_exchange_twice),
+                (prepare, "run_tasks", run_tasks_twice),
+            ),
+        ):
+            result = twice.load(town(60), mode, load_id=mode, engine="spark")
+        assert comparable(result) == comparable(expected)
+    return once, twice
+
+
+def named_files(graph: Graph) -> set[str]:
+    """The data files that the newest state is made of."""
+    snapshot = graph.snapshot()
+    return {name for key in snapshot.entries for name in snapshot.open(graph._tables, key).files()}
+
+
+def left_over(graph: Graph, before: set[str]) -> set[str]:
+    return {path for path in before if Path(path).name not in named_files(graph)}
+
+
+def test_of_two_attempts_one_counts(loaded):
+    once, twice = loaded
+    assert exported(twice) == exported(once)
+    assert sum(entry.row_count for entry in twice.snapshot().entries.values()) == 182
+
+
+def test_files_of_the_other_attempt_are_listed_and_removed_when_they_are_old(loaded):
+    _, graph = loaded
+    before = exported(graph)
+    files = data_files(graph.uri)
+    policy: dict[str, Any] = {"keep_versions": 1, "min_age": timedelta()}
+    graph.cleanup(**policy)
+    young = data_files(graph.uri)
+    unnamed = left_over(graph, young)
+    assert len(unnamed) > 10, "a load at work may need files that no version names yet"
+    past = time.time() - WEEK - 60
+    for path in unnamed:
+        os.utime(path, (past, past))
+    shown = graph.cleanup(**policy, dry_run=True)
+    assert shown.removed.bytes >= sum(os.path.getsize(path) for path in unnamed)
+    assert data_files(graph.uri) == young
+    graph.cleanup(**policy)
+    assert left_over(graph, data_files(graph.uri)) == set()
+    assert exported(graph) == before
+    assert files >= young
+
+
+def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, monkeypatch):
+    graph = init(str(tmp_path / "graph"), "node Person { name: String @key }")
+    for name in "abc":
+        graph.load(_person(name), "append", engine="inline")
+    prepared = prepare.BulkLoad.prepare
+    attempts: list[Any] = []
+
+    def prepare_slowly(load: prepare.BulkLoad, against: Any) -> Any:
+        found = prepared(load, against)
+        if not attempts:
+            graph.load(_person("late"), "append", engine="inline")
+        attempts.append(found)
+        return found
+
+    monkeypatch.setattr(prepare.BulkLoad, "prepare", prepare_slowly)
+    monkeypatch.setattr(fold, "FOLD_FRAGMENTS", 1)
+    with tasks_in_this_process(2**20):
+        rows = "\n".join(map(_person, ["x", "y"]))
+        commit = graph.load(rows, "merge", engine="spark").receipt.graph_commit_id
+    assert len(attempts) == 2
+    assert commit is not None
+    assert graph.head() != commit
+    rows_then = graph.at(commit).open(graph._tables, "node:Person").read(["id"])
+    assert sorted(rows_then.column("id").to_pylist()) == ["a", "b", "c", "late", "x", "y"]
+
+
+def _person(name: str) -> str:
+    return json.dumps({"type": "Person", "data": {"name": name}})

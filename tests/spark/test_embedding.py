@@ -1,0 +1,205 @@
+"""Refills whose vectors are asked for by tasks: the same vectors, every text asked for once."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from typing import Any
+
+import pytest
+
+from omnigraph.cli.main import main
+from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.write import refill
+from omnigraph.errors import (
+    EmbeddingFailed,
+    EmbeddingNotConfigured,
+    SparkExecutorUnfit,
+    UsageError,
+)
+from omnigraph.spark.tasks import Exchanged, noting_jobs
+from tests.behaviour.notes import MOCK
+from tests.spark.in_process import embedding_in_this_process, patched, run_exchange
+from tests.unit.embed.speaking import Refuse, serving
+
+PAGES = """
+node Page { slug: String @key  head: String?  body: String?
+            head_vec: Vector(4)? @embed(head)  body_vec: Vector(3)? @embed(body) }
+node Note { slug: String @key  text: String?  vec: Vector(4)? @embed(text) }
+"""
+
+
+def record(kind: str, **data: Any) -> str:
+    return json.dumps({"type": kind, "data": data})
+
+
+def library(uri: str) -> Graph:
+    """Pages and notes in several fragments, which share some texts. No vector is computed."""
+    graph = init(uri, PAGES)
+    for start in (0, 12, 24):
+        rows = [
+            record("Page", slug=f"{n}", head=f"head {n % 5}", body=f"body {n}" if n % 4 else None)
+            for n in range(start, start + 12)
+        ]
+        graph.load("\n".join(rows), "append")
+    graph.load("\n".join(record("Note", slug=f"{n}", text=f"head {n}") for n in range(7)), "append")
+    return graph
+
+
+TEXTS = {4: {f"head {n}" for n in range(7)}, 3: {f"body {n}" for n in range(36) if n % 4}}
+"""All texts, by the length of their vectors."""
+
+
+def exported(graph: Graph) -> str:
+    out = io.StringIO()
+    graph.export(out, engine="inline")
+    return out.getvalue()
+
+
+@pytest.fixture
+def graph(tmp_path) -> Graph:
+    return library(str(tmp_path / "graph"))
+
+
+@pytest.fixture
+def expected(tmp_path) -> Graph:
+    """The same graph, for the other engine."""
+    return library(str(tmp_path / "expected"))
+
+
+@pytest.fixture
+def server(graph, expected, monkeypatch):
+    """A provider that is there once the graphs are."""
+    with serving() as running:
+        monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "openai-compatible")
+        monkeypatch.setenv("OMNIGRAPH_EMBED_BASE_URL", running.url)
+        monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "local")
+        monkeypatch.setenv("OMNIGRAPH_EMBED_RETRY_ATTEMPTS", "1")
+        yield running
+
+
+def asked(server: Any) -> list[tuple[int, str]]:
+    return [(body["dimensions"], t) for _, _, body in server.requests for t in body["input"]]
+
+
+def counted(result: Any) -> list[tuple[str, int, int]]:
+    return [(p.property, p.embedded, p.states.ready) for p in result.properties]
+
+
+def test_tasks_give_the_vectors_of_one_process_and_ask_once_for_each_text(graph, expected, server):
+    inline = expected.embed(engine="inline")
+    server.requests.clear()
+    with embedding_in_this_process():
+        result = graph.embed(engine="spark")
+    assert sorted(asked(server)) == sorted((n, t) for n, texts in TEXTS.items() for t in texts)
+    assert len(server.requests) > 3
+    assert counted(result) == counted(inline)
+    assert exported(graph) == exported(expected)
+    assert graph.embed(engine="inline").receipt.graph_commit_id is None
+
+
+def test_only_what_is_due_is_asked_for(graph, server):
+    with embedding_in_this_process():
+        graph.embed(engine="spark", types=["Page"], properties=["body_vec"])
+        assert {dimension for dimension, _ in asked(server)} == {3}
+        server.requests.clear()
+        assert graph.embed(engine="spark", properties=["body_vec"]).receipt.graph_commit_id is None
+    assert server.requests == []
+
+
+def test_an_attempt_that_does_not_count_changes_nothing(graph, monkeypatch):
+    def twice(*arguments):
+        run_exchange(*arguments)
+        done = run_exchange(*arguments)
+        return Exchanged(done.answers, done.verdicts)
+
+    monkeypatch.setenv(MOCK, "1")
+    with embedding_in_this_process(twice):
+        assert counted(graph.embed(engine="spark")) == [
+            ("vec", 7, 7), ("body_vec", 27, 27), ("head_vec", 36, 36),
+        ]  # fmt: skip
+
+
+def test_what_was_answered_before_an_outage_is_committed(graph, server):
+    server.script = [None, Refuse(503), None]
+    with embedding_in_this_process():
+        result = graph.embed(engine="spark", types=["Page"], properties=["body_vec"])
+    (found,) = result.properties
+    assert 0 < found.embedded < 27
+    assert found.states.pending == 27 - found.embedded
+    (warning,) = result.receipt.warnings
+    assert (warning.code, warning.count) == ("embedding_pending", found.states.pending)
+    assert "told to refuse" in warning.message
+
+
+def test_a_provider_that_never_answers_is_quoted_and_nothing_is_committed(graph, server):
+    head = graph.head()
+    server.script = [Refuse(503)] * 100
+    with embedding_in_this_process(), pytest.raises(EmbeddingFailed, match="told to refuse"):
+        graph.embed(engine="spark")
+    assert graph.head() == head
+
+
+def test_executors_with_another_model_are_refused(graph, server, monkeypatch):
+    def elsewhere(*arguments):
+        monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "other")
+        return run_exchange(*arguments)
+
+    head = graph.head()
+    with (
+        embedding_in_this_process(elsewhere),
+        pytest.raises(SparkExecutorUnfit, match=r"model is .*other there and .*local here"),
+    ):
+        graph.embed(engine="spark")
+    assert graph.head() == head
+
+
+def test_without_a_provider_the_setting_is_named_and_spark_is_not_started(graph, monkeypatch):
+    for name in [name for name in os.environ if "EMBED" in name or name.endswith("API_KEY")]:
+        monkeypatch.delenv(name)
+    with pytest.raises(EmbeddingNotConfigured, match="GEMINI_API_KEY"):
+        graph.embed(engine="spark")
+
+
+def test_many_texts_are_for_spark(graph, monkeypatch):
+    used: list[object] = []
+    monkeypatch.setenv(MOCK, "1")
+    monkeypatch.setattr("omnigraph.spark.session.is_running", lambda: False)
+    with embedding_in_this_process(), patched((refill, "session_of", used.append)):
+        graph.embed(engine="auto", types=["Note"])
+        assert used == []
+        monkeypatch.setattr("omnigraph.engine.engines.SPARK_INPUT_BYTES", 100)
+        graph.embed(engine="auto")
+        assert len(used) == 1
+        graph.embed(engine="auto")
+    assert len(used) == 1
+
+
+def test_the_command_takes_an_engine_and_tells_its_stages(graph, monkeypatch, capsys):
+    monkeypatch.setenv(MOCK, "1")
+    with embedding_in_this_process():
+        assert main(["embed", graph.uri, "--engine", "spark", "--json"]) == 0
+    shown = capsys.readouterr()
+    stages = [json.loads(line)["stage"] for line in shown.err.splitlines()]
+    assert stages == ["ask the provider", "embed node:Note", "embed node:Page"]
+    assert json.loads(shown.out)["properties"][0]["embedded"] == 7
+    assert main(["embed", graph.uri, "--engine", "inline", "--master", "local[2]"]) == 2
+    assert main(["embed", "--input", "a", "--output", "b", "--spec", "c", "--engine", "spark"]) == 2
+
+
+def test_a_graph_in_memory_is_not_for_tasks(monkeypatch):
+    monkeypatch.setenv(MOCK, "1")
+    graph = library("memory://embedding-on-spark")
+    with pytest.raises(UsageError, match="tasks cannot see a graph in memory"):
+        graph.embed(engine="spark")
+
+
+@pytest.mark.slow
+def test_tasks_of_spark_give_the_vectors_of_one_process(spark, graph, expected, monkeypatch):
+    monkeypatch.setenv(MOCK, "1")
+    expected.embed(engine="inline")
+    with noting_jobs() as jobs:
+        graph.embed(engine="spark")
+    assert [job.name for job in jobs] == ["embed"]
+    assert exported(graph) == exported(expected)

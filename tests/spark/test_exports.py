@@ -1,0 +1,262 @@
+"""Exports as tasks: the same text as from one process, Parquet files with the same rows."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from omnigraph.cli.main import main
+from omnigraph.engine.engines import AUTO, runs_on_spark
+from omnigraph.engine.export import parts, snapshot
+from omnigraph.engine.graph import Graph, init
+from omnigraph.errors import ExportError, SparkJobFailed, UsageError
+from omnigraph.spark.tasks import Exchanged, noting_jobs
+from tests.spark.in_process import (
+    exports_in_this_process,
+    patched,
+    run_exchange,
+    small_exports,
+)
+
+SCHEMA = """
+node Maker {
+    name: String @key  age: I32?  score: F64?  born: Date?  seen: DateTime?
+    skills: [String]?  face: Vector(3)?  photo: Blob?
+}
+node Tool { code: I64 @key }
+node Spare { code: I64 @key }
+edge Borrows: Maker -> Tool { note: String? }
+"""
+SIZES = {"one task": (10**9, 10**9), "several tasks": (3_000, 40)}
+
+
+def maker(n: int) -> str:
+    data: dict[str, Any] = {"name": f"maker {n * 37 % 101}é", "age": n, "skills": ["a", None, "ü"]}
+    if n % 2:
+        data |= {"score": n / 7, "born": "2020-02-01", "seen": "2019-05-01T08:00:00.5Z"}
+        data |= {"face": [n, 0.5, -1], "photo": "base64:SGk="}
+    return json.dumps({"type": "Maker", "data": data})
+
+
+def borrows(n: int) -> str:
+    ends = {"from": f"maker {n}é", "to": str(n % 7)}
+    return json.dumps({"edge": "Borrows", **ends, "data": {"note": 'a "quoted"\nline'}})
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory) -> Graph:
+    """Some hundred rows in several fragments, some of them deleted. Nobody writes to its main."""
+    graph = init(str(tmp_path_factory.mktemp("exports") / "graph"), SCHEMA)
+    graph.load("\n".join(f'{{"type":"Tool","data":{{"code":{n}}}}}' for n in range(7)), "append")
+    for start in (0, 51):
+        graph.load("\n".join(map(maker, range(start, min(start + 51, 101)))), "append")
+    graph.load("\n".join(map(borrows, range(101))), "append")
+    graph.mutate('query q() { delete Maker where name = "maker 5é" }')
+    return graph
+
+
+def lines(graph: Graph, engine: str = "inline", **options: Any) -> str:
+    out = io.StringIO()
+    count = graph.export(out, engine=engine, **options)
+    assert count == out.getvalue().count("\n")
+    return out.getvalue()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def rows(folder: Path, kind: str) -> pa.Table:
+    found = sorted(path for path in folder.iterdir() if path.name.split(".")[0] == kind)
+    return pa.concat_tables(pq.read_table(path) for path in found)
+
+
+def left_in(folder: Path) -> set[str]:
+    return {name for name in os.listdir(folder) if name.startswith(".")}
+
+
+def check_both_forms(graph: Graph, tmp_path: Path) -> None:
+    """What tasks write is what one process writes, whatever the number of tasks."""
+    expected = lines(graph)
+    graph.export_parquet(tmp_path / "inline", engine="inline")
+    for number, size in enumerate(SIZES.values()):
+        with small_exports(*size):
+            assert lines(graph, "spark", parts_in=tmp_path) == expected
+            count = graph.export_parquet(tmp_path / f"spark-{number}", engine="spark")
+        assert count == expected.count("\n")
+    assert files(tmp_path / "spark-0") == files(tmp_path / "inline")
+    assert len(files(tmp_path / "spark-1")) > len(files(tmp_path / "inline"))
+    for kind in ("Maker", "Tool", "Spare", "Borrows"):
+        assert rows(tmp_path / "spark-1", kind).equals(rows(tmp_path / "inline", kind))
+    copy = init(str(tmp_path / "copy"), SCHEMA)
+    copy.load(tmp_path / "spark-1", "overwrite")
+    assert lines(copy) == expected
+    assert left_in(tmp_path) == set()
+
+
+def test_any_number_of_tasks_exports_the_same(graph, tmp_path):
+    with exports_in_this_process():
+        check_both_forms(graph, tmp_path)
+
+
+def test_tasks_of_spark_export_the_same(spark, graph):
+    with noting_jobs() as jobs, small_exports(8_000, 60):
+        assert lines(graph, "spark", types=["Maker"]) == lines(graph, types=["Maker"])
+    assert [(job.name, job.tasks) for job in jobs] == [("export", 2)]
+
+
+@pytest.mark.slow
+def test_tasks_of_spark_export_both_forms_alike(spark, graph, tmp_path):
+    check_both_forms(graph, tmp_path)
+
+
+def test_types_commits_and_branches_are_chosen_on_spark_too(graph):
+    head = graph.snapshot().commit_id
+    other = graph.create_branch("other")
+    other.mutate("query q() { insert Tool { code: 99 } }")
+    with exports_in_this_process():
+        for choice in (
+            {"types": ["Tool"]},
+            {"tables": ["edge:Borrows"], "at": head},
+            {"types": ["Tool"], "branch": "other"},
+            {"types": ["Spare"]},
+        ):
+            assert lines(graph, "spark", **choice) == lines(graph, **choice)
+
+
+def test_attempts_that_do_not_count_leave_nothing(graph, tmp_path):
+    """As with speculation: every task runs twice, and either of its answers is taken."""
+
+    def twice(spark, job, count, kernel, buckets, judge):
+        first = run_exchange(spark, job, count, kernel, buckets, judge)
+        second = run_exchange(spark, job, count, kernel, buckets, judge)
+        pairs = zip(first.verdicts, second.verdicts, strict=True)
+        taken = [pair[number % 2] for number, pair in enumerate(pairs)]
+        return Exchanged(first.answers, taken)
+
+    with exports_in_this_process(twice), small_exports(*SIZES["several tasks"]):
+        assert lines(graph, "spark", parts_in=tmp_path) == lines(graph)
+        assert graph.export_parquet(tmp_path / "out", engine="spark") == lines(graph).count("\n")
+    assert all(name.endswith(".parquet") for name in files(tmp_path / "out"))
+    assert left_in(tmp_path) == set()
+
+
+def test_a_part_that_is_missing_or_doubled_is_found_out(graph):
+    for change in (lambda found: found[1:], lambda found: [found[0], *found]):
+
+        def damaged(*arguments, change=change):
+            done = run_exchange(*arguments)
+            return Exchanged(done.answers, change(done.verdicts))
+
+        with exports_in_this_process(damaged), pytest.raises(SparkJobFailed, match="add up"):
+            lines(graph, "spark")
+
+
+def test_the_first_number_without_a_text_is_named_by_both_engines(tmp_path):
+    graph = init(str(tmp_path / "graph"), "node N { key: I64 @key  x: F64? }")
+    frame = pa.table(
+        {"key": range(300), "x": [float("inf") if n > 40 else 1.0 for n in range(300)]}
+    )
+    graph.load({"N": frame}, "append", engine="inline")
+    problems = []
+    for engine in ("inline", "spark"):
+        with ExitStack() as stack:
+            stack.enter_context(exports_in_this_process())
+            stack.enter_context(small_exports(500, 10**9))
+            stack.enter_context(pytest.raises(ExportError))
+            try:
+                lines(graph, engine)
+            except ExportError as error:
+                problems.append(str(error))
+                raise
+    assert problems[0] == problems[1]
+    assert "N.x of '100'" in problems[0]
+
+
+def test_a_place_that_tasks_do_not_see_is_named_and_nothing_is_made(graph, tmp_path):
+    def elsewhere(spark, job, count, kernel, buckets, judge):
+        """Tasks of a machine that does not have the folder."""
+        (folder,) = tmp_path.glob(".omnigraph-export.*")
+        folder.rmdir()
+        return run_exchange(spark, job, count, kernel, buckets, judge)
+
+    with exports_in_this_process(elsewhere):
+        with pytest.raises(ExportError, match="is not there for tasks"):
+            graph.export_parquet(tmp_path / "out", engine="spark")
+        with pytest.raises(ExportError, match="is not there for tasks"):
+            lines(graph, "spark", parts_in=tmp_path)
+    assert not (tmp_path / "out").exists()
+    assert left_in(tmp_path) == set()
+
+
+def test_a_full_disk_is_told_and_nothing_is_made(graph, tmp_path):
+    full = OSError(28, "No space left on device")
+    with (
+        exports_in_this_process(),
+        patch.object(parts, "write_parquet", side_effect=full),
+        pytest.raises(ExportError, match="cannot be written: No space left on device"),
+    ):
+        graph.export_parquet(tmp_path / "out", engine="spark")
+    assert not (tmp_path / "out").exists()
+    assert left_in(tmp_path) == set()
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, True), (10**9, False)])
+def test_large_graphs_are_exported_by_spark(graph, monkeypatch, limit, expected):
+    used: list[object] = []
+    monkeypatch.setattr("omnigraph.spark.session.is_running", lambda: False)
+    monkeypatch.setattr("omnigraph.engine.engines.SPARK_INPUT_BYTES", limit)
+    with exports_in_this_process(), patched((snapshot, "session_of", used.append)):
+        assert lines(graph, "auto") == lines(graph)
+    assert (len(used) == 1) == expected
+
+
+def test_a_graph_in_memory_is_not_for_tasks(tmp_path):
+    graph = init("memory://export-on-spark", "node N { key: I64 @key }")
+    graph.load('{"type":"N","data":{"key":1}}', "append")
+    with pytest.raises(UsageError, match="tasks cannot see a graph in memory"):
+        lines(graph, "spark")
+    assert not runs_on_spark(AUTO, lambda: 10**9, shared=False)
+
+
+def test_the_command_has_both_engines(graph, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    texts = {}
+    with exports_in_this_process(), small_exports(*SIZES["several tasks"]):
+        for engine in ("inline", "spark"):
+            assert main(["export", graph.uri, "--engine", engine, "--out", f"{engine}.jsonl"]) == 0
+            texts[engine] = (tmp_path / f"{engine}.jsonl").read_bytes()
+            assert main(["export", graph.uri, "--engine", engine, "--out", "/dev/null"]) == 0
+    assert texts["spark"] == texts["inline"]
+    assert "exported 207 nodes and edges to spark.jsonl" in capsys.readouterr().err
+    assert main(["export", graph.uri, "--engine", "inline", "--master", "local[2]"]) == 2
+
+
+def test_progress_tells_the_stages_of_an_export_on_spark(graph):
+    told: list[tuple[str, int]] = []
+
+    class Progress:
+        def stage(self, name, rows=None):
+            told.append((name, rows))
+
+        def advance(self, rows):
+            pass
+
+    with exports_in_this_process():
+        bulk_types = ["edge:Borrows", "node:Tool"]
+        graph.export(io.StringIO(), tables=bulk_types, engine="spark", progress=Progress())
+    borrowed = lines(graph, tables=["edge:Borrows"]).count("\n")
+    assert told == [
+        ("sort", borrowed + 7),
+        ("export edge:Borrows", borrowed),
+        ("export node:Tool", 7),
+    ]
