@@ -157,6 +157,26 @@ def test_an_index_of_the_manifest_that_was_torn_goes_before_anybody_builds_on_it
         assert ids(later) == [*EVERYBODY, "Fay", "Zoe"]
 
 
+def test_of_the_two_versions_of_a_compaction_the_first_may_be_lost(tmp_path):
+    place = Place(tmp_path)
+    graph = new_graph(str(place.root))
+    for name in ("Fay", "Gus"):
+        graph.mutate(ADD, who=name)
+    known, before = content(graph), place.files()
+    interrupted("optimize.post_table_fold", graph.optimize)
+    first, second = sorted(
+        (file for file in place.files() - before if file.suffix == ".manifest"), reverse=True
+    )
+    assert first.parent == second.parent
+    (place.root / first).unlink()
+    assert content(open_graph(str(place.root), read_only=True)) == known
+    later = open_graph(str(place.root))
+    assert sidecars(later) == []
+    assert content(later) == known
+    later.mutate(ADD, who="Zoe")
+    assert ids(open_graph(str(place.root))) == [*EVERYBODY, "Fay", "Gus", "Zoe"]
+
+
 def test_a_torn_sidecar_is_left_to_an_operator_and_stops_nothing_else(tmp_path):
     place = Place(tmp_path)
     stopped(place, "main", "recovery.sidecar_written")

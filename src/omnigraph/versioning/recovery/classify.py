@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import zip_longest
 from typing import Final
 
 from omnigraph.errors import StorageError, TableMissing
@@ -123,7 +124,11 @@ def _leading_own(
     records: list[VersionRecord | None], sidecar: Sidecar, *, expected: bool
 ) -> list[VersionRecord]:
     own: list[VersionRecord] = []
-    for record in records:
+    for record, following in zip_longest(records, records[1:]):
+        if record is None and following is not None and following.operation == "rewrite":
+            # A compaction makes two versions at once. A power loss may take the first, which says
+            # nothing but that fragments will come, and leave the second.
+            record = VersionRecord(following.version - 1, "unnamed", {})
         if record is None or not _is_own(record, sidecar, expected=expected):
             break
         own.append(record)
