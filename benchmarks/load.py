@@ -30,8 +30,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.support.engines import LadybugDB
 from benchmarks.support.memory import core_seconds, watching
-from benchmarks.support.network import Network, Sizes, generate
-from benchmarks.support.network_files import SCHEMA, rows_in, write_json_lines, write_parquet
+from benchmarks.support.network import SCHEMA, Network, Sizes, generate
+from benchmarks.support.network_files import rows_in, write_json_lines, write_parquet
 from benchmarks.support.timing import readable
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.write.lookups import index_lookups

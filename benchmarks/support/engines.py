@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from benchmarks.support.network import Network
+from benchmarks.support.network import SCHEMA, Network
 from benchmarks.support.questions import Question
 
 Rows = list[tuple[Any, ...]]
@@ -15,18 +15,6 @@ Rows = list[tuple[Any, ...]]
 VERSIONS = {"duckdb": "2.0.0", "ladybug": "0.22.0"}
 """Of the peers, as `pyproject.toml` names them too; other versions are not measured."""
 
-_SCHEMA = """
-node Person { number: I64 @key  name: String  gender: String  age: I32  married: Bool }
-node City { number: I64 @key  name: String }
-node State { number: I64 @key  name: String }
-node Country { number: I64 @key  name: String }
-node Interest { number: I64 @key  name: String }
-edge Follows: Person -> Person
-edge LivesIn: Person -> City
-edge HasInterest: Person -> Interest
-edge CityIn: City -> State
-edge StateIn: State -> Country
-"""
 _ADD = "query add($a: String, $b: String) { insert Follows { from: $a, to: $b } }"
 
 
@@ -58,7 +46,7 @@ class OmniGraph:
     def make(folder: Path, network: Network) -> None:
         from omnigraph.engine.graph import init
 
-        graph = init(folder / "graph", _SCHEMA)
+        graph = init(folder / "graph", SCHEMA)
         graph.load(dict(network.nodes), mode="append")
         texts = {name: _with_text_ends(edges) for name, edges in network.edges.items()}
         graph.load(texts, mode="append")

@@ -12,6 +12,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+SCHEMA = """
+node Person { number: I64 @key  name: String  gender: String  age: I32  married: Bool }
+node City { number: I64 @key  name: String }
+node State { number: I64 @key  name: String }
+node Country { number: I64 @key  name: String }
+node Interest { number: I64 @key  name: String }
+edge Follows: Person -> Person
+edge LivesIn: Person -> City
+edge HasInterest: Person -> Interest
+edge CityIn: City -> State
+edge StateIn: State -> Country
+"""
+
+
 Numbers = npt.NDArray[np.int64]
 
 COUNTRIES = ("United States", "United Kingdom", "Canada")

@@ -10,19 +10,6 @@ import pyarrow.parquet as pq
 
 from benchmarks.support.network import Network
 
-SCHEMA = """
-node Person { number: I64 @key  name: String  gender: String  age: I32  married: Bool }
-node City { number: I64 @key  name: String }
-node State { number: I64 @key  name: String }
-node Country { number: I64 @key  name: String }
-node Interest { number: I64 @key  name: String }
-edge Follows: Person -> Person
-edge LivesIn: Person -> City
-edge HasInterest: Person -> Interest
-edge CityIn: City -> State
-edge StateIn: State -> Country
-"""
-
 _BLOCK = 500_000
 _ROW_GROUP = 250_000
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, TypeVar
 
 import click
@@ -67,3 +68,8 @@ def expect_head_option(branch: str = "the branch") -> Callable[[F], F]:
     """The head a write insists on; `branch` is how the help calls what it writes to."""
     text = f"Fail unless this is the newest commit of {branch}."
     return click.option("--expect-head", metavar="COMMIT", help=text)
+
+
+def with_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
+    """Options that several commands take, in the order in which the help shows them."""
+    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)

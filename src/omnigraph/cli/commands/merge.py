@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from omnigraph.cli.options import (
     message_option,
     refuse_master_inline,
     uri_option,
+    with_options,
 )
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.output.conflicts import conflict_lines, telling_conflicts, write_report
@@ -95,13 +95,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def _with_options(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Both names of the command take the same."""
-    return reduce(lambda made, option: option(made), reversed(_OPTIONS), function)
-
-
 @declare("merge")
-@_with_options
+@with_options(_OPTIONS)
 def command(context: Context, **options: Any) -> int | None:
     """Bring the changes of the branch SOURCE into another branch, as one commit.
 
@@ -112,7 +107,7 @@ def command(context: Context, **options: Any) -> int | None:
 
 
 @declare("branch merge")
-@_with_options
+@with_options(_OPTIONS)
 def branch_command(context: Context, **options: Any) -> int | None:
     """Bring the changes of the branch SOURCE into another branch; same as merge."""
     return _merge(context, **options)

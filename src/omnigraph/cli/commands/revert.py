@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -20,6 +20,7 @@ from omnigraph.cli.options import (
     message_option,
     refuse_master_inline,
     uri_option,
+    with_options,
 )
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.output.conflicts import conflict_lines, telling_conflicts
@@ -30,47 +31,24 @@ from omnigraph.cli.style import Style
 if TYPE_CHECKING:
     from omnigraph.engine.merge.run import AppliedCommit
 
-_dry_run = click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    uri_option,
+    click.option("--dry-run", is_flag=True, help="Only say what would happen."),
+    comparing_engine_options,
+    expect_head_option(),
+    message_option,
+    json_option,
+    click.pass_obj,
+)
 
 
 @declare("revert")
 @click.argument("commit")
-@uri_option
 @branch_option
-@_dry_run
-@comparing_engine_options
-@expect_head_option()
-@message_option
-@json_option
-@click.pass_obj
-def command(
-    context: Context,
-    commit: str,
-    uri: str | None,
-    branch: str,
-    dry_run: bool,
-    engine: str | None,
-    master: str | None,
-    expect_head: str | None,
-    message: str | None,
-    as_json: bool,
-) -> int | None:
+@with_options(_OPTIONS)
+def command(context: Context, commit: str, branch: str, **options: Any) -> int | None:
     """Undo what COMMIT did, as a new commit. Rows that have changed since are conflicts."""
-    refuse_master_inline(engine, master)
-    graph = open_graph(graph_uri(uri, context))
-    with telling_conflicts(), progress(f"reverting {commit}", as_json=as_json) as shown:
-        done = graph.revert(
-            commit,
-            branch=branch,
-            dry_run=dry_run,
-            actor=context.actor,
-            message=message,
-            expected_head=expect_head,
-            progress=shown,
-            engine=engine,
-            master=master,
-        )
-    return _answer(done, "reverted", as_json)
+    return _apply(context, "revert", commit, branch, **options)
 
 
 @declare("cherry-pick")
@@ -82,17 +60,17 @@ def command(
     metavar="BRANCH",
     help="Branch that receives the changes.",
 )
-@uri_option
-@_dry_run
-@comparing_engine_options
-@expect_head_option()
-@message_option
-@json_option
-@click.pass_obj
-def cherry_pick(
+@with_options(_OPTIONS)
+def cherry_pick(context: Context, commit: str, onto: str, **options: Any) -> int | None:
+    """Do on another branch what COMMIT did, as a new commit."""
+    return _apply(context, "pick", commit, onto, **options)
+
+
+def _apply(
     context: Context,
+    verb: Literal["revert", "pick"],
     commit: str,
-    onto: str,
+    branch: str,
     uri: str | None,
     dry_run: bool,
     engine: str | None,
@@ -101,13 +79,13 @@ def cherry_pick(
     message: str | None,
     as_json: bool,
 ) -> int | None:
-    """Do on another branch what COMMIT did, as a new commit."""
     refuse_master_inline(engine, master)
     graph = open_graph(graph_uri(uri, context))
-    with telling_conflicts(), progress(f"picking {commit}", as_json=as_json) as shown:
-        done = graph.cherry_pick(
+    with telling_conflicts(), progress(f"{verb}ing {commit}", as_json=as_json) as shown:
+        apply = graph.revert if verb == "revert" else graph.cherry_pick
+        done = apply(
             commit,
-            branch=onto,
+            branch=branch,
             dry_run=dry_run,
             actor=context.actor,
             message=message,
@@ -116,7 +94,7 @@ def cherry_pick(
             engine=engine,
             master=master,
         )
-    return _answer(done, "picked", as_json)
+    return _answer(done, f"{verb}ed", as_json)
 
 
 def _answer(done: AppliedCommit, word: str, as_json: bool) -> int | None:

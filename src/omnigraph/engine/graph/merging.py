@@ -12,7 +12,7 @@ from omnigraph.engine.merge.choices import Choices
 from omnigraph.engine.merge.run import AppliedCommit, MergeOptions, Merger, MergeResult
 from omnigraph.errors import InputError
 from omnigraph.progress import SILENT, Progress
-from omnigraph.versioning.commits import CommitId
+from omnigraph.versioning.commits import CommitId, OperationKind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +86,7 @@ class Merges(GraphHandle):
         head = None if expected_head is None else CommitId(expected_head)
         choice = chosen_engine(engine, spark, master)
         options = MergeOptions(Choices(), actor, message, head, dry_run, choice, progress)
-        return self._apply("revert", commit_id, branch, options)
+        return self._apply(OperationKind.REVERT, commit_id, branch, options)
 
     def cherry_pick(
         self,
@@ -109,20 +109,18 @@ class Merges(GraphHandle):
         head = None if expected_head is None else CommitId(expected_head)
         choice = chosen_engine(engine, spark, master)
         options = MergeOptions(Choices(), actor, message, head, dry_run, choice, progress)
-        return self._apply("cherry-pick", commit_id, branch, options)
+        return self._apply(OperationKind.CHERRY_PICK, commit_id, branch, options)
 
     def _apply(
-        self, operation: str, commit_id: str, branch: str | None, options: MergeOptions
+        self, operation: OperationKind, commit_id: str, branch: str | None, options: MergeOptions
     ) -> AppliedCommit:
-        self._writable(operation)
+        self._writable(operation.value.replace("_", "-"))
         ref = self._ref(branch)
         self._gate.check(Request(options.actor, Action.CHANGE, branch=ref.public))
         contract = self._schemas.contract()
         commit, home = self._locate(CommitId(commit_id))
-        merger = self._merger()
-        does = merger.revert if operation == "revert" else merger.cherry_pick
         with self._writing(ref, options.expected_head) as begun:
-            return does(commit, home, ref, contract, options, begun)
+            return self._merger().apply(operation, commit, home, ref, contract, options, begun)
 
     def _merger(self) -> Merger:
         return Merger(self._parts, self._writer)

@@ -208,8 +208,9 @@ class Merger:
 
     # -- single commits ---------------------------------------------------------------------
 
-    def revert(
+    def apply(
         self,
+        operation: OperationKind,
         commit: CommitRecord,
         home: BranchRef,
         branch: BranchRef,
@@ -217,24 +218,12 @@ class Merger:
         options: MergeOptions,
         begun: Begun,
     ) -> AppliedCommit:
-        """Undo what a commit did, on a branch as it is now. Raises `MergeConflicts`."""
-        before, after = self._around(commit, home)
-        draft = _draft(OperationKind.REVERT, contract, options)
-        return self._apply(commit, after, before, branch, contract, draft, options, begun)
-
-    def cherry_pick(
-        self,
-        commit: CommitRecord,
-        home: BranchRef,
-        branch: BranchRef,
-        contract: SchemaContract,
-        options: MergeOptions,
-        begun: Begun,
-    ) -> AppliedCommit:
-        """Do what a commit did, on a branch as it is now. Raises `MergeConflicts`."""
-        before, after = self._around(commit, home)
-        draft = _draft(OperationKind.CHERRY_PICK, contract, options)
-        return self._apply(commit, before, after, branch, contract, draft, options, begun)
+        """Revert or pick a commit, on a branch as it is now. Raises `MergeConflicts`."""
+        base, source = self._around(commit, home)
+        if operation is OperationKind.REVERT:
+            base, source = source, base
+        draft = _draft(operation, contract, options)
+        return self._apply(commit, base, source, branch, contract, draft, options, begun)
 
     def _around(self, commit: CommitRecord, home: BranchRef) -> tuple[Snapshot, Snapshot]:
         """The states before and after a commit."""
