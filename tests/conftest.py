@@ -23,3 +23,6 @@ os.environ["OMNIGRAPH_ENGINE"] = "inline"
 
 # Sessions of tests leave no process behind that makes a file for the next ones.
 os.environ["OMNIGRAPH_SPARK_CACHE"] = "off"
+
+# What the person who runs the tests prefers is none of their business.
+os.environ["OMNIGRAPH_HOME"] = os.path.join(os.path.dirname(__file__), "nobody")

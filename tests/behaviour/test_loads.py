@@ -395,15 +395,19 @@ class Told:
         self.stages[-1][2] += rows
 
 
-def test_loads_and_exports_tell_their_stages_and_rows(tmp_path, workshop):
+def test_loads_and_exports_tell_their_stages_and_rows(tmp_path, workshop, monkeypatch):
     told = Told()
     workshop.load(MAKERS, "append", progress=told)
     assert told.stages == [["read", None, 2], ["check", 2, 2], ["write", 2, 2]]
+    monkeypatch.setattr("omnigraph.engine.write.lookups.INDEX_MIN_ROWS", 2)
+    told = Told()
+    workshop.load(MAKERS.replace("ada", "eda").replace("bo", "po"), "append", progress=told)
+    assert told.stages[2:] == [["write", 2, 2], ["index", 4, 4]]
     told = Told()
     workshop.export(io.StringIO(), types=["Maker"], progress=told)
     workshop.export_parquet(tmp_path / "out", types=["Maker", "Tool"], progress=told)
     assert told.stages == [
-        ["export node:Maker", 2, 2],
-        ["export node:Maker", 2, 2],
+        ["export node:Maker", 4, 4],
+        ["export node:Maker", 4, 4],
         ["export node:Tool", 0, 0],
     ]

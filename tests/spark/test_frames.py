@@ -174,6 +174,9 @@ def test_scratch_files_of_a_killed_load_are_listed_and_removed_when_they_are_old
     left = Scratch(root, derived_ulid(int(old.timestamp() * 1e6), "old")).write(b"rows")
     Scratch(root, new_ulid()).write(b"rows of a load at work")
     name = f"{FOLDER}/{Path(left).name}"
+    assert graph.status().scratch == (name,)
+    advice = "`omnigraph cleanup`: 1 scratch files of loads that were killed"
+    assert graph.status().advice == (advice,)
     assert graph.cleanup(keep_versions=5, dry_run=True).orphans == (name,)
     assert len(scratch_files(graph)) == 2
     assert graph.cleanup(keep_versions=5).orphans == (name,)

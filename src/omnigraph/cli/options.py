@@ -31,15 +31,16 @@ def _engine_option(much: str) -> Callable[[F], F]:
     return click.option(
         "--engine",
         type=click.Choice(["auto", "spark", "inline"]),
-        help="Where the work is done. Default: OMNIGRAPH_ENGINE, or auto, which takes Spark for "
-        f"{much} and more.",
+        help="Where the work is done. Default: OMNIGRAPH_ENGINE, defaults.engine in the operator config, "
+        f"or auto, which takes Spark for {much} and more.",
     )
 
 
 _master_option = click.option(
     "--master",
     metavar="URL",
-    help="Spark master to run on. Default: OMNIGRAPH_SPARK_MASTER, or all cores of this machine.",
+    help="Spark master to run on. Default: OMNIGRAPH_SPARK_MASTER, spark.master in the operator config, "
+    "or all cores of this machine.",
 )
 
 
@@ -56,12 +57,6 @@ def comparing_engine_options(function: F) -> F:
 def rewriting_engine_options(function: F) -> F:
     """The same for commands that write rows anew."""
     return _engine_option("twenty million rows")(_master_option(function))
-
-
-def refuse_master_inline(engine: str | None, master: str | None) -> None:
-    """Raise a usage error for a master that would not be used."""
-    if engine == "inline" and master is not None:
-        raise click.UsageError("--master is of no use with --engine inline.")
 
 
 def expect_head_option(branch: str = "the branch") -> Callable[[F], F]:

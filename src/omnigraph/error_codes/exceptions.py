@@ -336,6 +336,15 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.OperatorConfigError,
+        "operator config that cannot be read",
+        """
+        `OperatorConfigError`: `config.yaml` in `~/.omnigraph`, or in the folder that
+        `OMNIGRAPH_HOME` names, is no YAML, or a value in it is of the wrong kind. The message says
+        which. Keys that nobody knows are only warned about.
+        """,
+    ),
+    _of(
         errors.LanguageError,
         "unusable source text",
         """

@@ -20,7 +20,8 @@
     │   ├── AssignmentError      a value of a mutation does not fit its property
     │   ├── ExternalBlobRefused  a blob kept elsewhere, under no base the graph allows
     │   ├── NotABlob             the bytes of something that has none
-    │   └── BlobRangeError       a part of a blob that is not there
+    │   ├── BlobRangeError       a part of a blob that is not there
+    │   └── OperatorConfigError  the operator's configuration cannot be read
     ├── SchemaError              a schema change cannot be made
     │   ├── UnsupportedMigration
     │   └── QueriesBroken        queries that have to go on working would not; lists them
@@ -144,6 +145,7 @@ from omnigraph.errors.inputs import (
     LoadSourceError,
     NewerFormat,
     NotABlob,
+    OperatorConfigError,
     ParameterError,
     QuerySelectionError,
     ReadOnlyHandle,
@@ -253,6 +255,7 @@ __all__ = [
     "ObjectMissing",
     "OmnigraphError",
     "OperationFenced",
+    "OperatorConfigError",
     "ParameterError",
     "ParseError",
     "PlanError",

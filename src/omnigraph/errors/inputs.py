@@ -151,3 +151,16 @@ class BlobRangeError(InputError):
         self.offset = offset
         self.size = size
         super().__init__(f"the blob has {size} bytes, and the part asked for begins at {offset}")
+
+
+class OperatorConfigError(InputError):
+    """The configuration file of the person at this machine cannot be used."""
+
+    code = "OG-I-016"
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        super().__init__(
+            f"could not parse operator config {path}: {problem}; "
+            "correct the file, or name another folder with OMNIGRAPH_HOME"
+        )

@@ -72,11 +72,11 @@ def read_mapping(given: str | Path | Mapping[str, object], catalog: Catalog) -> 
     except UnicodeDecodeError:
         raise SourceUnreadable(str(path), "is no UTF-8 text", "save it as UTF-8") from None
     # Imported here because few loads have a mapping, and every command would wait for YAML.
-    from omnigraph.load.mapping_text import MappingText, parse_mapping
+    from omnigraph.documents import DocumentError, parse_document
 
     try:
-        document = parse_mapping(text)
-    except MappingText as error:
+        document = parse_document(text)
+    except DocumentError as error:
         raise LoadSourceError(str(path), str(error)) from None
     return _Reader(catalog, str(path), path.parent).read(document)
 

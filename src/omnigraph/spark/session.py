@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import SparkUnavailable
@@ -63,14 +63,28 @@ class _Own:
     gateway: Gateway | None
 
 
+@dataclass(slots=True)
+class _Preferences:
+    """What the operator of this process prefers where nobody says anything else."""
+
+    master: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+
 _lock = threading.Lock()
 _own: list[_Own] = []
 """At most one: Spark allows one context per process."""
+_preferred: Final = _Preferences()
+
+
+def prefer(master: str | None, settings: Mapping[str, str]) -> None:
+    """Start sessions with these settings from now on, and on this master unless another is named."""
+    _preferred.master, _preferred.settings = master, dict(settings)
 
 
 def configured_master() -> str | None:
-    """The master that the environment names."""
-    return os.environ.get(MASTER_VARIABLE) or None
+    """The master that the environment names, or the operator prefers."""
+    return os.environ.get(MASTER_VARIABLE) or _preferred.master
 
 
 def is_running() -> bool:
@@ -151,8 +165,8 @@ def _start(master: str) -> _Own:
 
 def settings_for(master: str) -> dict[str, str]:
     """The settings of a session on a master."""
-    is_local = master.startswith("local")
-    return {"spark.master": master, **_SETTINGS, **(_LOOPBACK if is_local else {})}
+    places = _LOOPBACK if master.startswith("local") else {}
+    return {**_SETTINGS, **places, **_preferred.settings, "spark.master": master}
 
 
 def new_gateway(settings: Mapping[str, str], flags: Sequence[str]) -> Gateway:

@@ -11,10 +11,10 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
+from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
     comparing_engine_options,
     json_option,
-    refuse_master_inline,
     uri_option,
 )
 from omnigraph.cli.output.answer import write_answer
@@ -60,7 +60,7 @@ def command(
 
     It is the net change: a row that holds the same on both sides is not shown.
     """
-    refuse_master_inline(engine, master)
+    engine = settled_engine(engine, master)
     graph = open_graph(graph_uri(uri, context), read_only=True)
     with progress("comparing", as_json=as_json) as shown:
         found = graph.diff(

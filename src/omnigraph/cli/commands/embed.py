@@ -11,12 +11,12 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
+from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
     engine_options,
     expect_head_option,
     json_option,
     message_option,
-    refuse_master_inline,
 )
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.progress import progress
@@ -141,7 +141,7 @@ def _embed_graph(
 ) -> None:
     if options["everything"] and (options["pending"] or options["stale"]):
         raise click.UsageError("--all takes in what is pending and stale.")
-    refuse_master_inline(options["engine"], options["master"])
+    engine = settled_engine(options["engine"], options["master"])
     graph = open_graph(uri, read_only=options["dry_run"])
     with progress("embedding", as_json=as_json) as shown:
         result = graph.embed(
@@ -157,7 +157,7 @@ def _embed_graph(
             message=options["message"],
             expected_head=options["expect_head"],
             progress=shown,
-            engine=options["engine"],
+            engine=engine,
             master=options["master"],
         )
     warn_of(result.receipt)

@@ -13,7 +13,8 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import engine_options, refuse_master_inline, uri_argument
+from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.options import engine_options, uri_argument
 from omnigraph.cli.progress import progress
 from omnigraph.cli.query_options import refuse_two_states, state_options
 from omnigraph.cli.replace_file import replacing
@@ -72,7 +73,7 @@ def command(
     if jsonl:
         warn("--jsonl has no effect; JSON lines are what export writes")
     refuse_two_states(branch, snapshot)
-    refuse_master_inline(engine, master)
+    engine = settled_engine(engine, master)
     graph = open_graph(graph_uri(uri, context), read_only=True)
     if target_format == "parquet":
         if out is None:

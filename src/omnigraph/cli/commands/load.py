@@ -15,13 +15,13 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
+from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
     branch_option,
     engine_options,
     expect_head_option,
     json_option,
     message_option,
-    refuse_master_inline,
     uri_argument,
 )
 from omnigraph.cli.output.answer import write_answer
@@ -158,7 +158,7 @@ def run_load(
     """Load, with signs of life meanwhile and the warnings afterwards."""
     if not options["data"] and options["mapping"] is None:
         raise click.UsageError("Missing option '--data' or '--mapping'.")
-    refuse_master_inline(options["engine"], options["master"])
+    engine = settled_engine(options["engine"], options["master"])
     graph = open_graph(uri)
     data = [_source(path) for path in options["data"]]
     named = options["data"] or (options["mapping"],)
@@ -178,7 +178,7 @@ def run_load(
             format=options["source_format"],
             mapping=options["mapping"],
             progress=shown,
-            engine=options["engine"],
+            engine=engine,
             master=options["master"],
         )
     _warn(result, options["quarantine"])

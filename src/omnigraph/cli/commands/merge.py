@@ -13,12 +13,12 @@ from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
+from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
     comparing_engine_options,
     expect_head_option,
     json_option,
     message_option,
-    refuse_master_inline,
     uri_option,
     with_options,
 )
@@ -130,7 +130,7 @@ def _merge(
     message: str | None,
     as_json: bool,
 ) -> int | None:
-    refuse_master_inline(engine, master)
+    engine = settled_engine(engine, master)
     graph = open_graph(graph_uri(uri, context))
     try:
         with telling_conflicts(), progress(f"merging {source}", as_json=as_json) as shown:

@@ -12,13 +12,13 @@ from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
+from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
     branch_option,
     comparing_engine_options,
     expect_head_option,
     json_option,
     message_option,
-    refuse_master_inline,
     uri_option,
     with_options,
 )
@@ -79,7 +79,7 @@ def _apply(
     message: str | None,
     as_json: bool,
 ) -> int | None:
-    refuse_master_inline(engine, master)
+    engine = settled_engine(engine, master)
     graph = open_graph(graph_uri(uri, context))
     with telling_conflicts(), progress(f"{verb}ing {commit}", as_json=as_json) as shown:
         apply = graph.revert if verb == "revert" else graph.cherry_pick

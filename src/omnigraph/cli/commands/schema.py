@@ -12,11 +12,11 @@ from omnigraph.catalog.migrate.render import plan_lines, step_lines
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
+from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
     expect_head_option,
     json_option,
     message_option,
-    refuse_master_inline,
     rewriting_engine_options,
     uri_argument,
 )
@@ -99,7 +99,7 @@ def apply(
 
     What the new schema drops can be read at earlier commits until it is cleaned up.
     """
-    refuse_master_inline(engine, master)
+    engine = settled_engine(engine, master)
     uri = graph_uri(uri, context)
     with progress("applying") as shown:
         result = open_graph(uri).apply_schema(

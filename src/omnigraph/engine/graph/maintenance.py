@@ -10,6 +10,7 @@ from omnigraph.engine.maintain.cleanup import MIN_AGE, Cleanup, CleanupPolicy, C
 from omnigraph.engine.maintain.index_report import IndexReport
 from omnigraph.engine.maintain.indexes import Indexing
 from omnigraph.engine.maintain.optimize import OptimizeReport, Optimizing
+from omnigraph.engine.maintain.orphans import abandoned_scratch
 from omnigraph.engine.maintain.repair import Repair, RepairOptions, RepairReport
 from omnigraph.engine.maintain.status import GraphStatus, table_statuses
 from omnigraph.progress import SILENT, Progress
@@ -35,6 +36,7 @@ class Maintenance(GraphHandle):
             tables=table_statuses(snapshot, self._tables, self._texts),
             recovery=self._recovery.status(),
             leases=tuple(held_leases(self._objects)),
+            scratch=tuple(abandoned_scratch(self._objects)),
             cached_bytes=self._reader.cached_bytes,
         )
 

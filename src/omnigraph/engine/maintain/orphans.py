@@ -15,6 +15,7 @@ from typing import Final
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import InjectedFault, declare
+from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.scratch import list_scratch, remove_scratch
 from omnigraph.versioning.branch_names import decode_physical_name
 from omnigraph.versioning.branches import BranchRef
@@ -54,13 +55,9 @@ class Orphans:
         for location in (*self._tables_of_nobody(needed), *self._old_tables()):
             if dry_run or self._removed(location):
                 done.append(location)
-        done += self._scratch(dry_run=dry_run)
+        objects = self._parts.objects
+        done += abandoned_scratch(objects) if dry_run else remove_scratch(objects, _is_over)
         return tuple(sorted(done))
-
-    def _scratch(self, *, dry_run: bool) -> list[str]:
-        """Scratch files of loads that ended without removing them."""
-        reclaim = list_scratch if dry_run else remove_scratch
-        return reclaim(self._parts.objects, _is_over)
 
     def _forks(self, refs: Sequence[BranchRef], needed: Needed) -> Iterator[Fork]:
         """Forks that neither a branch nor a sidecar needs, older ones first."""
@@ -118,6 +115,11 @@ class Orphans:
             _log.warning("%s stays for now: %s", location, error)
             return False
         return True
+
+
+def abandoned_scratch(objects: ObjectStore) -> list[str]:
+    """Scratch files of loads that ended without removing them."""
+    return list_scratch(objects, _is_over)
 
 
 def _is_over(job: str) -> bool:

@@ -81,6 +81,8 @@ class GraphStatus:
     tables: tuple[TableStatus, ...]
     recovery: RecoveryStatus
     leases: tuple[LeaseNote, ...]
+    scratch: tuple[str, ...]
+    """Files of loads that were killed a day ago or longer."""
     cached_bytes: int
 
     @property
@@ -106,6 +108,7 @@ class GraphStatus:
                 {"name": lease.name, "owner": lease.owner, "expires_at": lease.expires_at}
                 for lease in self.leases
             ],
+            "scratch": list(self.scratch),
             "cached_bytes": self.cached_bytes,
             "advice": list(self.advice),
         }
@@ -167,6 +170,8 @@ def _advice(status: GraphStatus) -> Iterator[str]:
     if status.recovery.pending:
         count = len(status.recovery.pending)
         yield f"open the graph for writing: {count} interrupted writes wait to be settled"
+    if status.scratch:
+        yield f"`omnigraph cleanup`: {len(status.scratch)} scratch files of loads that were killed"
     pieces = [t.table_key for t in status.tables if t.small_fragments > _MANY_PIECES]
     if pieces:
         yield f"`omnigraph optimize`: many small pieces in {', '.join(pieces)}"

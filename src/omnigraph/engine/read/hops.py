@@ -27,8 +27,8 @@ _FEW: Final = 0.25
 _LARGE: Final = 500_000
 """Pairs from which a search marks what it has seen in a table instead of sorting it."""
 
-_CELLS: Final = 8_000_000
-"""Flags of such a table: as many as still fit into the caches of a processor."""
+_CELLS: Final = 1 << 25
+"""Flags of such a table. With fewer, blocks are so small that threads wait for each other's steps."""
 
 _BACK: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}
 
@@ -147,26 +147,29 @@ class Hops:
     ) -> Iterator[_Layer]:
         """The rest of a search, for some starts at a time: what was seen is a table of flags."""
         starts = int(layer.starts[-1]) + 1
-        size = self._source.nodes(hop.node_type).size
-        per_block = max(1, min(_CELLS // size, starts))
-        flags = _Flags(per_block * size)
+        # A pair is the number of a flag: the start, counted within the block, before the node.
+        bits = (self._source.nodes(hop.node_type).size - 1).bit_length()
+        per_block = max(1, min(_CELLS >> bits, starts))
+        flags = _Flags(per_block << bits)
         reached = len(seen)
-        for first in range(0, starts, per_block):
-            low, high = np.searchsorted(layer.starts, (first, first + per_block))
-            known = seen[slice(*np.searchsorted(seen, (first << 32, (first + per_block) << 32)))]
-            flags.add(((known >> 32) - first) * size + (known & 0xFFFFFFFF))
-            now = _Layer(layer.starts[low:high] - first, layer.nodes[low:high])
+        firsts = np.arange(0, starts + per_block, per_block)
+        cuts = np.searchsorted(layer.starts, firsts).tolist()
+        seen_cuts = np.searchsorted(seen, firsts << 32).tolist()
+        for block, first in enumerate(firsts[:-1].tolist()):
+            known = seen[slice(*seen_cuts[block : block + 2])]
+            flags.add((((known >> 32) - first) << bits) | (known & 0xFFFFFFFF))
+            place = slice(*cuts[block : block + 2])
+            numbers, nodes = layer.starts[place] - first, layer.nodes[place]
             for at_depth in range(depth, hop.high + 1):
-                rows, nodes = self._single(hop, now.nodes)
-                numbers = now.starts[rows]
-                fresh = flags.add(numbers * size + nodes)
+                rows, found = self._single(hop, nodes)
+                fresh = flags.add((numbers << bits).take(rows) | found)
                 if not len(fresh):
                     break
-                now = _Layer(numbers[fresh], nodes[fresh])
                 reached += len(fresh)
                 self._meter.check(reached)
+                numbers, nodes = fresh >> bits, fresh & ((1 << bits) - 1)
                 if at_depth >= hop.low:
-                    yield _Layer(now.starts + first, now.nodes)
+                    yield _Layer(numbers + first, nodes)
             flags.clear()
 
 
@@ -183,21 +186,18 @@ class _Flags:
 
     def __init__(self, size: int) -> None:
         self._present = np.zeros(size, np.bool_)
-        self._last = np.empty(size, np.int32)
         self._added: list[Positions] = []
 
     def add(self, numbers: Positions) -> Positions:
-        """Add numbers; says which places held one that was not there, each number once."""
-        places = np.flatnonzero(~self._present[numbers])
-        fresh = numbers[places]
-        order = np.arange(len(fresh), dtype=np.int32)
-        self._last[fresh] = order
-        chosen = np.flatnonzero(self._last[fresh] == order)
-        fresh = fresh[chosen]
+        """Add numbers; gives those that were not there, each once and in order."""
+        # In order they are next to each other in memory as well.
+        numbers = np.sort(numbers)
+        is_new = ~self._present[numbers]
+        is_new[1:] &= numbers[1:] != numbers[:-1]
+        fresh: Positions = np.compress(is_new, numbers)
         self._present[fresh] = True
         self._added.append(fresh)
-        found: Positions = places[chosen]
-        return found
+        return fresh
 
     def clear(self) -> None:
         for numbers in self._added:

@@ -8,13 +8,13 @@ undone here, while the lock is held. Tests: tests/crash, tests/behaviour.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.change import Change, TableWrite
 from omnigraph.engine.write.fold import Folding, is_fold_due
-from omnigraph.engine.write.lookups import index_lookups
+from omnigraph.engine.write.lookups import index_lookups, missing_lookups
 from omnigraph.engine.write.tables import WriteTable, stage_early, write_table
 from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import (
@@ -26,6 +26,7 @@ from omnigraph.errors import (
     SchemaMoved,
 )
 from omnigraph.faults import InjectedFault, declare
+from omnigraph.progress import SILENT, Progress
 from omnigraph.storage.stage import Staged, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
@@ -73,6 +74,7 @@ class WriteRequest:
     """Whether there may be sidecars to settle as soon as the branch is locked."""
     still_stored: Callable[[], None] | None = None
     """Of a merge: raises when something it refers to from now on was cleaned up meanwhile."""
+    progress: Progress = SILENT
 
     @property
     def locks(self) -> tuple[str | None, ...]:
@@ -329,7 +331,7 @@ class _Commit:
             "operation_id": self.request.draft.operation_id,
             "writer_kind": self.request.kind.value,
         }
-        versions: list[TableVersion] = []
+        written: list[Table] = []
         warnings: list[Warning] = []
         for ready in self.tables:
             self.lock.check()
@@ -344,13 +346,37 @@ class _Commit:
             self.lock.check()
             committed = commit_staged(table, staged, **operation)
             AFTER_TABLE.hit(table=ready.write.table_key)
-            self.lock.check()
-            committed, unindexed = index_lookups(committed, ready.declared, **operation)
+            written.append(committed)
+            self.request.progress.advance(ready.write.row_count)
+        self._index(written, operation, warnings)
+        versions = []
+        for ready, committed in zip(self.tables, written, strict=True):
             versions.append(table_version(ready.entry.table_id, committed))
             if is_fold_due(committed):
                 self.pieces.append(ready.write.table_key)
-            warnings += [_index_pending(ready.write.table_key, column) for column in unindexed]
         return versions, tuple(warnings)
+
+    def _index(
+        self, written: list[Table], operation: Mapping[str, str], warnings: list[Warning]
+    ) -> None:
+        """Put tables with look-up indexes in the place of those that lack some."""
+        missing = [
+            missing_lookups(table, ready.declared)
+            for ready, table in zip(self.tables, written, strict=True)
+        ]
+        rows = [
+            table.row_count() if lacks else 0 for table, lacks in zip(written, missing, strict=True)
+        ]
+        if not any(missing):
+            return
+        self.request.progress.stage("index", sum(rows))
+        for place, columns in enumerate(missing):
+            if columns:
+                self.lock.check()
+                written[place], unindexed = index_lookups(written[place], columns, **operation)
+                key = self.tables[place].write.table_key
+                warnings += [_index_pending(key, column) for column in unindexed]
+                self.request.progress.advance(rows[place])
 
     def _publish(
         self, versions: Sequence[TableVersion], warnings: tuple[Warning, ...]

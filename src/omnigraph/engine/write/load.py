@@ -193,15 +193,14 @@ class Loader:
                 commits_without_rows=True,
                 quarantined=begun.quarantined,
                 heals_first=begun.heals_first,
+                progress=options.progress,
             )
-            rows = sum(prepared.rows_loaded.values())
-            options.progress.stage("write", rows)
+            options.progress.stage("write", sum(prepared.rows_loaded.values()))
             try:
                 commit = self._writer.commit(request, snapshot)
             except _LoadedMeanwhile as meanwhile:
                 return meanwhile.loaded
             assert commit is not None
-            options.progress.advance(rows)
             if bulk is not None:
                 # As the load left it: a fold may have come after it and replaced its files.
                 made, place = self._parts, commit.sequence

@@ -6,6 +6,7 @@ Those of texts and vectors take too long for that; `ensure_indices` makes them.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from omnigraph.catalog.indexes import IndexKind, index_intents
 from omnigraph.catalog.model import EntityType
@@ -23,32 +24,47 @@ from omnigraph.storage.table import Table
 _log = logging.getLogger(__name__)
 
 
+def missing_lookups(table: Table, declared: EntityType) -> tuple[str, ...]:
+    """The columns that are looked up and have no index, in a table large enough for one."""
+    if table.row_count() < INDEX_MIN_ROWS:
+        return ()
+    return tuple(
+        intent.column
+        for intent in index_intents(declared)
+        if intent.kind is IndexKind.BTREE
+        and intent.column in table.schema.names
+        and _lacks_index(table, intent.column)
+    )
+
+
 def index_lookups(
-    table: Table, declared: EntityType, *, operation_id: str, writer_kind: str
+    table: Table, columns: Sequence[str], *, operation_id: str, writer_kind: str
 ) -> tuple[Table, tuple[str, ...]]:
-    """Build missing look-up indexes on a table that was just written.
+    """Build look-up indexes of a table that was just written.
 
     Returns the table and the columns whose index could not be built, which never fails a write.
     """
-    if table.row_count() < INDEX_MIN_ROWS:
-        return table, ()
     built: dict[str, BuiltIndex] = {}
     pending: list[str] = []
-    for intent in index_intents(declared):
-        if intent.kind is not IndexKind.BTREE or intent.column not in table.schema.names:
-            continue
+    for column in columns:
         try:
-            if uncovered_fragments(table, intent.column) is None:
-                built[intent.column] = build_btree(table, intent.column)
+            built[column] = build_btree(table, column)
         except OmnigraphError as error:
-            _log.warning("%s.%s stays without an index: %s", declared.name, intent.column, error)
-            pending.append(intent.column)
+            _log.warning("%s.%s stays without an index: %s", table.lineage.uri, column, error)
+            pending.append(column)
     if not built:
         return table, tuple(pending)
     try:
         staged = stage_indexes(table, list(built.values()))
         table = commit_staged(table, staged, operation_id=operation_id, writer_kind=writer_kind)
     except OmnigraphError as error:
-        _log.warning("%s stays without indexes: %s", declared.name, error)
+        _log.warning("%s stays without indexes: %s", table.lineage.uri, error)
         pending += built
     return table, tuple(pending)
+
+
+def _lacks_index(table: Table, column: str) -> bool:
+    try:
+        return uncovered_fragments(table, column) is None
+    except OmnigraphError:
+        return True  # Whoever builds it tells what is wrong.

@@ -1,4 +1,4 @@
-"""The text of a mapping to plain values: JSON or YAML.
+"""The text of a document that people write, JSON or YAML, to plain values.
 
 Of YAML's guesses only numbers, `true`, `false` and `null` are kept, and a key is always text: a
 column called `on`, a key called `null` and a day like 2021-07-15 are what they look like.
@@ -16,7 +16,7 @@ import yaml
 _GUESSED: Final = ("null", "int", "float")
 
 
-class MappingText(ValueError):
+class DocumentError(ValueError):
     """A text that is no document; the message says where."""
 
 
@@ -42,8 +42,8 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?:true|false)\Z"), list("tf"))
 
 
-def parse_mapping(text: str) -> object:
-    """The document in a text. Raises `MappingText`."""
+def parse_document(text: str) -> object:
+    """The document in a text. Raises `DocumentError`."""
     with suppress(ValueError):
         # JSON may be indented with tabs, which YAML refuses.
         return json.loads(text)
@@ -52,6 +52,6 @@ def parse_mapping(text: str) -> object:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = "" if mark is None else f"line {mark.line + 1}: "
-        raise MappingText(f"{place}{error.problem}") from None
+        raise DocumentError(f"{place}{error.problem}") from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise MappingText(str(error)) from None
+        raise DocumentError(str(error)) from None

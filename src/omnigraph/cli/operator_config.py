@@ -1,0 +1,117 @@
+"""What the person at this machine prefers: `config.yaml` in `~/.omnigraph`, or in `OMNIGRAPH_HOME`.
+
+Options win over environment variables, and those over this file. Only the command line reads it.
+Tests: tests/unit/cli/test_operator_config.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from omnigraph.cli.style import warn
+from omnigraph.errors import OperatorConfigError
+
+HOME_VARIABLE: Final = "OMNIGRAPH_HOME"
+_ENGINE_VARIABLE: Final = "OMNIGRAPH_ENGINE"
+_ENGINES: Final = ("auto", "spark", "inline")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorConfig:
+    """The preferences in the file; without a file there are none."""
+
+    engine: str | None = None
+    spark_master: str | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+
+def settled_engine(engine: str | None, master: str | None) -> str | None:
+    """The engine that a command is asked for, by its options or in the file.
+
+    Sessions started from now on heed the file too. Raises a usage error for a master that would not
+    be used.
+    """
+    if engine == "inline" and master is not None:
+        raise click.UsageError("--master is of no use with --engine inline.")
+    config = read_operator_config()
+    if config.spark_master is not None or config.spark_conf:
+        from omnigraph.spark.session import prefer
+
+        prefer(config.spark_master, config.spark_conf)
+    is_told = engine is not None or master is not None or os.environ.get(_ENGINE_VARIABLE)
+    return engine if is_told else config.engine
+
+
+def read_operator_config() -> OperatorConfig:
+    """The file's preferences, with a warning for each key nobody knows. Raises `OperatorConfigError`."""
+    path = _path()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return OperatorConfig()
+    except OSError as error:
+        raise OperatorConfigError(str(path), (error.strerror or "unreadable").lower()) from None
+    except UnicodeDecodeError:
+        raise OperatorConfigError(str(path), "it is no UTF-8 text") from None
+    # Most people have no such file, and every command would wait for YAML.
+    from omnigraph.documents import DocumentError, parse_document
+
+    try:
+        document = parse_document(text)
+    except DocumentError as error:
+        raise OperatorConfigError(str(path), str(error)) from None
+    return _Reader(str(path)).read(document)
+
+
+def _path() -> Path:
+    home = os.environ.get(HOME_VARIABLE) or "~/.omnigraph"
+    return Path(home).expanduser() / "config.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads one document; messages lead to the file."""
+
+    path: str
+
+    def read(self, document: object) -> OperatorConfig:
+        top = self._section(document, "", ("defaults", "spark"))
+        defaults = self._section(top.get("defaults"), "defaults.", ("engine",))
+        spark = self._section(top.get("spark"), "spark.", ("master", "conf"))
+        engine = defaults.get("engine")
+        if engine is not None and engine not in _ENGINES:
+            raise self._wrong(f"defaults.engine must be one of {', '.join(_ENGINES)}")
+        master = spark.get("master")
+        if master is not None and not isinstance(master, str):
+            raise self._wrong("spark.master must be the address of a master")
+        conf = self._section(spark.get("conf"), "spark.conf.", None)
+        return OperatorConfig(engine, master, {key: self._text(key, conf[key]) for key in conf})
+
+    def _section(
+        self, value: object, prefix: str, known: tuple[str, ...] | None
+    ) -> Mapping[str, Any]:
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self._wrong(f"{prefix.rstrip('.') or 'the document'} must have keys and values")
+        for key in value:
+            if known is not None and key not in known:
+                warn(f"{self.path}: unknown key {prefix}{key}; ignored")
+        return value
+
+    def _text(self, key: str, value: object) -> str:
+        """A setting as Spark takes it."""
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, str | int | float):
+            return str(value)
+        raise self._wrong(f"spark.conf.{key} must be a text, a number, true or false")
+
+    def _wrong(self, problem: str) -> OperatorConfigError:
+        return OperatorConfigError(self.path, problem)
