@@ -41,6 +41,7 @@ query remove($name: String) { delete Person where name = $name }
 query link($a: String, $b: String) { insert Knows { from: $a, to: $b } }
 """
 UPSERT_ROWS = 1000
+EDGES = 1000
 SAMPLES = 100
 WARM_UP = 3
 
@@ -75,7 +76,10 @@ def people(rows: int) -> pa.Table:
 
 def make(folder: Path, name: str, rows: int) -> Graph:
     graph = init(folder / name, SCHEMA)
+    # A few edges as well, far from the persons written to: without any, deletes have nothing to ask.
+    ends = [f"p{number}" for number in range(rows // 2, rows // 2 + EDGES + 1)]
     graph.load({"Person": people(rows)}, mode="append")
+    graph.load({"Knows": pa.table({"from": ends[:-1], "to": ends[1:]})}, mode="append")
     return graph
 
 

@@ -13,6 +13,7 @@ from omnigraph._version import __version__
 from omnigraph.cli.context import global_options
 from omnigraph.cli.exits import FAILURE, INTERRUPTED, SUCCESS, report
 from omnigraph.cli.framework import Root
+from omnigraph.cli.lean import leave_out_pandas
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
@@ -37,6 +38,12 @@ root = Root(
         ),
     ],
 )
+
+
+def run() -> int:
+    """What the installed command is: a process of its own for one command line."""
+    leave_out_pandas()
+    return main()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
