@@ -116,21 +116,51 @@ def test_the_environment_chooses_for_whoever_does_not(monkeypatch, named, expect
 
 
 @pytest.mark.slow
-def test_an_embedded_session_is_quiet_leaves_nothing_behind_and_ends_with_its_process(tmp_path):
+@pytest.mark.parametrize("early", [False, True])
+def test_an_embedded_session_is_quiet_leaves_nothing_behind_and_ends_with_its_process(
+    tmp_path, early
+):
     code = """
-        from omnigraph.spark.session import open_session
-        from omnigraph.spark.tasks import run_tasks
-        spark = open_session()
-        print(run_tasks(spark, "numbers", 2, float))
         from omnigraph.spark import session
+        from omnigraph.spark.tasks import run_tasks
+        if EARLY:
+            session.expect_session()
+            (_, java), = session._early
+            print(java.process.pid)
+        print(run_tasks(session.open_session(), "numbers", 2, float))
         print(session._own[0].gateway.process.pid)
+    """.replace("EARLY", str(early))
+    done = run_child(code, TMPDIR=str(tmp_path))
+    *started, numbers, pid = done.stdout.splitlines()
+    assert (done.returncode, done.stderr, numbers) == (0, "", "[0.0, 1.0]")
+    assert started == [pid] * early
+    assert list(tmp_path.iterdir()) == []
+    assert not is_alive(int(pid))
+
+
+@pytest.mark.parametrize("then", ["", "raise SystemExit(3)", "session.open_session('local[7]')"])
+def test_java_that_was_expected_and_is_not_wanted_ends(tmp_path, then):
+    code = f"""
+        from unittest.mock import patch
+        from omnigraph.spark import session
+        session.expect_session("local[1]")
+        (_, java), = session._early
+        print(java.process.pid)
+        with patch.object(session, "new_java", side_effect=SystemExit):
+            {then or "pass"}
     """
     done = run_child(code, TMPDIR=str(tmp_path))
-    numbers, pid = done.stdout.splitlines()
-    assert (done.returncode, done.stderr, numbers) == (0, "", "[0.0, 1.0]")
+    assert done.stderr == ""
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid), 0)
+    assert not is_alive(int(done.stdout))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ class _WithoutPandas:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name == "pyspark":
+        if name.startswith("pyspark."):
             sys.meta_path.remove(self)
         if name == "pandas":
             raise ModuleNotFoundError("No module named 'pandas'", name=name)

@@ -34,8 +34,8 @@ class OperatorConfig:
 def settled_engine(engine: str | None, master: str | None) -> str | None:
     """The engine that a command is asked for, by its options or in the file.
 
-    Sessions started from now on heed the file too. Raises a usage error for a master that would not
-    be used.
+    Sessions started from now on heed the file too, and Java starts at once if Spark is wanted for
+    certain. Raises a usage error for a master that would not be used.
     """
     if engine == "inline" and master is not None:
         raise click.UsageError("--master is of no use with --engine inline.")
@@ -45,7 +45,12 @@ def settled_engine(engine: str | None, master: str | None) -> str | None:
 
         prefer(config.spark_master, config.spark_conf)
     is_told = engine is not None or master is not None or os.environ.get(_ENGINE_VARIABLE)
-    return engine if is_told else config.engine
+    engine = engine if is_told else config.engine
+    if engine == "spark" or (engine is None and master is not None):
+        from omnigraph.spark.session import expect_session
+
+        expect_session(master)
+    return engine
 
 
 def read_operator_config() -> OperatorConfig:

@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +36,7 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 _GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
+_PROPERTIES, _LOG, _ERRORS, _CONTACT = "log4j2.properties", "spark.log", "java.err", "contact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +63,57 @@ class Gateway:
         try:
             self.process.wait(wait_seconds)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            end_at_once(self.process)
+        self.folder.cleanup()
+
+    def end(self) -> None:
+        """End the process and all its work at once."""
+        end_at_once(self.process)
         self.folder.cleanup()
 
 
-def start_gateway(
+@dataclass(frozen=True, slots=True)
+class StartingJava:
+    """A Java process that was started and has not said yet where it listens."""
+
+    java: Java
+    process: subprocess.Popen[bytes]
+    folder: tempfile.TemporaryDirectory[str]
+
+    def wait(self) -> Gateway:
+        """The process as soon as it listens. Raises `SparkUnavailable`."""
+        try:
+            _import_meanwhile()
+            port, secret = _contact(self.process, Path(self.folder.name) / _CONTACT)
+        except (OSError, _NotStarted) as error:
+            end_at_once(self.process)
+            raise _unavailable(self.java, self.folder, error) from None
+        except BaseException:
+            # Without its folder Java would neither say where it listens nor ever end.
+            self.end()
+            raise
+        return Gateway(self.process, self.folder, port, secret)
+
+    def end(self) -> None:
+        """Nobody wants it after all."""
+        end_at_once(self.process)
+        self.folder.cleanup()
+
+
+def start_java(
     settings: Mapping[str, str], heap_bytes: int, flags: Sequence[str] = ()
-) -> Gateway:
-    """Start Java with these settings of Spark. Raises `SparkUnavailable`."""
+) -> StartingJava:
+    """Start Java with these settings of Spark, and do not wait for it. Raises `SparkUnavailable`."""
     folder = tempfile.TemporaryDirectory(prefix="omnigraph-spark-", ignore_cleanup_errors=True)
     home = Path(folder.name)
-    log, contact = home / "spark.log", home / "contact"
-    (home / "log4j2.properties").write_text(_LOGGING.format(log=log))
+    (home / _PROPERTIES).write_text(_LOGGING.format(log=home / _LOG))
     java = find_java()
     command = [
         java.command,
         f"-Xmx{heap_bytes >> 20}m",
         *java.flags(),
         *flags,
-        f"-Dlog4j2.configurationFile=file:{home / 'log4j2.properties'}",
+        f"-Dlog4j2.configurationFile=file:{home / _PROPERTIES}",
         *(f"-D{key}={value}" for key, value in settings.items()),
         f"-Dspark.local.dir={home}",
         f"-Dspark.sql.warehouse.dir={home}",
@@ -88,30 +122,49 @@ def start_gateway(
         "-Dspark.submit.deployMode=client",
         _GATEWAY,
     ]
+    variables = _java_environment(java, home / _CONTACT)
     try:
-        with (home / "java.err").open("wb") as errors:
+        with (home / _ERRORS).open("wb") as errors:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                env={**os.environ, **_java_environment(java, contact), **_worker_environment()},
+                env={**os.environ, **variables, **_worker_environment()},
                 # An interrupt at the terminal is for this process; it ends the other by leaving.
                 start_new_session=True,
             )
-        _import_meanwhile()
-        port, secret = _contact(process, contact)
-    except (OSError, _NotStarted) as error:
-        reason = str(error) + _last_words(home / "java.err", log)
-        folder.cleanup()
-        raise SparkUnavailable(f"Java at {java.home} did not start", reason) from None
-    return Gateway(process, folder, port, secret)
+    except OSError as error:
+        raise _unavailable(java, folder, error) from None
+    return StartingJava(java, process, folder)
+
+
+def start_gateway(
+    settings: Mapping[str, str], heap_bytes: int, flags: Sequence[str] = ()
+) -> Gateway:
+    """Start Java with these settings of Spark. Raises `SparkUnavailable`."""
+    return start_java(settings, heap_bytes, flags).wait()
+
+
+def end_at_once(process: subprocess.Popen[bytes]) -> None:
+    """End Java without giving it time to tidy up. Its files are in a folder of ours."""
+    process.kill()
+    process.wait()
+
+
+def _unavailable(
+    java: Java, folder: tempfile.TemporaryDirectory[str], error: Exception
+) -> SparkUnavailable:
+    home = Path(folder.name)
+    reason = str(error) + _last_words(home / _ERRORS, home / _LOG)
+    folder.cleanup()
+    return SparkUnavailable(f"Java at {java.home} did not start", reason)
 
 
 def _import_meanwhile() -> None:
     """Load what a session needs on this side while Java is starting on its own."""
-    import pandas  # noqa: F401
-    import pyspark.sql.pandas.types  # noqa: F401
+    for name in ("pyspark.sql.pandas.types", "pandas"):
+        import_module(name)
 
 
 class _NotStarted(Exception):
@@ -125,8 +178,6 @@ def _contact(process: subprocess.Popen[bytes], contact: Path) -> tuple[int, str]
         if process.poll() is not None:
             raise _NotStarted(f"it ended with status {process.returncode}")
         if time.monotonic() > deadline:
-            process.kill()
-            process.wait()
             raise _NotStarted(f"no answer within {SPARK_START_SECONDS:.0f} seconds")
         time.sleep(0.01)
     content = contact.read_bytes()
@@ -135,9 +186,10 @@ def _contact(process: subprocess.Popen[bytes], contact: Path) -> tuple[int, str]
 
 
 def _java_environment(java: Java, contact: Path) -> dict[str, str]:
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
+    # Found and not imported: that takes longer than to start Java.
+    found = find_spec("pyspark")
+    assert found is not None, "the package depends on it"
+    home = Path(str(found.origin)).parent
     return {
         "SPARK_HOME": str(home),
         "JAVA_HOME": str(java.home),

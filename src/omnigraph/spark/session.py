@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import SparkUnavailable
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
-from omnigraph.spark.gateway import Gateway, start_gateway
+from omnigraph.spark.gateway import Gateway, StartingJava, start_java
 from omnigraph.spark.java import find_java
 from omnigraph.spark.start_cache import cache_flags, make_later
 
@@ -74,6 +74,8 @@ class _Preferences:
 _lock = threading.Lock()
 _own: list[_Own] = []
 """At most one: Spark allows one context per process."""
+_early: list[tuple[dict[str, str], StartingJava]] = []
+"""At most one Java process that a session will soon be wanted of, and its settings."""
 _preferred: Final = _Preferences()
 
 
@@ -110,6 +112,17 @@ def open_session(master: str | None = None) -> SparkSession:
         _close()
         _own.append(_start(wanted or EMBEDDED))
         return _own[0].spark
+
+
+def expect_session(master: str | None = None) -> None:
+    """Let Java start while this process is busy with other things, if it will be an embedded one."""
+    wanted = master or configured_master() or EMBEDDED
+    with _lock:
+        if wanted.startswith("local") and not (_own or _early or _active()):
+            settings = settings_for(wanted)
+            # Whoever opens the session hears about what goes wrong.
+            with suppress(SparkUnavailable):
+                _early.append((settings, new_java(settings, cache_flags(find_java()))))
 
 
 def close_session() -> None:
@@ -152,7 +165,7 @@ def _start(master: str) -> _Own:
         return _Own(master, _connect(master), None)
     _check_reachable(master)
     settings = settings_for(master)
-    gateway = new_gateway(settings, cache_flags(find_java()))
+    gateway = _started_early(settings) or new_java(settings, cache_flags(find_java())).wait()
     try:
         with gateway.offered():
             spark = new_session(settings)
@@ -163,15 +176,25 @@ def _start(master: str) -> _Own:
     return _Own(master, spark, gateway)
 
 
+def _started_early(settings: Mapping[str, str]) -> Gateway | None:
+    """The Java process that was started before it was wanted, if it was started like that."""
+    while _early:
+        given, java = _early.pop()
+        if given == settings:
+            return java.wait()
+        java.end()
+    return None
+
+
 def settings_for(master: str) -> dict[str, str]:
     """The settings of a session on a master."""
     places = _LOOPBACK if master.startswith("local") else {}
     return {**_SETTINGS, **places, **_preferred.settings, "spark.master": master}
 
 
-def new_gateway(settings: Mapping[str, str], flags: Sequence[str]) -> Gateway:
+def new_java(settings: Mapping[str, str], flags: Sequence[str]) -> StartingJava:
     """Java with its share of the memory. Raises `SparkUnavailable`."""
-    return start_gateway(settings, _heap_bytes(), flags)
+    return start_java(settings, _heap_bytes(), flags)
 
 
 def new_session(settings: Mapping[str, str]) -> SparkSession:
@@ -237,4 +260,19 @@ def _first_line(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-atexit.register(close_session)
+def _leave() -> None:
+    """End what this process started. Nobody needs an embedded session to tidy up after itself."""
+    for _, java in _early:
+        java.end()
+    for own in _own:
+        if own.gateway is not None and own.master.startswith("local"):
+            context: Any = own.spark.sparkContext
+            # It would complain that Java is gone.
+            context._accumulatorServer.handle_error = lambda *_: None
+            own.gateway.end()
+            make_later(find_java())
+            return
+    close_session()
+
+
+atexit.register(_leave)

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -34,10 +35,8 @@ def cache_file(java: Java, environment: Mapping[str, str] = os.environ) -> Path 
     wanted = environment.get(VARIABLE)
     if java.major < _OLDEST or wanted == _OFF:
         return None
-    from pyspark import __version__ as spark_version
-
     here = hashlib.sha256(sys.prefix.encode()).hexdigest()[:12]
-    what = f"{spark_version} {java.version} {java.flags()}"
+    what = f"{version('pyspark')} {java.version} {java.flags()}"
     content = hashlib.sha256(what.encode()).hexdigest()[:12]
     return _folder(wanted, environment) / f"spark-{here}-{content}.aot"
 

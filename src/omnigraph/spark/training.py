@@ -12,7 +12,7 @@ from pathlib import Path
 
 from omnigraph.limits import START_CACHE_SECONDS
 from omnigraph.spark.java import find_java
-from omnigraph.spark.session import EMBEDDED, new_gateway, new_session, settings_for
+from omnigraph.spark.session import EMBEDDED, new_java, new_session, settings_for
 from omnigraph.spark.start_cache import cache_file, give_up_claim, keep
 from omnigraph.spark.tasks import Sent, run_exchange
 
@@ -22,7 +22,7 @@ def train(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     made = file.with_suffix(f".{os.getpid()}")
     settings = settings_for(EMBEDDED)
-    gateway = new_gateway(settings, [f"-XX:AOTCacheOutput={made}"])
+    gateway = new_java(settings, [f"-XX:AOTCacheOutput={made}"]).wait()
     try:
         with gateway.offered():
             spark = new_session(settings)
