@@ -78,10 +78,12 @@ def refuse_incomplete(table: Table) -> None:
     """Raise `StoreCallFailed` for a newest version that lacks some of the files it added.
 
     Not all of them are read when it is: who builds on a version whose index was torn would make the
-    damage last. A version that this process has brought onto the disk is not looked at again.
+    damage last. A version that this process has brought onto the disk is not looked at again. One
+    that does not sync looks as well: others may have, and lost the power.
     """
     lineage = table.lineage
-    if lineage.sync and not lineage.sync.is_safe(lineage, table.version):
+    is_safe = lineage.sync is not None and lineage.sync.is_safe(lineage, table.version)
+    if lineage.is_local and not is_safe:
         damage = _damage_of(lineage, table.dataset)
         if damage is not None:
             raise StoreCallFailed("open", lineage.uri, damage)

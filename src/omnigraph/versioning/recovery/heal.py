@@ -196,8 +196,10 @@ class Recovery:
     def state(self, branch: str | None) -> ManifestState:
         """The state of a branch for a writer that holds its lock; a torn newest version goes."""
         known = self._manifest.known_on_disk(branch)
-        if known is not None:
-            return known
+        return self._mended(branch) if known is None else known
+
+    def _mended(self, branch: str | None) -> ManifestState:
+        """The state of a branch as it is on the disk, after a torn newest version has gone."""
         try:
             return self._whole(branch)
         except TableMissing:
@@ -330,7 +332,7 @@ class Recovery:
             raise
         except StoreCallFailed:
             with self._locks.hold(None, "recovery"):
-                self.state(None)
+                self._mended(None)
 
     def _remove_torn_branches(self) -> None:
         """Take away branches that were being made when the power went, so that nothing is in the way
