@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.maintain import cleanup, orphans
 from omnigraph.errors import (
+    ExpectedVersionMismatch,
     HistoryRemoved,
     InputError,
     OmnigraphError,
@@ -94,6 +96,23 @@ def test_a_reader_that_loses_its_version_gets_an_error_of_ours(graph):
 
 
 @pytest.mark.acceptance("S-129")
+@pytest.mark.parametrize(
+    "statement",
+    ['update Person set { age: 7 } where name = "ada"', 'insert Person { name: "eve", age: 7 }'],
+)
+def test_a_write_goes_on_where_what_its_handle_knows_was_cleaned_up(graph, statement):
+    stale = open_graph(graph.uri)
+    for _ in range(2):
+        graph.load(person("bob", 1), "merge")
+        graph.optimize()
+    graph.cleanup(keep_versions=1, min_age=NOW)
+    with suppress(ExpectedVersionMismatch):  # The handle knows neither bob nor who touched ada.
+        stale.mutate(f"query q() {{ {statement} }}")
+    stale.refresh()
+    stale.mutate(f"query q() {{ {statement.replace('eve', 'flo')} }}")
+    assert 7 in ages(open_graph(graph.uri))
+
+
 def test_a_policy_is_needed_and_must_make_sense(graph):
     negative = {"keep_versions": 1, "min_age": timedelta(-1)}
     for policy in ({}, {"keep_versions": 0}, {"older_than": timedelta(-1)}, negative):

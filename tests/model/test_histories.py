@@ -41,7 +41,7 @@ from omnigraph.testing.outcome import Refusal
 from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
 from tests.model import operations
 from tests.model.operations import SCHEMA, Mode, Operation
-from tests.model.worlds import World, content_of, world_of, world_of_model
+from tests.model.worlds import World, content_of, made_by_users, world_of, world_of_model
 
 ELSEWHERE = (
     "init.", "upgrade.", "bootstrap.", "durability.", "lock.renew", "lock.before_takeover",
@@ -211,7 +211,12 @@ class Histories(RuleBasedStateMachine):
 
     @rule(source=branches, into=branches, by=handles, fails=in_merges)
     def merge(self, source: str, into: str, by: str, fails: str | None) -> None:
-        self._do(operations.merge(self._there(source), self._there(into)), by, fails)
+        source, into = self._there(source), self._there(into)
+        # What recovery took back is a commit the model knows nothing of, and a merge brings it along.
+        known = {commit.graph_commit_id for commit in self._reader.commits(into)}
+        brought = {commit.graph_commit_id for commit in self._reader.commits(source)} - known
+        if not brought or brought & made_by_users(self._reader, source).keys():
+            self._do(operations.merge(source, into), by, fails)
 
     @rule(to=st.sampled_from(sorted(operations.SHAPES)), by=handles, fails=in_reshaping)
     def reshape(self, to: str, by: str, fails: str | None) -> None:

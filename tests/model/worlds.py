@@ -66,17 +66,22 @@ def _comparable(lines: list[str]) -> list[str]:
 
 
 def _history(graph: Graph, branch: str) -> list[str]:
-    """Operations that users made. One that recovery finished counts; folding and undoing do not."""
+    return list(made_by_users(graph, branch).values())
+
+
+def made_by_users(graph: Graph, branch: str) -> dict[str, str]:
+    """Operations that users made, by commit. One that recovery finished counts; folding and undoing
+    do not."""
     finished = {
         recorded.graph_commit_id: _OPERATION_OF_WRITER.get(recorded.audit.writer_kind)
         for recorded in graph.recoveries(branch)
         if recorded.audit.kind is RecoveryKind.ROLLED_FORWARD
     }
-    made = []
+    made: dict[str, str] = {}
     for commit in graph.commits(branch):
         operation = commit.draft.operation.value
         if operation == "recovery":
             operation = finished.get(commit.graph_commit_id) or ""
         if operation in ("init", "load", "mutate", "merge", "schema_apply"):
-            made.append(operation)
+            made[commit.graph_commit_id] = operation
     return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from omnigraph.errors import ConstraintError
+from omnigraph.errors import ConstraintError, HistoryRemoved
 from omnigraph.versioning.snapshot import Snapshot
 
 Prepared = TypeVar("Prepared")
@@ -19,11 +19,12 @@ def prepare_on_known(
 ) -> Prepared:
     """Prepare a write. A rule counts as broken only if it is broken in the newest state as well.
 
-    What holds there alone still meets the check for stale views when it is committed.
+    What holds there alone still meets the check for stale views when it is committed. So does what
+    was prepared there because the known state has been cleaned up.
     """
     try:
         return prepare(known)
-    except ConstraintError:
+    except (ConstraintError, HistoryRemoved):
         current = newest()
         if current.commit_id == known.commit_id:
             raise

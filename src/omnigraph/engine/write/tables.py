@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode, WrittenTable
 from omnigraph.engine.write.columns import stored_rows
-from omnigraph.errors import ExpectedVersionMismatch
+from omnigraph.errors import ExpectedVersionMismatch, HistoryRemoved
 from omnigraph.rows.bindings import binding_fields
 from omnigraph.storage.columns import stage_columns
 from omnigraph.storage.delta import Targets, find_targets, stage_delta
@@ -81,7 +81,11 @@ def stage_early(
     for write in change.writes:
         if checked.entry(write.table_key).branch != branch:
             continue
-        table = checked.open(tables, write.table_key)
+        try:
+            table = checked.open(tables, write.table_key)
+        except HistoryRemoved:
+            # Cleaned up since the caller looked. The newest version is for the lock to find.
+            continue
         if write.written is not None:
             if write.written.table.version == table.version:
                 staged[write.table_key] = _stage_written(table, write.written, write.mode)
