@@ -120,7 +120,11 @@ def parameter_values(draw: st.DrawFn, query: Query) -> dict[str, Any]:
 
 
 def _is_bindable(kind: PropType, value: Any) -> bool:
-    """Parameters take neither null elements nor the numbers of dates."""
+    """Parameters take neither null elements nor the numbers of dates, and end at the largest signed
+    integer."""
     items = value if isinstance(value, list) else [value]
-    is_time = kind.scalar in (Scalar.DATE, Scalar.DATETIME)
-    return None not in items and (not is_time or all(isinstance(i, str) for i in items))
+    if None in items:
+        return False
+    if kind.scalar in (Scalar.DATE, Scalar.DATETIME):
+        return all(isinstance(item, str) for item in items)
+    return kind.scalar is not Scalar.U64 or all(int(item) < 2**63 for item in items)
