@@ -141,6 +141,15 @@ def load_little(folder: Path) -> None:
         line(f"{engine}, a new process", seconds, None, goal)
 
 
+def warm_up(folder: Path) -> None:
+    """A load in many small tasks, so that every process of Spark has run some."""
+    folder.mkdir()
+    write_json_lines(generate(Sizes.of(500)), folder / "network.jsonl")
+    graph = init(str(folder / "graph"), SCHEMA)
+    with patch("omnigraph.engine.write.bulk.prepare.LOAD_RANGE_BYTES", 100_000):
+        graph.load(folder / "network.jsonl", "append", engine="spark")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000], help="sizes to load")
@@ -149,11 +158,7 @@ def main() -> None:
     line("session", timed(open_session))
     with tempfile.TemporaryDirectory() as name:
         load_little(Path(name))
-        warm = Path(name) / "warm"
-        warm.mkdir()
-        network = generate(Sizes.of(500))
-        write_json_lines(network, warm / "network.jsonl")
-        init(str(warm / "graph"), SCHEMA).load(warm / "network.jsonl", "append", engine="spark")
+        warm_up(Path(name) / "warm")
         measured: list[tuple[int, dict[str, float]]] = []
         for count in sizes:
             folder = Path(name) / str(count)
