@@ -20,7 +20,7 @@ SCHEMA = "node Author {\n    slug: String @key\n}\n\nedge Knows: Author -> Autho
 AUTHORS = 30_000
 """More than fits into a pipe that nobody reads."""
 
-STAGES = ["read", "check", "write"]
+STAGES = ["read", "check", "write", "index"]
 LOAD = ("load", "--mode", "merge", "--data", "authors.jsonl", "G")
 
 
