@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lance.fragment import write_fragments
 
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.write import fold
 from omnigraph.engine.write.bulk import prepare
+from omnigraph.errors import StoreCallFailed
 from omnigraph.spark.tasks import Exchanged
+from omnigraph.storage import fragments
 from tests.spark.graphs import SCHEMA, comparable, data_files, exported, town
 from tests.spark.in_process import patched, run_exchange, run_tasks, tasks_in_this_process
 
@@ -118,3 +121,24 @@ def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, 
 
 def _person(name: str) -> str:
     return json.dumps({"type": "Person", "data": {"name": name}})
+
+
+def test_a_disk_that_is_full_for_some_task_is_told_and_the_next_load_works(tmp_path):
+    graph = init(str(tmp_path / "graph"), SCHEMA)
+    head, written = graph.snapshot().commit_id, iter(range(100))
+
+    def until_full(*arguments: Any, **options: Any) -> Any:
+        if next(written) == 2:
+            raise OSError(28, "No space left on device")
+        return write_fragments(*arguments, **options)
+
+    with (
+        tasks_in_this_process(3_000),
+        patched((fragments, "write_fragments", until_full)),
+        pytest.raises(StoreCallFailed, match="No space left on device"),
+    ):
+        graph.load(town(60), "append", engine="spark")
+    assert (graph.snapshot().commit_id, exported(graph)) == (head, "")
+    assert data_files(graph.uri) == set()
+    with tasks_in_this_process(3_000):
+        assert graph.load(town(60), "append", engine="spark").engine == "spark"

@@ -234,6 +234,19 @@ def test_a_file_that_is_not_there_is_named_and_the_next_load_works(graphs, seed,
 
 
 @pytest.mark.slow
+def test_a_malformed_record_near_the_end_of_a_large_file_is_named(graphs, seed, tmp_path):
+    path, graph = tmp_path / "large.jsonl", graphs["spark"]
+    with path.open("w") as file:
+        file.writelines(f'{{"type":"City","data":{{"name":"{n}"}}}}\n' for n in range(1_999_998))
+        file.write('{"type":"City","data":{"name":\n{"type":"City","data":{"name":"last"}}\n')
+    with pytest.raises(LoadError, match="record 1999999") as caught:
+        graph.load(path, "append", engine="spark")
+    assert caught.value.load_errors_total == 1
+    assert data_files(graph.uri) == set()
+    graph.load(seed, "append", engine="spark")
+
+
+@pytest.mark.slow
 def test_a_file_that_vanishes_or_changes_meanwhile_leaves_nothing(graphs, seed, monkeypatch):
     monkeypatch.setattr(SMALL, 10_000)
     graph, content = graphs["spark"], seed.read_text()
