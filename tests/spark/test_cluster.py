@@ -33,14 +33,14 @@ SPECULATIVE = """
     import omnigraph as og
     from omnigraph.engine.write.bulk import prepare
     from omnigraph.spark import session, tasks
-    from omnigraph.spark.gateway import start_gateway
+    from omnigraph.spark.gateway import start_java
     uri, seed, master, marks = sys.argv[1:]
     prepare.LOAD_RANGE_BYTES = 20_000
     settings = {
         **session.settings_for(master), "spark.speculation": "true",
         "spark.speculation.quantile": "0.3", "spark.speculation.multiplier": "1.1",
     }
-    gateway = start_gateway(settings, 1 << 29)
+    gateway = start_java(settings, 1 << 29).wait()
     with gateway.offered():
         mine = session.new_session(settings)
 

@@ -168,9 +168,9 @@ def test_a_session_of_the_caller_is_adopted_and_not_stopped(tmp_path):
     code = f"""
         import omnigraph as og
         from omnigraph.spark import session
-        from omnigraph.spark.gateway import start_gateway
+        from omnigraph.spark.gateway import start_java
         # Stands for whatever way the caller started Spark.
-        gateway = start_gateway({{"spark.master": "local[1]", **session._LOOPBACK}}, 1 << 29)
+        gateway = start_java({{"spark.master": "local[1]", **session._LOOPBACK}}, 1 << 29).wait()
         with gateway.offered():
             mine = session.new_session({{"spark.ui.enabled": "false", "spark.app.name": "mine"}})
         graph = og.init({str(tmp_path / "g")!r}, "node N {{ k: String @key }}")

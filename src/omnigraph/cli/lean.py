@@ -22,11 +22,13 @@ def leave_out_pandas() -> None:
 
 
 class _WithoutPandas:
+    _is_over = False
+
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name.startswith("pyspark."):
-            sys.meta_path.remove(self)
-        if name == "pandas":
+        # The list of finders is not changed: somebody is going through it right now.
+        self._is_over |= name.startswith("pyspark.")
+        if name == "pandas" and not self._is_over:
             raise ModuleNotFoundError("No module named 'pandas'", name=name)
         return None

@@ -10,16 +10,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import click
 
 from omnigraph.cli.style import warn
+from omnigraph.engine.engines import ENGINE_VARIABLE, Engine
 from omnigraph.errors import OperatorConfigError
 
 HOME_VARIABLE: Final = "OMNIGRAPH_HOME"
-_ENGINE_VARIABLE: Final = "OMNIGRAPH_ENGINE"
-_ENGINES: Final = ("auto", "spark", "inline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class OperatorConfig:
 
 
 def settled_engine(engine: str | None, master: str | None) -> str | None:
-    """The engine that a command is asked for, by its options or in the file.
+    """The engine that a command is asked for, by its options, the environment or the file.
 
     Sessions started from now on heed the file too, and Java starts at once if Spark is wanted for
     certain. Raises a usage error for a master that would not be used.
@@ -44,9 +43,10 @@ def settled_engine(engine: str | None, master: str | None) -> str | None:
         from omnigraph.spark.session import prefer
 
         prefer(config.spark_master, config.spark_conf)
-    is_told = engine is not None or master is not None or os.environ.get(_ENGINE_VARIABLE)
-    engine = engine if is_told else config.engine
-    if engine == "spark" or (engine is None and master is not None):
+    if engine is None:
+        told = os.environ.get(ENGINE_VARIABLE) or config.engine
+        engine = told if master is None else "spark"
+    if engine == "spark":
         from omnigraph.spark.session import expect_session
 
         expect_session(master)
@@ -90,8 +90,8 @@ class _Reader:
         defaults = self._section(top.get("defaults"), "defaults.", ("engine",))
         spark = self._section(top.get("spark"), "spark.", ("master", "conf"))
         engine = defaults.get("engine")
-        if engine is not None and engine not in _ENGINES:
-            raise self._wrong(f"defaults.engine must be one of {', '.join(_ENGINES)}")
+        if engine is not None and engine not in get_args(Engine):
+            raise self._wrong(f"defaults.engine must be one of {', '.join(get_args(Engine))}")
         master = spark.get("master")
         if master is not None and not isinstance(master, str):
             raise self._wrong("spark.master must be the address of a master")

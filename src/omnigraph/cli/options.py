@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
+
+from omnigraph.engine.engines import Engine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,7 +32,7 @@ message_option = click.option(
 def _engine_option(much: str) -> Callable[[F], F]:
     return click.option(
         "--engine",
-        type=click.Choice(["auto", "spark", "inline"]),
+        type=click.Choice(get_args(Engine)),
         help="Where the work is done. Default: OMNIGRAPH_ENGINE, defaults.engine in the operator config, "
         f"or auto, which takes Spark for {much} and more.",
     )

@@ -139,13 +139,6 @@ def start_java(
     return StartingJava(java, process, folder)
 
 
-def start_gateway(
-    settings: Mapping[str, str], heap_bytes: int, flags: Sequence[str] = ()
-) -> Gateway:
-    """Start Java with these settings of Spark. Raises `SparkUnavailable`."""
-    return start_java(settings, heap_bytes, flags).wait()
-
-
 def end_at_once(process: subprocess.Popen[bytes]) -> None:
     """End Java without giving it time to tidy up. Its files are in a folder of ours."""
     process.kill()

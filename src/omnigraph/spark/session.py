@@ -267,8 +267,8 @@ def _leave() -> None:
     for own in _own:
         if own.gateway is not None and own.master.startswith("local"):
             context: Any = own.spark.sparkContext
-            # It would complain that Java is gone.
-            context._accumulatorServer.handle_error = lambda *_: None
+            if context._accumulatorServer is not None:  # It would complain that Java is gone.
+                context._accumulatorServer.handle_error = lambda *_: None
             own.gateway.end()
             make_later(find_java())
             return

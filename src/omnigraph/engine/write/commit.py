@@ -364,11 +364,11 @@ class _Commit:
             missing_lookups(table, ready.declared)
             for ready, table in zip(self.tables, written, strict=True)
         ]
+        if not any(missing):
+            return
         rows = [
             table.row_count() if lacks else 0 for table, lacks in zip(written, missing, strict=True)
         ]
-        if not any(missing):
-            return
         self.request.progress.stage("index", sum(rows))
         for place, columns in enumerate(missing):
             if columns:
