@@ -155,6 +155,18 @@ def test_java_that_was_expected_and_is_not_wanted_ends(tmp_path, then):
     assert not is_alive(int(done.stdout))
 
 
+@pytest.mark.slow
+def test_a_session_that_its_caller_has_stopped_is_left_without_a_word(tmp_path):
+    code = """
+        from omnigraph.spark import session
+        session.open_session().stop()
+        print(session._own[0].gateway.process.pid)
+    """
+    done = run_child(code, TMPDIR=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not is_alive(int(done.stdout))
+
+
 def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
