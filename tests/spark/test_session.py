@@ -146,10 +146,11 @@ def test_java_that_was_expected_and_is_not_wanted_ends(tmp_path, then):
         session.expect_session("local[1]")
         (_, java), = session._early
         print(java.process.pid)
+        del java
         with patch.object(session, "new_java", side_effect=SystemExit):
             {then or "pass"}
     """
-    done = run_child(code, TMPDIR=str(tmp_path))
+    done = run_child(code, TMPDIR=str(tmp_path), PYTHONWARNINGS="always::ResourceWarning")
     assert done.stderr == ""
     assert list(tmp_path.iterdir()) == []
     assert not is_alive(int(done.stdout))

@@ -9,6 +9,7 @@ Tests: tests/spark/test_session.py.
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -44,7 +45,7 @@ class Gateway:
     """A running Java process that waits for the calls of this one."""
 
     process: subprocess.Popen[bytes]
-    folder: tempfile.TemporaryDirectory[str]
+    folder: Path
     port: int
     secret: str
 
@@ -64,12 +65,12 @@ class Gateway:
             self.process.wait(wait_seconds)
         except subprocess.TimeoutExpired:
             end_at_once(self.process)
-        self.folder.cleanup()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def end(self) -> None:
         """End the process and all its work at once."""
         end_at_once(self.process)
-        self.folder.cleanup()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +79,13 @@ class StartingJava:
 
     java: Java
     process: subprocess.Popen[bytes]
-    folder: tempfile.TemporaryDirectory[str]
+    folder: Path
 
     def wait(self) -> Gateway:
         """The process as soon as it listens. Raises `SparkUnavailable`."""
         try:
             _import_meanwhile()
-            port, secret = _contact(self.process, Path(self.folder.name) / _CONTACT)
+            port, secret = _contact(self.process, self.folder / _CONTACT)
         except (OSError, _NotStarted) as error:
             end_at_once(self.process)
             raise _unavailable(self.java, self.folder, error) from None
@@ -97,34 +98,33 @@ class StartingJava:
     def end(self) -> None:
         """Nobody wants it after all."""
         end_at_once(self.process)
-        self.folder.cleanup()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def start_java(
     settings: Mapping[str, str], heap_bytes: int, flags: Sequence[str] = ()
 ) -> StartingJava:
     """Start Java with these settings of Spark, and do not wait for it. Raises `SparkUnavailable`."""
-    folder = tempfile.TemporaryDirectory(prefix="omnigraph-spark-", ignore_cleanup_errors=True)
-    home = Path(folder.name)
-    (home / _PROPERTIES).write_text(_LOGGING.format(log=home / _LOG))
     java = find_java()
+    folder = Path(tempfile.mkdtemp(prefix="omnigraph-spark-"))
+    (folder / _PROPERTIES).write_text(_LOGGING.format(log=folder / _LOG))
     command = [
         java.command,
         f"-Xmx{heap_bytes >> 20}m",
         *java.flags(),
         *flags,
-        f"-Dlog4j2.configurationFile=file:{home / _PROPERTIES}",
+        f"-Dlog4j2.configurationFile=file:{folder / _PROPERTIES}",
         *(f"-D{key}={value}" for key, value in settings.items()),
-        f"-Dspark.local.dir={home}",
-        f"-Dspark.sql.warehouse.dir={home}",
+        f"-Dspark.local.dir={folder}",
+        f"-Dspark.sql.warehouse.dir={folder}",
         "-DSPARK_SUBMIT=true",
         "-Dspark.submit.pyFiles=",
         "-Dspark.submit.deployMode=client",
         _GATEWAY,
     ]
-    variables = _java_environment(java, home / _CONTACT)
+    variables = _java_environment(java, folder / _CONTACT)
     try:
-        with (home / _ERRORS).open("wb") as errors:
+        with (folder / _ERRORS).open("wb") as errors:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -141,16 +141,13 @@ def start_java(
 
 def end_at_once(process: subprocess.Popen[bytes]) -> None:
     """End Java without giving it time to tidy up. Its files are in a folder of ours."""
-    process.kill()
-    process.wait()
+    with process:  # Which closes our end of its input as well.
+        process.kill()
 
 
-def _unavailable(
-    java: Java, folder: tempfile.TemporaryDirectory[str], error: Exception
-) -> SparkUnavailable:
-    home = Path(folder.name)
-    reason = str(error) + _last_words(home / _ERRORS, home / _LOG)
-    folder.cleanup()
+def _unavailable(java: Java, folder: Path, error: Exception) -> SparkUnavailable:
+    reason = str(error) + _last_words(folder / _ERRORS, folder / _LOG)
+    shutil.rmtree(folder, ignore_errors=True)
     return SparkUnavailable(f"Java at {java.home} did not start", reason)
 
 
