@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -231,14 +232,22 @@ def after_a_write(console: Console, graph: Graph, question: Question, runs: int)
     console.print(f"{question.name}: {readable(more)} more after a write of one edge (goal 20 ms)")
 
 
-def two_threads(console: Console, graph: Graph, question: Question, runs: int) -> None:
-    alone = seconds(lambda: [ours(graph, question) for _ in range(2 * runs)])
+def two_threads(console: Console, name: str, ask: Callable[[], object], runs: int) -> None:
+    """Throughput: each thread asks several times, as the threads of a server do."""
+
+    def repeat(times: int) -> None:
+        for _ in range(times):
+            ask()
+
+    alone, together = [], []
     with ThreadPoolExecutor(2) as pool:
-        jobs = [lambda: [ours(graph, question) for _ in range(runs)]] * 2
-        together = seconds(lambda: [job.result() for job in [pool.submit(job) for job in jobs]])
+        for _ in range(5):
+            alone.append(seconds(lambda: repeat(2 * runs)))
+            together.append(seconds(lambda: list(pool.map(repeat, [runs, runs]))))
+    taken = statistics.median(alone)
     console.print(
-        f"{question.name}, {readable(alone / (2 * runs))} each: two threads are"
-        f" {alone / together:.2f}x as quick (goal 1.6x)"
+        f"{name}, {readable(taken / (2 * runs))} each: two threads are"
+        f" {taken / statistics.median(together):.2f}x as quick"
     )
 
 
@@ -268,8 +277,13 @@ def main() -> None:
         console.print(f"each tenfold of rows takes {', '.join(growth)} (linear is 10x)")
         for question in (one[1], many[1]):
             after_a_write(console, graph, question, options.runs)
-        for question in (many[1], many[2], negated[-1]):
-            two_threads(console, graph, question, options.runs)
+        console.print(
+            "the goal of two threads is 1.6x above 10 ms; what the machine can do comes first"
+        )
+        numbers = np.random.default_rng(1).integers(0, 2**60, 2_000_000)
+        two_threads(console, "sorting 2,000,000 numbers", lambda: np.sort(numbers), options.runs)
+        for question in many[1:]:
+            two_threads(console, question.name, partial(ours, graph, question), options.runs)
 
 
 def load(graph: Graph, data: Data) -> None:

@@ -90,9 +90,9 @@ def test_sums_per_place_are_exact_however_large(rows):
     assert summed(places, None, SIZE).tolist() == [(places == p).sum() for p in range(SIZE)]
 
 
-def hops_over(pairs, **budget):
+def hops_over(pairs, size=SIZE, **budget):
     adjacency = built(pairs)
-    nodes = SimpleNamespace(size=SIZE, is_whole=True, keep_visible=lambda nodes: None)
+    nodes = SimpleNamespace(size=size, is_whole=True, keep_visible=lambda nodes: None)
     edge = SimpleNamespace(is_self_typed=True)
     source: Any = SimpleNamespace(
         nodes=lambda name: nodes,
@@ -110,9 +110,8 @@ def within(pairs, start, low, high):
     return {node for node, depth in distance.items() if low <= depth <= high and depth}
 
 
-@pytest.mark.parametrize(
-    ("large", "cells"), [(10**9, 1), (-1, 1), (-1, 2 * SIZE), (-1, 10**6), (4, 3 * SIZE)]
-)
+@pytest.mark.parametrize("size", [SIZE, 2**28])
+@pytest.mark.parametrize("many", [10**9, 1, 2, 5])
 @given(
     pairs=PAIRS,
     starts=st.lists(NODES, min_size=1, max_size=8),
@@ -120,20 +119,21 @@ def within(pairs, start, low, high):
     more=st.integers(0, 3),
 )
 def test_a_search_reaches_each_node_once_at_its_shortest_distance(
-    large, cells, pairs, starts, low, more
+    size, many, pairs, starts, low, more
 ):
     hop = Hop("Knows", Direction.OUT, low, low + more, "Person")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hops_module, "_LARGE", large)
-        patch.setattr(hops_module, "_CELLS", cells)
-        rows, nodes = hops_over(pairs).reach(hop, column(starts))
+        patch.setattr(hops_module, "_MANY", many)
+        rows, nodes = hops_over(pairs, size).reach(hop, column(starts))
+        counts = hops_over(pairs, size).counts(hop, np.unique(column(starts)))
     found = sorted(zip(rows.tolist(), nodes.tolist(), strict=True))
     expected = [(n, b) for n, s in enumerate(starts) for b in within(pairs, s, low, low + more)]
     assert found == sorted(expected)
+    assert counts.tolist() == [len(within(pairs, s, low, low + more)) for s in sorted(set(starts))]
 
 
 def test_a_large_search_keeps_to_its_budget(monkeypatch):
-    monkeypatch.setattr(hops_module, "_LARGE", -1)
+    monkeypatch.setattr(hops_module, "_MANY", 1)
     everyone = [(a, b) for a in range(SIZE) for b in range(SIZE) if a != b]
     hop = Hop("Knows", Direction.OUT, 1, 3, "Person")
     with pytest.raises(QueryBudgetExceeded):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.read.numbering import Positions
+from omnigraph.engine.read.numbering import Positions, is_among
 
 Keys = npt.NDArray[np.int64]
 """A pair of positions in one number: the source in the upper half, the target in the lower."""
@@ -53,23 +53,23 @@ def spread_out(begin: Counts, counts: Counts) -> tuple[Positions, Positions]:
         first, length = int(begin[0]), int(counts[0])
         return np.zeros(length, np.int64), np.arange(first, first + length, dtype=np.int64)
     ends = np.cumsum(counts)
-    before = ends - counts
     total = int(ends[-1]) if len(ends) else 0
-    rows = _owners(counts, before, total)
-    places = (begin - before).take(rows)
-    places += np.arange(total, dtype=np.int64)
-    return rows, places
-
-
-def _owners(counts: Counts, before: Counts, total: int) -> Positions:
-    """The number of each span as often as it has places."""
     if total < _MANY:
-        return np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    # The same as a sum of steps: the call above keeps all other threads from running.
+        rows = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        places = (begin - ends + counts).take(rows)
+        places += np.arange(total, dtype=np.int64)
+        return rows, places
+    # The same as sums of steps: np.repeat keeps all other threads from running.
     filled = np.flatnonzero(counts)
-    steps = np.zeros(total, np.int64)
-    steps[0] = filled[0]
-    steps[before[filled[1:]]] = np.diff(filled)
+    begin, counts, ends = begin.take(filled), counts.take(filled), ends.take(filled)
+    return _stepped(filled, counts, ends, 0), _stepped(begin, counts, ends, 1)
+
+
+def _stepped(first: Counts, counts: Counts, ends: Counts, step: int) -> Positions:
+    """For spans one after the other: each begins with its first number and goes on in steps."""
+    steps = np.full(int(ends[-1]), step, np.int64)
+    steps[0] = first[0]
+    steps[ends[:-1]] = np.diff(first) - step * (counts[:-1] - 1)
     return np.cumsum(steps, out=steps)
 
 
@@ -129,8 +129,8 @@ class Adjacency:
     def spans(self, sources: Positions) -> Spans:
         """Where the built neighbours of each source are; those an overlay has parted are among them."""
         if not len(sources) or int(sources.max()) < self.sources:
-            begin = self.starts[sources]
-            return begin, self.starts[sources + 1] - begin
+            begin = self.starts.take(sources)
+            return begin, self.starts.take(sources + 1) - begin
         inside = sources < self.sources
         first = np.where(inside, sources, 0)
         return self.starts[first], np.where(inside, self.starts[first + 1] - self.starts[first], 0)
@@ -140,7 +140,7 @@ class Adjacency:
     ) -> tuple[Positions, Positions]:
         """For each source its neighbours: the index of the source, and the neighbour."""
         rows, offsets = spread_out(*(spans or self.spans(sources)))
-        targets = self.targets[offsets].astype(np.int64)
+        targets = self.targets.take(offsets).astype(np.int64)
         return self._overlaid(sources, rows, targets) if len(self.changed) else (rows, targets)
 
     def sum_over_neighbours(self, weights: Counts, size: int) -> Counts:
@@ -204,10 +204,11 @@ class Adjacency:
             stays = np.flatnonzero(~np.isin(pair_keys(sources[rows], targets), parted))
             rows, targets = rows[stays], targets[stays]
         if len(joined):
-            low = np.searchsorted(joined, sources << 32)
-            high = np.searchsorted(joined, (sources + 1) << 32)
+            affected = np.flatnonzero(is_among(joined >> 32, sources))
+            low = np.searchsorted(joined, sources[affected] << 32)
+            high = np.searchsorted(joined, (sources[affected] + 1) << 32)
             more, offsets = spread_out(low, high - low)
-            rows = np.concatenate([rows, more])
+            rows = np.concatenate([rows, affected[more]])
             targets = np.concatenate([targets, joined[offsets] & 0xFFFFFFFF])
         return rows, targets
 

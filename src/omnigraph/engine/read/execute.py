@@ -187,17 +187,22 @@ class Executor:
             found = self._everywhere(branch, size)
             return found if self._start(branch).is_everything(sources) else found[sources]
         distinct, place = distinct_positions(sources)
-        rows, nodes = self._hops.reach(branch.hop, distinct)
+        found = self._solutions_one_by_one(branch, distinct)
+        return found if place is None else found[place]
+
+    def _solutions_one_by_one(self, branch: Branch, sources: Positions) -> Counts:
+        if _is_bare(branch):
+            return self._hops.counts(branch.hop, sources)
+        rows, nodes = self._hops.reach(branch.hop, sources)
         if branch.conditions:
             ends = self._source.nodes(branch.hop.node_type)
             met = self._expressions.meets(ends, branch.conditions, nodes)
             rows, nodes = rows[met], nodes[met]
-        found = summed(rows, self._hanging(branch, nodes), len(distinct))
-        return found if place is None else found[place]
+        return summed(rows, self._hanging(branch, nodes), len(sources))
 
     def _everywhere(self, branch: Branch, size: int) -> Counts:
         """The solutions from each node of the type a branch starts at."""
-        if not (branch.conditions or branch.branches or branch.without):
+        if _is_bare(branch):
             return self._hops.degrees(branch.hop, size)
         nodes = self._source.nodes(branch.hop.node_type)
         met = self._expressions.select(nodes, branch.conditions)
@@ -223,3 +228,8 @@ class Executor:
         edge = self._source.catalog.edges[branch.hop.edge]
         start = edge.from_type if branch.hop.direction is Direction.OUT else edge.to_type
         return self._source.nodes(start)
+
+
+def _is_bare(branch: Branch) -> bool:
+    """Whether every node that the hop leads to is one solution."""
+    return not (branch.conditions or branch.branches or branch.without)
