@@ -175,7 +175,7 @@ def test_scratch_files_of_a_killed_load_are_listed_and_removed_when_they_are_old
     Scratch(root, new_ulid()).write(b"rows of a load at work")
     name = f"{FOLDER}/{Path(left).name}"
     assert graph.status().scratch == (name,)
-    advice = "`omnigraph cleanup`: 1 scratch files of loads that were killed"
+    advice = "`omnigraph cleanup`: scratch files of loads that were killed (1)"
     assert graph.status().advice == (advice,)
     assert graph.cleanup(keep_versions=5, dry_run=True).orphans == (name,)
     assert len(scratch_files(graph)) == 2

@@ -169,9 +169,9 @@ def _advice(status: GraphStatus) -> Iterator[str]:
         yield f"`omnigraph repair`: only a person can judge {found.name} ({found.reason})"
     if status.recovery.pending:
         count = len(status.recovery.pending)
-        yield f"open the graph for writing: {count} interrupted writes wait to be settled"
+        yield f"open the graph for writing: interrupted writes wait to be settled ({count})"
     if status.scratch:
-        yield f"`omnigraph cleanup`: {len(status.scratch)} scratch files of loads that were killed"
+        yield f"`omnigraph cleanup`: scratch files of loads that were killed ({len(status.scratch)})"
     pieces = [t.table_key for t in status.tables if t.small_fragments > _MANY_PIECES]
     if pieces:
         yield f"`omnigraph optimize`: many small pieces in {', '.join(pieces)}"
