@@ -200,11 +200,14 @@ class Adjacency:
         self, sources: Positions, rows: Positions, targets: Positions
     ) -> tuple[Positions, Positions]:
         joined, parted = self._overlay
-        if len(parted):
-            stays = np.flatnonzero(~np.isin(pair_keys(sources[rows], targets), parted))
-            rows, targets = rows[stays], targets[stays]
-        if len(joined):
-            affected = np.flatnonzero(is_among(joined >> 32, sources))
+        loses = is_among(parted >> 32, sources)
+        if loses.any():
+            met = np.flatnonzero(loses.take(rows))
+            stays = np.ones(len(rows), np.bool_)
+            stays[met] = ~is_among(parted, pair_keys(sources[rows[met]], targets[met]))
+            rows, targets = np.compress(stays, rows), np.compress(stays, targets)
+        affected = np.flatnonzero(is_among(joined >> 32, sources))
+        if len(affected):
             low = np.searchsorted(joined, sources[affected] << 32)
             high = np.searchsorted(joined, (sources[affected] + 1) << 32)
             more, offsets = spread_out(low, high - low)
