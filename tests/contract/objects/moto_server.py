@@ -87,7 +87,8 @@ async def _converse(
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         while True:
             request = await _request(reader, writer)
-            writer.writelines(_answer(store, request))
+            # In one piece: asyncio of Python 3.12.1 never stops sending an empty one.
+            writer.write(b"".join(_answer(store, request)))
             await writer.drain()
     writer.close()
 
