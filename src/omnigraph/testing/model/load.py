@@ -146,7 +146,7 @@ def _judge_unique(
         yield _error_of_all(rows, "unique", violation.message)
         return
     replaced = {row.id for row in rows}
-    kept = [row for id, row in committed.items() if id not in replaced]
+    kept = [row for key, row in committed.items() if key not in replaced]
     owner = {id(row.row): row for row in rows}
     for collision in collisions(declared, [*kept, *(row.row for row in rows)]):
         where = group_text(declared, collision.group)
