@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from unittest.mock import patch
 
@@ -15,6 +17,7 @@ from omnigraph.engine.write.bulk.input_size import input_bytes
 from omnigraph.errors import SparkUnavailable, UsageError
 from omnigraph.load.sources import JsonFile, JsonText
 from omnigraph.spark import session
+from omnigraph.spark.gateway import start_java
 from omnigraph.spark.java import find_java
 
 FREE_PORT = "spark://127.0.0.1:1"
@@ -53,6 +56,25 @@ def test_the_bundled_java_steps_in_for_one_that_does_not_work(tmp_path, release)
 def test_a_master_that_does_not_answer_is_named_at_once():
     with pytest.raises(SparkUnavailable, match=r"127\.0\.0\.1:1 cannot be reached"):
         session._check_reachable(FREE_PORT)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("tempfile.mkdtemp", "Java has no place for its files .*No space left"),
+        ("Path.write_text", "Java at .* did not start .*No space left"),
+        ("subprocess.Popen", "Java at .* did not start .*No space left"),
+    ],
+)
+def test_a_full_disk_is_told_before_java_starts(tmp_path, monkeypatch, call, told):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with (
+        patch(f"omnigraph.spark.gateway.{call}", side_effect=full),
+        pytest.raises(SparkUnavailable, match=told),
+    ):
+        start_java({}, 1 << 29)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_session_is_started_once(spark):

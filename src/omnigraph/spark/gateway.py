@@ -61,16 +61,13 @@ class Gateway:
         assert self.process.stdin is not None
         with suppress(OSError):
             self.process.stdin.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self.process.wait(wait_seconds)
-        except subprocess.TimeoutExpired:
-            end_at_once(self.process)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.end()
 
     def end(self) -> None:
         """End the process and all its work at once."""
-        end_at_once(self.process)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        _end_at_once(self.process, self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +84,9 @@ class StartingJava:
             _import_meanwhile()
             port, secret = _contact(self.process, self.folder / _CONTACT)
         except (OSError, _NotStarted) as error:
-            end_at_once(self.process)
-            raise _unavailable(self.java, self.folder, error) from None
+            unavailable = _unavailable(self.java, self.folder, error)
+            self.end()
+            raise unavailable from None
         except BaseException:
             # Without its folder Java would neither say where it listens nor ever end.
             self.end()
@@ -97,8 +95,7 @@ class StartingJava:
 
     def end(self) -> None:
         """Nobody wants it after all."""
-        end_at_once(self.process)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        _end_at_once(self.process, self.folder)
 
 
 def start_java(
@@ -106,8 +103,10 @@ def start_java(
 ) -> StartingJava:
     """Start Java with these settings of Spark, and do not wait for it. Raises `SparkUnavailable`."""
     java = find_java()
-    folder = Path(tempfile.mkdtemp(prefix="omnigraph-spark-"))
-    (folder / _PROPERTIES).write_text(_LOGGING.format(log=folder / _LOG))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="omnigraph-spark-"))
+    except OSError as error:
+        raise SparkUnavailable("Java has no place for its files", str(error)) from None
     command = [
         java.command,
         f"-Xmx{heap_bytes >> 20}m",
@@ -124,6 +123,7 @@ def start_java(
     ]
     variables = _java_environment(java, folder / _CONTACT)
     try:
+        (folder / _PROPERTIES).write_text(_LOGGING.format(log=folder / _LOG))
         with (folder / _ERRORS).open("wb") as errors:
             process = subprocess.Popen(
                 command,
@@ -135,19 +135,20 @@ def start_java(
                 start_new_session=True,
             )
     except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
         raise _unavailable(java, folder, error) from None
     return StartingJava(java, process, folder)
 
 
-def end_at_once(process: subprocess.Popen[bytes]) -> None:
+def _end_at_once(process: subprocess.Popen[bytes], folder: Path) -> None:
     """End Java without giving it time to tidy up. Its files are in a folder of ours."""
     with process:  # Which closes our end of its input as well.
         process.kill()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unavailable(java: Java, folder: Path, error: Exception) -> SparkUnavailable:
     reason = str(error) + _last_words(folder / _ERRORS, folder / _LOG)
-    shutil.rmtree(folder, ignore_errors=True)
     return SparkUnavailable(f"Java at {java.home} did not start", reason)
 
 

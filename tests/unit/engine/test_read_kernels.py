@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.engine.read import adjacency as adjacency_module
 from omnigraph.engine.read import hops as hops_module
 from omnigraph.engine.read.adjacency import build_adjacency, pair_keys, spread_out, summed
 from omnigraph.engine.read.budget import QueryBudget
@@ -55,10 +56,13 @@ def changed(pairs, added, removed):
     return adjacency, set(left)
 
 
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), max_size=6))
-def test_spans_are_spread_out_in_order(spans):
+@pytest.mark.parametrize("many", [1, 10**9])
+@given(spans=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), max_size=6))
+def test_spans_are_spread_out_in_order(many, spans):
     begin, counts = ends(spans)
-    rows, places = spread_out(begin, counts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adjacency_module, "_MANY", many)
+        rows, places = spread_out(begin, counts)
     expected = [(n, b + i) for n, (b, length) in enumerate(spans) for i in range(length)]
     assert list(zip(rows.tolist(), places.tolist(), strict=True)) == expected
 

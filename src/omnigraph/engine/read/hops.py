@@ -136,7 +136,7 @@ class Hops:
             nodes = frontier.layer.nodes
             adjacency = self._source.neighbours(hop, len(nodes))
             spans = adjacency.spans(nodes)
-            if _total(spans[1]) > 2 * _MANY:
+            if frontier.layer.count > 1 and _total(spans[1]) > 2 * _MANY:
                 parts = frontier.parts(spans[1], _MANY)
                 if len(parts) > 1:
                     for part in parts:
