@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from threading import Thread
 
@@ -254,6 +255,19 @@ def test_after_a_crash_the_same_handle_loads_rows_of_the_new_type(graph):
     assert graph.schema == text
     [recovery] = graph.recoveries()
     assert recovery.audit.kind.value == "RolledForward"
+
+
+@pytest.mark.parametrize(("point", "completes"), POINTS)
+def test_a_branch_made_after_a_crash_has_the_schema_of_main(graph, point, completes):
+    with armed(point, Fail()), pytest.raises(InjectedFault):
+        graph.apply_schema(NICK)
+    feature = graph.create_branch("feature")
+    assert graph.recovery_status().pending == ()
+    assert ("nick" in feature.catalog.nodes["Maker"].properties) == completes
+    assert graph.commits() == feature.commits()
+    eve = {"handle": "eve"} | ({"nick": "e"} if completes else {})
+    feature.load(json.dumps({"type": "Maker", "data": eve}))
+    assert makers(feature, *eve)[-1][1:] == list(eve.values())
 
 
 @pytest.mark.acceptance("S-069", partly="mutations and merges have their own tests")

@@ -36,6 +36,9 @@ class Branching(GraphHandle):
         self._schemas.contract()
         locked = (origin.physical, physical_name(new_branch_name(name)))
         with self._locks.hold_all(locked, "branch create") as lock:
+            # A change of the schema that died is settled first: it was made for a graph that has
+            # only main, and the new branch would keep the tables of the old schema.
+            self._recovery.heal_locked(origin.physical, lock)
             avoid = self._recovery.named_branches()
             created = self._branches.create(name, origin, lock.check, avoid)
         return self._bound_to(created)

@@ -18,6 +18,7 @@ from omnigraph.engine.read.arrangements import Arrangements, sizes_of
 from omnigraph.engine.read.budget import QueryBudget
 from omnigraph.engine.read.cache import ByteCache, GuestCache
 from omnigraph.engine.read.explain import Explained, Explanation, Reports, explain
+from omnigraph.engine.read.memory import keep_freed_memory
 from omnigraph.engine.read.run import execute_read, lookups_may_cost, wanted_properties
 from omnigraph.engine.read.source import GraphSource, Traversal
 from omnigraph.engine.read.stored_texts import StoredTexts
@@ -61,6 +62,7 @@ class Reader:
         texts: StoredTexts | None = None,
     ) -> None:
         """Raises `InputError` when the environment sets no usable way to follow edges."""
+        keep_freed_memory()
         self._tables = tables
         self._texts = texts
         self._settings = settings or TraversalSettings.from_environment()
