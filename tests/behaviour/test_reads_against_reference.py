@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.engine.graph import Graph
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.engine.read import reader
+from omnigraph.engine.read import columns, dense_column, reader, value_places
 from omnigraph.engine.read.access import MODE_VARIABLE
 from omnigraph.engine.write import fold as folding
 from omnigraph.engine.write import lookups
@@ -87,14 +87,39 @@ def lookups_may_cost(most, mode):
     return opened
 
 
+def values_put_in_order(uri):
+    """A handle that finds single values as soon as it can, and keeps changed ones beside the others.
+
+    It asks twice: the first time nothing is in order yet.
+    """
+    graph = forced("csr")(uri)
+
+    def query(*args, **more):
+        with ExitStack() as settings:
+            for module, name, value in (
+                (columns, "_SMALL", -1),
+                (columns, "_OFTEN", 0),
+                (value_places, "_SELECTIVE", 10**6),
+                (value_places, "_MOST_CHANGED", 10**6),
+                (dense_column, "_MOST_BESIDE", 10**6),
+                (dense_column, "_FEW", 10**6),
+            ):
+                settings.enter_context(patch.object(module, name, value))
+            Graph.query(graph, *args, **more)
+            return Graph.query(graph, *args, **more)
+
+    return SimpleNamespace(query=query)
+
+
 WAYS = {
     "chosen": chosen,
     "in memory": forced("csr"),
     "looked up": forced("indexed"),
     "only edges looked up": lookups_may_cost(None, "indexed"),
     "look-ups given up": lookups_may_cost(15_000, "csr"),
+    "values put in order": values_put_in_order,
 }
-ALWAYS = ("in memory", "looked up")
+ALWAYS = ("in memory", "looked up", "values put in order")
 """Ways every question is asked in; the others take turns."""
 
 
@@ -142,6 +167,11 @@ def small():
         pytest.param("$m: A  [0.1] contains $m.f", "$m", "", id="a list at column precision"),
         pytest.param(f"$m: A  [0.5, {BIG}] contains $m.d", "$m", "", id="a list of mixed numbers"),
         pytest.param("$m: B { vec: [0.1, 1] }", "$m", "", id="a vector match"),
+        pytest.param('$m: A { k: "b" }', "$m.i", "", id="one text"),
+        pytest.param('$m: A { k: "nobody" }', "$m.i", "", id="a text that is nowhere"),
+        pytest.param("$m: A { i: 1 }", "$m", "order { $m.k }", id="one number"),
+        pytest.param(f"$m: A {{ n: {BIG} }}", "$m", "", id="an unsigned number"),
+        pytest.param('$m: B { y: "p" }  $m.x = 2', "$m", "", id="both parts of a key"),
         pytest.param("$m: A", "$m.d, count($m)", "", id="both zeros in one group"),
         pytest.param("$m: A", "$m.tags, count($m) as n", "order { n }", id="tied lists"),
         pytest.param("$m: B", "$m.vec, count($m) as n", "order { n }", id="tied vectors"),
@@ -171,6 +201,21 @@ def test_a_hard_question_is_answered_alike(small, match, returned, tail):
     text = f"query q() {{ match {{ {match} }} return {{ {returned} }} {tail} }}"
     for way in WAYS.values():
         assert_right(SMALL, asked(text, {}), engine_of(way(small.uri)))
+
+
+def test_a_value_is_found_where_it_was_written_last():
+    graph = graph_of(CROWDED, SMALL)
+    ask = values_put_in_order(graph.uri).query
+    text = "query q($i: I32) { match { $m: A { i: $i } } return { $m.k } order { $m.k } }"
+
+    def found(number):
+        return [row["m.k"] for row in ask(text, None, {"i": number}).to_dicts()]
+
+    assert (found(1), found(7)) == (["a", "c"], [])
+    graph.mutate('query q() { update A set { i: 7 } where k = "c"  insert A { k: "e", i: 1 } }')
+    assert (found(1), found(7)) == (["a", "e"], ["c"])
+    graph.mutate('query q() { delete A where k = "a"  update A set { i: 1 } where k = "c" }')
+    assert (found(1), found(7)) == (["c", "e"], [])
 
 
 # -- random questions ----------------------------------------------------------------------------

@@ -212,10 +212,12 @@ class Histories(RuleBasedStateMachine):
     @rule(source=branches, into=branches, by=handles, fails=in_merges)
     def merge(self, source: str, into: str, by: str, fails: str | None) -> None:
         source, into = self._there(source), self._there(into)
-        # What recovery took back is a commit the model knows nothing of, and a merge brings it along.
+        # What recovery took back is a commit the model knows nothing of, and a merge brings it along,
+        # also when the merge itself has waited for that recovery.
         known = {commit.graph_commit_id for commit in self._reader.commits(into)}
         brought = {commit.graph_commit_id for commit in self._reader.commits(source)} - known
-        if not brought or brought & made_by_users(self._reader, source).keys():
+        is_up_to_date = not brought and not self._unsettled
+        if is_up_to_date or brought & made_by_users(self._reader, source).keys():
             self._do(operations.merge(source, into), by, fails)
 
     @rule(to=st.sampled_from(sorted(operations.SHAPES)), by=handles, fails=in_reshaping)

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from omnigraph.engine.read.cache import ByteCache, Sized
-from omnigraph.engine.read.nodes import Codes, DenseColumn, encode, patched_column, read_column
+from omnigraph.engine.read.dense_column import DenseColumn, patched_column, read_column
+from omnigraph.engine.read.nodes import Codes, encode
 from omnigraph.engine.read.numbering import Difference, Numbering, difference
 from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.read.value_places import ValuePlaces
 from omnigraph.engine.read.vector_index import VectorIndex, vector_index
 from omnigraph.engine.read.vectors import VectorColumn, vector_column
 from omnigraph.storage.scan import ROW_ID
@@ -30,6 +32,9 @@ _FEW_AT_LEAST: Final = 0.005
 
 _SMALL: Final = 10_000
 """Rows of a table whose columns are decoded at once."""
+
+_OFTEN: Final = 32
+"""So many times a column is looked through for one value before its values are put in order."""
 
 Identity = tuple[Hashable, ...]
 """A table version. Its number alone does not tell: a branch may be deleted and made again."""
@@ -52,6 +57,14 @@ class _Fetched:
     """How many rows of a column were fetched one by one."""
 
     rows: float
+    nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How often a column was looked through for one value."""
+
+    times: int = 0
     nbytes: int = 0
 
 
@@ -95,6 +108,14 @@ class CachedColumns:
             self._cache.put(key, found)
         return found
 
+    def places(self, column: str) -> ValuePlaces | None:
+        found: ValuePlaces | None = self._cache.get(("places", *self._identity, column))
+        if found is None:
+            found = self._places_carried_on(column) or self._places_put_in_order(column)
+            if found is not None:
+                self._keep("places", column, found)
+        return found
+
     def is_worth_loading(self, column: str, rows: int) -> bool:
         size = self._numbering.size
         if rows > _FEW * size or size <= _SMALL:
@@ -126,6 +147,15 @@ class CachedColumns:
 
         return self._cache.get_or_make(key, look).index
 
+    def _places_put_in_order(self, column: str) -> ValuePlaces | None:
+        decoded = self.cached(column)
+        if decoded is None or self._numbering.size <= _SMALL:
+            return None
+        key = ("asked", self._numbering.table.path, column)
+        asked: _Asked = self._cache.get(key) or _Asked()
+        self._cache.put(key, _Asked(asked.times + 1))
+        return ValuePlaces.of(decoded.values) if asked.times >= _OFTEN else None
+
     # -- from one version to another --------------------------------------------------------
 
     def _keep(self, kind: str, column: str, value: Sized) -> None:
@@ -152,6 +182,14 @@ class CachedColumns:
             return None
         values, change = earlier
         return patched_column(values, self._numbering, column, change)
+
+    def _places_carried_on(self, column: str) -> ValuePlaces | None:
+        earlier = self._earlier("places", column)
+        if earlier is None:
+            return None
+        places: ValuePlaces = earlier[0]
+        row_ids = earlier[1].come_rows([ROW_ID]).column(ROW_ID).to_numpy()
+        return places.carried_on(self._numbering.positions(row_ids))
 
     def _texts_stored(self, column: str) -> TextIndex | None:
         if self._stored is None:

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.catalog.model import NodeType
+from omnigraph.engine.read.dense_column import DenseColumn
 from omnigraph.engine.read.numbering import (
-    Difference,
     Mask,
     Numbering,
     Positions,
@@ -28,6 +28,7 @@ from omnigraph.engine.read.numbering import (
     is_everything,
 )
 from omnigraph.engine.read.stored import filter_columns
+from omnigraph.engine.read.value_places import ValuePlaces
 from omnigraph.engine.read.vector_index import VectorIndex
 from omnigraph.engine.read.vectors import VectorColumn, vector_column
 from omnigraph.language.types import Scalar
@@ -37,6 +38,9 @@ from omnigraph.text.index import TextIndex, build_index
 
 _FEW_IDS: Final = 1000
 """Ids that are looked up one by one in a table of more nodes than this."""
+
+_FEW_ROWS: Final = 1000
+"""Rows whose texts are compared as they are, without numbering all texts of the column."""
 
 _MANY: Final = 0.25
 """Share of a table's rows from which a predicate is looked at for all of them."""
@@ -60,19 +64,11 @@ _LOOSE: Final = 8
 _FEW_TEXTS: Final = 10_000
 """So many distinct texts are never too many."""
 
+_SOME_TEXTS: Final = 20_000
+"""Texts drawn from a column. If almost all of them differ, more than `_MANY_TEXTS` of all do."""
+
 _FEW_VECTORS: Final = 1000
 """So many vectors are fetched by themselves however often: all of them may not even fit in memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class DenseColumn:
-    """One value per position; what stands at the position of a row that is gone means nothing."""
-
-    values: pa.Array
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.values.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +121,10 @@ class Columns(Protocol):
         """A column of text as numbers; None while it is not decoded."""
         ...
 
+    def places(self, column: str) -> ValuePlaces | None:
+        """Where the values of a column are; None while it is not asked for single ones often."""
+        ...
+
     def is_worth_loading(self, column: str, rows: int) -> bool:
         """Whether to decode a column of which so many rows are wanted now, others before."""
         ...
@@ -164,16 +164,16 @@ class Nodes:
     def is_everything(self, positions: Positions) -> bool:
         """Whether positions are all there are, in order."""
         return self.is_whole and (
-            positions is self.numbering.everything or is_everything(positions, self.size)
+            self.numbering.is_everything(positions) or is_everything(positions, self.size)
         )
 
     def are_distinct(self, positions: Positions) -> bool:
         """Whether positions are in order, none of them twice."""
-        return positions is self.numbering.everything or are_ascending(positions)
+        return self.numbering.is_everything(positions) or are_ascending(positions)
 
     def distinct(self, positions: Positions) -> tuple[Positions, Positions | None]:
         """The distinct ones in order, and where each of the given is among them; None for in place."""
-        if positions is self.numbering.everything:
+        if self.numbering.is_everything(positions):
             return positions, None
         return distinct_positions(positions)
 
@@ -196,7 +196,7 @@ class Nodes:
             dense = self._columns.load(column)
         if self.is_everything(positions):
             return dense.values
-        return dense.values.take(pa.array(positions))
+        return dense.take(positions)
 
     def dense(self, name: str) -> pa.Array:
         """The values of a property at all positions."""
@@ -219,6 +219,10 @@ class Nodes:
         """The positions, of all or of some, whose row meets a predicate on properties."""
         if positions is not None:
             return positions[self.meets(predicate, positions)]
+        few = self._candidates(predicate)
+        if few is not None:
+            few = few if self.visible is None else few[self.visible[few]]
+            return few[self.meets(predicate, few)]
         met = self._everywhere(predicate)
         return np.flatnonzero(met if self.visible is None else met & self.visible)
 
@@ -228,11 +232,24 @@ class Nodes:
             return self._everywhere(predicate)[positions]
         if isinstance(predicate, And) and predicate.parts:
             return _all(self.meets(part, positions) for part in predicate.parts)
-        codes = self._equal_text(predicate)
+        codes = self._equal_text(predicate) if len(positions) > _FEW_ROWS else None
         if codes is not None:
             return np.asarray(codes[0][positions] == codes[1], np.bool_)
         names = sorted(filter_columns(predicate))
         return _met(predicate, {name: self.values(name, positions) for name in names})
+
+    def _candidates(self, predicate: Filter) -> Positions | None:
+        """The few positions that can meet a predicate which asks for one value; None for others."""
+        if isinstance(predicate, And):
+            found = (self._candidates(part) for part in predicate.parts)
+            return next((few for few in found if few is not None), None)
+        if not (isinstance(predicate, Comparison) and predicate.operator == "="):
+            return None
+        column = self.column_name(predicate.column)
+        if column is None:
+            return None
+        places = self._columns.places(column)
+        return None if places is None else places.candidates(predicate.value)
 
     def _everywhere(self, predicate: Filter) -> Mask:
         """At which of all positions a predicate is met."""
@@ -350,34 +367,10 @@ class Nodes:
         return rows.take(pa.array(places))
 
 
-def read_column(numbering: Numbering, column: str) -> DenseColumn:
-    """Decode a whole column of a table version, in the order of the numbering."""
-    rows = numbering.table.read([column, ROW_ID])
-    row_ids = rows.column(ROW_ID).to_numpy()
-    values = rows.column(column).combine_chunks()
-    if len(row_ids) == numbering.size and np.array_equal(row_ids, numbering.row_ids):
-        return DenseColumn(values)
-    places = np.full(numbering.size, -1, np.int64)
-    places[numbering.positions(row_ids)] = np.arange(len(row_ids))
-    return DenseColumn(values.take(pa.array(places, mask=places < 0)))
-
-
-def patched_column(
-    earlier: DenseColumn, numbering: Numbering, column: str, change: Difference
-) -> DenseColumn:
-    """The column of a later version, from that of an earlier one and the pieces that are new."""
-    fresh = change.come_rows([column, ROW_ID])
-    values = pa.concat_arrays([earlier.values, *fresh.column(column).chunks])
-    known = len(earlier.values)
-    places = np.arange(numbering.size, dtype=np.int64)
-    # Rows that came and went between the two versions are in neither.
-    places[known:] = -1
-    places[numbering.positions(fresh.column(ROW_ID).to_numpy())] = known + np.arange(fresh.num_rows)
-    return DenseColumn(values.take(pa.array(places, mask=places < 0)))
-
-
 def encode(values: pa.Array) -> Codes:
     """The codes of a column of text."""
+    if _are_mostly_different(values):
+        return Codes(np.empty(0, np.int32), None)
     encoded = values.dictionary_encode()
     texts = encoded.dictionary
     if len(texts) > max(_MANY_TEXTS * len(values), _FEW_TEXTS):
@@ -388,6 +381,14 @@ def encode(values: pa.Array) -> Codes:
     ranks[-1] = -1
     numbers = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
     return Codes(ranks[numbers], texts.take(order))
+
+
+def _are_mostly_different(values: pa.Array) -> bool:
+    """Whether some of very many texts tell that too many are different to number them."""
+    if len(values) <= 8 * _SOME_TEXTS:
+        return False
+    some = values.take(pa.array(np.random.default_rng(0).integers(0, len(values), _SOME_TEXTS)))
+    return len(some.unique()) > 0.95 * _SOME_TEXTS
 
 
 def _as_numbers(ids: pa.Array | pa.ChunkedArray) -> Positions | None:

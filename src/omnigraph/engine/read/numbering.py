@@ -56,7 +56,7 @@ def distinct_sorted(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.compress(first, ordered)
 
 
-def is_among(ordered: npt.NDArray[np.int64], values: npt.NDArray[np.int64]) -> Mask:
+def is_among(ordered: npt.NDArray[np.integer], values: npt.NDArray[np.integer]) -> Mask:
     """Which of the values are among others that are in order."""
     if not len(ordered):
         return np.zeros(len(values), np.bool_)
@@ -144,6 +144,10 @@ class Numbering:
         """All positions in order."""
         return np.arange(self.size, dtype=np.int64)
 
+    def is_everything(self, positions: Positions) -> bool:
+        """Whether positions are those of `everything`, told at a glance."""
+        return len(positions) == self.size and positions is self.everything
+
     @cached_property
     def _is_gapless(self) -> bool:
         return bool(self.size == 0 or self.row_ids[-1] - self.row_ids[0] == self.size - 1)
@@ -170,7 +174,7 @@ def advance(earlier: Numbering, change: Difference) -> Numbering | None:
     come = change.come_rows(["id", ROW_ID])
     left = change.left_rows(["id", ROW_ID])
     come_ids, left_ids = _row_ids(come), _row_ids(left)
-    is_known = np.isin(come_ids, earlier.row_ids)
+    is_known = is_among(earlier.row_ids, come_ids)
     if not _are_the_same(come.filter(pa.array(is_known)), left):
         return None
     added = np.sort(come_ids[~is_known])
@@ -181,7 +185,7 @@ def advance(earlier: Numbering, change: Difference) -> Numbering | None:
             return None
         if dead_ids and not dead_ids.isdisjoint(come.column("id").to_pylist()):
             return None
-    row_ids = np.concatenate([earlier.row_ids, added])
+    row_ids = np.concatenate([earlier.row_ids, added]) if len(added) else earlier.row_ids
     alive = earlier.alive
     if alive is not None or gone.any():
         old = np.ones(earlier.size, np.bool_) if alive is None else alive
