@@ -13,9 +13,10 @@ from omnigraph.plan.describe import describe_plan
 from omnigraph.plan.stored import catalogue_entry
 
 graph = og.open("workshop.omni", branch="review/newcomers")
-for snapshot in (graph.at(1), graph.at("main"), graph.at("review/newcomers")):
-    makers = snapshot.entry("node:Maker").row_count
-    print(f"version {snapshot.version} of {snapshot.branch}: {makers} makers")
+count_makers = "query q() { match { $m: Maker } return { count($m) as makers } }"
+for then in (graph.at(1), graph.at("main"), graph.at("review/newcomers")):
+    [counted] = then.query(count_makers)
+    print(f"version {then.version} of {then.branch}: {counted['makers']} makers")
 print()
 
 catalog = compile_schema(read_source("schema.pg"))

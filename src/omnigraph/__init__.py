@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.compare.diff import Diff
     from omnigraph.engine.compare.feed import CommitChanges
     from omnigraph.engine.graph import Graph, init, open
+    from omnigraph.engine.graph.at_commit import GraphAt
     from omnigraph.engine.merge.run import AppliedCommit, MergeResult
     from omnigraph.engine.read.budget import CancelToken, QueryBudget
     from omnigraph.engine.read.explain import Explanation
@@ -32,6 +33,7 @@ __all__ = [
     "Diff",
     "Explanation",
     "Graph",
+    "GraphAt",
     "LoadResult",
     "MergeResult",
     "MutationResult",
@@ -54,6 +56,7 @@ _LATE = {
     "Diff": "omnigraph.engine.compare.diff",
     "Explanation": "omnigraph.engine.read.explain",
     "Graph": "omnigraph.engine.graph",
+    "GraphAt": "omnigraph.engine.graph.at_commit",
     "LoadResult": "omnigraph.engine.write.load",
     "MergeResult": "omnigraph.engine.merge.run",
     "MutationResult": "omnigraph.engine.write.mutation",

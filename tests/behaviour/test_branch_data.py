@@ -117,10 +117,13 @@ def test_old_versions_of_a_branch_stay_readable(graph):
     feature = graph.create_branch("feature")
     for name in ("Eve", "Flo"):
         feature.load(people([name]))
-    assert names(graph, feature.at(2)) == EVERYBODY
-    assert names(graph, feature.at(3)) == [*EVERYBODY, "Eve"]
-    assert names(graph, feature.at(4)) == [*EVERYBODY, "Eve", "Flo"]
-    assert names(graph, graph.at(feature.commits()[2].graph_commit_id)) == [*EVERYBODY, "Eve"]
+    assert names(graph, feature.snapshot_at(2)) == EVERYBODY
+    assert names(graph, feature.snapshot_at(3)) == [*EVERYBODY, "Eve"]
+    assert names(graph, feature.snapshot_at(4)) == [*EVERYBODY, "Eve", "Flo"]
+    assert names(graph, graph.snapshot_at(feature.commits()[2].graph_commit_id)) == [
+        *EVERYBODY,
+        "Eve",
+    ]
 
 
 @pytest.mark.acceptance("S-019")

@@ -308,11 +308,11 @@ def test_a_dropped_type_goes_when_it_has_been_gone_long_enough(graph):
     graph.apply_schema(SCHEMA.replace("edge WorksAt: Person -> Company\n", ""))
     graph.cleanup(older_than=timedelta(days=1), min_age=NOW)
     assert Path(graph.uri, location).exists()
-    assert "edge:WorksAt" in graph.at(before).entries
+    assert "edge:WorksAt" in graph.snapshot_at(before).entries
     report = graph.cleanup(older_than=NOW, min_age=NOW)
     assert "edge:WorksAt" in [t.table_key for t in report.tables]
     assert not Path(graph.uri, location).exists()
-    snapshot = open_graph(graph.uri).at(before)
+    snapshot = open_graph(graph.uri).snapshot_at(before)
     with pytest.raises(HistoryRemoved):
         snapshot.open(graph._tables, "edge:WorksAt")
 

@@ -164,12 +164,12 @@ def test_every_version_and_commit_gives_the_snapshot_of_its_time(graph, backstag
     for handle in (graph, open_graph(graph.uri, read_only=True)):
         for version, snapshot in enumerate(seen, 1):
             for target in (version, snapshot.commit_id):
-                found = handle.at(target)
+                found = handle.snapshot_at(target)
                 assert found.to_json() == snapshot.to_json()
                 assert found.commit_id == snapshot.commit_id
                 names = found.open(backstage.tables, PERSON).read(["id"]).column("id").to_pylist()
                 assert names == [f"p{n}" for n in range(version - 1)]
-    assert graph.at("main").to_json() == seen[-1].to_json()
+    assert graph.snapshot_at("main").to_json() == seen[-1].to_json()
 
 
 @pytest.mark.acceptance("S-039", partly="snapshots instead of queries; no entity is read")
@@ -209,7 +209,7 @@ def test_a_branch_shares_the_versions_up_to_its_fork(graph, backstage):
     feature = graph.create_branch("feature")
     backstage.add(graph, PERSON, ["bo"])
     for version in (1, 2):
-        ours, theirs = graph.at(version), feature.at(version)
+        ours, theirs = graph.snapshot_at(version), feature.snapshot_at(version)
         assert ours.commit_id == theirs.commit_id
         assert [entry.pin for entry in ours.entries.values()] == [
             entry.pin for entry in theirs.entries.values()

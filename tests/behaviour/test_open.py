@@ -40,6 +40,7 @@ READS_UNDER_THE_SCHEMA = [
     lambda graph: graph.snapshot(),
     lambda graph: graph.snapshot_at_version(1),
     lambda graph: graph.snapshot_of(graph.head()),
+    lambda graph: graph.snapshot_at(1),
     lambda graph: graph.at(1),
     lambda graph: graph.receipt_of(graph.head()),
     lambda graph: graph.branches(),

@@ -204,7 +204,7 @@ def test_a_thousand_commits_become_a_manifest_of_few_pieces(graph):
     found = [c.graph_commit_id for c in fresh.commits()]
     assert found[: len(commits)] == commits
     assert [c.draft.operation.value for c in fresh.commits()[len(commits) :]] in ([], ["optimize"])
-    assert fresh.at(commits[-1]).entries == snapshot.entries
+    assert fresh.snapshot_at(commits[-1]).entries == snapshot.entries
 
 
 @pytest.mark.acceptance("S-185", partly="with fewer commits")

@@ -62,7 +62,9 @@ def test_a_pin_protects_from_hard_drops_and_dropped_types(graph):
     graph.cleanup(older_than=NOW, min_age=NOW)
     assert ages(graph, pin.graph_commit_id) == [3]
     fresh = open_graph(graph.uri)
-    assert fresh.at(pin.graph_commit_id).open(fresh._tables, "edge:WorksAt").row_count() == 0
+    assert (
+        fresh.snapshot_at(pin.graph_commit_id).open(fresh._tables, "edge:WorksAt").row_count() == 0
+    )
 
 
 def test_what_cannot_be_pinned_is_refused(graph):

@@ -115,7 +115,7 @@ def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, 
     assert len(attempts) == 2
     assert commit is not None
     assert graph.head() != commit
-    rows_then = graph.at(commit).open(graph._tables, "node:Person").read(["id"])
+    rows_then = graph.snapshot_at(commit).open(graph._tables, "node:Person").read(["id"])
     assert sorted(rows_then.column("id").to_pylist()) == ["a", "b", "c", "late", "x", "y"]
 
 

@@ -14,6 +14,7 @@ def test_the_public_names_are_exactly_the_documented_ones():
         "Diff",
         "Explanation",
         "Graph",
+        "GraphAt",
         "LoadResult",
         "MergeResult",
         "MutationResult",

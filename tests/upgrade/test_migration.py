@@ -159,9 +159,9 @@ def test_after_the_upgrade_only_the_branches_that_are_left_block_a_change_of_the
         graph.load(ROW, "append", branch=name)
         graph.delete_branch(name)
     first = graph.commits()[1].graph_commit_id
-    known = tables(graph, graph.at(first))[PERSON].ids
+    known = tables(graph, graph.snapshot_at(first))[PERSON].ids
     assert graph.apply_schema(text).applied
-    assert tables(graph, graph.at(first))[PERSON].ids == known
+    assert tables(graph, graph.snapshot_at(first))[PERSON].ids == known
     graph.load(ROW, "append")
 
 

@@ -87,7 +87,7 @@ def test_cleaning_up_needs_a_policy_and_a_word(cli, pieces):
     assert (code, out) == (1, "")
     assert "3y" in err
     assert len(og.open(pieces).commits()) == 5
-    assert og.open(pieces).at(2).entry("node:Author").row_count == 3
+    assert og.open(pieces).snapshot_at(2).entry("node:Author").row_count == 3
 
 
 def test_cleaning_up_removes_versions_and_says_how_many(cli, pieces):
@@ -148,7 +148,7 @@ def test_pins_are_made_listed_and_removed(cli, pieces):
     assert (code, out, err) == (0, f"pinned {first} as base\n", "")
     assert cli("pin", "list", pieces).out == f"base {first} version=2\n"
     cli("cleanup", pieces, "--keep", 1, "--min-age", "0s", "--confirm")
-    assert og.open(pieces).at(first).entry("node:Author").row_count == 3
+    assert og.open(pieces).snapshot_at(first).entry("node:Author").row_count == 3
     [pin] = json.loads(cli("pin", "list", pieces, "--json").out)["pins"]
     assert (pin["name"], pin["graph_commit_id"], pin["version"]) == ("base", first, 2)
     assert cli("pin", "delete", "base", "--uri", pieces).out == "removed pin base\n"

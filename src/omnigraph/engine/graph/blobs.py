@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from omnigraph.engine.blobs import Blob, open_blob
+from omnigraph.engine.blobs import Blob
 from omnigraph.engine.graph.handle import GraphHandle
-from omnigraph.errors import InputError
 
 
 class Blobs(GraphHandle):
@@ -23,10 +22,7 @@ class Blobs(GraphHandle):
 
         `at` is a version, a commit or a branch, as for `Graph.at`; without it the newest state.
         """
-        if branch is not None and at is not None:
-            raise InputError("a blob is of a branch or of a commit; give `branch` or `at`")
-        snapshot = self.snapshot(branch) if at is None else self.at(at)
-        return open_blob(snapshot, self._tables, type_name, id, property)
+        return self._seen(branch, at).open_blob(type_name, id, property)
 
     def read_blob(
         self,

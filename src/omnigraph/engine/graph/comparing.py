@@ -44,7 +44,7 @@ class Comparisons(GraphHandle):
         """
         choice = chosen_engine(engine, spark, master)
         wanted = ChangeFilter.of(types, kinds, ops)
-        old, new = self.at(before), self.at(after)
+        old, new = self.snapshot_at(before), self.snapshot_at(after)
         wanted.check(view.restrict(old.catalog), view.restrict(new.catalog))
         comparison = Comparison(old, new, self._tables, view)
         changes = compare_snapshots(comparison, wanted, choice, progress)

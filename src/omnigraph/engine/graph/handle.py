@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.gate import Gate, OpenGate
+from omnigraph.engine.graph.at_commit import GraphAt
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.stored_texts import StoredTexts
@@ -19,6 +20,7 @@ from omnigraph.errors import (
     CommitBranchGone,
     CommitNotFound,
     GraphNotFound,
+    InputError,
     OmnigraphError,
     ReadOnlyHandle,
     TableMissing,
@@ -126,13 +128,27 @@ class GraphHandle:
         commit, branch = self._locate(CommitId(commit_id))
         return self._past_snapshot(self._manifest.at(branch.physical, commit.sequence))
 
-    def at(self, target: str | int) -> Snapshot:
+    def snapshot_at(self, target: str | int) -> Snapshot:
         """The graph at a version number, a commit id or the head of a branch."""
         if isinstance(target, int):
             return self.snapshot_at_version(target)
         if any(ref.public == target for ref in self._branches.list()):
             return self.snapshot(target)
         return self.snapshot_of(target)
+
+    def at(self, target: str | int) -> GraphAt:
+        """The graph at a version number, a commit id or the head of a branch, to be asked."""
+        return GraphAt(self.snapshot_at(target), self._reader, self._tables)
+
+    def _seen(self, branch: str | None, at: str | int | None) -> GraphAt:
+        """What a question is asked of: the newest state of a branch, or an earlier one."""
+        if at is None:
+            return GraphAt(self.snapshot(branch), self._reader, self._tables, is_newest=True)
+        if branch is not None:
+            raise InputError(
+                "a question is about a branch or a commit; give `branch` or `at`, not both"
+            )
+        return self.at(at)
 
     def _snapshot(self, state: ManifestState, contract: SchemaContract | None = None) -> Snapshot:
         if contract is None or contract.reference != state.schema_ref:

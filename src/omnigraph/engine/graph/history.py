@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from omnigraph.engine.commit_selection import CommitOrTime, CommitSelection
-from omnigraph.engine.entities import read_entity
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.receipts import Receipt, receipt_of
 from omnigraph.errors import CommitBranchGone
@@ -65,11 +64,8 @@ class History(GraphHandle):
 
     def entity_at(self, table_key: str, id: str, version: int) -> dict[str, Any] | None:
         """One entity of the bound branch as commit number `version` left it, or None."""
-        return read_entity(self.snapshot_at_version(version), self._tables, table_key, id)
+        return self.at(version).entity(table_key, id)
 
     def entity_at_target(self, target: str | int, table_key: str, id: str) -> dict[str, Any] | None:
-        """One entity at a version, a commit or the head of a branch, or None.
-
-        A document with `id`, for an edge `src` and `dst`, and every property; values as exported.
-        """
-        return read_entity(self.at(target), self._tables, table_key, id)
+        """One entity at a version, a commit or the head of a branch, or None; see `GraphAt.entity`."""
+        return self.at(target).entity(table_key, id)

@@ -6,18 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from omnigraph.engine.engines import chosen_engine
-from omnigraph.engine.export.snapshot import SnapshotExport
 from omnigraph.engine.graph.handle import GraphHandle
-from omnigraph.engine.graph.parameters import joined_parameters
 from omnigraph.engine.read.budget import QueryBudget
 from omnigraph.engine.read.explain import Explanation
-from omnigraph.engine.read.reader import Reading
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.result import Result
-from omnigraph.errors import (
-    InputError,
-)
 from omnigraph.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -47,8 +40,9 @@ class Reads(GraphHandle):
         it. Parameters come as a mapping, or as keywords where their names are not taken here.
         With `exact`, the nearest of very many vectors are not looked for through an index.
         """
-        reading = self._reading(query, name, branch, at, view, budget, exact)
-        return self._reader.run(reading, joined_parameters(params, more))
+        return self._seen(branch, at).query(
+            query, name, params, view=view, budget=budget, exact=exact, **more
+        )
 
     def explain(
         self,
@@ -70,32 +64,9 @@ class Reads(GraphHandle):
         With `analyze` the read is run, and every step also says how many rows it left and how long
         it took.
         """
-        reading = self._reading(query, name, branch, at, view, budget, exact)
-        return self._reader.explain(reading, joined_parameters(params, more) if analyze else None)
-
-    def _reading(
-        self,
-        query: str | Path,
-        name: str | None,
-        branch: str | None,
-        at: str | int | None,
-        view: ReadView,
-        budget: QueryBudget | None,
-        exact: bool,
-    ) -> Reading:
-        if branch is not None and at is not None:
-            raise InputError(
-                "a read is of a branch or of a commit; give `branch` or `at`, not both"
-            )
-        if name is not None and not isinstance(name, str):
-            raise InputError(
-                "the second argument is the name of a query; parameters come third or as keywords"
-            )
-        snapshot = self.snapshot(branch) if at is None else self.at(at)
-        plan = self._reader.compile(query, name, snapshot.catalog, view)
-        target = None if at is None else snapshot.commit_id
-        limits = budget or QueryBudget.from_environment()
-        return Reading(plan, snapshot, target, view, limits, exact)
+        return self._seen(branch, at).explain(
+            query, name, params, view=view, budget=budget, exact=exact, analyze=analyze, **more
+        )
 
     def export(
         self,
@@ -119,10 +90,16 @@ class Reads(GraphHandle):
         the same. On Spark, parts of it wait in the folder `parts_in`, which executors have to see;
         without it in the folder for temporary files.
         """
-        snapshot = self.snapshot(branch) if at is None else self.at(at)
-        choice, wanted = chosen_engine(engine, spark, master), [*types, *tables]
-        export = SnapshotExport(snapshot, self._tables, wanted, choice, progress)
-        return export.to_lines(out, None if parts_in is None else Path(parts_in))
+        return self._seen(branch, at).export(
+            out,
+            types=types,
+            tables=tables,
+            progress=progress,
+            engine=engine,
+            spark=spark,
+            master=master,
+            parts_in=parts_in,
+        )
 
     def export_parquet(
         self,
@@ -142,7 +119,12 @@ class Reads(GraphHandle):
         The folder loads back into an equal graph. The other arguments are those of `export`. On
         Spark a large type is written to several files, and executors have to see the folder's place.
         """
-        snapshot = self.snapshot(branch) if at is None else self.at(at)
-        choice, wanted = chosen_engine(engine, spark, master), [*types, *tables]
-        export = SnapshotExport(snapshot, self._tables, wanted, choice, progress)
-        return export.to_parquet(Path(folder))
+        return self._seen(branch, at).export_parquet(
+            folder,
+            types=types,
+            tables=tables,
+            progress=progress,
+            engine=engine,
+            spark=spark,
+            master=master,
+        )
