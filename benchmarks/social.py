@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,11 @@ from rich.table import Table
 from benchmarks.support.engines import ENGINES, Engine, OmniGraph, Rows
 from benchmarks.support.network import Network, Sizes, fresh_follows, generate
 from benchmarks.support.questions import QUESTIONS, Question
-from benchmarks.support.timing import readable
+from benchmarks.support.timing import readable, settle
 from omnigraph.engine.read.explain import ExplainedStep
 
 OURS = "OmniGraph"
 TURNS = 5
-WARM_UP, WARM_UP_SECONDS = 40, 2.0
 EACH, MEAN = 1.5, 5.0
 """How many times quicker than the quickest peer we must be."""
 
@@ -80,15 +80,6 @@ def timed(engine: Engine, question: Question) -> tuple[float, Rows]:
     return time.perf_counter() - started, rows
 
 
-def settle(engine: Engine, question: Question) -> None:
-    """Ask until an engine has in memory what it wants to keep there; slow ones not that often."""
-    started = time.perf_counter()
-    for _ in range(WARM_UP):
-        engine.ask(question)
-        if time.perf_counter() - started > WARM_UP_SECONDS:
-            return
-
-
 def warm(engines: dict[str, Engine], runs: int) -> Iterator[Measured]:
     """The same question again and again.
 
@@ -98,7 +89,7 @@ def warm(engines: dict[str, Engine], runs: int) -> Iterator[Measured]:
     for question in QUESTIONS:
         same_answer(question, {name: engine.ask(question) for name, engine in engines.items()})
         for engine in engines.values():
-            settle(engine, question)
+            settle(partial(engine.ask, question))
         taken: dict[str, list[float]] = {name: [] for name in engines}
         gc.collect()
         for _ in range(TURNS):

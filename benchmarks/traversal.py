@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.support.at_once import gain
-from benchmarks.support.timing import readable
+from benchmarks.support.timing import readable, settle
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.read.budget import QueryBudget
@@ -139,7 +139,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 def typical(call: Callable[[], object], runs: int) -> float:
     """The median of several runs, of fewer when they take long."""
-    call()
+    settle(call)
     taken = [seconds(call)]
     while len(taken) < runs and sum(taken) < SLOW:
         taken.append(seconds(call))

@@ -7,6 +7,17 @@ import statistics
 import time
 from collections.abc import Callable
 
+_WARM_UP, _WARM_UP_SECONDS = 40, 2.0
+
+
+def settle(call: Callable[[], object]) -> None:
+    """Call until whoever answers has in memory what it wants to keep there; slow ones not that often."""
+    started = time.perf_counter()
+    for _ in range(_WARM_UP):
+        call()
+        if time.perf_counter() - started > _WARM_UP_SECONDS:
+            return
+
 
 def median_seconds(call: Callable[[], object], *, rounds: int = 9, seconds: float = 0.2) -> float:
     """Seconds per call. Each round repeats the call for about `seconds`."""

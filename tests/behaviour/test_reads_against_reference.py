@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.engine.graph import Graph
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.engine.read import columns, dense_column, reader, value_places
+from omnigraph.engine.read import columns, dense_column, execute, hops, reader, value_places
 from omnigraph.engine.read.access import MODE_VARIABLE
 from omnigraph.engine.write import fold as folding
 from omnigraph.engine.write import lookups
@@ -87,8 +87,9 @@ def lookups_may_cost(most, mode):
     return opened
 
 
-def values_put_in_order(uri):
-    """A handle that finds single values as soon as it can, and keeps changed ones beside the others.
+def put_in_order_and_summed_up(uri):
+    """A handle that finds single values as soon as it can, keeps changed ones beside the others, and
+    counts what hangs on nodes for all of them at once.
 
     It asks twice: the first time nothing is in order yet.
     """
@@ -103,6 +104,9 @@ def values_put_in_order(uri):
                 (value_places, "_MOST_CHANGED", 10**6),
                 (dense_column, "_MOST_BESIDE", 10**6),
                 (dense_column, "_FEW", 10**6),
+                (execute, "_SHARE", 0.0),
+                (hops, "_SUMMED", 0.0),
+                (hops, "_FEW", 0.0),
             ):
                 settings.enter_context(patch.object(module, name, value))
             Graph.query(graph, *args, **more)
@@ -117,9 +121,9 @@ WAYS = {
     "looked up": forced("indexed"),
     "only edges looked up": lookups_may_cost(None, "indexed"),
     "look-ups given up": lookups_may_cost(15_000, "csr"),
-    "values put in order": values_put_in_order,
+    "put in order and summed up": put_in_order_and_summed_up,
 }
-ALWAYS = ("in memory", "looked up", "values put in order")
+ALWAYS = ("in memory", "looked up", "put in order and summed up")
 """Ways every question is asked in; the others take turns."""
 
 
@@ -205,7 +209,7 @@ def test_a_hard_question_is_answered_alike(small, match, returned, tail):
 
 def test_a_value_is_found_where_it_was_written_last():
     graph = graph_of(CROWDED, SMALL)
-    ask = values_put_in_order(graph.uri).query
+    ask = put_in_order_and_summed_up(graph.uri).query
     text = "query q($i: I32) { match { $m: A { i: $i } } return { $m.k } order { $m.k } }"
 
     def found(number):

@@ -37,6 +37,9 @@ from omnigraph.plan.physical.steps import (
 _FIRST_ROWS: Final = 1024
 """Rows that are tried first when only some results are wanted."""
 
+_SHARE: Final = 0.125
+"""What it takes to look at a node among all of them, against following an edge from a source."""
+
 _ROW = "#row"
 """Which outer row a row of an inner pattern belongs to. No variable has such a name."""
 
@@ -181,11 +184,9 @@ class Executor:
         """How many solutions a branch has from each source."""
         if not self._hops.is_possible(branch.hop):
             return np.zeros(len(sources), np.int64)
-        size = self._start(branch).size
-        many = self._hops.is_single(branch.hop) and len(sources) > size // 8
-        if many and self._source.is_in_memory(branch.hop, len(sources)):
-            found = self._everywhere(branch, size)
-            return found if self._start(branch).is_everything(sources) else found[sources]
+        everywhere = self._everywhere(branch, len(sources))
+        if everywhere is not None:
+            return everywhere if self._start(branch).is_everything(sources) else everywhere[sources]
         distinct, place = distinct_positions(sources)
         found = self._solutions_one_by_one(branch, distinct)
         return found if place is None else found[place]
@@ -200,17 +201,27 @@ class Executor:
             rows, nodes = rows[met], nodes[met]
         return summed(rows, self._hanging(branch, nodes), len(sources))
 
-    def _everywhere(self, branch: Branch, size: int) -> Counts:
-        """The solutions from each node of the type a branch starts at."""
+    def _everywhere(self, branch: Branch, sources: int) -> Counts | None:
+        """The solutions from each node of the type a branch starts at; None if that takes longer
+        than following the edges of so many sources."""
+        hop, start = branch.hop, self._start(branch)
+        if not self._hops.is_single(hop) or not self._source.is_in_memory(hop, sources):
+            return None
         if _is_bare(branch):
-            return self._hops.degrees(branch.hop, size)
-        nodes = self._source.nodes(branch.hop.node_type)
+            return self._hops.degrees(hop, start.size) if sources > _SHARE * start.size else None
+        nodes = self._source.nodes(hop.node_type)
+        edges = self._source.edge_count(hop.edge)
+        followed = edges * sources / max(start.size, 1)
+        if followed < _SHARE * nodes.size:
+            return None
         met = self._expressions.select(nodes, branch.conditions)
+        if self._hops.cost_of_sums(hop, len(met), edges) + _SHARE * start.size > followed:
+            return None
         weights = self._hanging(branch, met)
         if weights is not None:
             counting = weights > 0
             met, weights = met[counting], weights[counting]
-        return self._hops.sums(branch.hop, met, weights, size)
+        return self._hops.sums(hop, met, weights, start.size)
 
     def _hanging(self, branch: Branch, nodes: Positions) -> Counts | None:
         """What hangs on each node, counted; None when nothing hangs there and each counts once."""

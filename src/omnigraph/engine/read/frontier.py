@@ -37,8 +37,8 @@ class Layer:
 
     def add_counts(self, counts: Counts) -> None:
         """Add the number of nodes of each start to what was counted for it."""
-        bounds = np.arange(self.count + 1, dtype=np.int64) << self.bits
-        found = np.diff(np.searchsorted(self.pairs, bounds))
+        bounds = np.arange(self.count + 1, dtype=np.int64)
+        found = np.diff(_begin(bounds, self.pairs, self.bits))
         counts[self.first : self.first + self.count] += found
 
     def write(self, starts: Positions, nodes: Positions) -> None:
@@ -80,8 +80,8 @@ class Frontier:
         )
         seen = self.seen.copy()
         seen.sort()
-        of_seen = np.searchsorted(seen, bounds << bits).tolist()
-        of_layer = np.searchsorted(pairs, bounds << bits).tolist()
+        of_seen = _begin(bounds, seen, bits).tolist()
+        of_layer = _begin(bounds, pairs, bits).tolist()
         return [
             self._part(first, end, seen[slice(*span)], pairs[slice(*layer)])
             for (first, end), span, layer in zip(
@@ -102,6 +102,12 @@ def starts_and_nodes(layers: Sequence[Layer]) -> tuple[Positions, Positions]:
     for layer, (begin, end) in zip(layers, pairwise(ends), strict=True):
         layer.write(starts[begin:end], nodes[begin:end])
     return starts, nodes
+
+
+def _begin(starts: Positions, pairs: Pairs, bits: int) -> Positions:
+    """Where the pairs of each start begin among pairs in order."""
+    # In a wider type than theirs, all pairs would be copied first.
+    return np.searchsorted(pairs, (starts << bits).astype(pairs.dtype))
 
 
 def _first_met(seen: Pairs, pairs: Pairs) -> Pairs:

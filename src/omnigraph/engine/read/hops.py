@@ -19,7 +19,10 @@ from omnigraph.plan.physical.steps import Hop
 _FEW: Final = 0.25
 """Share of a type's nodes up to which it is quicker to follow edges back from them."""
 
-_MANY: Final = 1 << 18
+_SUMMED: Final = 0.2
+"""What an edge takes in a sum over all of them, against following it from its source."""
+
+_MANY: Final = 1 << 19
 """Pairs that a search follows at a time. With fewer, threads wait for each other's short steps; with
 more, the system hands out fresh memory for each of them."""
 
@@ -51,7 +54,13 @@ class Hops:
     def counts(self, hop: Hop, sources: Positions) -> Counts:
         """How many nodes a hop leads to from each of some distinct sources."""
         if self.is_single(hop):
-            rows, _ = self._single(hop, sources)
+            adjacency = self._source.neighbours(hop, len(sources))
+            spans = adjacency.spans(sources)
+            nodes = self._source.nodes(hop.node_type)
+            is_as_built = isinstance(adjacency, Adjacency) and not len(adjacency.changed)
+            if is_as_built and nodes.is_whole and nodes.visible is None:
+                return spans[1]
+            rows, _ = self._follow(hop, adjacency, sources, spans)
             return summed(rows, None, len(sources))
         found = np.zeros(len(sources), np.int64)
         for layer in self._search(hop, sources):
@@ -72,6 +81,11 @@ class Hops:
         if visible is None:
             return adjacency.degrees(size)
         return adjacency.sum_over_neighbours(visible.astype(np.int64), size)
+
+    def cost_of_sums(self, hop: Hop, nodes: int, edges: int) -> float:
+        """What `sums` takes for so many nodes, in edges that are followed."""
+        size = self._source.nodes(hop.node_type).size
+        return edges * (nodes / max(size, 1) if nodes <= _FEW * size else _SUMMED)
 
     def sums(self, hop: Hop, nodes: Positions, weights: Counts | None, size: int) -> Counts:
         """The sum of the weights of the nodes a single hop leads to, for each of `size` sources.

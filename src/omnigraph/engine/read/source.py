@@ -184,6 +184,10 @@ class GraphSource:
             found = self._adjacency[key] = self._open_edges(self.catalog.edges[edge], direction)
         return found
 
+    def edge_count(self, edge: str) -> int:
+        """How many edges of a type there are, whoever sees them."""
+        return self.snapshot.entry(self.catalog.edges[edge].table_key).row_count
+
     # -- what is in memory already ------------------------------------------------------------
 
     def has_nodes(self, node_type: str) -> bool:
@@ -238,7 +242,7 @@ class GraphSource:
         if frontier > settings.max_frontier or hop.high > settings.max_hops:
             return False
         edge = self.catalog.edges[hop.edge]
-        rows = self.snapshot.entry(edge.table_key).row_count
+        rows = self.edge_count(hop.edge)
         left = traversal.ledger.left(self.table_path(edge), LOOKUP_COST + rows)
         if 2 * LOOKUP_COST + ID_COST * frontier > left or self.has_edges(hop.edge, hop.direction):
             return False
