@@ -21,7 +21,6 @@ from tests.behaviour.graphs import Backstage
 from tests.upgrade.old_graphs import OldGraph, with_branches, with_history
 from tests.upgrade.seen import check_everything
 
-pytestmark = pytest.mark.slow
 
 PROJECT = Path(__file__).parents[2]
 BRANCHES = ["main", "a/b", "feature", "my_branch"]
@@ -78,6 +77,7 @@ def test_a_process_killed_after_an_overwrite_is_no_loss(branched, number):
     check_converted(branched)
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("S-017")
 @pytest.mark.parametrize(("point", "number"), STEPS)
 def test_every_step_can_be_repeated(root, point, number):
