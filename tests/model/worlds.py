@@ -6,12 +6,16 @@ import io
 import json
 from dataclasses import dataclass
 
+from omnigraph.catalog.model import Catalog
 from omnigraph.engine.graph import Graph
 from omnigraph.testing.model import ReferenceGraph
 from omnigraph.versioning.audit import RecoveryKind
 
 Content = dict[str, list[str]]
 """The rows of every branch."""
+
+Shape = dict[str, list[str]]
+"""The properties of every type. Two schemas may be equal in all rows there are."""
 
 _OPERATION_OF_WRITER = {
     "Mutation": "mutate",
@@ -23,10 +27,11 @@ _OPERATION_OF_WRITER = {
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The rows of every branch and the operations its users made, in order."""
+    """The rows of every branch, the operations its users made, in order, and the schema."""
 
     content: Content
     history: dict[str, list[str]]
+    shape: Shape
 
 
 def world_of_model(model: ReferenceGraph) -> World:
@@ -36,6 +41,7 @@ def world_of_model(model: ReferenceGraph) -> World:
             branch: [commit.operation for commit in model.commits(branch)]
             for branch in model.branches()
         },
+        _shape(model.catalog),
     )
 
 
@@ -50,8 +56,14 @@ def content_of(graph: Graph) -> Content:
 
 def world_of(graph: Graph) -> World:
     return World(
-        content_of(graph), {branch: _history(graph, branch) for branch in graph.branches()}
+        content_of(graph),
+        {branch: _history(graph, branch) for branch in graph.branches()},
+        _shape(graph.snapshot().catalog),
     )
+
+
+def _shape(catalog: Catalog) -> Shape:
+    return {declared.table_key: sorted(declared.properties) for declared in catalog}
 
 
 def _comparable(lines: list[str]) -> list[str]:
