@@ -12,6 +12,8 @@ targets=("$@")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/home" "$work/bin" "$work/tmp"
+# As any folder for temporary files: tests that give up their rights still have to get there.
+chmod 755 "$work" "$work/tmp"
 
 # Links to single tools instead of whole folders, which may hold a Java.
 python=$("${PYTHON:-python3}" -c 'import os, sys; print(os.path.realpath(sys.executable))')

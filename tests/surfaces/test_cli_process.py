@@ -125,11 +125,13 @@ def test_a_reader_that_goes_away_is_not_reported():
     assert (run.returncode, run.stderr) == (1, "")
 
 
-def test_output_that_cannot_be_written_is_an_error(tmp_path):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_an_error(tmp_path, unbuffered):
     # A limit on the size of files plays the full disk.
     run = subprocess.run(
         ["sh", "-c", 'ulimit -f 0; exec "$0" version >out', OMNIGRAPH],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         stderr=subprocess.PIPE,
         text=True,
     )

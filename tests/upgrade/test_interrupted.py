@@ -21,7 +21,6 @@ from tests.behaviour.graphs import Backstage
 from tests.upgrade.old_graphs import OldGraph, with_branches, with_history
 from tests.upgrade.seen import check_everything
 
-
 PROJECT = Path(__file__).parents[2]
 BRANCHES = ["main", "a/b", "feature", "my_branch"]
 STEPS = [

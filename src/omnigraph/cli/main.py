@@ -80,5 +80,8 @@ def _flush(code: int) -> int:
     except OSError as error:
         # The interpreter flushes once more on its way out; that attempt must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILURE if isinstance(error, BrokenPipeError) else report(error)
+        # A command that has failed has told why, most likely the same.
+        if isinstance(error, BrokenPipeError) or code != SUCCESS:
+            return code or FAILURE
+        return report(error)
     return code
