@@ -113,6 +113,7 @@ def build_history(folder: Path, commits: int) -> History:
     quick = history_of(made, Durability.NONE)
     while (left := commits - quick.writer.current(None).sequence) > 0:
         quick.load()
+        quick.graph.wait_for_upkeep()
         quick.publish_many(min(left, AT_ONCE))
     os.environ[DURABILITY_VARIABLE] = Durability.FSYNC.value
     return history_of(open_graph(uri), Durability.FSYNC)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests.folds import wait_for_folds
 
 pytest_plugins = ["pytester", "tests.acceptance.plugin"]
 
@@ -26,3 +30,9 @@ os.environ["OMNIGRAPH_SPARK_CACHE"] = "off"
 
 # What the person who runs the tests prefers is none of their business.
 os.environ["OMNIGRAPH_HOME"] = os.path.join(os.path.dirname(__file__), "nobody")
+
+
+@pytest.fixture(autouse=True)
+def _no_fold_outlives_its_test() -> Iterator[None]:
+    yield
+    wait_for_folds()

@@ -66,9 +66,13 @@ several gigabytes, more than a small machine has."""
 
 MANIFEST_SMALL_ROWS: Final = 1024
 MANIFEST_SMALL_FRAGMENTS: Final = 16
-"""More pieces than this with fewer rows than that, and the manifest is folded after a publish. Each
+"""More pieces than this with fewer rows than that, and the manifest is folded after a write. Each
 publish adds a piece that every later key check has to read. Folding later makes the usual publish
-slower, and the one that folds as well."""
+slower, and the fold as well."""
+
+MANIFEST_OVERDUE: Final = 4
+"""So many times as many pieces, and the publish itself folds the manifest. Writers that follow each
+other closely keep the lock busy, and not everybody who publishes is a writer that folds."""
 
 MANIFEST_FRAGMENT_ROWS: Final = 20_000
 """Rows of the manifest that are kept together. Larger pieces are read a little quicker, but every
@@ -82,6 +86,10 @@ Small writes leave a fragment each, which every look-up by id has to scan until 
 SMALL_WRITE_ROWS: Final = 100
 """Up to so many rows a write is staged under the lock while others are writing to the same table:
 what it had staged before would most likely be built on an old version by then."""
+
+KNOWN_FILES: Final = 4096
+"""Small files whose ids a process remembers after it has written them. Dozens per table are in use at
+a time; older ones have been folded."""
 
 INDEX_LAG_ROWS: Final = 1000
 """Rows an index may miss before a fold extends it. A look-up scans so many in no time if they lie

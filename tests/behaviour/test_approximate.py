@@ -208,6 +208,7 @@ def test_rows_that_came_later_are_found_before_and_after_a_fold(copy, asked, mon
     monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 0)
     monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
     copy.load(pages([PAGES + 2]), "append")
+    copy.wait_for_upkeep()
     assert copy.commits()[-1].draft.operation.value == "optimize"
     check(copy)
     check(open_graph(copy.uri))

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
 from omnigraph.engine.graph import Graph
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.write import fold as folding
-from omnigraph.errors import HeadMoved
+from omnigraph.errors import ExpectedVersionMismatch, HeadMoved
+from omnigraph.limits import MANIFEST_OVERDUE
 from omnigraph.testing.faults import Fail, FailStorage, Pause, armed
+from omnigraph.versioning import upkeep
+from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import PERSON, Backstage
 
 FEW = 6
@@ -32,6 +37,7 @@ def person(name: str, age: int) -> str:
 def write(graph: Graph, count: int, branch: str = "main", start: int = 0) -> None:
     for number in range(start, start + count):
         graph.load(person(f"p{number % 9}", number), branch=branch, actor="ada")
+        graph.wait_for_upkeep()
 
 
 def pieces(backstage: Backstage, graph: Graph, branch: str = "main") -> int:
@@ -65,6 +71,7 @@ def test_a_table_stays_in_few_pieces_on_every_branch(graph, backstage, branch):
 def test_a_fold_is_a_commit_of_its_own_and_the_receipt_is_that_of_the_write(graph):
     write(graph, FEW)
     result = graph.load(person("zoe", 1))
+    graph.wait_for_upkeep()
     head = graph.commit(graph.head())
     assert head.draft.operation.value == "optimize"
     assert head.draft.counts == {}
@@ -77,6 +84,7 @@ def test_who_expects_the_commit_it_was_told_of_is_not_refused_for_a_fold(graph, 
     for number in range(3 * FEW):
         receipt = graph.load(person("zoe", number), expected_head=head).receipt
         head = receipt.graph_commit_id
+        graph.wait_for_upkeep()
     assert pieces(backstage, graph) <= FEW + 1
     assert ages(backstage, graph)["zoe"] == 3 * FEW - 1
     graph.load(person("zoe", 0))
@@ -89,6 +97,7 @@ def test_row_ids_and_older_versions_survive_a_fold(graph, backstage):
     before = graph.snapshot()
     rows = before.open(backstage.tables, PERSON).read(["id"], with_row_ids=True)
     graph.load(person("zoe", 1))
+    graph.wait_for_upkeep()
     after = graph.snapshot().open(backstage.tables, PERSON).read(["id"], with_row_ids=True)
     assert {tuple(r.values()) for r in rows.to_pylist()} < {
         tuple(r.values()) for r in after.to_pylist()
@@ -109,6 +118,7 @@ def test_a_fold_that_fails_does_not_touch_the_write_before_it(graph, backstage, 
     write(graph, FEW)
     with armed(point, action, times=1) as record:
         result = graph.load(person("zoe", 1))
+        graph.wait_for_upkeep()
     assert record.count() == 1
     assert result.receipt.graph_commit_id in [c.graph_commit_id for c in graph.commits()]
     assert ages(backstage, graph)["zoe"] == 1
@@ -138,8 +148,154 @@ def test_no_fold_while_another_writer_is_at_work(graph, backstage):
         time.sleep(0.2)
         pause.release()
         written.result(timeout=30)
+        graph.wait_for_upkeep()
     assert operations(graph) == [*before, ("load", None)]
     done.set()
     busy.join()
     graph.load(person("zoe", 2))
+    graph.wait_for_upkeep()
+    assert operations(graph)[-1] == ("optimize", None)
+
+
+# -- beside those who go on working -----------------------------------------------------------
+
+
+@contextmanager
+def a_fold_under_way(graph: Graph) -> Iterator[Pause]:
+    """A write is acknowledged, and the fold it made due has begun and does not get on."""
+    pause = Pause()
+    with armed("optimize.post_table_fold", pause, times=1):
+        try:
+            graph.load(person("zoe", 1))
+            pause.wait_until_reached()
+            yield pause
+        finally:
+            pause.release()
+            graph.wait_for_upkeep()
+
+
+def test_a_write_is_acknowledged_and_can_be_read_before_the_fold_it_made_due(graph, backstage):
+    write(graph, FEW)
+    with a_fold_under_way(graph):
+        assert operations(graph)[-1] == ("load", None)
+        assert ages(backstage, graph)["zoe"] == 1
+        assert ages(backstage, open_graph(graph.uri, read_only=True))["zoe"] == 1
+    assert operations(graph)[-1] == ("optimize", None)
+
+
+def test_a_write_that_comes_while_a_fold_is_under_way_waits_for_it(graph, backstage):
+    write(graph, FEW)
+    with a_fold_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
+        later = pool.submit(graph.load, person("yan", 2))
+        time.sleep(0.1)
+        assert not later.done()
+        pause.release()
+        later.result(timeout=30)
+    assert operations(graph)[-2:] == [("optimize", None), ("load", None)]
+    assert ages(backstage, graph)["yan"] == 2
+
+
+CHANGES = """
+query change($name: String, $age: I32) { update Person set { age: $age } where name = $name }
+query remove($name: String) { delete Person where name = $name }
+"""
+
+
+@pytest.mark.parametrize(("does", "left"), [("change", 77), ("remove", None)])
+def test_rows_that_were_chosen_before_a_fold_are_changed_after_it(graph, backstage, does, left):
+    write(graph, FEW)
+    arguments = {"name": "p3"} | ({"age": 77} if does == "change" else {})
+    with a_fold_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
+        later = pool.submit(graph.mutate, CHANGES, does, arguments)
+        time.sleep(0.1)
+        pause.release()
+        result = later.result(timeout=30)
+    assert result.affected_nodes == 1
+    assert ages(backstage, graph).get("p3") == left
+
+
+@pytest.mark.parametrize("keep_up", [Graph.optimize, Graph.ensure_indices])
+def test_upkeep_by_others_is_no_reason_to_refuse_a_change(graph, backstage, keep_up):
+    write(graph, 3)
+    other = open_graph(graph.uri)
+    keep_up(other)
+    assert other.head() != graph.commits(operation="load")[-1].graph_commit_id
+    graph.mutate(CHANGES, "change", {"name": "p1", "age": 77})
+    assert ages(backstage, graph)["p1"] == 77
+
+
+def test_a_change_by_others_is_still_found_out_behind_a_fold(graph):
+    write(graph, 3)
+    other = open_graph(graph.uri)
+    other.load(person("p1", 50))
+    other.optimize()
+    with pytest.raises(ExpectedVersionMismatch):
+        graph.mutate(CHANGES, "change", {"name": "p1", "age": 77})
+
+
+def test_a_branch_made_anew_is_not_taken_for_the_one_it_replaces(graph):
+    write(graph, 2)
+    graph.create_branch("feature")
+    graph.load(person("p0", 40), branch="feature")
+    handle = open_graph(graph.uri, branch="feature")
+    handle.refresh()
+    graph.delete_branch("feature")
+    graph.create_branch("feature")
+    graph.load(person("zoe", 1), branch="feature")
+    open_graph(graph.uri).ensure_indices("feature")
+    with pytest.raises(ExpectedVersionMismatch):
+        handle.mutate(CHANGES, "change", {"name": "p0", "age": 77})
+
+
+def test_a_branch_that_is_deleted_before_its_fold_is_no_trouble(graph, caplog):
+    graph.create_branch("feature")
+    write(graph, FEW, "feature")
+    pause = Pause()
+    with armed("lock.after_acquire", pause, first=2, times=1):
+        graph.load(person("zoe", 1), branch="feature")
+        pause.wait_until_reached()
+        with ThreadPoolExecutor(1) as pool:
+            gone = pool.submit(graph.delete_branch, "feature")
+            pause.release()
+            gone.result(timeout=30)
+    graph.wait_for_upkeep()
+    assert graph.branches() == ["main"]
+    assert caplog.records == []
+
+
+def test_the_manifest_is_folded_in_the_background(graph, backstage, monkeypatch):
+    monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", FEW)
+    most = 0
+    for number in range(4 * FEW):
+        graph.load(person(f"p{number}", number))
+        graph.wait_for_upkeep()
+        most = max(most, len(backstage.tables.open(MANIFEST_PATH).fragments()))
+    assert most <= FEW + 2
+    assert [commit.sequence for commit in graph.commits()] == [
+        *range(1, graph.snapshot().version + 1)
+    ]
+
+
+def test_a_manifest_that_nobody_comes_to_fold_is_folded_by_the_publish(
+    graph, backstage, monkeypatch
+):
+    monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", 2)
+    monkeypatch.setattr(folding, "is_manifest_due", lambda *_: False)
+    for number in range(20):
+        graph.load(person("zoe", number))
+        assert len(backstage.tables.open(MANIFEST_PATH).fragments()) <= 2 * MANIFEST_OVERDUE + 2
+
+
+def test_a_thread_that_cannot_be_started_costs_nothing_but_the_fold(graph, backstage, monkeypatch):
+    write(graph, FEW)
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        graph.load(person("zoe", 1))
+    assert ages(backstage, graph)["zoe"] == 1
+    assert operations(graph)[-1] == ("load", None)
+    write(graph, 1)
     assert operations(graph)[-1] == ("optimize", None)

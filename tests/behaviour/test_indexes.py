@@ -145,6 +145,7 @@ def test_later_rows_are_not_covered_until_a_fold_extends_the_indexes(graph, monk
     monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 0)
     monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
     graph.load(items(12), "append")
+    graph.wait_for_upkeep()
     assert pieces(graph) == 1
     assert set(lacking(graph.ensure_indices()).values()) == {0}
 
@@ -157,6 +158,7 @@ def test_a_branch_folds_under_indexes_it_has_from_main(graph, monkeypatch):
     monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 0)
     monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
     graph.load(items(3, label="changed", vec=[0, 1]), "merge", branch="feature")
+    graph.wait_for_upkeep()
     report = graph.ensure_indices("feature")
     assert (table(report).created, set(lacking(report).values())) == ((), {0})
     near = "query q() { match { $i: Item } return { $i.slug } order { nearest($i.vec, [0.0, 1.0]) } limit 1 }"

@@ -252,6 +252,7 @@ def changed(graph, change, *, fold):
     """The graph after a change that the rules allow, in few pieces or in one more than before."""
     with patch.object(folding, "FOLD_FRAGMENTS", 1 if fold else 64), suppress(OmnigraphError):
         change(graph)
+        graph.wait_for_upkeep()
     return image_of(graph)
 
 

@@ -64,6 +64,7 @@ def pages(request, tmp_path_factory) -> Graph:
                 patch.setattr("omnigraph.engine.write.fold.FOLD_FRAGMENTS", 0)
                 patch.setattr("omnigraph.engine.write.fold.INDEX_LAG_ROWS", 0)
             graph.mutate('query d() { delete Page where slug = "p0" }')
+            graph.wait_for_upkeep()
     if request.param == "indexed":
         assert graph.ensure_indices().receipt.graph_commit_id is not None
     return graph if "indexed" not in request.param else open_graph(path)

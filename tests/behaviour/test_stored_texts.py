@@ -116,6 +116,7 @@ def test_a_fold_and_what_is_written_after_it(writer, built, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(folding, "FOLD_FRAGMENTS", 0)
         writer.write(*range(200, 230))
+        writer.graph.wait_for_upkeep()
     check(writer.graph, built)
     [state] = [s for s in writer.graph.ensure_indices().tables[0].existing if s.column == "body"]
     assert state.unindexed_rows == 0

@@ -12,6 +12,7 @@ import pytest
 from tests.crash.aftermath import Reference, look, run_undisturbed
 from tests.crash.graphs import Builder
 from tests.crash.kinds import KINDS, Kind
+from tests.folds import wait_for_folds
 
 _LONG_AGO = 1_600_000_000
 """Directories that changed a moment ago are synced once more than others. Old ones make the steps
@@ -47,6 +48,7 @@ class Wharf:
         if kind.found not in self._built:
             shutil.rmtree(self.root, ignore_errors=True)
             kind.found(self.root)
+            wait_for_folds()
             self._built[kind.found] = f"found {len(self._built)}"
             self.keep(self._built[kind.found])
         return self.put_back(self._built[kind.found])

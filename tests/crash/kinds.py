@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from unittest.mock import patch
@@ -32,6 +32,7 @@ from tests.crash.graphs import (
     rows,
     unfinished,
 )
+from tests.folds import wait_for_folds
 from tests.spark.in_process import (
     SparkLike,
     comparisons_in_this_process,
@@ -47,6 +48,18 @@ MORE = rows(
     edge("Knows", "cy", "ada"),
     edge("WorksAt", "dee", "acme"),
 )
+
+
+def waiting_for_folds(run: Callable[[str], None]) -> Callable[[str], None]:
+    """A writer that is not done before what it does in the background is."""
+
+    def whole(uri: str) -> None:
+        try:
+            run(uri)
+        finally:
+            wait_for_folds()
+
+    return whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +144,7 @@ def _load_into_new_branch(uri: str) -> None:
 def _fold(uri: str) -> None:
     with patch.object(fold, "FOLD_FRAGMENTS", 1):
         _append(uri)
+        wait_for_folds()
 
 
 def _index(uri: str) -> None:
@@ -146,6 +160,7 @@ def _fold_manifest(uri: str) -> None:
     pieces = patch.object(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1)
     with pieces, patch.object(upkeep, "INDEX_LAG_ROWS", 0):
         _update(uri)
+        wait_for_folds()
 
 
 def _merge_branch(uri: str) -> None:
@@ -266,7 +281,7 @@ def _unfinished_schema(point: str) -> Builder:
 
 
 KINDS = {
-    kind.name: kind
+    kind.name: replace(kind, run=waiting_for_folds(kind.run))
     for kind in (
         Kind("init", graphs.nothing, _init),
         Kind("load append", graphs.people, _append),
@@ -329,7 +344,7 @@ KINDS = {
 }
 
 LEASED_KINDS = {
-    kind.name: kind
+    kind.name: replace(kind, run=waiting_for_folds(kind.run))
     for kind in (
         Kind("load under a lease", graphs.people, _append_leased),
         Kind("recovery under a lease", graphs.people, _open_leased, is_recovery=True),

@@ -32,13 +32,14 @@ from hypothesis.stateful import (
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import ExpectedVersionMismatch, OmnigraphError, SchemaMoved
+from omnigraph.errors import ExpectedVersionMismatch, HeadMoved, OmnigraphError, SchemaMoved
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.language.span import Source
 from omnigraph.testing.faults import Fail, FailStorage, FaultAction, Hit, armed
 from omnigraph.testing.model import ReferenceGraph
 from omnigraph.testing.outcome import Refusal
 from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
+from tests.folds import wait_for_folds
 from tests.model import operations
 from tests.model.operations import SCHEMA, Mode, Operation
 from tests.model.worlds import World, content_of, made_by_users, world_of, world_of_model
@@ -123,6 +124,18 @@ class Possible:
         return found
 
 
+def _is_stale(graph: Graph) -> bool:
+    """Whether the handle may be refused because others have changed rows since it last looked."""
+    if graph._view is None:
+        return False
+    try:
+        newest = graph._manifest.current(graph._view.branch)
+        graph._manifest.require_head(newest, graph._view.head)
+    except HeadMoved:
+        return True
+    return False
+
+
 class LookAndFail:
     """Note where it is and look at the graph in the moment of the failure, then fail."""
 
@@ -130,10 +143,16 @@ class LookAndFail:
         self._look = look
         self._fail = fail
         self.has_acted = False
+        self.found: AssertionError | None = None
 
     def act(self, hit: Hit) -> None:
         self.has_acted = True
-        self._look(hit)
+        try:
+            self._look(hit)
+        except AssertionError as error:
+            # It may be that of a thread which nobody hears of.
+            self.found = error
+            raise
         self._fail.act(hit)
 
 
@@ -276,7 +295,7 @@ class Histories(RuleBasedStateMachine):
     def _do(self, operation: Operation, by: str, fails: str | None) -> None:
         """Do it to the graph and to every model that may be right, and compare them."""
         graph = self._handles[by]
-        is_stale = graph._view is not None and graph._view.head != graph.head()
+        is_stale = _is_stale(graph)
         before = [outcome for known in self._possible for outcome in known.outcomes()]
         after = [operation.foretell(known.model) for known in before]
         grown = [
@@ -294,6 +313,9 @@ class Histories(RuleBasedStateMachine):
                 operation.on_engine(graph)
             except OmnigraphError as raised:
                 error = raised
+            wait_for_folds()
+        if trap is not None and trap[0].found is not None:
+            raise trap[0].found
         has_failed = trap is not None and trap[0].has_acted
         if error is None:
             self._possible = grown

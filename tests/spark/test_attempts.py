@@ -112,6 +112,7 @@ def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, 
     with tasks_in_this_process(2**20):
         rows = "\n".join(map(_person, ["x", "y"]))
         commit = graph.load(rows, "merge", engine="spark").receipt.graph_commit_id
+    graph.wait_for_upkeep()
     assert len(attempts) == 2
     assert commit is not None
     assert graph.head() != commit

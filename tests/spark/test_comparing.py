@@ -287,6 +287,7 @@ def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, t
         patch.object(fold, "FOLD_FRAGMENTS", 1 if folds else 64),
     ):
         commit = graph.merge("feature", into, engine="spark").receipt.graph_commit_id
+        graph.wait_for_upkeep()
     again = target(*CLEAN)
     graph.load(person("late", age=1), branch=again, engine="inline")
     graph.merge("feature", again, engine="inline")

@@ -13,7 +13,7 @@ from omnigraph.errors import InputError, StoreCallFailed
 from omnigraph.limits import ROWS_PER_FRAGMENT
 from omnigraph.storage.blobs import as_blob_column, is_blob
 from omnigraph.storage.conflicts import naming_failures
-from omnigraph.storage.table import Table
+from omnigraph.storage.table import Table, file_names
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
 
@@ -42,6 +42,8 @@ def write_rows(table: Table, rows: Rows) -> list[lance.FragmentMetadata]:
         if source.error is not None:
             raise source.error from failure
         raise
+    if isinstance(rows, pa.Table) and len(written) == 1 and "id" in rows.column_names:
+        table.lineage.known_ids.learn(file_names(written[0]), rows.column("id"))
     return list(written)
 
 

@@ -62,15 +62,24 @@ def scan(dataset: lance.LanceDataset, uri: str, wanted: Scan) -> pa.RecordBatchR
 
 
 def lookup(
-    dataset: lance.LanceDataset, uri: str, ids: pa.Array, columns: Sequence[str]
+    dataset: lance.LanceDataset,
+    uri: str,
+    ids: pa.Array,
+    columns: Sequence[str],
+    fragment_ids: Collection[int] | None = None,
 ) -> pa.Table:
-    """The rows with the given distinct ids, in no order; ids that are not there are left out."""
+    """The rows with the given distinct ids, in no order; ids that are not there are left out.
+
+    `fragment_ids` are those in which they may be, if the caller knows of some in which they are not.
+    """
     if len(ids) * ROWS_SCANNED_PER_LOOKUP > _row_count(dataset):
         return _lookup_by_scan(dataset, uri, ids, columns)
     found = []
     for start in range(0, max(len(ids), 1), LOOKUP_CHUNK):
         wanted = In("id", tuple(ids.slice(start, LOOKUP_CHUNK).to_pylist()))
-        found.append(scan(dataset, uri, Scan(columns, wanted)).read_all())
+        found.append(
+            scan(dataset, uri, Scan(columns, wanted, fragment_ids=fragment_ids)).read_all()
+        )
     return pa.concat_tables(found)
 
 

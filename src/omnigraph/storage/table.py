@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import Final, cast
 
 import lance
 import pyarrow as pa
 
+from omnigraph.limits import SMALL_WRITE_ROWS
 from omnigraph.storage.conflicts import naming_failures
 from omnigraph.storage.filters import Filter
+from omnigraph.storage.known_ids import wanted_ids
 from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.scan import Scan, lookup, scan
 from omnigraph.storage.versions import (
@@ -21,6 +23,9 @@ from omnigraph.storage.versions import (
     version_info,
     version_record,
 )
+
+_WORTH_SKIPPING: Final = 4
+"""Naming the fragments of a scan takes about as long as scanning a few small ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,8 @@ class Table:
         names = list(self.schema.names if columns is None else columns)
         if with_row_ids:
             names.append("_rowid")
+        if fragment_ids is None:
+            fragment_ids = self._worth_reading(wanted_ids(filter))
         wanted = Scan(names, filter, limit, order_by, fragment_ids)
         return scan(self._dataset, self.lineage.uri, wanted)
 
@@ -125,7 +132,16 @@ class Table:
 
     def lookup(self, ids: pa.Array, columns: Sequence[str] = ("id",)) -> pa.Table:
         """The rows with the given distinct ids, in no order; missing ones are left out."""
-        return lookup(self._dataset, self.lineage.uri, ids, columns)
+        few = frozenset(ids.to_pylist()) if len(ids) <= SMALL_WRITE_ROWS else None
+        return lookup(self._dataset, self.lineage.uri, ids, columns, self._worth_reading(few))
+
+    def _worth_reading(self, ids: frozenset[str] | None) -> list[int] | None:
+        """The fragments in which the ids may be; None for all, also where that saves too little."""
+        if ids is None:
+            return None
+        fragments = self.fragments()
+        left = [f.id for f in fragments if not self.lineage.known_ids.lack(f.files, ids)]
+        return left if len(fragments) - len(left) >= _WORTH_SKIPPING else None
 
     def take(self, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows with the given row ids, in their order. All of them must exist."""
@@ -180,15 +196,16 @@ class Table:
 
 
 def _fragment(metadata: lance.FragmentMetadata) -> Fragment:
-    return Fragment(metadata.id, metadata.num_rows, metadata.physical_rows, _files(metadata))
+    return Fragment(metadata.id, metadata.num_rows, metadata.physical_rows, file_names(metadata))
 
 
-def _files(fragment: lance.FragmentMetadata) -> str:
+def file_names(fragment: lance.FragmentMetadata) -> str:
+    """The files of a fragment as one text, which no other fragment has."""
     # The public property defines a class at every call, which takes longer than all the rest.
     return ",".join(file._path for file in fragment.files)
 
 
 def _content(fragment: lance.FragmentMetadata) -> str:
     deleted = fragment.deletion_file
-    files = _files(fragment)
+    files = file_names(fragment)
     return files if deleted is None else f"{files}-{deleted.read_version}-{deleted.id}"

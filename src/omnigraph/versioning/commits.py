@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NewType
+from typing import Any, Final, NewType
 
 CommitId = NewType("CommitId", str)
 OperationId = NewType("OperationId", str)
@@ -27,6 +27,10 @@ class OperationKind(Enum):
     OPTIMIZE = "optimize"
     REPAIR = "repair"
     RECOVERY = "recovery"
+
+
+KEEPING_ROWS: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_INDICES])
+"""Operations that store rows anew and change none."""
 
 
 @dataclass(frozen=True, slots=True)

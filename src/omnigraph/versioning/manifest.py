@@ -34,6 +34,7 @@ from omnigraph.storage.versions import VersionWatch
 from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import (
+    KEEPING_ROWS,
     CommitId,
     CommitRecord,
     LoadNote,
@@ -147,12 +148,14 @@ class _Known:
     state: ManifestState
     row_count: int
     newest_fragment: int
+    small_pieces: int
     lineage: Lineage
     watch: VersionWatch | None
 
     @classmethod
     def of(cls, table: Table, state: ManifestState) -> _Known:
-        newest = max((fragment.id for fragment in table.fragments()), default=-1)
+        fragments = table.fragments()
+        newest = max((fragment.id for fragment in fragments), default=-1)
         rows = table.row_count()
         return cls(
             storage_version=table.version,
@@ -160,6 +163,7 @@ class _Known:
             state=state,
             row_count=rows,
             newest_fragment=newest,
+            small_pieces=sum(fragment.rows < MANIFEST_SMALL_ROWS for fragment in fragments),
             lineage=table.lineage,
             watch=table.watch(),
         )
@@ -255,6 +259,12 @@ class Manifest:
         with self._lock:
             self._known[table.branch] = learnt
 
+    def small_pieces(self, branch: str | None) -> int:
+        """How many small pieces the manifest of a branch was in when it was last looked at."""
+        with self._lock:
+            known = self._known.get(branch)
+        return 0 if known is None else known.small_pieces
+
     def at(self, branch: str | None, sequence: int) -> ManifestState:
         """The state of a branch right after its commit number `sequence`."""
         table = self.open(branch)
@@ -277,6 +287,30 @@ class Manifest:
             if all(commit.draft.operation is OperationKind.OPTIMIZE for commit in later):
                 return
         raise HeadMoved(public_name(state.branch), expected, state.head)
+
+    def kept_rows(
+        self, branch: str | None, table: TableId, since: tuple[CommitId, int], until: int
+    ) -> bool:
+        """Whether a table of a branch has the rows it had at a commit, given with its sequence.
+
+        Commits that only stored them better do not count. A branch that was deleted and made again
+        has other commits, and so possibly other rows.
+        """
+        commit_id, sequence = since
+        commits, _ = self.told_commits(branch, until, after=sequence - 1)
+        if not commits or commits[0].graph_commit_id != commit_id:
+            return False
+        changing = {c.sequence for c in commits[1:] if c.draft.operation not in KEEPING_ROWS}
+        wanted = And(
+            (
+                Comparison("commit_seq", ">", sequence),
+                Comparison("commit_seq", "<=", until),
+                Comparison("object_type", "=", "table_version"),
+                Comparison("table_key", "=", table),
+            )
+        )
+        moved = self.open(branch).read(["commit_seq"], filter=wanted).column("commit_seq")
+        return changing.isdisjoint(moved.to_pylist())
 
     def forget(self, branch: str | None) -> None:
         """Drop what is known about a branch, after it was deleted or made anew."""

@@ -48,7 +48,7 @@ from omnigraph.versioning.rows import (
     tombstone_row,
     version_row,
 )
-from omnigraph.versioning.upkeep import tend_manifest
+from omnigraph.versioning.upkeep import tend_if_overdue
 
 BEFORE_INSERT = declare("graph_publish.before_manifest_commit", "before the manifest insert")
 AFTER_INSERT = declare("graph_publish.after_manifest_commit", "after the publish is confirmed")
@@ -133,7 +133,7 @@ def publish(
                 ) from failure
             AFTER_INSERT.hit(branch=branch, sequence=commit.sequence)
             if inserted is not None:
-                tend_manifest(inserted)
+                tend_if_overdue(inserted)
             return confirmed
         if time.monotonic() > deadline:
             raise PublishContention(public_name(branch), attempt)

@@ -13,6 +13,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.limits import (
     INDEX_LAG_ROWS,
     MANIFEST_FRAGMENT_ROWS,
+    MANIFEST_OVERDUE,
     MANIFEST_SMALL_FRAGMENTS,
     MANIFEST_SMALL_ROWS,
 )
@@ -41,6 +42,18 @@ def index_manifest(table: Table, operation_id: str) -> Table:
 def fold_manifest(manifest: Manifest, branch: str | None) -> None:
     """Fold the manifest of a branch as far as it goes. Raises what keeps it from being done."""
     fold(manifest.open(branch), MANIFEST_FRAGMENT_ROWS)
+
+
+def is_manifest_due(manifest: Manifest, branch: str | None) -> bool:
+    """Whether a publish that was made through this manifest has left it in many small pieces."""
+    return manifest.small_pieces(branch) > MANIFEST_SMALL_FRAGMENTS
+
+
+def tend_if_overdue(table: Table) -> None:
+    """Fold the manifest of a branch if those whose task it is have not come to it for long."""
+    overdue = MANIFEST_OVERDUE * MANIFEST_SMALL_FRAGMENTS
+    if small_fragments(table, MANIFEST_SMALL_ROWS) > overdue:
+        tend_manifest(table)
 
 
 def tend_manifest(table: Table) -> None:

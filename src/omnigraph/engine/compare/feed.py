@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from omnigraph.engine.compare.comparison import Comparison
 from omnigraph.engine.compare.cursors import FeedPlace, is_cursor, read_feed_place
@@ -17,11 +17,8 @@ from omnigraph.engine.compare.snapshots import compare_snapshots
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import ChangeFeedGap, CommitNotFound, HistoryRemoved
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commits import CommitId, CommitRecord, OperationKind
+from omnigraph.versioning.commits import KEEPING_ROWS, CommitId, CommitRecord
 from omnigraph.versioning.manifest import ManifestState
-
-_UPKEEP: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_INDICES])
-"""Operations that store rows anew and change none."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ class ChangeFeed:
         wanted: ChangeFilter,
     ) -> Changes:
         """The first state that is looked at comes from nothing that is told."""
-        is_upkeep = commit.draft.operation in _UPKEEP
+        is_upkeep = commit.draft.operation in KEEPING_ROWS
         if before is None or is_upkeep or before.tables == after.tables:
             return Changes()
         old, new = self._parts.snapshot_of(before), self._parts.snapshot_of(after)

@@ -40,6 +40,15 @@ class Maintenance(GraphHandle):
             cached_bytes=self._reader.cached_bytes,
         )
 
+    def wait_for_upkeep(self) -> None:
+        """Return when nothing that this handle has written is being folded any more.
+
+        After many small writes a type is stored in fewer pieces, in the background and as a commit of
+        its own. Wait for that before you copy or remove the files of a graph; a process that ends
+        does so by itself.
+        """
+        self._writer.folding.wait()
+
     def ensure_indices(
         self,
         branch: str | None = None,

@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.write.change import Change, TableWrite
+from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.fold import Folding, is_fold_due
 from omnigraph.engine.write.lookups import index_lookups, missing_lookups
+from omnigraph.engine.write.moved import has_moved, is_table_moved
 from omnigraph.engine.write.tables import WriteTable, stage_early, write_table
 from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import (
     CommitStateUnknown,
-    ConflictError,
     ExpectedVersionMismatch,
     ManifestDamaged,
     OmnigraphError,
@@ -99,7 +99,7 @@ class TableWriter:
         self.parts = parts
         self._contended: set[str] = set()
         """Tables of which the last write found that others had written them meanwhile."""
-        self._folding = Folding(parts)
+        self.folding = Folding(parts)
 
     def commit(self, request: WriteRequest, checked: Snapshot) -> CommitRecord | None:
         """Make a checked write visible; None if it changes nothing.
@@ -135,7 +135,7 @@ class TableWriter:
             )
             ready = replace(request, change=change, draft=draft)
             commit = uninterrupted(_Commit(self, ready, state, tables, lock, pieces).run)
-        self._folding.after_write(request.branch, pieces, draft)
+        self.folding.after_write(request.branch, pieces, draft)
         return commit
 
     # -- before the first effect ------------------------------------------------------------
@@ -151,7 +151,7 @@ class TableWriter:
             self.parts.manifest.require_head(state, request.expected_head)
             current = checked if state.head == checked.commit_id else self.parts.snapshot_of(state)
             self._note_contention(change, checked, current)
-            if _has_moved(change, checked, current):
+            if has_moved(self.parts.manifest, request.branch.physical, change, checked, current):
                 change, checked, early = request.prepare_again(current), current, {}
             tables: list[WriteTable] = []
             late: LateTable | None = None
@@ -178,7 +178,9 @@ class TableWriter:
     def _note_contention(self, change: Change, checked: Snapshot, current: Snapshot) -> None:
         """Remember which tables others wrote while this write was prepared and waited."""
         for write in change.writes:
-            if write.table_key in current.entries and _moved(write.table_key, checked, current):
+            if write.table_key in current.entries and is_table_moved(
+                write.table_key, checked, current
+            ):
                 self._contended.add(write.table_key)
             else:
                 self._contended.discard(write.table_key)
@@ -237,7 +239,8 @@ class TableWriter:
         def hold_on(found: ManifestState) -> None:
             if found.sequence != state.sequence:
                 before, now = self.parts.snapshot_of(state), self.parts.snapshot_of(found)
-                if _has_moved(request.change, before, now):
+                physical = request.branch.physical
+                if has_moved(self.parts.manifest, physical, request.change, before, now):
                     request.prepare_again(now)
 
         guarded = replace(publication, revalidate=hold_on)
@@ -399,31 +402,6 @@ def _refuse_moved_schema(request: WriteRequest, state: ManifestState) -> None:
     """What was checked under one schema means nothing under another."""
     if state.schema_ref not in (None, request.draft.schema_ref):
         raise SchemaMoved()
-
-
-def _has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
-    """Whether something the write looked at has changed since. Raises for what cannot be rebased."""
-    if checked.commit_id == current.commit_id:
-        return False
-    moved = checked.catalog.hash != current.catalog.hash
-    for write in change.writes:
-        if _moved(write.table_key, checked, current):
-            _refuse_if_strict(write, checked, current)
-            moved = True
-    looked_at = (*change.reads, *(table.entry.table_key for table in change.adopted))
-    return moved or any(_moved(key, checked, current) for key in looked_at)
-
-
-def _moved(table_key: str, checked: Snapshot, current: Snapshot) -> bool:
-    if table_key not in current.entries:
-        raise ConflictError(f"'{table_key}' is gone since the write was prepared; prepare it again")
-    return current.entry(table_key).pin != checked.entry(table_key).pin
-
-
-def _refuse_if_strict(write: TableWrite, checked: Snapshot, current: Snapshot) -> None:
-    if write.strict:
-        key = write.table_key
-        raise ExpectedVersionMismatch(key, checked.entry(key).version, current.entry(key).version)
 
 
 def _index_pending(table_key: str, column: str) -> Warning:

@@ -2,7 +2,9 @@
 
 Every small write leaves a small fragment, and looking up an id has to scan those that no index
 covers. Past a number of them they are merged and the indexes extended: same rows, same row ids, one
-commit. Best effort; a failure is logged and the write stands.
+commit. The manifest is folded likewise. All of it happens in a thread of its own, which lives while
+there is something to do: nobody who writes waits for it, and a process that ends waits until it is
+done. Best effort; a failure is logged and the write stands.
 Tests: tests/behaviour/test_folding.py.
 """
 
@@ -10,11 +12,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock, Thread
+from typing import Final
 
 from omnigraph.catalog.indexes import IndexKind, index_intents
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.parts import GraphParts
-from omnigraph.errors import BranchLocked, OmnigraphError
+from omnigraph.errors import BranchLocked, BranchNotFound, OmnigraphError
 from omnigraph.faults import InjectedFault, declare
 from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS
 from omnigraph.storage.compact import fold, small_fragments
@@ -28,10 +33,13 @@ from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.act import table_version
 from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+from omnigraph.versioning.upkeep import is_manifest_due, tend_manifest
 
 BEFORE_FOLD = declare("optimize.pre_table_fold", "before each table is folded")
 AFTER_FOLD = declare("optimize.post_table_fold", "after each folded table")
 BEFORE_PUBLISH = declare("optimize.post_phase_b_pre_manifest_commit", "folded, not published")
+
+THREAD_NAME: Final = "omnigraph-fold"
 
 _log = logging.getLogger(__name__)
 
@@ -40,25 +48,76 @@ def is_fold_due(table: Table) -> bool:
     return small_fragments(table, FOLD_SMALL_ROWS) > FOLD_FRAGMENTS
 
 
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """What a write has left in many pieces: tables of its branch, or the manifest."""
+
+    branch: BranchRef
+    table_keys: tuple[str, ...]
+    draft: CommitDraft
+
+
 class Folding:
-    """Folds tables of one graph."""
+    """Folds tables of one graph, in the background."""
 
     def __init__(self, parts: GraphParts) -> None:
         self._parts = parts
+        self._guard = Lock()
+        self._due: dict[str | None, _Due] = {}
+        self._thread: Thread | None = None
 
     def after_write(self, branch: BranchRef, table_keys: Sequence[str], draft: CommitDraft) -> None:
-        """Fold tables a write has just left in many pieces, unless another writer is at work."""
-        if not table_keys:
+        """See to it that what a write has just left in many pieces is folded soon."""
+        if not table_keys and not is_manifest_due(self._parts.manifest, branch.physical):
             return
+        with self._guard:
+            # A later write finds at least what an earlier one found, as long as nobody has folded.
+            self._due[branch.physical] = _Due(branch, tuple(table_keys), draft)
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name=THREAD_NAME)
+                try:
+                    self._thread.start()
+                except RuntimeError as error:
+                    # No more threads, or the interpreter is ending: the next writer will fold.
+                    self._thread = None
+                    _log.warning("nothing is folded for now: %s", error)
+
+    def wait(self) -> None:
+        """Return when nothing is being folded."""
+        while (thread := self._thread) is not None:
+            thread.join()
+
+    def _work(self) -> None:
         try:
-            with self._parts.locks.hold(branch.physical, "fold", wait_ms=0) as lock:
-                folded = self._fold(branch, table_keys, draft, lock)
+            while (due := self._take()) is not None:
+                self._fold_if_free(due)
+        except BaseException:
+            with self._guard:
+                self._thread = None
+            raise
+
+    def _take(self) -> _Due | None:
+        """The next thing to do. Without one the thread is gone: the next write makes another."""
+        with self._guard:
+            if self._due:
+                return self._due.pop(next(iter(self._due)))
+            self._thread = None
+            return None
+
+    def _fold_if_free(self, due: _Due) -> None:
+        """Fold what is due, unless a writer is at work: the next write will find it due again."""
+        try:
+            with self._parts.locks.hold(due.branch.physical, "fold", wait_ms=0) as lock:
+                folded = self._fold(due.branch, due.table_keys, due.draft, lock)
+                lock.check()
+                tend_manifest(self._parts.manifest.newest(due.branch.physical))
             for declared, table in folded:
                 self._extend_texts(declared, table)
-        except BranchLocked:
+        except (BranchLocked, BranchNotFound):
             return
         except OmnigraphError as error:
-            _log.warning("%s stays unfolded for now: %s", ", ".join(table_keys), error)
+            names = ", ".join(due.table_keys) or "the manifest"
+            _log.warning("%s stays unfolded for now: %s", names, error)
 
     def _fold(
         self, branch: BranchRef, table_keys: Sequence[str], written: CommitDraft, lock: HeldLock

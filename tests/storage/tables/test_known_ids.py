@@ -1,0 +1,158 @@
+"""Files whose ids are known are passed over by look-ups, and no row is missed by it."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omnigraph.storage import known_ids
+from omnigraph.storage import scan as scanning
+from omnigraph.storage import table as tables_module
+from omnigraph.storage.compact import fold
+from omnigraph.storage.delta import stage_delta
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.filters import And, Comparison, In, Not, Or
+from omnigraph.storage.indexes import list_indexes, stage_btree_index
+from omnigraph.storage.known_ids import KnownIds, wanted_ids
+from omnigraph.storage.tables import TableStore
+from omnigraph.storage.uris import normalise_root
+from tests.storage.tables.rows import PEOPLE, commit, make, people
+
+if TYPE_CHECKING:
+    from omnigraph.storage.table import Table
+
+NOTHING = PEOPLE.empty_table()
+NAMES = "abcdef"
+
+changes = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sets(st.sampled_from(NAMES), min_size=1, max_size=2)),
+        st.tuples(st.just("delete"), st.sets(st.sampled_from(NAMES), min_size=1, max_size=2)),
+        st.tuples(st.sampled_from(["index", "fold", "branch", "main"]), st.just(set())),
+    ),
+    min_size=4,
+    max_size=14,
+)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Which fragments scans are told to read."""
+    told: list[Any] = []
+
+    def note(dataset: Any, uri: str, wanted: scanning.Scan) -> pa.RecordBatchReader:
+        told.append(wanted.fragment_ids)
+        return scanning.scan(dataset, uri, wanted)
+
+    monkeypatch.setattr(tables_module, "scan", note)
+    return told
+
+
+def in_pieces(store: TableStore, pieces: int) -> Table:
+    table = make(store, ada=1, bo=2)
+    for number in range(pieces):
+        table = commit(table, stage_delta(table, people(**{f"p{number}": number}), []))
+    return table
+
+
+def test_a_look_up_reads_the_files_in_which_the_id_may_be(store, read):
+    table = in_pieces(store, 6)
+    found = table.read(["id", "age"], Comparison("id", "=", "p3")).to_pylist()
+    assert found == [{"id": "p3", "age": 3}]
+    assert read == [[0, 4]]
+    assert table.read(["id"], Comparison("id", "=", "zoe")).num_rows == 0
+    assert read[1:] == [[0]]
+
+
+def test_others_know_nothing_and_read_everything(store, root, read):
+    in_pieces(store, 6)
+    table = TableStore(root, Durability.NONE).open("nodes/people")
+    assert table.read(["id"], Comparison("id", "=", "p3")).num_rows == 1
+    assert read == [None]
+
+
+def test_an_id_is_found_in_an_earlier_version_after_it_was_deleted(store):
+    table = in_pieces(store, 6)
+    later = commit(table, stage_delta(table, NOTHING, ["p3"]))
+    wanted = Comparison("id", "=", "p3")
+    assert later.read(["id"], wanted).num_rows == 0
+    assert store.open("nodes/people", None, table.version).read(["id"], wanted).num_rows == 1
+
+
+def test_only_so_many_files_are_remembered(monkeypatch):
+    monkeypatch.setattr(known_ids, "KNOWN_FILES", 2)
+    known = KnownIds()
+    for name in "xyz":
+        known.learn(name, pa.chunked_array([[name]]))
+    wanted = frozenset("w")
+    assert [known.lack(name, wanted) for name in "xyz"] == [False, True, True]
+    known.learn("many", pa.chunked_array([[str(n) for n in range(1000)]]))
+    assert not known.lack("many", wanted)
+
+
+@pytest.mark.parametrize(
+    ("filter", "wanted"),
+    [
+        (Comparison("id", "=", "a"), {"a"}),
+        (In("id", ("a", "b")), {"a", "b"}),
+        (And((Comparison("age", ">", 1), Comparison("id", "=", "a"))), {"a"}),
+        (Comparison("id", ">", "a"), None),
+        (Comparison("name", "=", "a"), None),
+        (Or((Comparison("id", "=", "a"), Comparison("age", "=", 1))), None),
+        (Not(Comparison("id", "=", "a")), None),
+        (None, None),
+    ],
+)
+def test_which_filters_ask_for_ids(filter, wanted):
+    assert wanted_ids(filter) == wanted
+
+
+@settings(max_examples=25)
+@given(changes, st.sets(st.sampled_from(NAMES), min_size=1, max_size=3))
+def test_look_ups_find_the_same_with_and_without_what_is_known(history, asked):
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables_module, "_WORTH_SKIPPING", 1)
+        root = normalise_root(f"{folder}/graph")
+        store = TableStore(root, Durability.NONE)
+        lines: dict[str | None, Table] = {None: make(store, a=0, b=0)}
+        states, on = [lines[None]], None
+        for age, (does, names) in enumerate(history):
+            table = lines[on]
+            match does:
+                case "put":
+                    table = commit(
+                        table, stage_delta(table, people(**dict.fromkeys(names, age)), [])
+                    )
+                case "delete":
+                    staged = stage_delta(table, NOTHING, sorted(names))
+                    table = table if staged is None else commit(table, staged)
+                case "index":
+                    staged = None if list_indexes(table) else stage_btree_index(table, "id")
+                    table = table if staged is None else commit(table, staged)
+                case "fold":
+                    table = fold(table)
+                case "branch":
+                    on = "side"
+                    table = lines.get(on) or store.create_branch(
+                        "nodes/people", on, source_branch=None, source_version=lines[None].version
+                    )
+                case _:
+                    on, table = None, lines[None]
+            lines[on] = table
+            states.append(table)
+        other = TableStore(root, Durability.NONE)
+        ids = sorted(asked)
+        for state in states:
+            plain = other.open("nodes/people", state.branch, state.version)
+            for wanted in (Comparison("id", "=", ids[0]), In("id", tuple(ids))):
+                ours, theirs = state.read(["id", "age"], wanted), plain.read(["id", "age"], wanted)
+                assert sorted(map(str, ours.to_pylist())) == sorted(map(str, theirs.to_pylist()))
+            found = state.lookup(pa.array(ids), ["id", "age"]).to_pylist()
+            assert sorted(map(str, found)) == sorted(
+                map(str, plain.lookup(pa.array(ids), ["id", "age"]).to_pylist())
+            )
