@@ -299,3 +299,24 @@ def test_a_thread_that_cannot_be_started_costs_nothing_but_the_fold(graph, backs
     assert operations(graph)[-1] == ("load", None)
     write(graph, 1)
     assert operations(graph)[-1] == ("optimize", None)
+
+
+def test_what_waits_to_be_folded_is_not_forgotten_for_what_comes_later(graph, backstage):
+    company = '{{"type": "Company", "data": {{"name": "c{}"}}}}'
+    write(graph, FEW)
+    for number in range(FEW):
+        graph.load(company.format(number))
+    graph.create_branch("other")
+    write(graph, FEW, "other")
+    pause = Pause()
+    with armed("optimize.post_table_fold", pause, times=1):
+        graph.load(person("zoe", 1), branch="other")
+        pause.wait_until_reached()
+        # Both come while the thread is at work on the other branch.
+        graph.load(person("zoe", 1))
+        graph.load(company.format("zoe"))
+        pause.release()
+        graph.wait_for_upkeep()
+    assert pieces(backstage, graph) <= 2
+    entry = graph.snapshot().entry("node:Company")
+    assert len(backstage.tables.open(entry.location).fragments()) <= 2

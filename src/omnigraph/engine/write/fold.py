@@ -71,8 +71,9 @@ class Folding:
         if not table_keys and not is_manifest_due(self._parts.manifest, branch.physical):
             return
         with self._guard:
-            # A later write finds at least what an earlier one found, as long as nobody has folded.
-            self._due[branch.physical] = _Due(branch, tuple(table_keys), draft)
+            waiting = self._due.get(branch.physical)
+            keys = dict.fromkeys((*(waiting.table_keys if waiting else ()), *table_keys))
+            self._due[branch.physical] = _Due(branch, tuple(keys), draft)
             if self._thread is None:
                 self._thread = Thread(target=self._work, name=THREAD_NAME)
                 try:
