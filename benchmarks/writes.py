@@ -283,11 +283,12 @@ def main() -> None:
         show("without fsync (ours / Lance merge)", unsynced, lance_peer)
         show("bare Lance merge", lance_peer)
         started = time.perf_counter()
-        lengthen(durable, options.commits, options.rows)
+        grown = make(folder, "late", options.rows)
+        lengthen(grown, options.commits, options.rows)
         passed = time.perf_counter() - started
         os.environ["OMNIGRAPH_DURABILITY"] = "fsync"
         early = make(folder, "early", options.rows)
-        late, short = measure_both(open_graph(durable.uri), early, options.rows)
+        late, short = measure_both(open_graph(grown.uri), early, options.rows)
         show(f"with fsync, commit {options.commits:,} (late / early)", late, short)
         show("with fsync, commit 10", short)
         print(f"  {'getting there':<32} {passed:>9.0f} s")

@@ -88,7 +88,7 @@ SMALL_WRITE_ROWS: Final = 100
 what it had staged before would most likely be built on an old version by then."""
 
 KNOWN_FILES: Final = 4096
-"""Small files whose ids a process remembers after it has written them. Dozens per table are in use at
+"""Small files whose ids and ends a process remembers after it has written them. Dozens per table are in use at
 a time; older ones have been folded."""
 
 INDEX_LAG_ROWS: Final = 1000

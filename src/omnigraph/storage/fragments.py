@@ -42,8 +42,9 @@ def write_rows(table: Table, rows: Rows) -> list[lance.FragmentMetadata]:
         if source.error is not None:
             raise source.error from failure
         raise
-    if isinstance(rows, pa.Table) and len(written) == 1 and "id" in rows.column_names:
-        table.lineage.known_ids.learn(file_names(written[0]), rows.column("id"))
+    if isinstance(rows, pa.Table) and len(written) == 1:
+        stored = [f.name for f in rows.schema if table.schema.field(f.name).type == f.type]
+        table.lineage.known.learn(file_names(written[0]), rows.select(stored))
     return list(written)
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from omnigraph.storage.known_ids import KnownIds
+from omnigraph.storage.known_values import KnownValues
 
 if TYPE_CHECKING:
     from omnigraph.storage.commit_sync import CommitSync
@@ -26,7 +26,7 @@ class Lineage:
     is_local: bool
     sync: CommitSync | None = field(compare=False)
     """Brings new files onto the disk; None where an acknowledged write is durable anyway."""
-    known_ids: KnownIds = field(default_factory=KnownIds, compare=False)
+    known: KnownValues = field(default_factory=KnownValues, compare=False)
 
     @property
     def name(self) -> str:

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from omnigraph.limits import SMALL_WRITE_ROWS
 from omnigraph.storage.conflicts import naming_failures
-from omnigraph.storage.filters import Filter
-from omnigraph.storage.known_ids import wanted_ids
+from omnigraph.storage.filters import Filter, In
+from omnigraph.storage.known_values import asks_for_values
 from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.scan import Scan, lookup, scan
 from omnigraph.storage.versions import (
@@ -106,7 +106,7 @@ class Table:
         if with_row_ids:
             names.append("_rowid")
         if fragment_ids is None:
-            fragment_ids = self._worth_reading(wanted_ids(filter))
+            fragment_ids = self._worth_reading(filter)
         wanted = Scan(names, filter, limit, order_by, fragment_ids)
         return scan(self._dataset, self.lineage.uri, wanted)
 
@@ -132,15 +132,15 @@ class Table:
 
     def lookup(self, ids: pa.Array, columns: Sequence[str] = ("id",)) -> pa.Table:
         """The rows with the given distinct ids, in no order; missing ones are left out."""
-        few = frozenset(ids.to_pylist()) if len(ids) <= SMALL_WRITE_ROWS else None
+        few = In("id", tuple(ids.to_pylist())) if len(ids) <= SMALL_WRITE_ROWS else None
         return lookup(self._dataset, self.lineage.uri, ids, columns, self._worth_reading(few))
 
-    def _worth_reading(self, ids: frozenset[str] | None) -> list[int] | None:
-        """The fragments in which the ids may be; None for all, also where that saves too little."""
-        if ids is None:
+    def _worth_reading(self, filter: Filter | None) -> list[int] | None:
+        """The fragments that may have rows for a filter; None for all, also where little is saved."""
+        if filter is None or not asks_for_values(filter):
             return None
-        fragments = self.fragments()
-        left = [f.id for f in fragments if not self.lineage.known_ids.lack(f.files, ids)]
+        fragments, known = self.fragments(), self.lineage.known
+        left = [f.id for f in fragments if known.may_match(f.files, filter)]
         return left if len(fragments) - len(left) >= _WORTH_SKIPPING else None
 
     def take(self, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:

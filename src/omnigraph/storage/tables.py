@@ -34,7 +34,7 @@ from omnigraph.storage.commit_sync import CommitSync
 from omnigraph.storage.conflicts import Failure, classify, naming_failures
 from omnigraph.storage.durability import DiskSync, Durability
 from omnigraph.storage.fragments import WRITE_OPTIONS, fit_rows
-from omnigraph.storage.known_ids import KnownIds
+from omnigraph.storage.known_values import KnownValues
 from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.refs import StoredBranch
@@ -61,7 +61,7 @@ class TableStore:
             index_cache_size_bytes=INDEX_CACHE_BYTES,
             metadata_cache_size_bytes=METADATA_CACHE_BYTES,
         )
-        self._known_ids = KnownIds()
+        self._known = KnownValues()
         on_disk = root.kind == "local" and durability is Durability.FSYNC
         self._sync = CommitSync(DiskSync(root.uri, durability)) if on_disk else None
 
@@ -259,7 +259,7 @@ class TableStore:
 
     def _lineage(self, path: str, branch: str | None) -> Lineage:
         uri = self._root.join(path if branch is None else f"{path}/{refs.tree_of(branch)}")
-        return Lineage(path, branch, uri, self._root.kind == "local", self._sync, self._known_ids)
+        return Lineage(path, branch, uri, self._root.kind == "local", self._sync, self._known)
 
     def _open(self, lineage: Lineage, version: int | None) -> lance.LanceDataset:
         # The library lists the versions to find the newest, which takes the longer the more there

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.storage import known_ids
+from omnigraph.storage import known_values
 from omnigraph.storage import scan as scanning
 from omnigraph.storage import table as tables_module
 from omnigraph.storage.compact import fold
@@ -18,7 +18,7 @@ from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.filters import And, Comparison, In, Not, Or
 from omnigraph.storage.indexes import list_indexes, stage_btree_index
-from omnigraph.storage.known_ids import KnownIds, wanted_ids
+from omnigraph.storage.known_values import KnownValues, asks_for_values
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from tests.storage.tables.rows import PEOPLE, commit, make, people
@@ -85,31 +85,53 @@ def test_an_id_is_found_in_an_earlier_version_after_it_was_deleted(store):
 
 
 def test_only_so_many_files_are_remembered(monkeypatch):
-    monkeypatch.setattr(known_ids, "KNOWN_FILES", 2)
-    known = KnownIds()
+    monkeypatch.setattr(known_values, "KNOWN_FILES", 2)
+    known = KnownValues()
     for name in "xyz":
-        known.learn(name, pa.chunked_array([[name]]))
-    wanted = frozenset("w")
-    assert [known.lack(name, wanted) for name in "xyz"] == [False, True, True]
-    known.learn("many", pa.chunked_array([[str(n) for n in range(1000)]]))
-    assert not known.lack("many", wanted)
+        known.learn(name, people(**{name: 1}))
+    wanted = Comparison("id", "=", "w")
+    assert [known.may_match(name, wanted) for name in "xyz"] == [True, False, False]
+    known.learn("many", people(**{f"p{n}": n for n in range(1000)}))
+    assert known.may_match("many", wanted)
+
+
+def test_numbers_are_left_to_the_store(store):
+    numbered = pa.schema([pa.field("id", pa.utf8(), nullable=False), pa.field("src", pa.float32())])
+    table = store.create("nodes/numbered", numbered)
+    for number in range(6):
+        rows = pa.table({"id": [str(number)], "src": [0.1]}, schema=numbered)
+        table = commit(table, stage_delta(table, rows, []))
+    assert table.read(["id"], Comparison("src", "=", 0.1)).num_rows == 6
+    assert table.read(["id"], Comparison("id", "=", "3")).num_rows == 1
+
+
+ID, SRC, DST = (Comparison(column, "=", "a") for column in ("id", "src", "dst"))
+OLD = Comparison("age", ">", 60)
 
 
 @pytest.mark.parametrize(
-    ("filter", "wanted"),
+    ("filter", "passes_over", "asks"),
     [
-        (Comparison("id", "=", "a"), {"a"}),
-        (In("id", ("a", "b")), {"a", "b"}),
-        (And((Comparison("age", ">", 1), Comparison("id", "=", "a"))), {"a"}),
-        (Comparison("id", ">", "a"), None),
-        (Comparison("name", "=", "a"), None),
-        (Or((Comparison("id", "=", "a"), Comparison("age", "=", 1))), None),
-        (Not(Comparison("id", "=", "a")), None),
-        (None, None),
+        (ID, True, True),
+        (Comparison("id", "=", "e1"), False, True),
+        (In("id", ("a", "e1")), False, True),
+        (In("dst", ("a", "c")), True, True),
+        (And((OLD, ID)), True, True),
+        (Or((SRC, DST)), True, True),
+        (Or((SRC, Comparison("dst", "=", "y"))), False, True),
+        (Or((ID, OLD)), False, False),
+        (Not(ID), False, False),
+        (Comparison("id", ">", "a"), False, False),
+        (OLD, False, False),
+        (None, False, False),
     ],
 )
-def test_which_filters_ask_for_ids(filter, wanted):
-    assert wanted_ids(filter) == wanted
+def test_what_a_filter_lets_a_look_up_pass_over(filter, passes_over, asks):
+    known = KnownValues()
+    known.learn("file", pa.table({"id": ["e1"], "src": ["x"], "dst": ["y"], "age": [1]}))
+    assert asks_for_values(filter) == asks
+    assert filter is None or known.may_match("file", filter) != passes_over
+    assert filter is None or known.may_match("another", filter)
 
 
 @settings(max_examples=25)
