@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.limits import SNIPPET_COLUMNS
+from omnigraph.limits import MAX_SHOWN_CHARACTERS, SNIPPET_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,13 @@ def _window(line: str, caret: int, width: int) -> tuple[str, int, int]:
     right = "…" if end < len(line) else ""
     caret_at = caret - start + len(left)
     return left + line[start:end] + right, caret_at, min(width, end - caret)
+
+
+def shortened(text: str, limit: int = MAX_SHOWN_CHARACTERS) -> str:
+    """A value or name as a message shows it: long text is cut, with its length behind it."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}… ({len(text):,} characters)"
 
 
 def suggest(written: str, known: Iterable[str]) -> str | None:

@@ -15,6 +15,10 @@ kilobytes; the limit stops a data file handed over by mistake before its tokens 
 SNIPPET_COLUMNS: Final = 160
 """Widest excerpt of a source line shown under an error message."""
 
+MAX_SHOWN_CHARACTERS: Final = 200
+"""Characters of a value or name that a message shows. Enough to recognise it in a file; a log line
+stays readable when the value is a document of megabytes."""
+
 MAX_VECTOR_DIMENSION: Final = 2_147_483_647
 """A vector column is a fixed-size list, whose length Arrow stores as a signed 32-bit integer."""
 

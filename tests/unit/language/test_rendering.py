@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.catalog.compile import compile_schema
+from omnigraph.diagnostics import shortened
 from omnigraph.errors import LanguageError, QuerySelectionError
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.schema.resolve import resolve_schema
@@ -280,3 +281,9 @@ def test_one_line_carries_message_and_hint():
     assert caught.value.wire_message == (
         "q.gq:1:25: type error: T1: unknown node type `Makr`; did you mean `Maker`?"
     )
+
+
+def test_a_message_shows_the_beginning_of_a_long_value_and_its_length():
+    assert shortened("x" * 200) == "x" * 200
+    assert shortened("x" * 5_000) == "x" * 200 + "… (5,000 characters)"
+    assert shortened("Ada Lovelace", limit=3) == "Ada… (12 characters)"
