@@ -146,7 +146,7 @@ def _is_bindable(kind: PropType, value: Any) -> bool:
 
 @st.composite
 def images(draw: st.DrawFn, catalog: Catalog, *, most: int = 5) -> Image:
-    """Some nodes of most types, and edges between them with loops and repetitions."""
+    """Some nodes of most types, and edges between them with many self-loops and repetitions."""
     records = []
     for node in catalog.nodes.values():
         if node.name == "Void":
@@ -163,10 +163,10 @@ def images(draw: st.DrawFn, catalog: Catalog, *, most: int = 5) -> Image:
         targets = sorted(image.tables[f"node:{edge.to_type}"])
         if sources and targets:
             for _ in range(draw(st.integers(0, 2 * most))):
-                ends = {
-                    "from": draw(st.sampled_from(sources)),
-                    "to": draw(st.sampled_from(targets)),
-                }
+                source = draw(st.sampled_from(sources))
+                is_loop = edge.is_self_typed and draw(st.integers(0, 2)) == 0
+                target = source if is_loop else draw(st.sampled_from(targets))
+                ends = {"from": source, "to": target}
                 records.append({"edge": edge.name, **ends, "data": _data(draw, edge)})
     return loaded(image, records)
 

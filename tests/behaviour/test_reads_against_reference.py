@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, suppress
+from itertools import product
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -16,6 +17,7 @@ from omnigraph.engine.graph import Graph
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.read import columns, dense_column, execute, hops, reader, value_places
 from omnigraph.engine.read.access import MODE_VARIABLE
+from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold as folding
 from omnigraph.engine.write import lookups
 from omnigraph.errors import OmnigraphError
@@ -23,6 +25,7 @@ from omnigraph.language.query.ast import QueryFile
 from omnigraph.language.query.print import print_queries
 from omnigraph.language.span import Source
 from omnigraph.plan.params import JsonParameters
+from omnigraph.storage.filters import Comparison, IsNull
 from omnigraph.testing.generate import read_queries
 from omnigraph.testing.model.image import Image
 from tests.behaviour.random_reads import (
@@ -152,6 +155,9 @@ EDGES = [
     {"edge": "Of", "from": a, "to": b}
     for a, b in (("c0", "a"), ("c0", "b"), ("c1", "b"), ("c1", "b"))
 ]
+EDGES += [
+    {"edge": "Knows", "from": a, "to": b} for a, b in ("aa", "aa", "ab", "bc", "cb", "dd", "cc")
+]
 SMALL = loaded(loaded(Image.empty(CATALOG), NODES), EDGES)
 
 
@@ -199,12 +205,57 @@ def small():
         pytest.param("$c of $m", "count($m)", "limit 1", id="a limit on one group"),
         pytest.param("$_ of $_  $m: C", "$m", "order { $m.u }", id="an order of repeated rows"),
         pytest.param("$_ of $_  $m: C", "$m", "order { $m.u } limit 4", id="the first of them"),
+        pytest.param("$m knows $o", "$m, $o", "", id="self-loops followed"),
+        pytest.param("$m knows $m", "$m", "", id="self-loops alone"),
+        pytest.param("$m knows{1,3} $m", "$m", "", id="no longer cycle leads back"),
+        pytest.param("$m knows{2,3} $m", "$m", "", id="self-loops are too short"),
+        pytest.param("$m knows{1,3} $o", "$m, $o", "", id="self-loops at distance one"),
+        pytest.param("$o: A  $m knows{1,2} $o", "$o, count($m)", "", id="self-loops backwards"),
+        pytest.param("$m: A  $m knows $o", "$m, count($o)", "", id="self-loops are counted"),
+        pytest.param("$m: A  $m knows $_", "count($m)", "", id="degrees with self-loops"),
+        pytest.param("$c of $m  $m knows $o", "$c, count($o)", "", id="self-loops of a branch"),
+        pytest.param(
+            "$m: A  $m knows $_  $m.i = 1", "$m, count($m)", "", id="some degrees with self-loops"
+        ),
+        pytest.param("$m: A  not { $m knows $_ }", "$m", "", id="a self-loop is a neighbour"),
+        pytest.param("$m: A  not { $m knows $m }", "$m", "", id="no self-loop"),
+        pytest.param("$m: A  not { $m knows{2,3} $_ }", "$m", "", id="a self-loop is not followed"),
+        pytest.param(
+            "$m: A  not { $m knows $x  $x knows $x }", "$m", "", id="no neighbour with a self-loop"
+        ),
+        pytest.param(
+            "$m: A  not { $m knows $x  $x.i = 1 }", "$m", "", id="self-loops under a condition"
+        ),
     ],
 )
 def test_a_hard_question_is_answered_alike(small, match, returned, tail):
     text = f"query q() {{ match {{ {match} }} return {{ {returned} }} {tail} }}"
     for way in WAYS.values():
         assert_right(SMALL, asked(text, {}), engine_of(way(small.uri)))
+
+
+@pytest.mark.parametrize("hops", ["", "{1,3}", "{2,3}"])
+def test_self_loops_come_and_go_with_their_edges_and_nodes(hops):
+    """One handle reads on while edges are written, under views that hide some nodes or edges."""
+    graph = graph_of(CROWDED, SMALL)
+    handles = [way(graph.uri) for way in WAYS.values()]
+    seen = [
+        ReadView.ALL,
+        ReadView(rows={"A": Comparison("k", "!=", "a")}),
+        ReadView(rows={"Knows": IsNull("w")}),
+    ]
+    matches = [f"$m knows{hops} $o", f"$m: A  $m knows{hops} $m", f"$o knows{hops} $m"]
+    texts = [f"query q() {{ match {{ {match} }} return {{ $m, count($m) }} }}" for match in matches]
+    texts.append(f"query q() {{ match {{ $m: A  not {{ $m knows{hops} $_ }} }} return {{ $m }} }}")
+    for change in (
+        'insert Knows { from: "b", to: "b", w: 1 }  insert Knows { from: "d", to: "a" }',
+        'delete Knows where from = "a"',
+        'delete A where k = "d"  insert Knows { from: "a", to: "a" }',
+    ):
+        graph.mutate(f"query q() {{ {change} }}")
+        image = image_of(graph)
+        for text, view, handle in product(texts, seen, handles):
+            assert_right(image, asked(text, {}, view), engine_of(handle))
 
 
 def test_a_value_is_found_where_it_was_written_last():

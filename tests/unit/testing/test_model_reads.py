@@ -60,17 +60,36 @@ def reached(image, hops, start="a"):
 # -- traversal ----------------------------------------------------------------------------------
 
 
-def test_a_self_loop_leads_nowhere():
-    image = image_of(SCHEMA, *nodes("ab"), *edges("aa", "ab"))
-    assert reached(image, "") == ["b"]
-    assert reached(image, "{1,5}") == ["b"]
-    assert rows(image, "$m: N  $m e $m") == []
+def test_a_self_loop_is_an_edge_of_distance_one():
+    image = image_of(SCHEMA, *nodes("ab"), *edges("aa", "aa", "ab"))
+    assert reached(image, "") == ["a", "b"]
+    assert reached(image, "{1,5}") == ["a", "b"]
+    assert reached(image, "{2,5}") == []
+    assert rows(image, "$m: N  $m e $m") == ["a"]
+    assert rows(image, "$m: N  $m e{1,3} $m") == ["a"]
+    assert rows(image, "$m: N  $m e{2,3} $m") == []
     assert rows(image, "$m: N  not { $m e $_ }") == ["b"]
+    assert rows(image, "$m: N  $m e $x", "$m, count($x)") == [("a", 2)]
 
 
-def test_a_node_with_only_a_self_loop_has_no_neighbour():
+def test_a_self_loop_is_followed_against_its_direction_too():
+    image = image_of(SCHEMA, *nodes("ab"), *edges("bb", "ab"))
+    assert sorted(rows(image, '$m: N { k: "b" }  $x e $m', "$x")) == ["a", "b"]
+    assert sorted(rows(image, '$m: N { k: "b" }  $x e{1,4} $m', "$x")) == ["a", "b"]
+    assert rows(image, "$m: N  not { $_ e $m }") == ["a"]
+
+
+def test_a_node_with_only_a_self_loop_is_its_own_neighbour():
     image = image_of(SCHEMA, *nodes("a"), *edges("aa"))
-    assert rows(image, "$m: N  not { $m e{1,3} $x }") == ["a"]
+    assert rows(image, "$m: N  not { $m e{1,3} $x }") == []
+    assert rows(image, "$m: N  not { $m e{2,3} $x }") == ["a"]
+
+
+def test_a_cycle_through_a_self_loop_still_does_not_report_its_start():
+    image = image_of(SCHEMA, *nodes("ab"), *edges("ab", "ba", "bb"))
+    assert reached(image, "{1,5}") == ["b"]
+    assert reached(image, "{1,5}", start="b") == ["a", "b"]
+    assert reached(image, "{2,5}", start="b") == []
 
 
 def test_parallel_edges_do_not_multiply_rows():

@@ -1,6 +1,6 @@
 """Which nodes an edge type joins: compressed rows of neighbours, one set per direction.
 
-Neighbours are distinct and, within one type, never the node itself. A later version of the edge
+Neighbours are distinct; a node with a self-loop is its own neighbour. A later version of the edge
 table is reached by a small overlay of joined and parted pairs instead of building anew.
 """
 

@@ -68,7 +68,9 @@ class Frontier:
         seen = np.concatenate([self.seen, pairs])
         led_to = ((pairs >> bits) << bits).take(rows)
         led_to |= nodes.astype(pairs.dtype)
-        return Frontier(seen, replace(self.layer, pairs=_first_met(seen, led_to)))
+        # The first hop reports a start that has a self-loop, so the starts do not count as seen yet.
+        excluded = seen if len(self.seen) else self.seen
+        return Frontier(seen, replace(self.layer, pairs=_first_met(excluded, led_to)))
 
     def parts(self, weights: Counts, most: int) -> list[Frontier]:
         """The same for fewer starts at a time, whose pairs weigh little more than `most` together."""

@@ -39,7 +39,8 @@ class Hops:
     def reach(self, hop: Hop, sources: Positions) -> tuple[Positions, Positions]:
         """For each source the distinct nodes a hop leads to: the source's index, and the node.
 
-        Within one type a node is reached at its shortest distance only, and never from itself.
+        Within one type a node is reached at its shortest distance only; the source itself at distance
+        1 if it has a self-loop, and never by a longer cycle.
         """
         if not self.is_possible(hop):
             return _nothing()

@@ -158,7 +158,6 @@ class LookedUpEdges:
         forward = direction is Direction.OUT
         self._columns = ["src", "dst"] if forward else ["dst", "src"]
         self._sources, self._targets = ends if forward else ends[::-1]
-        self._is_self_typed = edge.is_self_typed
         self._table = table
         self._predicate = stored_filter(edge, predicate, table.schema)
         self._work = work
@@ -203,8 +202,6 @@ class LookedUpEdges:
         targets = positions[pc.index_in(ends, value_set=distinct).to_numpy()]
         starts = sources[pc.index_in(rows.column(near).combine_chunks(), value_set=ids).to_numpy()]
         kept = targets >= 0
-        if self._is_self_typed:
-            kept &= starts != targets
         pairs = pair_keys(starts[kept], targets[kept])
         self._pairs = distinct_sorted(np.concatenate([self._pairs, pairs]))
         self._known = np.sort(np.concatenate([self._known, sources]))

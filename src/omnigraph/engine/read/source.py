@@ -426,7 +426,4 @@ class GraphSource:
                 start = sources.positions_of(ends[0])
                 end = later.result()
         known = (start >= 0) & (end >= 0)
-        complete = bool(known.all())
-        if edge.is_self_typed:
-            known &= start != end
-        return _Pairs((start[known], end[known]), complete)
+        return _Pairs((start[known], end[known]), bool(known.all()))

@@ -24,9 +24,10 @@ class Reach:
         return depth is not None and traversal.low <= depth <= traversal.high
 
     def _depths(self, edge: str, source: str) -> dict[str, int]:
-        """Every node that can be reached, with its shortest distance, but never the source.
+        """Every node that can be reached, with its shortest distance.
 
-        Nothing follows a hop to another type, even where ids of the two types are equal.
+        The source itself is reached by an edge that joins it with itself, at distance 1, and in no
+        other way. Nothing follows a hop to another type, even where ids of the two types are equal.
         """
         known = self._found.get((edge, source))
         if known is not None:
@@ -40,6 +41,8 @@ class Reach:
             frontier = self._neighbours(edge, frontier) - seen
             seen |= frontier
             depths.update(dict.fromkeys(frontier, depth))
+        if chains and source in self._neighbours(edge, {source}):
+            depths[source] = 1
         self._found[edge, source] = depths
         return depths
 
