@@ -57,7 +57,7 @@ ANSWERS = [
     row("L-130", '$m: Maker  $m.joined >= date("2021-01-01")', "$m.handle", {"bo", "dee"}),
     row("L-131", "$m: Maker { age: 29.5 }", "$m.handle", set()),
     row("L-132", "$m: Maker  $m.age = 29.5", "$m.handle", set()),
-    row("L-133", "$t: Tool { weight: 0.4 }", "$t.code, $t.weight", {("ch-3", 0.4000000059604645)}),
+    row("L-133", "$t: Tool { weight: 0.4 }", "$t.code, $t.weight", {("ch-3", 0.4)}),
     row("L-134", f"{ADA} $m mentors $x", "$x.handle", {"bo", "dee"}),
     row("L-135", f"{ADA} $m mentors{{1,3}} $x", "$x.handle", {"bo", "dee", "cy"}),
     row("L-136", f"{ADA} $m mentors{{2,2}} $x", "$x.handle", {"cy"}),

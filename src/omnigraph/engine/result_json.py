@@ -1,7 +1,7 @@
 """The rows of a result as JSON text, made from whole columns.
 
 Values have the forms of the wire: dates and moments are text, a number that is not finite is its
-name, a single-precision number is written with the digits of the double it equals, blobs are null.
+name, a single-precision number has the fewest digits that read back to it, blobs are null.
 Tests: tests/unit/engine/test_result.py.
 """
 

@@ -17,6 +17,7 @@ from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.result import Result
 from omnigraph.errors import InputError
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
+from omnigraph.testing.model.values import shortest_float32
 from omnigraph.versioning.commits import CommitId
 
 COMMIT = CommitId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
@@ -96,7 +97,8 @@ def test_every_column_has_a_type():
         (I32, -(2**31), -(2**31)),
         (I64, 2**63 - 1, 2**63 - 1),
         (U64, 2**64 - 1, 2**64 - 1),
-        (F32, 0.4, 0.4000000059604645),
+        (F32, 0.4, 0.4),
+        (F32, 1e-45, 1e-45),
         (F32, math.inf, "Infinity"),
         (F64, 0.1, 0.1),
         (F64, math.nan, "NaN"),
@@ -114,7 +116,9 @@ def test_every_column_has_a_type():
         (PropType(Scalar.DATE, list=True), [1, None], ["1970-01-02", None]),
         (PropType(Scalar.DATETIME, list=True), [1], ["1970-01-01T00:00:00.001Z"]),
         (PropType(Scalar.VECTOR, dimension=3), [0.5, math.nan, math.inf], [0.5, None, None]),
+        (PropType(Scalar.VECTOR, dimension=2), [0.1, 3.4028235e38], [0.1, 3.4028235e38]),
         (PropType(Scalar.VECTOR, nullable=True, dimension=3), None, None),
+        (PropType(Scalar.F32, list=True), [0.1, None, math.nan], [0.1, None, "NaN"]),
     ],
 )
 def test_the_wire_form_of_a_value(kind, stored, shown):
@@ -170,7 +174,7 @@ def naive(kind, value):
     if value is None or kind.is_blob:
         return None
     if kind.is_vector:
-        return [v if v is not None and math.isfinite(v) else None for v in value]
+        return [shortest_float32(v) if math.isfinite(v) else None for v in value]
     if kind.list:
         return [naive(kind.element(), v) for v in value]
     if kind.scalar is Scalar.DATE:
@@ -180,7 +184,7 @@ def naive(kind, value):
         return moment.isoformat(timespec="milliseconds") + "Z"
     if kind.scalar.is_float and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
+    return shortest_float32(value) if kind.scalar is Scalar.F32 else value
 
 
 SCALARS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,8 +16,10 @@ from omnigraph.export import export_lines, select_types
 from omnigraph.language.types import INTEGER_RANGES, Scalar
 from omnigraph.load.framing import read_stretches
 from omnigraph.load.json_rows import JsonReader
+from omnigraph.rows.json_text import float_texts
 from omnigraph.testing.model.export import export as reference_export
 from omnigraph.testing.model.image import Image
+from omnigraph.testing.model.values import shortest_float32
 from tests.unit.load.inputs import catalogs, floats, moments, texts
 from tests.unit.load.loading import W, catalog_of, load, rows_of, table_of
 
@@ -53,7 +56,14 @@ def exported(name, value):
         ("flag", True, "true"),
         ("small", -5, "-5"),
         ("huge", 2**64 - 1, "18446744073709551615"),
-        ("single", 0.4000000059604645, "0.4000000059604645"),
+        ("single", 0.4000000059604645, "0.4"),
+        ("single", 16777216.0, "16777216.0"),
+        ("single", 1e-7, "1e-07"),
+        ("single", 1e-45, "1e-45"),
+        ("single", 3.4028234663852886e38, "3.4028235e+38"),
+        ("single", -0.0, "-0.0"),
+        # Of seven digits, 7.038531e-26, a reader that goes through doubles would make its neighbour.
+        ("single", 7.038530691851209e-26, "7.0385307e-26"),
         ("single", 61.0, "61.0"),
         ("double", 1e16, "1e+16"),
         ("double", 1e15, "1000000000000000.0"),
@@ -73,7 +83,7 @@ def exported(name, value):
         ("text", 'ä"\\\n\t\x01/', '"ä\\"\\\\\\n\\t\\u0001/"'),
         ("blob", b"Hi", '"base64:SGk="'),
         ("blob", "s3://b/k", '"s3://b/k"'),
-        ("vec", [1.0, 0.10000000149011612], "[1.0,0.10000000149011612]"),
+        ("vec", [1.0, 0.10000000149011612], "[1.0,0.1]"),
         ("days", [1, None], "[1,null]"),
         ("moments", [0, None, 5], '["1970-01-01T00:00:00",null,"1970-01-01T00:00:00.005"]'),
         ("doubles", [], "[]"),
@@ -240,6 +250,44 @@ def test_lines_are_those_of_the_reference_graph(data):
         for declared in select_types(catalog)
     )
     assert text == "".join(line + "\n" for line in reference_export(Image(catalog, tables)))
+
+
+def single_patterns(count):
+    """Finite single-precision numbers of all sizes: random bits, and those next to every border."""
+    random = np.random.default_rng(17).integers(0, 2**32, count)
+    borders = np.arange(0, 2**32, 2**23)[:, None] + np.arange(-2, 3)
+    singles = np.concatenate([random, borders.ravel() % 2**32]).astype(np.uint32).view(np.float32)
+    return singles[np.isfinite(singles)]
+
+
+def test_single_precision_numbers_are_read_back_bit_by_bit():
+    singles = single_patterns(20_000)
+    singles = np.concatenate([singles, np.float32([7.0385307e-26, -7.0385307e-26])])
+    rows = [
+        dict.fromkeys(THING.properties) | {"id": f"t{n}", "single": value, "vec": [value, value]}
+        for n, value in enumerate(singles.tolist())
+    ]
+    text = written(THING, rows)
+    columns = [reading.columns for reading in readings(VALUES, text)]
+    for name in ("single", "vec"):
+        found = [column[name] for column in columns]
+        if name == "vec":
+            found = [column.flatten()[::2] for column in found]
+        assert_same_bits(pa.concat_arrays(found), singles)
+    # As most others read JSON: each number as a double first.
+    doubles = [json.loads(line)["data"]["single"] for line in text.splitlines()]
+    assert_same_bits(pa.array(doubles, pa.float64()).cast(pa.float32(), safe=False), singles)
+
+
+def assert_same_bits(found, singles):
+    bits = found.to_numpy(zero_copy_only=False).view(np.uint32)
+    np.testing.assert_array_equal(bits, singles.view(np.uint32))
+
+
+def test_no_shorter_text_reads_back_to_a_single_precision_number():
+    singles = single_patterns(2_000)
+    texts = float_texts(pa.array(singles)).to_pylist()
+    assert texts == [json.dumps(shortest_float32(single)) for single in singles.tolist()]
 
 
 def test_a_load_of_an_export_is_the_same_load():

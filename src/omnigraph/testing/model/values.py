@@ -13,6 +13,7 @@ import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any, Final
 
 from omnigraph.language.query.ast import Operator
@@ -167,6 +168,26 @@ def to_float32(value: float) -> float:
     return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
 
+def shortest_float32(value: float) -> float:
+    """The number of fewest digits that reads back to a single-precision number, also as a double."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    for digits in range(1, 10):
+        near = Decimal(f"{value:.{digits - 1}e}")
+        step = Decimal(1).scaleb(near.adjusted() - digits + 1)
+        fitting = [d for d in (near, near - step, near + step) if _reads_back(d, value)]
+        if fitting:
+            return float(min(fitting, key=lambda d: abs(d - Decimal(value))))
+    return value
+
+
+def _reads_back(number: Decimal, value: float) -> bool:
+    try:
+        return to_float32(float(number)) == value
+    except OverflowError:
+        return False
+
+
 # -- literals and parameters of mutations -------------------------------------------------------
 
 
@@ -229,4 +250,6 @@ def to_export(stored: Value, kind: PropType) -> Json:
         return _BASE64 + base64.b64encode(stored).decode()
     if kind.scalar is Scalar.DATETIME and isinstance(stored, int):
         return format_datetime(stored).removesuffix("Z").removesuffix(".000")
+    if isinstance(stored, float) and kind.scalar in (Scalar.F32, Scalar.VECTOR):
+        return shortest_float32(stored)
     return stored

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from omnigraph.language.temporal import format_date, format_datetime
 from omnigraph.language.types import Scalar
 from omnigraph.testing.model.read.answer import Answer
-from omnigraph.testing.model.values import Value
+from omnigraph.testing.model.values import Value, shortest_float32
 from omnigraph.testing.outcome import Json
 
 JsonRows: TypeAlias = list[dict[str, Json]]
@@ -27,4 +27,6 @@ def _json(value: Value, scalar: Scalar) -> Json:
         return format_date(value)
     if isinstance(value, int) and scalar is Scalar.DATETIME:
         return format_datetime(value)
+    if isinstance(value, float) and scalar in (Scalar.F32, Scalar.VECTOR):
+        return shortest_float32(value)
     return value
