@@ -12,9 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+import numpy as np
+import numpy.typing as npt
+
 from omnigraph.embed.configured import required_provider
 from omnigraph.embed.gemini import GEMINI_MODEL
-from omnigraph.embed.provider import Task
+from omnigraph.embed.provider import Task, Vectors
 from omnigraph.embed.seed_plan import SeedMode, SeedPlan
 from omnigraph.errors import InputError
 
@@ -115,12 +118,18 @@ def _decide(plan: SeedPlan, row: _Row, done: SeedSummary) -> None:
 def _fill(plan: SeedPlan, rows: list[_Row]) -> None:
     texts = list(dict.fromkeys(row.text for row in rows if row.text is not None))
     vectors = required_provider().embed(texts, Task.DOCUMENT, plan.spec.dimension)
-    found = dict(zip(texts, vectors.tolist(), strict=True))
+    found = dict(zip(texts, _shortest(vectors).tolist(), strict=True))
     for row in rows:
         assert row.text is not None
         assert row.type_name is not None
         row.record["data"][plan.spec.types[row.type_name].target] = found[row.text]
         row.is_changed = True
+
+
+def _shortest(vectors: Vectors) -> npt.NDArray[np.float64]:
+    """The numbers whose text has the fewest digits that read back to the vectors."""
+    numbers = vectors.astype(np.str_).astype(np.float64)
+    return np.where(numbers.astype(np.float32) == vectors, numbers, vectors)
 
 
 def _rows(path: Path, source: TextIO) -> Iterator[_Row]:
