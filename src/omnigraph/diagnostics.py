@@ -104,6 +104,11 @@ def shortened(text: str, limit: int = MAX_SHOWN_CHARACTERS) -> str:
     return f"{text[:limit]}… ({len(text):,} characters)"
 
 
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number of things: `1 row`, `2 rows`, `3 branches`."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
 def suggest(written: str, known: Iterable[str]) -> str | None:
     """The known name closest to what was written, when it is close enough to be a slip.
 

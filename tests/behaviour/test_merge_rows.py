@@ -163,7 +163,7 @@ def test_a_dry_run_tells_everything_and_changes_nothing(contested):
     before = contested.head()
     done = contested.merge("feature", dry_run=True)
     assert [c.row_id for c in done.conflicts] == ["Alice", "Bob"]
-    assert (done.outcome.value, done.receipt.graph_commit_id) == ("merged", None)
+    assert (done.outcome.value, done.receipt.graph_commit_id) == ("conflicts", None)
     assert contested.head() == before
     would = contested.merge("feature", dry_run=True, strategy="theirs")
     made = contested.merge("feature", strategy="theirs")

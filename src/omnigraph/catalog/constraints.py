@@ -12,6 +12,7 @@ from typing import ClassVar
 from omnigraph.catalog.ir import Bound
 from omnigraph.catalog.keys import KeyValue, canonical_text
 from omnigraph.catalog.model import EdgeType, EntityType, Group, NodeType, Property
+from omnigraph.diagnostics import counted
 from omnigraph.language.types import Scalar
 
 # -- one value ----------------------------------------------------------------------------------
@@ -198,4 +199,4 @@ def cardinality_problem(edge: EdgeType, source: str, found: int) -> str | None:
         bound = f"min {low}"
     else:
         return None
-    return f"@card violation on edge {edge.name}: source '{source}' has {found} edges ({bound})"
+    return f"@card violation on edge {edge.name}: source '{source}' has {counted(found, 'edge')} ({bound})"

@@ -67,6 +67,11 @@ def expect_head_option(branch: str = "the branch") -> Callable[[F], F]:
     return click.option("--expect-head", metavar="COMMIT", help=text)
 
 
+full_option = click.option(
+    "--full", is_flag=True, help="Show long texts and vectors whole instead of their beginning."
+)
+
+
 def with_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
     """Options that several commands take, in the order in which the help shows them."""
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)

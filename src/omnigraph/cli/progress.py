@@ -118,4 +118,4 @@ def _rate(task: Task) -> str:
     rows = int(task.completed)
     if not rows or not task.elapsed:
         return ""
-    return f"{rows:,} rows, {rows / task.elapsed:,.0f}/s"
+    return f"{rows:,} {'row' if rows == 1 else 'rows'}, {rows / task.elapsed:,.0f}/s"

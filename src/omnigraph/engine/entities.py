@@ -1,4 +1,4 @@
-"""One entity of a snapshot as JSON, in the value forms of an export."""
+"""Entities as JSON: a single one in the value forms of an export, or those of a comparison."""
 
 from __future__ import annotations
 
@@ -29,12 +29,24 @@ def read_entity(
     if declared is None or table_key not in snapshot.entries:
         return None
     rows = read_rows(snapshot, tables, declared, Comparison("id", "=", id))
-    return next(iter(documents(declared, rows)), None)
+    return next(iter(_documents(declared, rows, zoned=False)), None)
 
 
-def documents(declared: EntityType, batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
-    """Rows under property names as documents, in their order."""
-    lines = b"".join(piece.to_pybytes() for piece in export_lines(declared, batches)).splitlines()
+def compared_documents(
+    declared: EntityType, batches: Iterable[pa.RecordBatch]
+) -> list[dict[str, Any]]:
+    """Rows under property names as diffs and conflicts show them, in their order.
+
+    Moments look as in results; everything else is as `read_entity` gives it.
+    """
+    return _documents(declared, batches, zoned=True)
+
+
+def _documents(
+    declared: EntityType, batches: Iterable[pa.RecordBatch], *, zoned: bool
+) -> list[dict[str, Any]]:
+    pieces = export_lines(declared, batches, zoned=zoned)
+    lines = b"".join(piece.to_pybytes() for piece in pieces).splitlines()
     return [_document(declared, json.loads(line)) for line in lines]
 
 

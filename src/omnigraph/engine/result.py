@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pyarrow as pa
 
 from omnigraph.catalog.ir import compact_json
+from omnigraph.diagnostics import counted
 from omnigraph.engine.result_json import ELEMENTS, INDENTED, LINES, RowLayout, json_rows
 from omnigraph.engine.result_preview import html_preview, text_preview
 from omnigraph.errors import InputError
@@ -74,7 +75,7 @@ class Result:
     def summary(self) -> str:
         """One line for people: how many rows, from where, by which query."""
         source = f"branch {self.branch}" if self.snapshot is None else f"snapshot {self.snapshot}"
-        return f"{self.row_count} rows from {source} via {self.query_name}"
+        return f"{counted(self.row_count, 'row')} from {source} via {self.query_name}"
 
     def __len__(self) -> int:
         return self.row_count

@@ -11,28 +11,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.ir import compact_json
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.rows.json_text import (
-    Millis,
+    date_texts,
     float_texts,
-    has_four_digit_year,
     joined,
     list_texts,
-    null_where_null,
+    moment_texts,
     pieces,
     quoted,
-    time_texts,
 )
 
-_DATE: Final = b'"0000-00-00"'
-_MOMENT: Final = b'"0000-00-00T00:00:00.000Z"'
-_DAY_MS: Final = 86_400_000
-_LEAST_MS: Final = -(2**63) + 1
 _MOST_SAFE: Final = 2**53 - 1
 """The integers up to here, and no others, are all exact as the doubles of JavaScript."""
 
@@ -99,11 +92,9 @@ def _scalar_texts(column: pa.Array, scalar: Scalar, js_safe: bool) -> pa.Array:
     if scalar is Scalar.STRING:
         return quoted(column)
     if scalar is Scalar.DATE:
-        days = pc.fill_null(column.view(pa.int32()), 0).to_numpy(zero_copy_only=False)
-        return null_where_null(_times(days.astype(np.int64) * _DAY_MS, _DATE), column)
+        return date_texts(column)
     if scalar is Scalar.DATETIME:
-        millis = pc.fill_null(column.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
-        return null_where_null(_times(millis, _MOMENT), column)
+        return moment_texts(column)
     if scalar.is_float:
         return _named_floats(column)
     texts = pc.cast(column, pa.utf8())
@@ -128,18 +119,3 @@ def _safe_integers(column: pa.Array, texts: pa.Array) -> pa.Array:
     if not pc.any(unsafe).as_py():
         return texts
     return pc.if_else(unsafe, pc.binary_join_element_wise('"', texts, '"', ""), texts)
-
-
-def _times(millis: Millis, form: bytes) -> pa.Array:
-    """The texts in a form; a year that has not four digits is written with its sign."""
-    inside = has_four_digit_year(millis)
-    texts = time_texts(np.where(inside, millis, 0), form)
-    if inside.all():
-        return texts
-    # The least number would mean "no time"; its neighbour is as good a text for so long ago.
-    odd = np.maximum(millis[~inside], _LEAST_MS).astype("datetime64[ms]")
-    zone = "Z" if form == _MOMENT else ""
-    written = np.datetime_as_string(odd if zone else odd.astype("datetime64[D]")).tolist()
-    behind_year = len("-00-00T00:00:00.000" if zone else "-00-00")
-    signed = [f'"{int(t[:-behind_year]):+05}{t[-behind_year:]}{zone}"' for t in written]
-    return pc.replace_with_mask(texts, pa.array(~inside), pa.array(signed, pa.utf8()))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from omnigraph.catalog.ir import compact_json
+from omnigraph.diagnostics import counted
 
 _WIDEST_CELL = 40
 
@@ -47,4 +48,4 @@ def _cell(value: object) -> str:
 
 
 def _note(shown: int, total: int) -> list[str]:
-    return [f"… {total - shown} more rows"] if total > shown else []
+    return [f"… {counted(total - shown, 'more row')}"] if total > shown else []

@@ -18,18 +18,24 @@ BlobTexts = Callable[[str, pa.RecordBatch], pa.Array]
 
 
 def export_lines(
-    declared: EntityType, batches: Iterable[pa.RecordBatch], blobs: BlobTexts | None = None
+    declared: EntityType,
+    batches: Iterable[pa.RecordBatch],
+    blobs: BlobTexts | None = None,
+    *,
+    zoned: bool = False,
 ) -> Iterator[pa.Buffer]:
     """The rows as UTF-8 text, one object per line, in pieces of some megabytes.
 
     Rows have their columns under logical names. Without `blobs`, blob columns are those of
-    `omnigraph.rows.schema`. Raises `ExportError` for a number that is not finite.
+    `omnigraph.rows.schema`. With `zoned`, moments have the form of results. Raises `ExportError` for a number that is not finite.
     """
     for piece in pieces(batches):
-        yield joined(_parts(declared, piece, blobs))
+        yield joined(_parts(declared, piece, blobs, zoned))
 
 
-def _parts(declared: EntityType, rows: pa.RecordBatch, blobs: BlobTexts | None) -> Iterator[object]:
+def _parts(
+    declared: EntityType, rows: pa.RecordBatch, blobs: BlobTexts | None, zoned: bool
+) -> Iterator[object]:
     if isinstance(declared, EdgeType):
         yield from (f'{{"edge":{compact_json(declared.name)},"from":', quoted(rows.column("src")))
         yield from (',"to":', quoted(rows.column("dst")), ',"data":{"id":')
@@ -38,18 +44,18 @@ def _parts(declared: EntityType, rows: pa.RecordBatch, blobs: BlobTexts | None) 
     yield quoted(rows.column("id"))
     for name in sorted(declared.properties):
         yield f",{compact_json(name)}:"
-        yield pc.fill_null(_texts(declared, name, rows, blobs), "null")
+        yield pc.fill_null(_texts(declared, name, rows, blobs, zoned), "null")
     yield "}}\n"
 
 
 def _texts(
-    declared: EntityType, name: str, rows: pa.RecordBatch, blobs: BlobTexts | None
+    declared: EntityType, name: str, rows: pa.RecordBatch, blobs: BlobTexts | None, zoned: bool
 ) -> pa.Array:
     kind = declared.properties[name].type
     if kind.is_blob:
         return quoted(blobs(name, rows) if blobs else blob_texts(rows.column(name)))
     try:
-        return json_texts(rows.column(name), kind)
+        return json_texts(rows.column(name), kind, zoned=zoned)
     except NotFinite as error:
         id = rows.column("id")[error.row].as_py()
         where = f"{declared.name}.{name} of '{id}'"

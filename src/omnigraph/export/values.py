@@ -15,6 +15,7 @@ from omnigraph.rows.json_text import (
     has_four_digit_year,
     list_lengths,
     list_texts,
+    moment_texts,
     null_where_null,
     quoted,
     time_texts,
@@ -32,12 +33,15 @@ class NotFinite(ValueError):
         self.value = value
 
 
-def json_texts(column: pa.Array, kind: PropType) -> pa.Array:
-    """The JSON text of each value of a property. Raises `NotFinite`. Blobs: `blob_texts`."""
+def json_texts(column: pa.Array, kind: PropType, *, zoned: bool = False) -> pa.Array:
+    """The JSON text of each value of a property. Raises `NotFinite`. Blobs: `blob_texts`.
+
+    With `zoned`, moments are written as results show them, `"2019-05-01T08:00:00.000Z"`.
+    """
     if kind.is_vector or kind.list:
         scalar = Scalar.F32 if kind.is_vector else kind.scalar
-        return _array_texts(column, scalar)
-    return _scalar_texts(column, kind.scalar)
+        return _array_texts(column, scalar, zoned)
+    return _scalar_texts(column, kind.scalar, zoned)
 
 
 def blob_texts(column: pa.Array) -> pa.Array:
@@ -50,13 +54,13 @@ def blob_texts(column: pa.Array) -> pa.Array:
     return pc.coalesce(uri, pa.array(inline, pa.utf8()))
 
 
-def _scalar_texts(column: pa.Array, scalar: Scalar) -> pa.Array:
+def _scalar_texts(column: pa.Array, scalar: Scalar, zoned: bool) -> pa.Array:
     if scalar is Scalar.STRING:
         return quoted(column)
     if scalar is Scalar.DATE:
         return pc.cast(column.view(pa.int32()), pa.utf8())
     if scalar is Scalar.DATETIME:
-        return _moment_texts(column.view(pa.int64()))
+        return moment_texts(column) if zoned else _moment_texts(column.view(pa.int64()))
     if scalar.is_float:
         texts = float_texts(column)
         if texts.null_count > column.null_count:
@@ -66,9 +70,9 @@ def _scalar_texts(column: pa.Array, scalar: Scalar) -> pa.Array:
     return pc.cast(column, pa.utf8())
 
 
-def _array_texts(column: pa.Array, scalar: Scalar) -> pa.Array:
+def _array_texts(column: pa.Array, scalar: Scalar, zoned: bool) -> pa.Array:
     try:
-        items = _scalar_texts(column.flatten(), scalar)
+        items = _scalar_texts(column.flatten(), scalar, zoned)
     except NotFinite as error:
         ends = np.cumsum(list_lengths(column))
         row = int(np.searchsorted(ends, error.row, side="right"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import assert_never
 
-from omnigraph.diagnostics import did_you_mean
+from omnigraph.diagnostics import counted, did_you_mean
 from omnigraph.language.nodes import Name
 from omnigraph.language.query.ast import (
     BoolLiteral,
@@ -143,7 +143,7 @@ def _literal_value(
         assert isinstance(literal, ListLiteral)
         if len(literal.items) != prop_type.dimension:
             message = f"property `{prop}` has type {prop_type.required().display} but got vector"
-            found = f"literal with {len(literal.items)} elements"
+            found = f"literal with {counted(len(literal.items), 'element')}"
             complaints.refuse(literal.span, "T3", f"{message} {found}")
         return vector_constant(literal)
     typed = constant(complaints, literal)

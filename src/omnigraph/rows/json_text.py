@@ -26,6 +26,9 @@ _PAIRS: Final = np.frombuffer(b"".join(b"%02d" % number for number in range(100)
 # Arrow writes numbers in this range without an exponent, as Python does; outside they differ.
 _LEAST_PLAIN: Final = 1e-4
 _LEAST_SCIENTIFIC: Final = 1e10
+_DATE: Final = b'"0000-00-00"'
+_MOMENT: Final = b'"0000-00-00T00:00:00.000Z"'
+_LEAST_MS: Final = -(2**63) + 1
 _FIRST_MS: Final = -62_167_219_200_000
 _LAST_MS: Final = 253_402_300_799_999
 """The years 0000 to 9999, those with four digits."""
@@ -163,6 +166,33 @@ def time_texts(millis: Millis, form: bytes) -> pa.Array:
         both[:] = _PAIRS.take(numbers)
     bounds = pa.py_buffer(np.arange(0, letters.size + 1, len(form), dtype=np.int32))
     return pa.Array.from_buffers(pa.utf8(), len(millis), [None, bounds, pa.py_buffer(letters)])
+
+
+def date_texts(column: pa.Array) -> pa.Array:
+    """Days as results show them: `"2019-05-01"`."""
+    days = pc.fill_null(column.view(pa.int32()), 0).to_numpy(zero_copy_only=False)
+    return null_where_null(_signed_times(days.astype(np.int64) * _DAY_MS, _DATE), column)
+
+
+def moment_texts(column: pa.Array) -> pa.Array:
+    """Moments as results show them: `"2019-05-01T08:00:00.000Z"`."""
+    millis = pc.fill_null(column.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return null_where_null(_signed_times(millis, _MOMENT), column)
+
+
+def _signed_times(millis: Millis, form: bytes) -> pa.Array:
+    """The texts in a form; a year that has not four digits is written with its sign."""
+    inside = has_four_digit_year(millis)
+    texts = time_texts(np.where(inside, millis, 0), form)
+    if inside.all():
+        return texts
+    # The least number would mean "no time"; its neighbour is as good a text for so long ago.
+    odd = np.maximum(millis[~inside], _LEAST_MS).astype("datetime64[ms]")
+    zone = "Z" if form == _MOMENT else ""
+    written = np.datetime_as_string(odd if zone else odd.astype("datetime64[D]")).tolist()
+    behind_year = len("-00-00T00:00:00.000" if zone else "-00-00")
+    signed = [f'"{int(t[:-behind_year]):+05}{t[-behind_year:]}{zone}"' for t in written]
+    return pc.replace_with_mask(texts, pa.array(~inside), pa.array(signed, pa.utf8()))
 
 
 def null_where_null(texts: pa.Array, column: pa.Array) -> pa.Array:

@@ -62,7 +62,7 @@ def test_a_clean_file_in_lines_for_people(cli, library):
         "OK    query `all_authors` (read)",
         "OK    query `add_author` (mutation)",
         "OK    query `set_born` (mutation)",
-        "INFO  Lint complete: 4 queries processed (0 error(s), 0 warning(s), 0 info item(s))",
+        "INFO  Lint complete: 4 queries processed (0 errors, 0 warnings, 0 info items)",
     ]
 
 
@@ -77,7 +77,7 @@ def test_an_unknown_property_is_shown_where_it_stands(cli, library):
     assert lines[2] == "          8 |     return { $a.borm }"
     assert lines[3] == "            |                 ^^^^"
     assert lines[4] == "         hint: did you mean `born`?"
-    assert lines[5].startswith("INFO  Lint complete: 2 queries processed (1 error(s)")
+    assert lines[5].startswith("INFO  Lint complete: 2 queries processed (1 error")
 
 
 def test_an_unknown_property_fails_the_document_too(cli, library):
@@ -99,7 +99,7 @@ def test_a_file_that_does_not_parse_is_one_finding(cli, library):
     lines = out.splitlines()
     assert lines[0].startswith("ERROR lib.gq:1:7: parse error: ")
     assert lines[2] == "            |       ^"
-    assert lines[-1].startswith("INFO  Lint complete: 0 queries processed (1 error(s)")
+    assert lines[-1].startswith("INFO  Lint complete: 0 queries processed (1 error")
 
 
 def test_a_warning_does_not_fail(cli, library):

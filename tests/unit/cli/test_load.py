@@ -175,7 +175,7 @@ def test_with_quarantine_the_good_records_are_loaded(cli, empty, library):
     loaded = document(outcome)
     assert (loaded["quarantined"], loaded["nodes_loaded"], loaded["edges_loaded"]) == (3, 4, 1)
     assert len((library / "q/j1/bad.jsonl").read_text().splitlines()) == 3
-    assert "3 bad records were not loaded; they are in q/j1/bad.jsonl" in outcome.err
+    assert "skipped 3 invalid records; see q/j1/bad.jsonl" in outcome.err
 
 
 def test_a_repeated_load_does_not_claim_to_have_set_records_aside(cli, empty, library):

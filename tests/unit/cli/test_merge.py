@@ -97,7 +97,7 @@ def test_conflicts_are_told_and_nothing_changes(cli, parted):
 def test_a_dry_run_a_strategy_and_properties(cli, parted):
     code, out, _ = cli("merge", "--uri", parted, "feature", "--dry-run", "--json")
     document = json.loads(out)
-    assert (code, document["dry_run"], document["outcome"]) == (1, True, "merged")
+    assert (code, document["dry_run"], document["outcome"]) == (1, True, "conflicts")
     [conflict] = document["conflicts"]
     assert (conflict["row_id"], conflict["kind"]) == ("ada", "divergent_update")
     assert born(cli, parted, "ada") == 1817
@@ -136,7 +136,7 @@ def test_very_many_conflicts_are_not_all_told(cli, parted, monkeypatch):
         mutate(cli, parted, branch, "set_born", slug="bob", born=year)
     merge = ("merge", "--uri", parted, "feature")
     code, _, err = cli(*merge, "--conflicts", "c.json")
-    assert (code, "… 1 more conflicts" in err) == (1, True)
+    assert (code, "… 1 more conflict" in err) == (1, True)
     assert json.loads(Path("c.json").read_text())["conflicts_total"] == 2
     document = json.loads(cli(*merge, "--dry-run", "--json").out)
     assert ([c["row_id"] for c in document["conflicts"]], document["conflicts_total"]) == (

@@ -59,7 +59,7 @@ def test_the_lines_for_people_end_with_the_commit(cli, full):
     code, out, err = cli("--as", "ada", *ADD, full, "--params", DEE)
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "changed main via add_author: 1 nodes, 0 edges",
+        "changed main via add_author: 1 node, 0 edges",
         "actor_id: ada",
         f"commit {history(cli, full)[-1].split()[0]}",
     ]

@@ -20,8 +20,8 @@ from omnigraph.cli.style import Style
 
 PLAIN = Style(enabled=False)
 COLUMNS = ("a.slug", "a.born")
-ADA = Rows("1 rows from branch main via by_slug", COLUMNS, [("ada", 1815)])
-CY = Rows("1 rows from branch main via by_slug", COLUMNS, [("cy", None)])
+ADA = Rows("1 row from branch main via by_slug", COLUMNS, [("ada", 1815)])
+CY = Rows("1 row from branch main via by_slug", COLUMNS, [("cy", None)])
 NOBODY = Rows("0 rows from snapshot c7 via by_slug", COLUMNS, [])
 
 
@@ -65,7 +65,7 @@ def test_csv_quotes_only_what_a_reader_needs_quoted():
 
 def test_kv_is_a_line_per_value():
     assert written(write_kv, CY).splitlines() == [
-        "1 rows from branch main via by_slug",
+        "1 row from branch main via by_slug",
         "row 1",
         "a.slug: cy",
         "a.born: null",
@@ -85,7 +85,7 @@ def test_kv_without_rows_says_so():
 
 def test_a_table_is_aligned_under_its_header():
     assert table(ADA).splitlines() == [
-        "1 rows from branch main via by_slug",
+        "1 row from branch main via by_slug",
         "a.slug | a.born",
         "-------+-------",
         "ada    | 1815  ",

@@ -64,7 +64,7 @@ def test_jsonl_is_a_metadata_line_and_a_line_per_row(cli, full):
 def test_kv_is_a_line_per_value(cli, full):
     out = cli(*BY_SLUG, full, "--params", CY, "--format", "kv").out
     assert out.splitlines() == [
-        "1 rows from branch main via by_slug",
+        "1 row from branch main via by_slug",
         "row 1",
         "a.slug: cy",
         "a.born: null",
@@ -75,7 +75,7 @@ def test_a_table_is_what_people_get(cli, full):
     table = cli(*BY_SLUG, full, "--params", ADA)
     assert table == cli(*BY_SLUG, full, "--params", ADA, "--format", "table")
     assert table.out.splitlines() == [
-        "1 rows from branch main via by_slug",
+        "1 row from branch main via by_slug",
         "a.slug | a.born",
         "-------+-------",
         "ada    | 1815  ",
@@ -119,7 +119,7 @@ def test_a_read_is_of_the_branch_or_the_commit_that_is_named(cli, full):
     assert shown["graph_commit_id"] == before
     assert shown["rows"][0]["a.born"] == 1815
     table = cli(*BY_SLUG, full, "--params", ADA, "--snapshot", before).out
-    assert table.startswith(f"1 rows from snapshot {before} via by_slug\n")
+    assert table.startswith(f"1 row from snapshot {before} via by_slug\n")
 
 
 @pytest.mark.parametrize(

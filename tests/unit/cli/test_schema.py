@@ -52,14 +52,16 @@ def test_a_plan_shows_the_steps_and_changes_nothing(cli, full, schema):
 
 
 @pytest.mark.acceptance("U-033")
-def test_a_plan_with_a_change_that_cannot_be_made_is_an_answer_too(cli, full, schema):
+def test_a_plan_with_a_change_that_cannot_be_made_is_shown_and_exits_with_1(cli, full, schema):
     code, out, err = cli("schema", "plan", "--schema", schema(WIDER), "--json", full)
-    assert (code, err) == (0, "")
+    assert (code, err) == (1, "")
     document = json.loads(out)
     assert document["supported"] is False
     [step] = document["steps"]
     assert step["kind"] == "unsupported_change"
     assert "Author.born" in step["entity"]
+    code, out, err = cli("schema", "plan", "--schema", schema(WIDER), full)
+    assert (code, out.splitlines()[1], err) == (1, "supported: no", "")
 
 
 @pytest.mark.acceptance("U-034")

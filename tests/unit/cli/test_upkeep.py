@@ -95,7 +95,7 @@ def test_cleaning_up_removes_versions_and_says_how_many(cli, pieces):
     assert (code, err) == (0, "")
     planned = out.splitlines()
     assert "would remove 7 versions" in planned[0]
-    assert "node:Author: 4 versions go, keeps 1 (current on main)" in planned
+    assert "node:Author: would remove 4 versions, keeps 1 (current on main)" in planned
     code, out, err = cli("cleanup", pieces, *EVERYTHING, "--confirm")
     assert (code, err) == (0, "")
     [line] = out.splitlines()

@@ -327,4 +327,4 @@ def test_a_notebook_shows_an_escaped_table():
     assert "<script>" not in html
     assert "<th>&lt;b&gt;</th>" in html
     assert html.count("<td>&lt;script&gt;&amp;</td>") == 20
-    assert "… 1 more rows" in html
+    assert "… 1 more row" in html

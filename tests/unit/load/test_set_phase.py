@@ -155,7 +155,7 @@ def test_a_source_needs_its_minimum_only_when_it_has_an_edge():
     load(node("Loose", id="n"), PAIRS)
     load(few(1, 2), PAIRS)
     (problem,) = problems(few(1))
-    assert problem.message == "@card violation on edge Few: source 'n' has 1 edges (min 2)"
+    assert problem.message == "@card violation on edge Few: source 'n' has 1 edge (min 2)"
     assert (problem.code, problem.record, problem.source) == ("cardinality", None, None)
 
 
@@ -174,13 +174,13 @@ def test_an_error_of_several_records_has_no_record_and_comes_last():
     assert str(caught.value).splitlines() == [
         "load failed: 2 bad records of 3, nothing was loaded",
         "  <data> record 3: edge Link: dst 'gone' not found in Loose",
-        "  @card violation on edge Few: source 'n' has 1 edges (min 2)",
+        "  @card violation on edge Few: source 'n' has 1 edge (min 2)",
     ]
     assert caught.value.load_errors[1].to_json() == {
         "source": None,
         "record": None,
         "code": "cardinality",
-        "message": "@card violation on edge Few: source 'n' has 1 edges (min 2)",
+        "message": "@card violation on edge Few: source 'n' has 1 edge (min 2)",
         "type": "Few",
     }
 

@@ -101,7 +101,7 @@ WORKSHOP_RULES = table(
 
 ODD_RULES = table(
     ("T3", q('$m: Odd { «pic»: "base64:" }'), "cannot be used in match patterns"),
-    ("T3", q("$m: Odd { required: «[1.0]» }"), "T3: property `required` has type Vector(2) but got vector literal with 1 elements"),
+    ("T3", q("$m: Odd { required: «[1.0]» }"), "T3: property `required` has type Vector(2) but got vector literal with 1 element"),
     ("T3", q('$m: Odd { flags: «"x"» }'), "but membership match got"),
     ("T7", q("$m: Odd  «$m.pic» = $m.pic"), "blob comparisons"),
     ("T7", q("$m: Odd  «$m.required» = $m.required"), "vector comparisons"),
@@ -113,7 +113,7 @@ ODD_RULES = table(
 )
 
 PAGE_RULES = table(
-    ("T3", q("$p: Page { vec: «[1.0]» }"), "T3: property `vec` has type Vector(3) but got vector literal with 1 elements"),
+    ("T3", q("$p: Page { vec: «[1.0]» }"), "T3: property `vec` has type Vector(3) but got vector literal with 1 element"),
     ("T15", q("$p: Page", "$p.slug", "order { nearest($p.vec, «[1.0, 0.0]») } limit 1"), "nearest vector dimension mismatch", "L-103"),
     ("T15", q("$p: Page", "nearest($p.vec, «$v») as d", params="$v: Vector(2)"), "nearest vector dimension mismatch"),
     ("T15", q("$p: Page", "nearest($p.vec, «3») as d"), "nearest query must be Vector(n) or String"),

@@ -16,6 +16,7 @@ from omnigraph.cli.options import json_option, uri_option
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.query_options import refuse_two_states, state_options
 from omnigraph.cli.replace_file import replacing_bytes
+from omnigraph.diagnostics import counted
 from omnigraph.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def get(
         for part in blob.parts(offset, length):
             written += file.write(part)
     if out is not None:
-        print(f"wrote {written} bytes to {out}", file=sys.stderr)
+        print(f"wrote {counted(written, 'byte')} to {out}", file=sys.stderr)
 
 
 @declare("blob stat")

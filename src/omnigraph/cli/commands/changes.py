@@ -13,10 +13,11 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import branch_option, json_option, uri_argument
+from omnigraph.cli.options import branch_option, full_option, json_option, uri_argument
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.output.changes import change_lines
 from omnigraph.cli.output.json import compact
+from omnigraph.cli.output.row_values import RowValues
 from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _LOOK_AGAIN_SECONDS = 1.0
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; repeatable.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N commits.")
 @click.option("--rows", is_flag=True, help="Show the values before and after.")
+@full_option
 @click.option(
     "--follow", is_flag=True, help="Go on as commits come, one JSON line each, until stopped."
 )
@@ -48,6 +50,7 @@ def command(
     types: tuple[str, ...],
     limit: int | None,
     rows: bool,
+    full: bool,
     follow: bool,
     as_json: bool,
 ) -> None:
@@ -70,7 +73,7 @@ def command(
             "next_cursor": cursor,
             "at_head": not found or found[-1].at_head,
         }
-    write_answer(document, _lines(found, cursor, rows), as_json=as_json)
+    write_answer(document, _lines(found, cursor, rows, full), as_json=as_json)
 
 
 def _follow(
@@ -92,12 +95,13 @@ def _follow(
         time.sleep(_LOOK_AGAIN_SECONDS)
 
 
-def _lines(found: list[CommitChanges], cursor: str | None, rows: bool) -> Iterator[str]:
+def _lines(found: list[CommitChanges], cursor: str | None, rows: bool, full: bool) -> Iterator[str]:
     style = Style.of(sys.stdout)
     for told in found:
         draft = told.commit.draft
         by = f" by {draft.actor_id}" if draft.actor_id is not None else ""
         yield style.header(f"{told.commit.graph_commit_id} {draft.operation.value}{by}")
-        yield from change_lines(told.changes.documents(rows=rows), style, indent="  ")
+        values = RowValues((table.declared for table in told.changes.tables), full=full)
+        yield from change_lines(told.changes.documents(rows=rows), style, values, indent="  ")
     if cursor is not None:
         yield f"cursor {cursor}"

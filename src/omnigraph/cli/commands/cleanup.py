@@ -15,6 +15,7 @@ from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option, uri_argument
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.planes import refuse_remote
+from omnigraph.diagnostics import counted
 from omnigraph.errors import UsageError
 from omnigraph.limits import CLEANUP_MIN_AGE_SECONDS
 
@@ -106,13 +107,14 @@ def _lines(uri: str, policy: str, report: CleanupReport) -> Iterator[str]:
     done = "would remove" if report.dry_run else "removed"
     removed, failed = report.removed, report.failed
     yield (
-        f"cleanup {uri} ({policy}) — {done} {removed.versions} versions ({removed.bytes} bytes) "
-        f"across {len(report.tables) - len(failed)} tables"
+        f"cleanup {uri} ({policy}) — {done} {counted(removed.versions, 'version')} "
+        f"({counted(removed.bytes, 'byte')}) "
+        f"across {counted(len(report.tables) - len(failed), 'table')}"
     )
     if report.dry_run:
         for table in report.tables:
             kept = "".join(f", keeps {count} ({reason})" for reason, count in table.kept.items())
-            yield f"{table.table_key}: {table.removed.versions} versions go{kept}"
+            yield f"{table.table_key}: {done} {counted(table.removed.versions, 'version')}{kept}"
     for orphan in report.orphans:
         yield f"{done} what nobody refers to: {orphan}"
     if failed:

@@ -14,13 +14,16 @@ from omnigraph.cli.framework import declare
 from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
     comparing_engine_options,
+    full_option,
     json_option,
     uri_option,
 )
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.output.changes import change_lines, stat_line
+from omnigraph.cli.output.row_values import RowValues
 from omnigraph.cli.progress import progress
 from omnigraph.cli.style import Style
+from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
     from omnigraph.engine.compare.diff import Diff
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     "--op", type=click.Choice(["insert", "update", "delete"]), help="Only this kind of change."
 )
 @click.option("--rows", is_flag=True, help="Show the values before and after.")
+@full_option
 @click.option("--stat", is_flag=True, help="Show only how many changes there are.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N changes.")
 @comparing_engine_options
@@ -50,6 +54,7 @@ def command(
     kind: str | None,
     op: str | None,
     rows: bool,
+    full: bool,
     stat: bool,
     limit: int | None,
     engine: str | None,
@@ -74,19 +79,20 @@ def command(
             master=master,
         )
     document = found.to_json(rows=rows, stat=stat, limit=limit) if as_json else {}
-    write_answer(document, _lines(found, rows, stat, limit), as_json=as_json)
+    write_answer(document, _lines(found, rows, full, stat, limit), as_json=as_json)
 
 
-def _lines(found: Diff, rows: bool, stat: bool, limit: int | None) -> Iterator[str]:
+def _lines(found: Diff, rows: bool, full: bool, stat: bool, limit: int | None) -> Iterator[str]:
     style = Style.of(sys.stdout)
     if stat:
         for table in found.changes.tables:
             told = ((op.value, count) for op, count in table.counts().items())
-            counts = ", ".join(f"{count} {op}" for op, count in told if count)
+            counts = ", ".join(counted(count, op) for op, count in told if count)
             yield f"{table.declared.table_key}  {counts}"
     else:
         page = found.changes.after(None, limit)
-        yield from change_lines(page.documents(rows=rows), style)
+        values = RowValues((table.declared for table in page.tables), full=full)
+        yield from change_lines(page.documents(rows=rows), style, values)
         if len(page) < len(found):
             yield f"… {len(found) - len(page)} more"
     yield stat_line(found.stats())

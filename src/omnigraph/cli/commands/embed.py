@@ -21,6 +21,7 @@ from omnigraph.cli.options import (
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
+from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
     from omnigraph.embed.seed_files import SeedSummary
@@ -232,7 +233,7 @@ def _embed_file(plan: SeedPlan, *, as_json: bool) -> None:
 
 def _file_line(done: SeedSummary) -> str:
     return (
-        f"embedded {done.embedded_rows} and cleaned {done.cleaned_rows} of {done.selected_rows} "
-        f"selected rows, {done.rows} in all: {done.input} → {done.output} "
-        f"({done.mode}, {done.dimension} dimensions)"
+        f"embedded {done.embedded_rows} and cleaned {done.cleaned_rows} of "
+        f"{counted(done.selected_rows, 'selected row')}, {done.rows} in all: {done.input} → {done.output} "
+        f"({done.mode}, {counted(done.dimension, 'dimension')})"
     )

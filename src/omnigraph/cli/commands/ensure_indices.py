@@ -18,6 +18,7 @@ from omnigraph.cli.output.table import TableLayout, write_grid
 from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import Style
+from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
     from omnigraph.engine.maintain.index_report import IndexedTable, IndexReport
@@ -49,7 +50,7 @@ def command(context: Context, uri: str | None, branch: str, as_json: bool) -> No
 
 def _print(uri: str, report: IndexReport) -> None:
     out = sys.stdout
-    out.write(f"ensure-indices {uri} — {len(report.tables)} tables\n")
+    out.write(f"ensure-indices {uri} — {counted(len(report.tables), 'table')}\n")
     rows = [row for table in report.tables for row in _rows(table)]
     if rows:
         columns = ("table", "column", "kind", "state", "rows not indexed")

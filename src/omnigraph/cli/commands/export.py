@@ -19,6 +19,7 @@ from omnigraph.cli.progress import progress
 from omnigraph.cli.query_options import refuse_two_states, state_options
 from omnigraph.cli.replace_file import replacing
 from omnigraph.cli.style import warn
+from omnigraph.diagnostics import counted
 from omnigraph.errors import InputError
 from omnigraph.progress import SILENT, Progress
 
@@ -103,7 +104,8 @@ def command(
                 parts_in=_beside(out),
             )
     if out is not None:
-        print(f"exported {written} nodes and edges to {out}", file=sys.stderr)
+        exported = counted(written, "node or edge", "nodes and edges")
+        print(f"exported {exported} to {out}", file=sys.stderr)
 
 
 def _shown(file: TextIO) -> AbstractContextManager[Progress]:

@@ -16,7 +16,7 @@ from omnigraph.cli.options import json_option, uri_argument
 from omnigraph.cli.output.json import write_document
 from omnigraph.cli.planes import refuse_remote
 from omnigraph.cli.style import Style, warn
-from omnigraph.diagnostics import Diagnostic
+from omnigraph.diagnostics import Diagnostic, counted
 from omnigraph.engine.source_files import read_source
 from omnigraph.errors import UsageError
 from omnigraph.plan.lint import LintReport, lint_queries
@@ -77,8 +77,9 @@ def _human_lines(linted: LintReport, style: Style) -> Iterator[str]:
     for finding in linted.findings:
         yield from _with_source(f"{labels[finding.severity]} ", finding.message, finding.diagnostic)
     yield (
-        f"{labels['info']} Lint complete: {linted.queries_processed} queries processed "
-        f"({linted.errors} error(s), {linted.warnings} warning(s), {linted.infos} info item(s))"
+        f"{labels['info']} Lint complete: {counted(linted.queries_processed, 'query', 'queries')} "
+        f"processed ({counted(linted.errors, 'error')}, {counted(linted.warnings, 'warning')}, "
+        f"{counted(linted.infos, 'info item')})"
     )
 
 

@@ -28,6 +28,7 @@ from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import warn
+from omnigraph.diagnostics import counted
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _warn(result: LoadResult, quarantine: str | None) -> None:
     warn_of(result.receipt)
     if result.quarantined:
         place = f"{quarantine}/{result.load_id}/bad.jsonl"
-        warn(f"{result.quarantined} bad records were not loaded; they are in {place}")
+        warn(f"skipped {counted(result.quarantined, 'invalid record')}; see {place}")
 
 
 def load_receipt(result: LoadResult) -> dict[str, Any]:
@@ -227,8 +228,10 @@ def _totals(result: LoadResult) -> dict[str, int]:
 def _lines(uri: str, mode: str, result: LoadResult, totals: dict[str, int]) -> Iterator[str]:
     yield (
         f"loaded {uri} on branch {result.branch} with {mode}: "
-        f"{totals['nodes_loaded']} nodes across {totals['node_types_loaded']} node types, "
-        f"{totals['edges_loaded']} edges across {totals['edge_types_loaded']} edge types"
+        f"{counted(totals['nodes_loaded'], 'node')} "
+        f"across {counted(totals['node_types_loaded'], 'node type')}, "
+        f"{counted(totals['edges_loaded'], 'edge')} "
+        f"across {counted(totals['edge_types_loaded'], 'edge type')}"
     )
     if result.branch_created:
         yield f"branch {result.branch} created from {result.base_branch}"

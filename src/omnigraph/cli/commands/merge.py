@@ -17,6 +17,7 @@ from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
     comparing_engine_options,
     expect_head_option,
+    full_option,
     json_option,
     message_option,
     uri_option,
@@ -24,9 +25,11 @@ from omnigraph.cli.options import (
 )
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.output.conflicts import conflict_lines, telling_conflicts, write_report
+from omnigraph.cli.output.row_values import RowValues
 from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import Style
+from omnigraph.diagnostics import counted
 from omnigraph.engine.merge.choices import read_resolutions
 from omnigraph.errors import MergeConflicts
 
@@ -86,6 +89,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="FILE",
         help="Write conflicts here; fill in each take and pass the file to --resolve.",
     ),
+    full_option,
     click.option("--dry-run", is_flag=True, help="Only say what would happen."),
     comparing_engine_options,
     expect_head_option("the target"),
@@ -123,6 +127,7 @@ def _merge(
     granularity: str,
     resolve: Path | None,
     report: str | None,
+    full: bool,
     dry_run: bool,
     engine: str | None,
     master: str | None,
@@ -132,8 +137,9 @@ def _merge(
 ) -> int | None:
     engine = settled_engine(engine, master)
     graph = open_graph(graph_uri(uri, context))
+    values = RowValues(graph.catalog, full=full)
     try:
-        with telling_conflicts(), progress(f"merging {source}", as_json=as_json) as shown:
+        with telling_conflicts(values), progress(f"merging {source}", as_json=as_json) as shown:
             result = graph.merge(
                 source,
                 into,
@@ -150,12 +156,12 @@ def _merge(
             )
     except MergeConflicts as error:
         if report is not None:
-            write_report(report, error.conflicts, error.total)
+            write_report(report, error.conflicts, error.total, full=full)
         raise
     if report is not None and result.conflicts:
-        write_report(report, result.conflicts, result.conflicts_total)
+        write_report(report, result.conflicts, result.conflicts_total, full=full)
     warn_of(result.receipt)
-    write_answer(_document(result), _lines(result), as_json=as_json)
+    write_answer(_document(result), _lines(result, values), as_json=as_json)
     return FAILURE if result.conflicts else None
 
 
@@ -176,10 +182,15 @@ def _document(result: MergeResult) -> dict[str, Any]:
     return document | receipt_fields(result.receipt)
 
 
-def _lines(result: MergeResult) -> Iterator[str]:
+def _lines(result: MergeResult, values: RowValues) -> Iterator[str]:
+    branches = f"{result.source} into {result.target}"
+    if result.conflicts:
+        yield f"cannot merge {branches}: {counted(result.conflicts_total, 'conflict')}"
+        style = Style.of(sys.stdout)
+        yield from conflict_lines(result.conflicts, result.conflicts_total, style, values)
+        return
     what = "would merge" if result.dry_run else "merged"
-    yield f"{what} {result.source} into {result.target}: {result.outcome.value}"
-    yield from conflict_lines(result.conflicts, result.conflicts_total, Style.of(sys.stdout))
+    yield f"{what} {branches}: {result.outcome.value}"
     if result.dry_run:
         for key, count in result.receipt.counts.items():
             yield (

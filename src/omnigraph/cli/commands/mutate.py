@@ -14,6 +14,7 @@ from omnigraph.cli.options import branch_option, expect_head_option, json_option
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.query_options import QueryOptions, chosen_query, query_options
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
+from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
     from omnigraph.engine.write.mutation import MutationResult
@@ -61,8 +62,8 @@ def command(
 
 
 def _lines(result: MutationResult) -> Iterator[str]:
-    affected = f"{result.affected_nodes} nodes, {result.affected_edges} edges"
-    yield f"changed {result.branch} via {result.query_name}: {affected}"
+    nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
+    yield f"changed {result.branch} via {result.query_name}: {nodes}, {edges}"
     if result.receipt.actor_id is not None:
         yield f"actor_id: {result.receipt.actor_id}"
     yield from commit_lines(result.receipt)

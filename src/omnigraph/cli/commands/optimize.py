@@ -14,6 +14,7 @@ from omnigraph.cli.options import json_option, uri_argument
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.planes import refuse_remote
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
+from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
     from omnigraph.engine.maintain.optimize import OptimizedTable, OptimizeReport
@@ -40,7 +41,7 @@ def command(context: Context, uri: str | None, as_json: bool) -> None:
 
 
 def _lines(uri: str, report: OptimizeReport) -> Iterator[str]:
-    yield f"optimize {uri} — {len(report.tables)} tables"
+    yield f"optimize {uri} — {counted(len(report.tables), 'table')}"
     for table in report.tables:
         yield f"{table.table_key:<{_KEY_WIDTH}} {_outcome(table)}"
     yield from commit_lines(report.receipt)

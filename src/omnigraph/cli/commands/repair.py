@@ -12,6 +12,7 @@ from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import branch_option, json_option, uri_argument
 from omnigraph.cli.output.answer import write_answer
+from omnigraph.diagnostics import counted
 from omnigraph.errors import RepairRefused
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def command(
 
 def _lines(uri: str, report: RepairReport) -> Iterator[str]:
     mode = "confirm" if report.options.confirm else "preview"
-    yield f"repair {uri} — {mode} mode, {len(report.tables)} tables"
+    yield f"repair {uri} — {mode} mode, {counted(len(report.tables), 'table')}"
     for table in report.tables:
         yield _table_line(table)
     for name in report.removed_sidecars:

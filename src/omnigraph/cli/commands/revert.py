@@ -17,6 +17,7 @@ from omnigraph.cli.options import (
     branch_option,
     comparing_engine_options,
     expect_head_option,
+    full_option,
     json_option,
     message_option,
     uri_option,
@@ -24,15 +25,18 @@ from omnigraph.cli.options import (
 )
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.output.conflicts import conflict_lines, telling_conflicts
+from omnigraph.cli.output.row_values import RowValues
 from omnigraph.cli.progress import progress
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import Style
+from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
     from omnigraph.engine.merge.run import AppliedCommit
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     uri_option,
+    full_option,
     click.option("--dry-run", is_flag=True, help="Only say what would happen."),
     comparing_engine_options,
     expect_head_option(),
@@ -72,6 +76,7 @@ def _apply(
     commit: str,
     branch: str,
     uri: str | None,
+    full: bool,
     dry_run: bool,
     engine: str | None,
     master: str | None,
@@ -81,7 +86,8 @@ def _apply(
 ) -> int | None:
     engine = settled_engine(engine, master)
     graph = open_graph(graph_uri(uri, context))
-    with telling_conflicts(), progress(f"{verb}ing {commit}", as_json=as_json) as shown:
+    values = RowValues(graph.catalog, full=full)
+    with telling_conflicts(values), progress(f"{verb}ing {commit}", as_json=as_json) as shown:
         apply = graph.revert if verb == "revert" else graph.cherry_pick
         done = apply(
             commit,
@@ -94,14 +100,14 @@ def _apply(
             engine=engine,
             master=master,
         )
-    return _answer(done, f"{verb}ed", as_json)
+    return _answer(done, verb, values, as_json)
 
 
-def _answer(done: AppliedCommit, word: str, as_json: bool) -> int | None:
+def _answer(done: AppliedCommit, verb: str, values: RowValues, as_json: bool) -> int | None:
     warn_of(done.receipt)
     document: dict[str, Any] = {
         "branch": done.branch,
-        word: done.commit_id,
+        f"{verb}ed": done.commit_id,
         "conflicts": [conflict.to_json() for conflict in done.conflicts],
     }
     if done.conflicts_total > len(done.conflicts):
@@ -109,13 +115,18 @@ def _answer(done: AppliedCommit, word: str, as_json: bool) -> int | None:
     if done.dry_run:
         document["dry_run"] = True
     document |= receipt_fields(done.receipt)
-    write_answer(document, _lines(done, word), as_json=as_json)
+    write_answer(document, _lines(done, verb, values), as_json=as_json)
     return FAILURE if done.conflicts else None
 
 
-def _lines(done: AppliedCommit, word: str) -> Iterator[str]:
-    what = f"would have {word}" if done.dry_run else word
+def _lines(done: AppliedCommit, verb: str, values: RowValues) -> Iterator[str]:
+    where = f"{done.commit_id} on {done.branch}"
+    if done.conflicts:
+        yield f"cannot {verb} {where}: {counted(done.conflicts_total, 'conflict')}"
+        style = Style.of(sys.stdout)
+        yield from conflict_lines(done.conflicts, done.conflicts_total, style, values)
+        return
+    what = f"would {verb}" if done.dry_run else f"{verb}ed"
     nothing = "" if done.dry_run or done.receipt.graph_commit_id else ": nothing to change"
-    yield f"{what} {done.commit_id} on {done.branch}{nothing}"
-    yield from conflict_lines(done.conflicts, done.conflicts_total, Style.of(sys.stdout))
+    yield f"{what} {where}{nothing}"
     yield from commit_lines(done.receipt)

@@ -11,6 +11,7 @@ import click
 from omnigraph.catalog.migrate.render import plan_lines, step_lines
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
+from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
 from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
@@ -56,8 +57,11 @@ def show(context: Context, uri: str | None, as_json: bool) -> None:
 @click.pass_obj
 def plan(
     context: Context, uri: str | None, schema: str, allow_data_loss: bool, as_json: bool
-) -> None:
-    """Show the steps to another schema, and which of them cannot be made. Changes nothing."""
+) -> int | None:
+    """Show the steps to another schema, and which of them cannot be made. Changes nothing.
+
+    Exits with 1 if the graph cannot be brought to that schema.
+    """
     if uri is not None:
         refuse_remote("schema plan", uri)
     uri = graph_uri(uri, context)
@@ -65,6 +69,7 @@ def plan(
     planned = graph.plan_schema(Path(schema), allow_data_loss=allow_data_loss)
     lines = [f"schema plan for {uri}", *plan_lines(planned)]
     write_answer(planned.document(uri), lines, as_json=as_json)
+    return None if planned.supported else FAILURE
 
 
 @declare("schema apply")

@@ -14,6 +14,7 @@ from omnigraph.cli.options import branch_option, json_option, uri_argument
 from omnigraph.cli.output.json import write_document
 from omnigraph.cli.output.table import TableLayout, write_grid
 from omnigraph.cli.style import Style
+from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
     from omnigraph.engine.maintain.status import GraphStatus, TableStatus
@@ -41,7 +42,7 @@ def _write(uri: str, status: GraphStatus) -> None:
     snapshot, out = status.snapshot, sys.stdout
     out.write(
         f"{uri} on branch {snapshot.branch}: version {snapshot.version}, "
-        f"commit {snapshot.commit_id}, {status.branches} branches\n"
+        f"commit {snapshot.commit_id}, {counted(status.branches, 'branch', 'branches')}\n"
     )
     write_grid(_COLUMNS, [_row(table) for table in status.tables], out, _LAYOUT, Style.of(out))
     recovery = status.recovery

@@ -11,6 +11,11 @@ def cell_text(value: Cell) -> str:
     return value if isinstance(value, str) else compact(value)
 
 
+def one_line(text: str) -> str:
+    """Line breaks as the escapes people know; raw ones would tear a table or a list apart."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
+
+
 def value_text(value: Cell) -> str:
     """A cell where nothing is written out, since a line has no empty cells."""
     return "null" if value is None else cell_text(value)

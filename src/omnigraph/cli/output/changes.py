@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from omnigraph.cli.output.cell import value_text
+from omnigraph.cli.output.row_values import RowValues
 from omnigraph.cli.style import Style
+from omnigraph.diagnostics import counted
 
 _SIGNS: Final = {"insert": "+", "update": "~", "delete": "-"}
 
 
 def change_lines(
-    changes: Iterable[Mapping[str, Any]], style: Style, indent: str = ""
+    changes: Iterable[Mapping[str, Any]], style: Style, values: RowValues, indent: str = ""
 ) -> Iterator[str]:
     """One line per change; with values, those that became different follow it."""
     for change in changes:
@@ -21,17 +22,15 @@ def change_lines(
             line += f"  {change['endpoints']['src']} → {change['endpoints']['dst']}"
         yield indent + _coloured(change["op"], line, style)
         for name, old, new in _differences(change):
-            yield f"{indent}    {name}: {value_text(old)} → {value_text(new)}"
+            before, after = values.texts(change["table_key"], name, old, new)
+            yield f"{indent}    {name}: {before} → {after}"
 
 
 def stat_line(stats: Mapping[str, Any]) -> str:
     """The numbers of a diff in words."""
     if not stats["types_affected"]:
         return "no changes"
-    parts = [
-        f"{stats[name]} {name if stats[name] != 1 else name[:-1]}"
-        for name in ("inserts", "updates", "deletes")
-    ]
+    parts = [counted(stats[f"{op}s"], op) for op in _SIGNS]
     return f"{', '.join(parts)} in {', '.join(stats['types_affected'])}"
 
 

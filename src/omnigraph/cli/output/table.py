@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, TextIO
 
-from omnigraph.cli.output.cell import cell_text
+from omnigraph.cli.output.cell import cell_text, one_line
 from omnigraph.cli.output.rows import Cell, Rows
 from omnigraph.cli.output.width import measure, pad, truncate, wrap
 from omnigraph.cli.style import Style
@@ -45,8 +45,8 @@ def write_grid(
     if not columns:
         out.write("(no rows)\n")
         return
-    header = [_one_line(name) for name in columns]
-    body = [[_one_line(cell_text(value)) for value in row] for row in rows]
+    header = [one_line(name) for name in columns]
+    body = [[one_line(cell_text(value)) for value in row] for row in rows]
     widths = [
         _column_width(name, (row[index] for row in body), layout.max_column_width)
         for index, name in enumerate(header)
@@ -57,11 +57,6 @@ def write_grid(
     for row in body:
         for line in _lines(row, widths, layout):
             out.write(line + "\n")
-
-
-def _one_line(text: str) -> str:
-    """Show line breaks as the escapes people know; raw ones would tear the table apart."""
-    return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def _column_width(name: str, cells: Iterable[str], cap: int) -> int:

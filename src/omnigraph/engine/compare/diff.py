@@ -14,7 +14,7 @@ from omnigraph.catalog.model import Catalog, EntityType, NodeType
 from omnigraph.engine.compare.changes import Op, TableChanges
 from omnigraph.engine.compare.cursors import read_place, write_place
 from omnigraph.engine.compare.sides import ABSENT, Side
-from omnigraph.engine.entities import documents
+from omnigraph.engine.entities import compared_documents
 from omnigraph.errors import InputError
 from omnigraph.storage.changed_rows import Numbers
 from omnigraph.versioning.snapshot import Snapshot
@@ -251,5 +251,5 @@ def _documents(table: TableChanges, *, rows: bool) -> Iterator[dict[str, Any]]:
 def _values(declared: EntityType, side: Side, numbers: Numbers) -> list[dict[str, Any] | None]:
     there = numbers != ABSENT
     rows = side.read(numbers[there], declared.columns)
-    found = iter(documents(declared, rows.to_batches()))
+    found = iter(compared_documents(declared, rows.to_batches()))
     return [next(found) if has else None for has in there.tolist()]

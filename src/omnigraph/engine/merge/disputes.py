@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.compare.changes import chunks
 from omnigraph.engine.compare.sides import ABSENT, Side
-from omnigraph.engine.entities import documents
+from omnigraph.engine.entities import compared_documents
 from omnigraph.engine.merge.truth import Verdicts
 from omnigraph.errors import MergeConflict
 from omnigraph.limits import CONFLICTS_TOLD
@@ -120,5 +120,5 @@ class Disputes:
     def _documents(self, side: Side, numbers: Numbers) -> list[dict[str, object] | None]:
         there = numbers != ABSENT
         rows = side.read(numbers[there], self.declared.columns)
-        found = iter(documents(self.declared, rows.to_batches()))
+        found = iter(compared_documents(self.declared, rows.to_batches()))
         return [next(found) if has else None for has in there.tolist()]

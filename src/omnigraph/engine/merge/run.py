@@ -58,6 +58,8 @@ class MergeOutcome(Enum):
     ALREADY_UP_TO_DATE = "already_up_to_date"
     FAST_FORWARD = "fast_forward"
     MERGED = "merged"
+    CONFLICTS = "conflicts"
+    """Of a dry run only: the merge would fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,8 @@ class Merger:
             nothing = self._nothing(target, draft)
             return result(nothing, MergeOutcome.ALREADY_UP_TO_DATE)
         if options.dry_run:
-            outcome = _outcome(first.checked.commit_id, first)
+            forecast = _outcome(first.checked.commit_id, first)
+            outcome = MergeOutcome.CONFLICTS if first.plan.conflicts else forecast
             would = replace(self._nothing(target, draft), counts=_shown(first.plan.counts))
             return replace(
                 result(would, outcome),

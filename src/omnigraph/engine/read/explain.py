@@ -194,10 +194,15 @@ def _explained(line: StepLine, reports: Reports | None) -> ExplainedStep:
     return ExplainedStep(line.op, line.text, line.depth, line.detail, line.step.estimate, measured)
 
 
+def _rows(count: float) -> str:
+    shown = f"{count:,.0f}"
+    return f"{shown} {'row' if shown == '1' else 'rows'}"
+
+
 def _line(step: ExplainedStep) -> str:
-    text = f"{step.indented}  [about {step.estimate:,.0f} rows"
+    text = f"{step.indented}  [about {_rows(step.estimate)}"
     if step.measured is not None:
-        text += f"; {step.measured.rows:,} rows in {step.measured.seconds * 1e3:.2f} ms"
+        text += f"; {_rows(step.measured.rows)} in {step.measured.seconds * 1e3:.2f} ms"
     return f"{text}]"
 
 

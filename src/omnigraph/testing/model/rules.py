@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from omnigraph.catalog.ir import CheckIR, RangeIR
 from omnigraph.catalog.keys import canonical_text
 from omnigraph.catalog.model import EdgeType, EntityType, Group, NodeType
+from omnigraph.diagnostics import counted
 from omnigraph.language.types import Scalar
 from omnigraph.testing.model.values import Row, Value, text_of
 from omnigraph.testing.outcome import ReceiptWarning
@@ -198,4 +199,4 @@ def too_few(edge: EdgeType, rows: Mapping[str, Row], source: str) -> str | None:
 
 
 def _card(edge: EdgeType, source: str, found: int, bound: str) -> str:
-    return f"@card violation on edge {edge.name}: source '{source}' has {found} edges ({bound})"
+    return f"@card violation on edge {edge.name}: source '{source}' has {counted(found, 'edge')} ({bound})"
