@@ -12,7 +12,7 @@ from typing import Literal
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
-MergeOutcome = Literal["already_up_to_date", "fast_forward", "merged"]
+MergeOutcome = Literal["already_up_to_date", "fast_forward", "merged", "conflicts"]
 ChangeOp = Literal["insert", "update", "delete"]
 
 

@@ -262,7 +262,7 @@ def single_patterns(count):
 
 def test_single_precision_numbers_are_read_back_bit_by_bit():
     singles = single_patterns(20_000)
-    singles = np.concatenate([singles, np.float32([7.0385307e-26, -7.0385307e-26])])
+    singles = np.concatenate([singles, np.array([7.0385307e-26, -7.0385307e-26], np.float32)])
     rows = [
         dict.fromkeys(THING.properties) | {"id": f"t{n}", "single": value, "vec": [value, value]}
         for n, value in enumerate(singles.tolist())
