@@ -75,11 +75,14 @@ def twin(model: ReferenceGraph) -> ReferenceGraph:
     return other
 
 
-def load(branch: str, mode: Mode, rows: Sequence[str], load_id: str | None) -> Operation:
+def load(
+    branch: str, mode: Mode, rows: Sequence[str], load_id: str | None, *, cascade: bool = False
+) -> Operation:
     text = "\n".join(json.dumps(_record(row)) for row in rows)
+    options: Any = {"branch": branch, "load_id": load_id, "cascade": cascade}
     return Operation(
-        lambda graph: graph.load(text.encode(), mode, branch=branch, load_id=load_id),
-        lambda model: model.load(text, mode, branch=branch, load_id=load_id),
+        lambda graph: graph.load(text.encode(), mode, **options),
+        lambda model: model.load(text, mode, **options),
     )
 
 

@@ -196,13 +196,23 @@ class Histories(RuleBasedStateMachine):
         mode=st.sampled_from(["append", "merge", "merge", "merge", "overwrite"]),
         rows=st.lists(rows, min_size=1, max_size=4),
         load_id=st.sampled_from([None, None, None, "once"]),
+        cascades=st.booleans(),
         by=handles,
         fails=in_writes,
     )
     def load(
-        self, on: str, mode: Mode, rows: list[str], load_id: str | None, by: str, fails: str | None
+        self,
+        on: str,
+        mode: Mode,
+        rows: list[str],
+        load_id: str | None,
+        cascades: bool,
+        by: str,
+        fails: str | None,
     ) -> None:
-        self._do(operations.load(self._there(on), mode, rows, load_id), by, fails)
+        cascade = cascades and mode == "overwrite"
+        operation = operations.load(self._there(on), mode, rows, load_id, cascade=cascade)
+        self._do(operation, by, fails)
 
     @rule(on=branches, rows=st.lists(rows, min_size=1, max_size=3), by=handles, fails=in_writes)
     def insert(self, on: str, rows: list[str], by: str, fails: str | None) -> None:

@@ -69,9 +69,9 @@ class Merges(RuleBasedStateMachine):
     def mutate(self, on: str, does: list[str]) -> None:
         self._do(operations.mutate(self._there(on), does))
 
-    @rule(on=branches, rows=st.lists(rows, min_size=1, max_size=3))
-    def overwrite(self, on: str, rows: list[str]) -> None:
-        self._do(operations.load(self._there(on), "overwrite", rows, None))
+    @rule(on=branches, rows=st.lists(rows, min_size=1, max_size=3), cascade=st.booleans())
+    def overwrite(self, on: str, rows: list[str], cascade: bool) -> None:
+        self._do(operations.load(self._there(on), "overwrite", rows, None, cascade=cascade))
 
     @rule(name=others, of=branches)
     def branch(self, name: str, of: str) -> None:

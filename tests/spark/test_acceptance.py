@@ -19,6 +19,7 @@ import pytest
 from omnigraph.engine.graph import Graph, init
 from omnigraph.errors import (
     BranchNotFound,
+    DanglingEdges,
     ExportError,
     LoadError,
     LoadIdReused,
@@ -234,8 +235,11 @@ def test_merge_replaces_a_row_entirely(workshop):
 @pytest.mark.acceptance("L-251")
 def test_overwrite_concerns_the_given_types_only(workshop):
     before = {kind: workshop.rows(kind) for kind in ("Maker", "Tool", "StoredIn", "Borrows")}
-    workshop.load('{"type":"Shed","data":{"slug":"west"}}', "overwrite")
-    assert [row["slug"] for row in workshop.data("Shed")] == ["west"]
+    with pytest.raises(DanglingEdges, match="StoredIn: 2 edges"):
+        workshop.load('{"type":"Shed","data":{"slug":"west"}}', "overwrite")
+    sheds = '{"type":"Shed","data":{"slug":"west"}}\n{"type":"Shed","data":{"slug":"north"}}'
+    workshop.load(sheds, "overwrite")
+    assert sorted(row["slug"] for row in workshop.data("Shed")) == ["north", "west"]
     assert {kind: workshop.rows(kind) for kind in before} == before
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from omnigraph.engine.graph import init
 from omnigraph.engine.write.bulk import prepare
-from omnigraph.errors import LoadError
+from omnigraph.errors import DanglingEdges, LoadError
 from tests.spark.graphs import comparable, exported
 from tests.spark.in_process import tasks_in_this_process
 from tests.unit.load.inputs import DENSE, dense_inputs
@@ -30,7 +30,9 @@ def tasks_of_spark(step: int) -> Iterator[None]:
         yield
 
 
-def outcome(uri: Path, earlier: str, text: str, mode: str, quarantine: bool, engine: str) -> Any:
+def outcome(
+    uri: Path, earlier: str, text: str, mode: str, quarantine: bool, cascade: bool, engine: str
+) -> Any:
     """All that can be seen of two loads, one after the other."""
     graph = init(str(uri), DENSE)
     options: dict[str, Any] = {"max_errors": EVERYTHING}
@@ -41,20 +43,25 @@ def outcome(uri: Path, earlier: str, text: str, mode: str, quarantine: bool, eng
             options["quarantine"] = folder
         else:
             options.pop("quarantine", None)
+        options["cascade"] = how == "overwrite" and cascade
         try:
             result = graph.load(records, how, engine=engine, load_id=f"load-{number}", **options)
             seen.append(comparable(result))
         except LoadError as error:
             seen.append((str(error), error.load_errors, error.bad_records))
+        except DanglingEdges as error:
+            seen.append(str(error))
         kept = folder / f"load-{number}" / "bad.jsonl"
         seen.append(kept.read_text() if kept.exists() else None)
         seen.append(exported(graph))
     return seen
 
 
-def assert_equal(tasks: Any, earlier: str, text: str, mode: str, quarantine: bool) -> None:
+def assert_equal(
+    tasks: Any, earlier: str, text: str, mode: str, quarantine: bool, cascade: bool
+) -> None:
     with tempfile.TemporaryDirectory() as name:
-        given = (earlier, text, mode, quarantine)
+        given = (earlier, text, mode, quarantine, cascade)
         inline = outcome(Path(name) / "inline", *given, "inline")
         for step in (EVERYTHING, 300):
             with tasks(step):
@@ -62,20 +69,40 @@ def assert_equal(tasks: Any, earlier: str, text: str, mode: str, quarantine: boo
 
 
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))
-@given(earlier=dense_inputs(), text=dense_inputs(), mode=MODES, quarantine=st.booleans())
-def test_any_number_of_tasks_leaves_the_same_graph(earlier, text, mode, quarantine):
-    assert_equal(tasks_in_this_process, earlier, text, mode, quarantine)
+@given(
+    earlier=dense_inputs(),
+    text=dense_inputs(),
+    mode=MODES,
+    quarantine=st.booleans(),
+    cascade=st.booleans(),
+)
+def test_any_number_of_tasks_leaves_the_same_graph(earlier, text, mode, quarantine, cascade):
+    assert_equal(tasks_in_this_process, earlier, text, mode, quarantine, cascade)
 
 
 @pytest.mark.slow
 @settings(max_examples=100, suppress_health_check=list(HealthCheck))
-@given(earlier=dense_inputs(), text=dense_inputs(), mode=MODES, quarantine=st.booleans())
-def test_any_number_of_tasks_leaves_the_same_graph_for_many_inputs(earlier, text, mode, quarantine):
-    assert_equal(tasks_in_this_process, earlier, text, mode, quarantine)
+@given(
+    earlier=dense_inputs(),
+    text=dense_inputs(),
+    mode=MODES,
+    quarantine=st.booleans(),
+    cascade=st.booleans(),
+)
+def test_any_number_of_tasks_leaves_the_same_graph_for_many_inputs(
+    earlier, text, mode, quarantine, cascade
+):
+    assert_equal(tasks_in_this_process, earlier, text, mode, quarantine, cascade)
 
 
 @pytest.mark.slow
 @settings(max_examples=10, suppress_health_check=list(HealthCheck))
-@given(earlier=dense_inputs(), text=dense_inputs(), mode=MODES, quarantine=st.booleans())
-def test_tasks_of_spark_leave_the_same_graph(spark, earlier, text, mode, quarantine):
-    assert_equal(tasks_of_spark, earlier, text, mode, quarantine)
+@given(
+    earlier=dense_inputs(),
+    text=dense_inputs(),
+    mode=MODES,
+    quarantine=st.booleans(),
+    cascade=st.booleans(),
+)
+def test_tasks_of_spark_leave_the_same_graph(spark, earlier, text, mode, quarantine, cascade):
+    assert_equal(tasks_of_spark, earlier, text, mode, quarantine, cascade)

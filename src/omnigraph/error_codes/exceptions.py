@@ -173,6 +173,16 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.DanglingEdges,
+        "overwrite would leave edges without their nodes",
+        """
+        `DanglingEdges`: a load in mode `overwrite` removes nodes that edges point to, and does not
+        replace these edges. Nothing was loaded. `edges` has their types, with counts and the first
+        ids. Load the edge types in the same call, bring the nodes along, or load with `cascade`,
+        which deletes the edges in the same commit.
+        """,
+    ),
+    _of(
         errors.MutationError,
         "mutation breaks the schema",
         """

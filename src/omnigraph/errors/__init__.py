@@ -27,6 +27,7 @@
     │   └── QueriesBroken        queries that have to go on working would not; lists them
     ├── ConstraintError          data breaks a rule of the schema
     │   ├── LoadError            records of a load are bad; lists them
+    │   ├── DanglingEdges        an overwrite removes nodes that edges point to; lists these
     │   └── MutationError        rows a mutation would write break rules; lists them
     ├── ConflictError            somebody else's change is in the way
     │   ├── AlreadyInitialized   there is a graph already
@@ -127,6 +128,8 @@ from omnigraph.errors.conflicts import (
 from omnigraph.errors.data import (
     BrokenQuery,
     ConstraintError,
+    DanglingEdges,
+    EdgesOfType,
     LoadError,
     LoadProblem,
     MutationError,
@@ -222,6 +225,8 @@ __all__ = [
     "CommitStateUnknown",
     "ConflictError",
     "ConstraintError",
+    "DanglingEdges",
+    "EdgesOfType",
     "EmbeddingError",
     "EmbeddingFailed",
     "EmbeddingNotConfigured",

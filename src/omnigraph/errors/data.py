@@ -114,6 +114,40 @@ class LoadError(ConstraintError):
         super().__init__("\n".join(lines))
 
 
+@dataclass(frozen=True, slots=True)
+class EdgesOfType:
+    """Edges of one type: how many, and the ids of the first few."""
+
+    type: str
+    count: int
+    ids: tuple[str, ...]
+
+    def __str__(self) -> str:
+        noun = "edge" if self.count == 1 else "edges"
+        more = ", …" if self.count > len(self.ids) else ""
+        return f"{self.type}: {self.count} {noun}, {', '.join(self.ids)}{more}"
+
+
+class DanglingEdges(ConstraintError):
+    """An overwrite removes nodes that edges of other types point to; nothing was loaded.
+
+    `edges` has the types of these edges, with counts and the first ids.
+    """
+
+    code = "OG-D-003"
+
+    def __init__(self, edges: Sequence[EdgesOfType]) -> None:
+        self.edges = tuple(edges)
+        total = sum(part.count for part in edges)
+        noun = "edge points" if total == 1 else "edges point"
+        lines = [f"load failed: {total} {noun} to nodes that the overwrite removes"]
+        lines += (f"  {part}" for part in self.edges)
+        lines.append(
+            "nothing was loaded; load these edge types too, or cascade to delete the edges"
+        )
+        super().__init__("\n".join(lines))
+
+
 class MutationError(ConstraintError):
     """Rows that a mutation would write break rules of the schema; nothing was changed.
 

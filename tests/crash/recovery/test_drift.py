@@ -39,7 +39,7 @@ def pinned(graph, branch=None):
         lambda graph: graph.mutate(ADD, who="Eve"),
         lambda graph: graph.mutate(AGE, who="Bob", age=3),
         lambda graph: graph.load(people("Eve"), "merge"),
-        lambda graph: graph.load(people("Eve"), "overwrite"),
+        lambda graph: graph.load(people("Eve"), "overwrite", cascade=True),
     ],
 )
 def test_unexplained_drift_is_refused_whatever_the_write(graph, write):

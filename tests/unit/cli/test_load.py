@@ -98,6 +98,19 @@ def test_the_lines_for_people_end_with_the_commit(cli, empty):
     ]
 
 
+def test_an_overwrite_takes_edges_along_only_when_it_is_told_to(cli, full, library):
+    (library / "one.jsonl").write_text('{"type": "Author", "data": {"slug": "ada"}}\n')
+    load = ("load", "--mode", "overwrite", "--data", "one.jsonl")
+    code, out, err = cli(*load, full)
+    assert (code, out) == (1, "")
+    assert "to nodes that the overwrite removes" in err.splitlines()[0]
+    code, out, err = cli(*load, "--cascade", full)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1].startswith("deleted with their nodes: ")
+    code, _, err = cli("load", "--mode", "merge", "--cascade", "--data", "one.jsonl", full)
+    assert (code, "removes no nodes" in err) == (1, True)
+
+
 @pytest.mark.acceptance("U-008")
 def test_a_missing_branch_is_an_error_and_not_created(cli, full):
     code, out, err = cli(*LOAD, "--branch", "draft", full)

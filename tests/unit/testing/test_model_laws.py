@@ -224,14 +224,15 @@ class GraphLaws(RuleBasedStateMachine):
     @rule(
         records=st.lists(RECORDS, max_size=4),
         branch=BRANCHES,
-        mode=st.sampled_from(["append", "merge"]),
+        mode=st.sampled_from(["append", "merge", "overwrite"]),
         quarantine=st.booleans(),
+        cascade=st.booleans(),
     )
-    def load(self, records, branch, mode, quarantine):
+    def load(self, records, branch, mode, quarantine, cascade):
         text = "\n".join(map(json.dumps, records))
-        result = self.attempt(
-            self.graph.load, text, mode, branch=branch, base="main", quarantine=quarantine
-        )
+        cascade = cascade and mode == "overwrite"
+        options = {"quarantine": quarantine, "cascade": cascade}
+        result = self.attempt(self.graph.load, text, mode, branch=branch, base="main", **options)
         if result is not None:
             loaded = sum(result.rows_loaded.values())
             assert loaded + len(result.quarantined) == len(records)

@@ -48,6 +48,7 @@ class LoadOptions(TypedDict):
     load_id: str | None
     max_errors: int
     quarantine: str | None
+    cascade: bool
     source_format: str | None
     engine: str | None
     master: str | None
@@ -86,6 +87,12 @@ _OPTIONS = (
         "--quarantine",
         metavar="DIR",
         help="Load the good records, and write the bad ones below this folder.",
+    ),
+    click.option(
+        "--cascade",
+        is_flag=True,
+        help="With overwrite: delete the edges of nodes that are removed. Without it, such a load is "
+        "refused unless the edge types are in the input.",
     ),
     click.option(
         "--format",
@@ -174,6 +181,7 @@ def run_load(
             actor=context.actor,
             message=options["message"],
             expected_head=options["expect_head"],
+            cascade=options["cascade"],
             max_errors=options["max_errors"],
             quarantine=options["quarantine"],
             format=options["source_format"],
@@ -225,6 +233,15 @@ def _totals(result: LoadResult) -> dict[str, int]:
     }
 
 
+def _cascaded(result: LoadResult) -> list[str]:
+    """Edges that went with their nodes, by type: those of types that the input does not have."""
+    return [
+        f"{counts.deleted} {key.removeprefix('edge:')} edge{'s' if counts.deleted != 1 else ''}"
+        for key, counts in result.receipt.counts.items()
+        if key.startswith("edge:") and key not in result.rows_loaded and counts.deleted
+    ]
+
+
 def _lines(uri: str, mode: str, result: LoadResult, totals: dict[str, int]) -> Iterator[str]:
     yield (
         f"loaded {uri} on branch {result.branch} with {mode}: "
@@ -233,6 +250,8 @@ def _lines(uri: str, mode: str, result: LoadResult, totals: dict[str, int]) -> I
         f"{counted(totals['edges_loaded'], 'edge')} "
         f"across {counted(totals['edge_types_loaded'], 'edge type')}"
     )
+    if cascaded := _cascaded(result):
+        yield f"deleted with their nodes: {', '.join(cascaded)}"
     if result.branch_created:
         yield f"branch {result.branch} created from {result.base_branch}"
     yield from commit_lines(result.receipt)

@@ -70,6 +70,7 @@ class Writes(Branching):
         actor: str | None = None,
         message: str | None = None,
         expected_head: str | None = None,
+        cascade: bool = False,
         max_errors: int = MAX_LOAD_ERRORS,
         quarantine: str | Path | None = None,
         format: str | None = None,
@@ -88,11 +89,14 @@ class Writes(Branching):
         A missing branch is made from `base` if one is given. Raises `LoadError` that lists every
         bad record; with `quarantine`, good records are loaded and bad ones kept in that folder.
 
+        An overwrite that removes nodes to which other edges point raises `DanglingEdges`, unless
+        their types are loaded too; with `cascade` these edges are deleted in the same commit.
+
         `engine` says where it runs: `spark`, `inline`, or `auto`, which takes Spark for large input.
         A session that is handed in is used and not stopped; `master` names one to start.
         """
         self._writable("load")
-        known_mode, known_id = check_load_options(mode, load_id)
+        known_mode, known_id = check_load_options(mode, load_id, cascade=cascade)
         options = LoadOptions(
             mode=known_mode,
             load_id=known_id,
@@ -104,6 +108,7 @@ class Writes(Branching):
             format=format,
             mapping=mapping,
             progress=progress,
+            cascade=cascade,
             engine=chosen_engine(engine, spark, master),
         )
         ref, created = self._load_target(branch, base, actor)

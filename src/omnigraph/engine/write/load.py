@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
+from omnigraph.catalog.model import NodeType
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.engines import AUTO, EngineChoice, runs_on_spark, session_of
 from omnigraph.engine.parts import GraphParts
@@ -22,6 +25,7 @@ from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.engine.write.known_state import prepare_on_known
 from omnigraph.engine.write.load_vectors import embed_load
 from omnigraph.engine.write.ready_load import ReadyLoad, change_of
+from omnigraph.engine.write.removed_nodes import NO_CASCADE, Cascade, cascade_of
 from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load import (
@@ -71,6 +75,7 @@ class LoadOptions:
     format: Any = None
     mapping: str | Path | Mapping[str, object] | None = None
     progress: Progress = SILENT
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +244,10 @@ class Loader:
                 max_errors=options.max_errors,
                 progress=options.progress,
             )
-            return _ready(contract, embed_load(checked, committed, vectors, options.max_errors))
+            # Before the provider is asked: what is refused costs no vectors.
+            cascade = _cascade(contract, checked, committed, options)
+            embedded = embed_load(checked, committed, vectors, options.max_errors)
+            return _ready(contract, embedded, cascade)
 
         return prepare
 
@@ -259,6 +267,7 @@ class Loader:
             max_errors=options.max_errors,
             quarantine=options.quarantine is not None,
             progress=options.progress,
+            cascade=options.cascade,
         )
         job = BulkJob(
             spark=session_of(options.engine),
@@ -289,13 +298,17 @@ class _LoadedMeanwhile(Exception):
         self.loaded = loaded
 
 
-def check_load_options(mode: str, load_id: str | None) -> tuple[LoadMode, str]:
+def check_load_options(
+    mode: str, load_id: str | None, *, cascade: bool = False
+) -> tuple[LoadMode, str]:
     """The mode and id of a load, a fresh id if none is given. Raises `InputError`."""
     for known in MODES:
         if mode == known:
             break
     else:
         raise InputError(f"unknown load mode '{mode}'; use one of {', '.join(MODES)}")
+    if cascade and known != "overwrite":
+        raise InputError(f"a load in mode {known} removes no nodes; only an overwrite can cascade")
     if load_id is None:
         return known, new_ulid()
     plain = load_id.isascii() and all(c.isalnum() or c in "._:-" for c in load_id)
@@ -312,7 +325,22 @@ _WRITE_MODES: Final[Mapping[LoadMode, WriteMode]] = {
 }
 
 
-def _ready(contract: SchemaContract, prepared: PreparedLoad) -> ReadyLoad:
+def _cascade(
+    contract: SchemaContract, checked: PreparedLoad, committed: SnapshotRows, options: LoadOptions
+) -> Cascade:
+    """What becomes of edges whose nodes the load removes. Raises `DanglingEdges`."""
+    if options.mode != "overwrite":
+        return NO_CASCADE
+
+    def new_ids(nodes: Collection[NodeType]) -> dict[str, pa.Array]:
+        tables = {node.table_key: checked.types[node.table_key].rows for node in nodes}
+        return {key: rows.column("id").combine_chunks() for key, rows in tables.items()}
+
+    catalog, deletes = contract.catalog, options.cascade
+    return cascade_of(catalog, committed, checked.types, new_ids, deletes=deletes)
+
+
+def _ready(contract: SchemaContract, prepared: PreparedLoad, cascade: Cascade) -> ReadyLoad:
     """Prepared rows as table writes."""
     writes = (
         TableWrite(
@@ -321,7 +349,7 @@ def _ready(contract: SchemaContract, prepared: PreparedLoad) -> ReadyLoad:
         for key, loaded in sorted(prepared.types.items())
     )
     return ReadyLoad(
-        change=change_of(contract.catalog, writes),
+        change=change_of(contract.catalog, writes, cascade),
         records=prepared.records,
         rows_loaded={key: loaded.rows_loaded for key, loaded in prepared.types.items()},
         warnings=prepared.warnings,

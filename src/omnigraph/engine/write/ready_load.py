@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from omnigraph.catalog.model import Catalog, EdgeType
 from omnigraph.engine.write.change import Change, TableWrite
+from omnigraph.engine.write.removed_nodes import NO_CASCADE, Cascade
 from omnigraph.load import BadRecord, LoadWarning
 
 
@@ -21,11 +22,13 @@ class ReadyLoad:
     quarantined: tuple[BadRecord, ...]
 
 
-def change_of(catalog: Catalog, writes: Iterable[TableWrite]) -> Change:
+def change_of(
+    catalog: Catalog, writes: Iterable[TableWrite], cascade: Cascade = NO_CASCADE
+) -> Change:
     """The change of a load; edges were checked against the nodes at their ends."""
-    made = tuple(writes)
+    made = (*writes, *cascade.writes)
     keys = {write.table_key for write in made}
-    reads: set[str] = set()
+    reads = set(cascade.reads)
     for key in keys:
         declared = catalog.entity(key)
         if isinstance(declared, EdgeType):

@@ -23,6 +23,7 @@ class Load:
     id: str | None = None
     max_errors: int = 100
     quarantine: bool = False
+    cascade: bool = False
 
     def perform(self, stage: Stage) -> Result:
         return stage.backend.load(
@@ -36,6 +37,7 @@ class Load:
             load_id=self.id,
             max_errors=self.max_errors,
             quarantine=self.quarantine,
+            cascade=self.cascade,
         )
 
 

@@ -52,6 +52,7 @@ class Backend(Protocol):
         load_id: str | None,
         max_errors: int,
         quarantine: bool,
+        cascade: bool,
     ) -> LoadResult: ...
 
     def mutate(
@@ -112,6 +113,7 @@ class ModelBackend:
         load_id: str | None,
         max_errors: int,
         quarantine: bool,
+        cascade: bool,
     ) -> LoadResult:
         return self._graph.load(
             data,
@@ -124,6 +126,7 @@ class ModelBackend:
             load_id=load_id,
             max_errors=max_errors,
             quarantine=quarantine,
+            cascade=cascade,
         )
 
     def mutate(

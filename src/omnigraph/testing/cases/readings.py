@@ -180,6 +180,7 @@ class Reload:
             load_id=None,
             max_errors=100,
             quarantine=False,
+            cascade=False,
         )
         if other.export(MAIN, ()) != lines:
             raise CaseFailure("the export changed when it was loaded and exported again")

@@ -67,6 +67,7 @@ def _load(block: Block) -> Load:
         id=str,
         max_errors=int,
         quarantine=bool,
+        cascade=bool,
         repeat=int,
     )
     repeat = options.pop("repeat", 1)

@@ -130,6 +130,7 @@ class ReferenceGraph:
         load_id: str | None = None,
         max_errors: int = 100,
         quarantine: bool = False,
+        cascade: bool = False,
     ) -> LoadResult:
         """Load a JSON stream as one commit. A missing branch is made from `base` first."""
         if load_id is not None and not _LOAD_ID.match(load_id):
@@ -144,7 +145,17 @@ class ReferenceGraph:
                 raise Refusal("conflict", f"load id '{load_id}' was already used")
             return replace(first, replayed=True)
         _expect(name, head, expected_head)
-        done = load(head.image, text, mode, self._ids, max_errors, quarantine=quarantine)
+        if cascade and mode != "overwrite":
+            raise Refusal("bad_request", f"a load in mode {mode} removes no nodes")
+        done = load(
+            head.image,
+            text,
+            mode,
+            self._ids,
+            max_errors,
+            quarantine=quarantine,
+            cascade=cascade,
+        )
         if origin is not None:
             self._created_from[name] = public_name(origin)
         commit = self._publish(

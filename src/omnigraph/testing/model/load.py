@@ -17,6 +17,7 @@ from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.load_input import InputRow, LoadInput
 from omnigraph.testing.model.rules import (
     collisions,
+    dangling_edges,
     group_text,
     missing_ends,
     pending_vectors,
@@ -44,7 +45,14 @@ class Loaded:
 
 
 def load(
-    image: Image, text: str, mode: Mode, ids: Iterator[str], max_errors: int, *, quarantine: bool
+    image: Image,
+    text: str,
+    mode: Mode,
+    ids: Iterator[str],
+    max_errors: int,
+    *,
+    quarantine: bool,
+    cascade: bool = False,
 ) -> Loaded:
     """The image after the load. Raises `Refusal` with every error when it cannot be made."""
     given = LoadInput(text, image.catalog, ids)
@@ -59,17 +67,39 @@ def load(
     errors.sort(key=lambda e: (e.record is None, e.record))
     if errors and (not quarantine or not rows):
         raise _refusal(errors, len(given.records), max_errors)
-    after = Image(image.catalog, _result(image, rows, mode))
+    result = _result(image, rows, mode)
+    left = _left_edges(image, rows, result)
+    if left and not cascade:
+        raise _left_behind(left)
+    for edge, gone in left:
+        for id in gone:
+            del result[edge.table_key][id]
+    touched = dict(_touched(image, rows, mode))
+    touched.update((edge.table_key, frozenset(gone)) for edge, gone in left)
     return Loaded(
-        image=after,
-        touched=_touched(image, rows, mode),
+        image=Image(image.catalog, result),
+        touched=touched,
         rows_loaded=dict(sorted(Counter(row.declared.table_key for row in rows).items())),
         warnings=(*given.warnings(), *pending_vectors((r.declared, r.row) for r in rows)),
         quarantined=_set_aside(given, errors),
     )
 
 
-def _result(image: Image, rows: Sequence[InputRow], mode: Mode) -> Result:
+def _left_edges(
+    image: Image, rows: Sequence[InputRow], result: Result
+) -> list[tuple[EdgeType, list[str]]]:
+    """Edges of types that were not loaded, at nodes that are there no more. An overwrite has such."""
+    loaded = {row.declared.table_key for row in rows}
+    found = []
+    for edge in image.catalog.edges.values():
+        if edge.table_key not in loaded:
+            gone = dangling_edges(edge, image.tables, result)
+            if gone:
+                found.append((edge, gone))
+    return found
+
+
+def _result(image: Image, rows: Sequence[InputRow], mode: Mode) -> dict[str, dict[str, Row]]:
     """The tables with the input in them; of two rows with one id the last one counts."""
     tables = image.working_copy()
     if mode == "overwrite":
@@ -227,6 +257,17 @@ def _refusal(errors: Sequence[LoadError], records: int, max_errors: int) -> Refu
         load_errors=tuple(errors[:max_errors]),
         load_errors_total=len(errors),
     )
+
+
+def _left_behind(left: Sequence[tuple[EdgeType, Sequence[str]]]) -> Refusal:
+    total = sum(len(gone) for _, gone in left)
+    noun = "edge points" if total == 1 else "edges point"
+    lines = [f"load failed: {total} {noun} to nodes that the overwrite removes"]
+    for edge, gone in left:
+        plural = "" if len(gone) == 1 else "s"
+        more = ", …" if len(gone) > 5 else ""
+        lines.append(f"  {edge.name}: {len(gone)} edge{plural}, {', '.join(gone[:5])}{more}")
+    return Refusal("bad_request", "\n".join(lines))
 
 
 def _set_aside(given: LoadInput, errors: Sequence[LoadError]) -> tuple[BadRecord, ...]:

@@ -184,6 +184,20 @@ def missing_ends(
             yield end, f"edge {edge.name}: {end} '{id}' not found in {type_name}"
 
 
+def dangling_edges(
+    edge: EdgeType,
+    before: Mapping[str, Mapping[str, Row]],
+    after: Mapping[str, Mapping[str, Row]],
+) -> list[str]:
+    """The ids of edges that have lost a node at one of their ends, in order."""
+    ends = (("src", f"node:{edge.from_type}"), ("dst", f"node:{edge.to_type}"))
+    return sorted(
+        id
+        for id, row in after[edge.table_key].items()
+        if any(row[end] in before[node] and row[end] not in after[node] for end, node in ends)
+    )
+
+
 def too_many(edge: EdgeType, rows: Mapping[str, Row], source: str) -> str | None:
     """A message when a source has more edges than the type allows."""
     found = sum(row["src"] == source for row in rows.values())

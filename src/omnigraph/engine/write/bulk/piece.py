@@ -120,6 +120,10 @@ class PieceWork:
         """The rows of a piece by what tells them apart and where they stand in the load."""
         return returning(lambda: self._show(number))
 
+    def ids(self, keys: Sequence[str], number: int) -> dict[str, pa.Array] | Failed:
+        """The ids of the rows of a piece, of the given types."""
+        return returning(lambda: self._ids(keys, number))
+
     def glance(self, bucket: int, contents: Iterator[bytes]) -> Glance | Failed:
         """Compare the keys in one bucket."""
         return returning(lambda: glance(self.catalog, self.mode, self.committed, contents))
@@ -168,6 +172,11 @@ class PieceWork:
                 )
                 for key, rows in tables.items()
             }
+
+    def _ids(self, keys: Sequence[str], number: int) -> dict[str, pa.Array]:
+        with RowStore() as store:
+            tables = self._read(number, store, PieceAnswer())
+            return {key: tables[key].column("id").combine_chunks() for key in keys if key in tables}
 
     # -- writing --------------------------------------------------------------------------------
 

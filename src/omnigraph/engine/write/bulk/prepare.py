@@ -8,16 +8,16 @@ Tests: tests/spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.model import Catalog, NodeType
 from omnigraph.engine.write.bulk.piece import (
     WRITE_KINDS,
     PieceAnswer,
@@ -27,6 +27,7 @@ from omnigraph.engine.write.bulk.piece import (
 from omnigraph.engine.write.change import TableWrite, WrittenTable
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.engine.write.ready_load import ReadyLoad, change_of
+from omnigraph.engine.write.removed_nodes import NO_CASCADE, Cascade, cascade_of
 from omnigraph.errors import LoadError, OmnigraphError, SparkJobFailed
 from omnigraph.limits import LOAD_RANGE_BYTES
 from omnigraph.load import LoadMode, LoadWarning, Source
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+_NO_IDS: Final = pa.array([], pa.utf8())
+
 
 @dataclass(frozen=True, slots=True)
 class BulkOptions:
@@ -62,6 +65,7 @@ class BulkOptions:
     max_errors: int
     quarantine: bool
     progress: Progress
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +186,7 @@ class _Preparation:
             self._drop(shown, judged.tables)
         elif findings and not (rows_loaded or present):
             raise self._refusal(findings)
+        cascade = self._cascade({*rows_loaded, *present})
         if not self._work.writes:
             self._work = replace(self._work, writes=True)
             self._write(range(len(self._work.pieces)))
@@ -190,7 +195,7 @@ class _Preparation:
         for answer in self._answers:
             notes.add(answer.unknown, answer.ignored)
         return ReadyLoad(
-            change=change_of(job.catalog, self._writes({*rows_loaded, *present})),
+            change=change_of(job.catalog, self._writes({*rows_loaded, *present}), cascade),
             records=self._records(),
             rows_loaded=rows_loaded | dict.fromkeys(present, 0),
             warnings=(*notes.warnings(), *_summed(a.warnings for a in self._answers)),
@@ -253,6 +258,32 @@ class _Preparation:
             for key, rows in value_of(found).items():
                 parts.setdefault(key, []).append(rows)
         return {key: pa.concat_tables(tables) for key, tables in sorted(parts.items())}
+
+    def _cascade(self, keys: set[str]) -> Cascade:
+        """What becomes of edges whose nodes the load removes. Raises `DanglingEdges`."""
+        job = self._job
+        if job.options.mode != "overwrite":
+            return NO_CASCADE
+        committed, deletes = self._work.committed, job.options.cascade
+        left = {key for key in keys if not self._keeps_all(key)}
+        return cascade_of(job.catalog, committed, left, self._ids, deletes=deletes)
+
+    def _keeps_all(self, key: str) -> bool:
+        """Whether rows in files are known to bring back every node of a type."""
+        if not self._work.writes or not isinstance(self._job.catalog.entity(key), NodeType):
+            return False
+        known = sum(a.written[key].known for a in self._answers if key in a.written)
+        return known == self._against.entry(key).row_count
+
+    def _ids(self, nodes: Collection[NodeType]) -> dict[str, pa.Array]:
+        """The ids of all rows of these types, by table key."""
+        numbers, types = range(len(self._work.pieces)), tuple(node.table_key for node in nodes)
+        parts: dict[str, list[pa.Array]] = {key: [_NO_IDS] for key in types}
+        kernel = partial(self._work.ids, types)
+        for found in self._job.run("bring ids of a load together", numbers, kernel):
+            for key, ids in value_of(found).items():
+                parts[key].append(ids)
+        return {key: pa.concat_arrays(arrays) for key, arrays in parts.items()}
 
     def _drop(self, shown: Mapping[str, pa.Table], left: Mapping[str, pa.Table]) -> None:
         """Write pieces again without the rows that do not count."""
