@@ -14,6 +14,7 @@ from omnigraph.engine.graph import open as open_graph
 from omnigraph.errors import (
     BranchExists,
     BranchInUse,
+    BranchLocked,
     BranchNotFound,
     ConflictError,
     InputError,
@@ -25,8 +26,9 @@ from omnigraph.errors import (
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.keyed_insert import insert_if_absent
 from omnigraph.storage.tables import TableStore
-from omnigraph.testing.faults import Fail, armed, recording
-from omnigraph.versioning.branches import Branches
+from omnigraph.testing.faults import Call, Fail, armed, recording
+from omnigraph.versioning.branch_names import branch_name
+from omnigraph.versioning.branches import Branches, BranchRef
 from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table
 from tests.behaviour.graphs import (
     PERSON,
@@ -36,6 +38,12 @@ from tests.behaviour.graphs import (
     tree,
     without_write_access,
 )
+
+
+def _made_backstage(backstage: Backstage, name: str) -> BranchRef:
+    main, checked = backstage.branches.find("main"), branch_name(name)
+    free = backstage.branches.free_name(checked)
+    return backstage.branches.create(checked, free, main, lambda: None)
 
 
 def physical_names(backstage: Backstage) -> set[str]:
@@ -415,15 +423,54 @@ def test_a_handle_of_a_deleted_branch_does_not_go_on_with_its_files(local_graph)
     assert local_graph.snapshot("feature").entry(PERSON).row_count == 1
 
 
+@pytest.mark.parametrize("source", ["main", "other"])
+def test_a_new_branch_is_locked_under_the_name_it_is_stored_under(local_graph, source):
+    local_graph.create_branch("other")
+    backstage = Backstage(local_graph.uri)
+    local_graph.create_branch("feature")
+    stale = backstage.tables.open(MANIFEST_PATH, "feature")
+    local_graph.delete_branch("feature")
+    insert_if_absent(stale, rows_table([checkpoint_row(999, {})]), KEY_COLUMN)
+
+    def look(_hit):
+        for name in (None, "feature_i2"):
+            with pytest.raises(BranchLocked), backstage.locks.hold(name, "cleanup", wait_ms=0):
+                pass
+
+    with armed("branch_create.before_manifest_branch_create", Call(look)) as record:
+        local_graph.create_branch("feature", source=source)
+    assert record.count() == 1
+    assert "feature_i2" in physical_names(backstage)
+
+
+def test_a_branch_whose_deletion_was_interrupted_takes_no_rows_and_has_no_children(local_graph):
+    """Its ref is gone and its files are not; a writer may have waited for the deletion to end."""
+    local_graph.create_branch("feature")
+    bound = open_graph(local_graph.uri, branch="feature")
+    ref = Path(local_graph.uri, MANIFEST_PATH, "_refs/branches/feature.json")
+    text = ref.read_text()
+
+    def delete(hit):
+        if hit.context["branch"] is None or hit.context["branch"] == "feature":
+            ref.unlink(missing_ok=True)
+
+    with armed("lock.after_acquire", Call(delete)), pytest.raises(BranchNotFound):
+        bound.load('{"type": "Person", "data": {"name": "Eve"}}')
+    ref.write_text(text)
+    with armed("lock.after_acquire", Call(delete)), pytest.raises(BranchNotFound):
+        local_graph.create_branch("child", source="feature")
+    assert local_graph.branches() == ["main"]
+
+
 def test_commits_on_a_branch_made_again_reach_the_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_DURABILITY", "fsync")
     graph = init(tmp_path / "graph", SCHEMA)
     backstage = Backstage(graph.uri)
-    feature = backstage.branches.create("feature", backstage.branches.find("main"), lambda: None)
+    feature = _made_backstage(backstage, "feature")
     for _ in range(3):
         backstage.publish("feature")
     backstage.branches.delete(feature, lambda: None)
-    backstage.branches.create("feature", backstage.branches.find("main"), lambda: None)
+    _made_backstage(backstage, "feature")
     for _ in range(4):
         with recording() as record:
             backstage.publish("feature")

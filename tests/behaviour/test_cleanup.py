@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 
 import lance
 import pytest
@@ -29,6 +30,7 @@ from omnigraph.storage.keyed_insert import insert_if_absent
 from omnigraph.storage.removal import StoredVersion, stored_versions
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.testing.faults import Fail, FailStorage, armed
+from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table
 from tests.behaviour.graphs import PERSON, SCHEMA, Backstage
 
@@ -255,6 +257,57 @@ def test_forks_of_branches_that_are_gone_are_reclaimed(graph):
     assert graph.cleanup(keep_versions=100).orphans == planned.orphans
     assert not fork.exists()
     assert graph.cleanup(keep_versions=100).orphans == ()
+
+
+def test_the_first_write_of_a_branch_keeps_its_fork_whenever_it_comes(graph, monkeypatch):
+    graph.create_branch("feature")
+    writer = open_graph(graph.uri, branch="feature")
+    needed = cleanup.what_is_needed
+
+    def then_write(*arguments):
+        found = needed(*arguments)
+        writer.load(person("bo", 1))
+        return found
+
+    monkeypatch.setattr(cleanup, "what_is_needed", then_write)
+    assert graph.cleanup(keep_versions=100, dry_run=True).orphans == ()
+    assert graph.cleanup(keep_versions=100).orphans == ()
+    assert ages(open_graph(graph.uri, branch="feature")) == [1, 4]
+
+
+def test_a_branch_that_is_made_from_a_branch_meanwhile_stays(graph, monkeypatch):
+    graph.create_branch("feature").load(person("bo", 1))
+    other = open_graph(graph.uri)
+    creating = Thread(target=lambda: other.create_branch("child", source="feature"))
+    needed = cleanup.what_is_needed
+
+    def then_branch(*arguments):
+        found = needed(*arguments)
+        creating.start()
+        creating.join(1)
+        return found
+
+    monkeypatch.setattr(cleanup, "what_is_needed", then_branch)
+    graph.cleanup(keep_versions=1, min_age=NOW)
+    creating.join()
+    assert graph.branches() == ["main", "child", "feature"]
+    assert ages(open_graph(graph.uri, branch="child")) == [1, 4]
+
+
+def test_a_branch_that_is_deleted_while_all_are_asked_keeps_nothing_back(graph, monkeypatch):
+    for name in ("feature", "gone"):
+        graph.create_branch(name).load(person("bo", 1))
+    other, current = open_graph(graph.uri), Manifest.current
+
+    def delete_first(manifest, branch):
+        if branch == "gone" and branch in other.branches() and other._manifest is not manifest:
+            other.delete_branch(branch)
+        return current(manifest, branch)
+
+    monkeypatch.setattr(Manifest, "current", delete_first)
+    assert graph.cleanup(keep_versions=1, min_age=NOW).failed == ()
+    assert graph.branches() == ["main", "feature"]
+    assert ages(graph, "feature") == [1, 4]
 
 
 @pytest.mark.acceptance("S-142")

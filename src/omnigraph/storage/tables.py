@@ -7,6 +7,7 @@ Tests: tests/storage/tables.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -202,6 +203,14 @@ class TableStore:
         lineage = self._lineage(path, None)
         return torn_branches(lineage.uri) if lineage.is_local else set()
 
+    def has_ref(self, path: str, name: str) -> bool:
+        """Whether a branch exists, told by its ref alone. One request on an object store."""
+        lineage, file = self._lineage(path, None), refs.ref_of(name)
+        if lineage.is_local:
+            return os.path.exists(lineage.file(file))
+        with naming_failures("look for a branch", lineage.uri):
+            return bool(self._files(path).contains(file))
+
     def has_branch_files(self, path: str, name: str) -> bool:
         """Whether anything of a branch is stored, even without a ref (a zombie)."""
         return refs.remains(self._files(path), self._root.join(path), name)
@@ -210,7 +219,12 @@ class TableStore:
         """Branches of a table that have files but no ref."""
         known = self.list_branches(path)
         found = refs.trees(self._files(path), self._root.join(path)) - set(known)
-        return {name for name in found if not refs.encloses(name, known)}
+        # Some object stores list a folder that has nothing in it any more.
+        return {
+            name
+            for name in found
+            if not refs.encloses(name, known) and self.has_branch_files(path, name)
+        }
 
     def describe_branch(
         self, path: str, name: str, metadata: Mapping[str, str], objects: ObjectStore

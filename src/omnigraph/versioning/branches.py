@@ -90,19 +90,21 @@ class Branches:
 
     def create(
         self,
-        written: str,
+        name: BranchName,
+        physical: PhysicalName,
         source: BranchRef,
         check_lock: Callable[[], None],
-        avoid: Collection[str] = (),
     ) -> BranchRef:
         """Fork a branch from the newest state of another; a single step makes it exist.
 
-        `avoid` are storage names that unfinished writes of earlier branches still refer to.
+        The caller holds the locks of main, of the source and of the storage name, which is free.
         """
-        name = new_branch_name(written)
-        if any(ref.public == name for ref in self.list()):
+        listed = self.list()
+        if any(ref.public == name for ref in listed):
             raise BranchExists(name)
-        physical = self._free_name(name, avoid)
+        if source.physical not in [ref.physical for ref in listed]:
+            # Files of a branch that is gone could still be opened.
+            raise BranchNotFound(source.public)
         newest = self._manifest.open(source.physical)
         BEFORE_CREATE.hit(branch=name)
         check_lock()
@@ -123,8 +125,11 @@ class Branches:
         self._manifest.forget(physical)
         return BranchRef(name, physical, source.physical)
 
-    def _free_name(self, name: BranchName, avoid: Collection[str]) -> PhysicalName:
-        """The first incarnation of a name of which nothing is stored, not even left-overs."""
+    def free_name(self, name: BranchName, avoid: Collection[str] = ()) -> PhysicalName:
+        """The first incarnation of a name of which nothing is stored, not even left-overs.
+
+        `avoid` are storage names that unfinished writes of earlier branches still refer to.
+        """
         refs = self._tables.list_branches(MANIFEST_PATH)
         for incarnation in count(1):
             physical = physical_name(name, incarnation)

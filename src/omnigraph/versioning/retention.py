@@ -3,6 +3,10 @@
 The present state of every branch, what a merge of any two would compare them with, and what has been
 pinned by name. Whatever one
 branch cannot be asked about might be needed, so an error here means that nothing may be removed.
+
+The caller holds the lock of main. While it does, no branch is made and nothing is merged, so a branch
+can come to name only what it makes itself: its own line of a table, by its first write there. Before
+such a line is removed, its branch is asked again, under its own lock (`names_fork`).
 Tests: tests/behaviour/test_cleanup.py.
 """
 
@@ -12,11 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from omnigraph.errors import TableMissing
+from omnigraph.errors import OmnigraphError, TableMissing
 from omnigraph.storage.removal import stored_versions
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import public_name
-from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.branches import Branches, BranchRef
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.parting import Tip, since_parting
@@ -40,10 +44,29 @@ class Needed:
         return frozenset(table.location for table in self.registered.values())
 
 
-def what_is_needed(
-    manifest: Manifest, refs: Sequence[BranchRef], pins: Sequence[NamedPin]
-) -> Needed:
-    """Look at all branches and at what is pinned on main."""
+def what_is_needed(manifest: Manifest, branches: Branches, pins: Sequence[NamedPin]) -> Needed:
+    """Look at all branches and at what is pinned on main. A branch may be deleted meanwhile."""
+    refs = branches.list()
+    while True:
+        try:
+            return _needed(manifest, refs, pins)
+        except OmnigraphError:
+            left = branches.list()
+            if len(left) >= len(refs):
+                raise
+            refs = left
+
+
+def names_fork(state: ManifestState, fork: Fork) -> bool:
+    """Whether a state names a version of a branch's own line of a table."""
+    location, branch = fork
+    return any(
+        entry.branch == branch and state.registered[table].location == location
+        for table, entry in state.tables.items()
+    )
+
+
+def _needed(manifest: Manifest, refs: Sequence[BranchRef], pins: Sequence[NamedPin]) -> Needed:
     versions: dict[TableId, dict[int, str]] = {}
     forks: set[Fork] = set()
     registered: dict[TableId, TableRegistration] = {}

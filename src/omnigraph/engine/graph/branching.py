@@ -13,7 +13,7 @@ from omnigraph.errors import (
     CommitNotFound,
     InputError,
 )
-from omnigraph.versioning.branch_names import BranchName, physical_name
+from omnigraph.versioning.branch_names import BranchName
 from omnigraph.versioning.branches import BranchRef, new_branch_name
 from omnigraph.versioning.commits import CommitId
 
@@ -34,13 +34,19 @@ class Branching(GraphHandle):
         origin = self._origin(source)
         self._gate.check(Request(actor, Action.BRANCH_CREATE, origin.public, name))
         self._schemas.contract()
-        locked = (origin.physical, physical_name(new_branch_name(name)))
-        with self._locks.hold_all(locked, "branch create") as lock:
+        checked = new_branch_name(name)
+        # Whatever the source is, main is locked: branches are made one at a time, and none while
+        # another process cleans up.
+        with self._locks.hold(None, "branch create") as main_lock:
             # A change of the schema that died is settled first: it was made for a graph that has
             # only main, and the new branch would keep the tables of the old schema.
-            self._recovery.heal_locked(origin.physical, lock)
-            avoid = self._recovery.named_branches()
-            created = self._branches.create(name, origin, lock.check, avoid)
+            self._recovery.heal_locked(None, main_lock)
+            physical = self._branches.free_name(checked, self._recovery.named_branches())
+            locked = {origin.physical, physical} - {None}
+            with self._locks.hold_all(locked, "branch create", beside=main_lock) as lock:
+                if origin.physical is not None:
+                    self._recovery.heal_locked(origin.physical, lock)
+                created = self._branches.create(checked, physical, origin, lock.check)
         return self._bound_to(created)
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:

@@ -146,7 +146,6 @@ class Cleanup:
     def __init__(self, parts: GraphParts) -> None:
         self._parts = parts
         self._pins = Pins(parts.objects)
-        self._orphans = Orphans(parts)
 
     def run(self, policy: CleanupPolicy, *, dry_run: bool) -> CleanupReport:
         """Remove what the policy lets go and nobody needs. Raises `RecoveryPending`."""
@@ -156,10 +155,9 @@ class Cleanup:
             if merges:
                 # What they refer to is needed as soon as they are finished.
                 raise RecoveryPending("cleanup", merges)
-            refs = self._parts.branches.list()
             state = self._parts.recovery.state(None)
-            needed = what_is_needed(self._parts.manifest, refs, self._pins.list())
-            orphans = self._orphans.reclaim(refs, needed, dry_run=dry_run)
+            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._pins.list())
+            orphans = Orphans(self._parts, needed, lock).reclaim(dry_run=dry_run)
             sweep = _Sweep(self._parts.tables, self._parts.objects, policy, needed, lock, dry_run)
             snapshot = self._parts.snapshot_of(state)
             cleaned = [
@@ -224,7 +222,8 @@ class _Sweep:
         self, key: str, location: str, needed: Mapping[int, str], age: timedelta
     ) -> CleanedTable:
         table = self.tables.open(location)
-        if needed or self.policy.keeps_dropped(age):
+        has_forks = any(forked == location for forked, _ in self.needed.forks)
+        if needed or has_forks or self.policy.keeps_dropped(age):
             return self._clean(key, table, needed, self.policy)
         size = Removed(len(stored_versions(table)), table.stored_bytes())
         if not self.dry_run:

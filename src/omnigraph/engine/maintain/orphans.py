@@ -1,26 +1,27 @@
 """Reclaiming what nobody refers to: forks of branches that are gone, tables that never were, scratch files.
 
 Left behind by interrupted first writes, branch deletes, schema changes and loads. Each fork is reclaimed under the
-lock of its branch; one that cannot be had, or that something still refers to, waits for the next time.
-Tests: tests/behaviour/test_cleanup.py.
+lock of its branch, after another look at whether the branch exists and what it names; one whose lock cannot be had,
+or that something still refers to, waits for the next time.
+Tests: tests/behaviour/test_cleanup.py, tests/processes/test_cleanup.py.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from omnigraph.engine.parts import GraphParts
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import BranchLocked, OmnigraphError
 from omnigraph.faults import InjectedFault, declare
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.scratch import list_scratch, remove_scratch
 from omnigraph.versioning.branch_names import decode_physical_name
-from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.ids import made_at
-from omnigraph.versioning.retention import Fork, Needed
+from omnigraph.versioning.locks import HeldLock
+from omnigraph.versioning.retention import Fork, Needed, names_fork
 from omnigraph.versioning.rows import MANIFEST_PATH
 from omnigraph.versioning.upgrade.old_layout import OLD_TABLES
 
@@ -39,61 +40,81 @@ _log = logging.getLogger(__name__)
 class Orphans:
     """Finds and reclaims the orphans of one graph. The caller holds the lock of main."""
 
-    def __init__(self, parts: GraphParts) -> None:
+    def __init__(self, parts: GraphParts, needed: Needed, lock: HeldLock) -> None:
         self._parts = parts
+        self._needed = needed
+        self._lock = lock
 
-    def reclaim(
-        self, refs: Sequence[BranchRef], needed: Needed, *, dry_run: bool
-    ) -> tuple[str, ...]:
+    def reclaim(self, *, dry_run: bool) -> tuple[str, ...]:
         """Reclaim all orphans; returns what was reclaimed, or would be."""
         done = []
         # What was made from a fork goes before it.
-        for location, branch in reversed(list(self._forks(refs, needed))):
-            name = f"{location}/{branch}"
-            if dry_run or self._reclaimed(location, branch):
-                done.append(name)
-        for location in (*self._tables_of_nobody(needed), *self._old_tables()):
+        for fork in reversed(list(self._unneeded_forks())):
+            if self._reclaimed(fork, dry_run=dry_run):
+                done.append("/".join(fork))
+        for location in (*self._tables_of_nobody(), *self._old_tables()):
             if dry_run or self._removed(location):
                 done.append(location)
         objects = self._parts.objects
         done += abandoned_scratch(objects) if dry_run else remove_scratch(objects, _is_over)
         return tuple(sorted(done))
 
-    def _forks(self, refs: Sequence[BranchRef], needed: Needed) -> Iterator[Fork]:
-        """Forks that neither a branch nor a sidecar needs, older ones first."""
-        live = {ref.physical for ref in refs if ref.physical is not None}
-        awaited = self._parts.recovery.named_branches()
-        for location in [MANIFEST_PATH, *sorted(needed.locations)]:
-            if not self._parts.tables.exists(location):
-                continue
-            known = list(self._parts.tables.list_branches(location))
-            for branch in [*known, *sorted(self._parts.tables.zombie_branches(location))]:
-                if branch in awaited or decode_physical_name(branch) is None:
-                    continue
-                if location == MANIFEST_PATH:
-                    used = branch in live
-                else:
-                    used = (location, branch) in needed.forks
-                if not used:
-                    yield location, branch
+    def _unneeded_forks(self) -> Iterator[Fork]:
+        """Forks that no branch needed when all were asked, older ones first.
 
-    def _reclaimed(self, location: str, branch: str) -> bool:
+        A branch is a fork of the manifest, and one that has a ref exists. Of a branch that is being
+        made there are files before there is a ref.
+        """
+        tables = self._parts.tables
+        for branch in sorted(tables.zombie_branches(MANIFEST_PATH)):
+            if decode_physical_name(branch) is not None:
+                yield MANIFEST_PATH, branch
+        for location in sorted(self._needed.locations):
+            if not tables.exists(location):
+                continue
+            known = list(tables.list_branches(location))
+            for branch in [*known, *sorted(tables.zombie_branches(location))]:
+                fork = (location, branch)
+                if fork not in self._needed.forks and decode_physical_name(branch) is not None:
+                    yield fork
+
+    def _reclaimed(self, fork: Fork, *, dry_run: bool) -> bool:
+        location, branch = fork
         try:
             with self._parts.locks.hold(branch, "cleanup", wait_ms=0) as lock:
-                BEFORE_RECLAIM.hit(location=location, branch=branch)
-                lock.check()
-                self._parts.tables.reclaim_branch(location, branch, self._parts.objects)
+                if self._is_used(fork):
+                    return False
+                if not dry_run:
+                    BEFORE_RECLAIM.hit(location=location, branch=branch)
+                    self._lock.check()
+                    lock.check()
+                    self._parts.tables.reclaim_branch(location, branch, self._parts.objects)
         except InjectedFault:
             raise
+        except BranchLocked:
+            return False  # It is being written to, made or deleted.
         except OmnigraphError as error:
             _log.warning("fork %s of %s stays for now: %s", branch, location, error)
             return False
         return True
 
-    def _tables_of_nobody(self, needed: Needed) -> Iterator[str]:
+    def _is_used(self, fork: Fork) -> bool:
+        """Whether a fork is in use now, for one who holds the lock of its branch.
+
+        The branch may have written to the table for the first time since all were asked, or may
+        have been made just then; or a writer of it has died and left the fork to recovery.
+        """
+        location, branch = fork
+        if branch in self._parts.recovery.named_branches():
+            return True
+        if branch not in [ref.physical for ref in self._parts.branches.list()]:
+            return False
+        return location == MANIFEST_PATH or names_fork(self._parts.manifest.current(branch), fork)
+
+    def _tables_of_nobody(self) -> Iterator[str]:
         for folder in _FOLDERS:
             for location in self._parts.tables.directories(folder):
-                if location not in needed.locations and self._is_old(location):
+                if location not in self._needed.locations and self._is_old(location):
                     yield location
 
     def _old_tables(self) -> Iterator[str]:
@@ -110,6 +131,7 @@ class Orphans:
 
     def _removed(self, location: str) -> bool:
         try:
+            self._lock.check()
             self._parts.tables.remove(location, self._parts.objects)
         except OmnigraphError as error:
             _log.warning("%s stays for now: %s", location, error)

@@ -150,9 +150,7 @@ class SchemaApplication:
             BEFORE_REMOVAL.hit()
             each = self._each(options)
             rewrite_without_dropped(self._parts, change.work, change.draft, each, lock)
-            needed = what_is_needed(
-                self._parts.manifest, self._parts.branches.list(), self._pins.list()
-            )
+            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._pins.list())
             work, before = change.work, change.snapshot
             remove_dropped(self._parts.tables, self._parts.objects, work, before, needed, lock)
         except InjectedFault:

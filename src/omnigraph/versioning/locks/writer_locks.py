@@ -72,12 +72,18 @@ class WriterLocks:
                 yield HeldLock(operation, ((branch, is_lost),))
 
     @contextmanager
-    def hold_all(self, branches: Iterable[str | None], operation: str) -> Iterator[HeldLock]:
-        """Hold the locks of several branches, always taken in one order: main, then by name."""
+    def hold_all(
+        self, branches: Iterable[str | None], operation: str, *, beside: HeldLock | None = None
+    ) -> Iterator[HeldLock]:
+        """Hold the locks of several branches, always taken in one order: main, then by name.
+
+        `beside` is the lock of main, for one who holds it already.
+        """
         ordered = sorted(set(branches), key=lambda branch: (branch is not None, branch or ""))
         with ExitStack() as stack:
             held = [stack.enter_context(self.hold(branch, operation)) for branch in ordered]
-            yield HeldLock(operation, tuple(part for lock in held for part in lock._parts))
+            every = held if beside is None else [beside, *held]
+            yield HeldLock(operation, tuple(part for lock in every for part in lock._parts))
 
     def forget_others(self, branches: Iterable[str | None]) -> None:
         """Remove what the locks of other branches, which are gone, have left in storage."""

@@ -37,7 +37,7 @@ from omnigraph.versioning.parting import brought_along
 from omnigraph.versioning.publish import Pin, Publication, publish
 from omnigraph.versioning.recovery.classify import Finding
 from omnigraph.versioning.recovery.schema_change import SchemaChange
-from omnigraph.versioning.recovery.sidecar import Sidecar, Sidecars
+from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, Sidecars
 from omnigraph.versioning.rows import TableVersion
 from omnigraph.versioning.schema_staging import Target, has_staging, settle_staging
 
@@ -139,7 +139,7 @@ class Actions:
             if pinned.forks:
                 # The line exists for this operation only; the graph still reads the one before it.
                 check_lock()
-                self._remove_fork(pinned.location, pinned.branch)
+                self._remove_fork(pinned)
             elif finding.has_moved:
                 restored = self._restore(
                     pinned.location, pinned.branch, finding.pin, sidecar.operation_id, check_lock
@@ -164,7 +164,7 @@ class Actions:
         for finding in findings:
             if finding.table.forks:
                 check_lock()
-                self._remove_fork(finding.table.location, finding.table.branch)
+                self._remove_fork(finding.table)
         publication = Publication(
             draft=_recovery_draft(sidecar.undone),
             outcome="discarded",
@@ -258,9 +258,12 @@ class Actions:
         AFTER_RESTORE.hit(location=location)
         return restored
 
-    def _remove_fork(self, location: str, branch: str | None) -> None:
-        assert branch is not None, "main is never forked"
-        self._tables.reclaim_branch(location, branch, self._objects)
+    def _remove_fork(self, pinned: PinnedTable) -> None:
+        """Remove a line that an operation has made, unless a later one has published it."""
+        assert pinned.branch is not None, "main is never forked"
+        named = self._manifest.current(pinned.branch).tables.get(pinned.table_id)
+        if named is None or named.branch != pinned.branch:
+            self._tables.reclaim_branch(pinned.location, pinned.branch, self._objects)
 
 
 def table_version(table_id: TableId, table: Table) -> TableVersion:

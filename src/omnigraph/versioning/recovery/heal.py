@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.errors import BranchLocked, StoreCallFailed, TableMissing
+from omnigraph.errors import BranchLocked, BranchNotFound, StoreCallFailed, TableMissing
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -194,7 +194,12 @@ class Recovery:
         return RecoveryStatus(tuple(pending), tuple(quarantined))
 
     def state(self, branch: str | None) -> ManifestState:
-        """The state of a branch for a writer that holds its lock; a torn newest version goes."""
+        """The state of a branch for a writer that holds its lock; a torn newest version goes.
+
+        Raises `BranchNotFound` also where a deletion that was interrupted has left files of it.
+        """
+        if branch is not None and not self._tables.has_ref(MANIFEST_PATH, branch):
+            raise BranchNotFound(public_name(branch))
         known = self._manifest.known_on_disk(branch)
         return self._mended(branch) if known is None else known
 
