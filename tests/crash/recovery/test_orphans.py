@@ -7,6 +7,8 @@ import pytest
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.faults import InjectedFault
 from omnigraph.testing.faults import Call, Fail, armed
+from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.recovery.sidecar import Sidecars
 from tests.behaviour.graphs import PERSON, Backstage
 from tests.crash.recovery.situations import (
     ADD,
@@ -120,3 +122,24 @@ def test_a_branch_made_again_before_anybody_looked_is_not_given_the_write(graph,
     graph.mutate(ADD, who="Gil")
     the_recovery(graph, "OrphanedBranchDiscarded")
     check_settled(graph)
+
+
+def test_a_writer_that_ends_while_its_sidecar_is_judged_leaves_nothing_to_wait_for(
+    graph, monkeypatch
+):
+    """Its branch may be deleted as well before the judgement is over."""
+    feature = graph.create_branch("feature")
+    interrupted(AFTER_TABLE, lambda: feature.mutate(ADD, who="Eve"))
+    (name,) = sidecars(graph)
+    current = Manifest.current
+
+    def end_first(manifest, branch):
+        monkeypatch.setattr(Manifest, "current", current)
+        backstage = Backstage(graph.uri)
+        backstage.branches.delete(backstage.branches.find("feature"), lambda: None)
+        Sidecars(backstage.objects).delete(name)
+        return current(manifest, branch)
+
+    monkeypatch.setattr(Manifest, "current", end_first)
+    status = graph.recovery_status()
+    assert (status.pending, status.quarantined) == ((), ())

@@ -12,7 +12,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.errors import BranchLocked, BranchNotFound, StoreCallFailed, TableMissing
+from omnigraph.errors import (
+    BranchLocked,
+    BranchNotFound,
+    OmnigraphError,
+    StoreCallFailed,
+    TableMissing,
+)
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -186,11 +192,17 @@ class Recovery:
         names = self.sidecars.names()
         readable, quarantined = self._read(names)
         for sidecar in readable:
-            verdict = self._judge(sidecar, _operations(names))
-            if verdict is not None and verdict.decision is Decision.QUARANTINE:
-                quarantined.append(Quarantined.unclear(sidecar, verdict.reason))
-            else:
+            try:
+                verdict = self._judge(sidecar, _operations(names))
+            except OmnigraphError:
+                # Its writer may be done by now, and its branch written to by others, or deleted.
+                if self.sidecars.read(sidecar.name) is None:
+                    continue
+                verdict = self._judge(sidecar, _operations(names))
+            if verdict is None or verdict.decision is not Decision.QUARANTINE:
                 pending.append(sidecar.name)
+            elif self.sidecars.read(sidecar.name) is not None:
+                quarantined.append(Quarantined.unclear(sidecar, verdict.reason))
         return RecoveryStatus(tuple(pending), tuple(quarantined))
 
     def state(self, branch: str | None) -> ManifestState:
