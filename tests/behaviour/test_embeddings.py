@@ -10,8 +10,11 @@ import pytest
 
 from omnigraph.engine.graph import init
 from omnigraph.engine.graph import open as open_graph
+from omnigraph.engine.write import commit as committing
+from omnigraph.engine.write.tables import stage_early
 from omnigraph.errors import InputError, LoadError, MutationError, TypeCheckError
 from omnigraph.faults import FAULT_POINTS
+from tests.behaviour.graphs import Backstage
 from tests.behaviour.notes import (
     GIVEN,
     MOCK,
@@ -382,6 +385,40 @@ def test_nobody_is_asked_while_the_branch_is_locked(local_uri, server):
     found = vectors(writer)
     assert close(found["a"], "copper")
     assert close(found["b"], "zinc")
+    assert states(writer) == {"ready": 2}
+
+
+def test_texts_that_turn_up_under_the_lock_are_embedded_without_it(local_uri, server, monkeypatch):
+    """Another process writes a text without a vector after this write was prepared."""
+    writer = init(local_uri, NOTES)
+    writer.load(notes({"slug": "a", "body": "copper"}), "append")
+    server.requests.clear()
+    other, stage = open_graph(local_uri), stage_early
+
+    def overtake(*arguments):
+        monkeypatch.setattr(committing, "stage_early", stage)
+        with monkeypatch.context() as patch:
+            patch.delenv("OMNIGRAPH_EMBED_PROVIDER")
+            patch.delenv("OMNIGRAPH_EMBED_BASE_URL")
+            run(other, 'insert Note { slug: "b", body: "tin" }')
+        return stage(*arguments)
+
+    free = []
+
+    def look_at_lock(_point, _context):
+        with Backstage(local_uri).locks.hold(None, "look", wait_ms=0):
+            free.append(True)
+
+    monkeypatch.setattr(committing, "stage_early", overtake)
+    asking = FAULT_POINTS["embed.before_provider"]
+    asking.set_trap(look_at_lock)
+    try:
+        done = run(writer, 'update Note set { tag: "x" } where slug != "z"')
+    finally:
+        asking.remove_trap(look_at_lock)
+    assert done.affected_nodes == 2
+    assert free == [True]
+    assert asked(server) == [["tin"]]
     assert states(writer) == {"ready": 2}
 
 

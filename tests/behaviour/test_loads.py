@@ -17,7 +17,7 @@ import pytest
 
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import ConstraintError, ExpectedVersionMismatch, LoadError, LoadSourceError
+from omnigraph.errors import ConstraintError, LoadError, LoadSourceError
 from tests.behaviour.graphs import PERSON, Backstage
 from tests.workshop import WORKSHOP
 
@@ -362,9 +362,8 @@ def test_an_overwrite_by_a_handle_that_knows_an_older_state_is_judged_by_the_new
     assert rows(graph, LEADS).keys() == {"e2"}
     late = open_graph(uri)
     graph.load(lines(person("eve"), leads("bob", "eve", id="e3")), "append")
-    with pytest.raises(ExpectedVersionMismatch):
-        late.load(lines(leads("alice", "eve", id="e4")), "overwrite")
-    assert rows(graph, LEADS).keys() == {"e2", "e3"}
+    late.load(lines(leads("alice", "eve", id="e4")), "overwrite")
+    assert rows(graph, LEADS).keys() == {"e4"}
 
 
 class StreamOnly:

@@ -34,7 +34,7 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.testing.faults import Call, Fail, armed
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.commits import CommitId, CommitRecord, Counts, LoadNote, TableId
-from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.manifest import KeyedCommit, ManifestState
 from omnigraph.versioning.publish import Pin, Publication, publish
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
@@ -180,8 +180,8 @@ def test_a_load_id_is_used_once_on_a_branch(graph, backstage):
     with pytest.raises(LoadIdReused) as caught:
         backstage.publish(load_id="nightly", load_note=note)
     assert (caught.value.load_id, caught.value.commit_id) == ("nightly", first.graph_commit_id)
-    found = backstage.manifest.commit_of_load(None, "nightly")
-    assert found == (graph.commit(first.graph_commit_id), note)
+    found = backstage.manifest.find_keyed(None, "nightly")
+    assert found == KeyedCommit(graph.commit(first.graph_commit_id), note)
     assert graph.snapshot().version == 2
     assert backstage.publish("feature", load_id="nightly", load_note=note).sequence == 2
 

@@ -32,7 +32,7 @@ from hypothesis.stateful import (
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import ExpectedVersionMismatch, HeadMoved, OmnigraphError, SchemaMoved
+from omnigraph.errors import OmnigraphError
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.language.span import Source
 from omnigraph.testing.faults import Fail, FailStorage, FaultAction, Hit, armed
@@ -122,18 +122,6 @@ class Possible:
                 rest = tuple(other for other in self.waiting if other is not operation)
                 found += Possible(after, rest).outcomes()
         return found
-
-
-def _is_stale(graph: Graph) -> bool:
-    """Whether the handle may be refused because others have changed rows since it last looked."""
-    if graph._view is None:
-        return False
-    try:
-        newest = graph._manifest.current(graph._view.branch)
-        graph._manifest.require_head(newest, graph._view.head)
-    except HeadMoved:
-        return True
-    return False
 
 
 class LookAndFail:
@@ -305,7 +293,6 @@ class Histories(RuleBasedStateMachine):
     def _do(self, operation: Operation, by: str, fails: str | None) -> None:
         """Do it to the graph and to every model that may be right, and compare them."""
         graph = self._handles[by]
-        is_stale = _is_stale(graph)
         before = [outcome for known in self._possible for outcome in known.outcomes()]
         after = [operation.foretell(known.model) for known in before]
         grown = [
@@ -333,8 +320,6 @@ class Histories(RuleBasedStateMachine):
         elif has_failed:
             interrupted = [Possible(known.model, (*known.waiting, operation)) for known in before]
             self._possible = [*interrupted, *grown]
-        elif isinstance(error, ExpectedVersionMismatch | SchemaMoved) and is_stale:
-            pass
         else:
             self._possible = [
                 known

@@ -199,8 +199,7 @@ class Crew:
                 repeats += max(0, made[message] - 1)
         deaths = sum(death.name == member.name for death in self.deaths)
         assert repeats <= deaths + sum(note.unsure for note in notes)
-        tried_again = sum(note.refusals for note in notes)
-        return Counter(note.outcome for note in notes) + Counter({"stale view": tried_again})
+        return Counter(note.outcome for note in notes)
 
     def _check_resumed(self, members: Sequence[Member]) -> None:
         """After a kill the others went on soon."""

@@ -25,6 +25,8 @@ CLONE_NEWNS, CLONE_NEWUSER, MS_PRIVATE_ALL = 0x00020000, 0x10000000, 0x44000
 DISK_BYTES = 8 * 1024 * 1024
 PAGE = 4096
 PERSON = '{"type": "Person", "data": {"name": "%s"}}'
+EVENTS = "node Event { what: String }\n"
+NOTE = "query note($what: String) { insert Event { what: $what } }"
 BIG = 200_000
 """Bytes of a text that takes most of the room a load needs."""
 
@@ -56,6 +58,7 @@ class SmallDisk:
 
     name = "tmpfs"
     steps = tuple(pages * PAGE for pages in (0, 1, 2, 3, 5, 8, 12, 20, 40, 80, 200))
+    event_steps = tuple(pages * PAGE for pages in range(24))
 
     def __init__(self, folder: Path) -> None:
         self._filler = folder / "filler"
@@ -82,6 +85,7 @@ class SmallFiles:
 
     name = "limit"
     steps = (0, 100, 300, 600, 1000, 2000, 4000, 10_000, 100_000)
+    event_steps = tuple(range(0, 12_000, 500))
 
     @contextmanager
     def full_but_for(self, room: int) -> Iterator[None]:
@@ -100,30 +104,37 @@ def fill_up(disk: SmallDisk | SmallFiles, folder: Path) -> list[dict[str, Any]]:
     from omnigraph.errors import StorageError
     from tests.behaviour.graphs import SCHEMA
 
-    def load(uri: str, rows: str) -> None:
-        open_graph(uri).load(rows)
+    def load(uri: str, rows: str, key: str | None) -> None:
+        open_graph(uri).load(rows, "append", load_id=key)
 
-    def create_branch(uri: str, name: str) -> None:
+    def mutate(uri: str, what: str, key: str | None) -> None:
+        open_graph(uri).mutate(NOTE, what=what, idempotency_key=key)
+
+    def create_branch(uri: str, name: str, _key: str | None) -> None:
         open_graph(uri).create_branch(name)
 
+    def create_graph(uri: str, _key: str | None) -> None:
+        init(uri, SCHEMA)
+
     uri = str(folder / "graph")
-    init(uri, SCHEMA)
+    init(uri, SCHEMA + EVENTS)
     seen: list[dict[str, Any]] = []
 
-    def attempt(name: str, room: int, write: Callable[[], object]) -> bool:
-        """Whether there was too little room."""
+    def attempt(name: str, room: int, write: Callable[[str | None], object]) -> bool:
+        """Whether there was too little room. What failed is repeated as its error advises."""
         before = open_graph(uri, read_only=True)
         state = before.snapshot().to_json(), before.branches()
-        error = None
+        error = key = None
         with disk.full_but_for(room):
             try:
-                write()
+                write(None)
             except StorageError as raised:
                 error = type(raised).__name__
+                key = getattr(raised, "idempotency_key", None)
         after = open_graph(uri, read_only=True)
         unchanged = (after.snapshot().to_json(), after.branches()) == state
         if error:
-            write()
+            write(key)
         seen.append({"write": name, "room": room, "error": error, "unchanged": unchanged})
         return error is not None
 
@@ -131,14 +142,16 @@ def fill_up(disk: SmallDisk | SmallFiles, folder: Path) -> list[dict[str, Any]]:
         rows = PERSON % f"p{room}" + PERSON % ("x" * BIG + str(room))
         if not attempt("load", room, partial(load, uri, rows)):
             break
+    for number, room in enumerate(disk.event_steps):
+        attempt("event", room, partial(mutate, uri, f"e{number}"))
     for room in disk.steps:
         if not attempt("branch", room, partial(create_branch, uri, f"b{room}")):
             break
     for room in disk.steps:
-        if not attempt("init", room, partial(init, f"{folder}/init{room}", SCHEMA)):
+        if not attempt("init", room, partial(create_graph, f"{folder}/init{room}")):
             break
-    graph = open_graph(uri)
-    seen.append({"write": "end", "rows": graph.snapshot().entry("node:Person").row_count})
+    counts = {key: entry.row_count for key, entry in open_graph(uri).snapshot().entries.items()}
+    seen.append({"write": "end", "rows": counts["node:Person"], "events": counts["node:Event"]})
     return seen
 
 

@@ -145,28 +145,32 @@ def test_no_edge_dangles_for_a_long_time(place, tmp_path):
     check_demolition(place, tmp_path, rounds(place, 250, 40))
 
 
-# -- two who want the same -------------------------------------------------------------------
+# -- writers of the same rows ----------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-052", "S-158")
-def test_of_updates_of_one_row_from_the_same_state_exactly_one_succeeds(place, run, tmp_path):
+@pytest.mark.acceptance("S-051", "S-052", "S-158")
+@pytest.mark.parametrize("rows", ["own", "shared"])
+def test_updates_at_the_same_time_all_succeed(place, run, tmp_path, rows):
+    """Four processes of two threads each, every handle older than what the others write."""
     graph = init(place.uri, SCHEMA)
-    graph.load(person("ada", 36))
-    count = rounds(place, 6, 3)
-    for rivals in (2, 4):
-        folder = tmp_path / str(rivals)
-        folder.mkdir()
-        before = graph.snapshot().version
-        works = [("writing.update_in_rounds", place.uri, str(folder), n, rivals, count)
-                 for n in range(rivals)]  # fmt: skip
-        won = run(place, works)
-        assert [sum(tries) for tries in zip(*won, strict=True)] == [1] * count
-        winner = [tries[-1] for tries in won].index(True)
-        ada = graph.entity_at_target("main", "node:Person", "ada")
-        assert ada is not None
-        assert ada["age"] == (count - 1) * rivals + winner
-        assert graph.snapshot().version == before + count
-        check_pins(graph, "main")
+    processes, threads, count = 4, 2, rounds(place, 6, 2)
+    keys = [f"p{n}" for n in range(processes * threads)] if rows == "own" else ["p0"]
+    graph.load("".join(person(key, 0) for key in keys))
+    before = graph.snapshot().version
+    works = [("writing.update_in_rounds", place.uri, str(tmp_path), n, processes, threads, count, keys)
+             for n in range(processes)]  # fmt: skip
+    made = {commit: value for found in run(place, works) for commit, value in found}
+    assert len(made) == processes * threads * count
+    found = {key: graph.entity_at_target("main", "node:Person", key) for key in keys}
+    history = graph.commits()
+    assert len(history) - before >= len(made)
+    for key, entity in found.items():
+        assert entity is not None
+        last = [
+            made[c.graph_commit_id] for c in history if made.get(c.graph_commit_id, ("",))[0] == key
+        ]
+        assert (key, entity["age"]) == last[-1]
+    check_pins(graph, "main")
     assert Backstage(place.uri).objects.list_dir("__recovery") == []
 
 

@@ -14,6 +14,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -29,7 +30,6 @@ from omnigraph.errors import (
     BranchNotFound,
     CommitStateUnknown,
     ConflictError,
-    ExpectedVersionMismatch,
     MutationError,
     OmnigraphError,
 )
@@ -70,7 +70,6 @@ class Note:
     commit: str | None
     sequence: int
     at: float
-    refusals: int
     unsure: int
 
 
@@ -126,26 +125,28 @@ def write(uri: str, name: str, jobs: Sequence[Job], notebook: str, rest_s: float
 
 def _insist(graph: Graph, message: str, number: int, job: Job) -> Note:
     """Do a job, again and again while only others are in the way."""
-    refusals = unsure = 0
+    key: str | None = None
+    unsure = 0
     while True:
         try:
-            outcome, commit, sequence = do(graph, job, message)
+            outcome, commit, sequence = do(graph, job, message, key)
         except MutationError:
             outcome, commit, sequence = "violation", None, 0
-        except ExpectedVersionMismatch:
-            refusals += 1
-            graph.refresh()
+        except CommitStateUnknown as error:
+            key = error.idempotency_key
             continue
-        except (ConflictError, CommitStateUnknown) as error:
+        except ConflictError as error:
             unsure += 1
             print(f"{message} once more: {error}", flush=True)
             continue
-        return Note(number, outcome, commit, sequence, time.monotonic(), refusals, unsure)
+        return Note(number, outcome, commit, sequence, time.monotonic(), unsure)
 
 
-def do(graph: Graph, job: Job, message: str) -> tuple[str, str | None, int]:
+def do(graph: Graph, job: Job, message: str, key: str | None = None) -> tuple[str, str | None, int]:
     """Do a job once: what came of it, its commit and the commit's place in the history."""
-    write: Callable[..., Any] = partial(graph.mutate, branch=job.branch, message=message)
+    write: Callable[..., Any] = partial(
+        graph.mutate, branch=job.branch, message=message, idempotency_key=key
+    )
     match job.does:
         case "person":
             done = write(PUT_PERSON, key=job.key, value=job.value)
@@ -179,21 +180,25 @@ def _use_branch(graph: Graph, job: Job, message: str) -> tuple[str, str | None, 
 # -- rivals ----------------------------------------------------------------------------------
 
 
-def update_in_rounds(uri: str, folder: str, number: int, rivals: int, rounds: int) -> list[bool]:
-    """Update one row at the same time as others do, each from the same state: who got through."""
-    won = []
+def update_in_rounds(
+    uri: str, folder: str, number: int, rivals: int, threads: int, rounds: int, keys: list[str]
+) -> list[tuple[str, tuple[str, int]]]:
+    """Update rows at the same time as others do: the commits, each with its row and value."""
+    made: list[tuple[str, tuple[str, int]]] = []
     with short_leases():
         graph = open_graph(uri)
         for round in range(rounds):
-            graph.refresh()
             _meet(Path(folder), round, number, rivals)
-            try:
-                graph.mutate(UPDATE, key="ada", value=round * rivals + number)
-                won.append(True)
-            except ExpectedVersionMismatch:
-                won.append(False)
-            _meet(Path(folder), round + 0.5, number, rivals)
-    return won
+
+            def update(thread: int, round: int = round) -> None:
+                writer = number * threads + thread
+                key, value = keys[writer % len(keys)], round * 100 + writer + 1
+                receipt = graph.mutate(UPDATE, key=key, value=value).receipt
+                made.append((str(receipt.graph_commit_id), (key, value)))
+
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(update, range(threads)))
+    return made
 
 
 def _meet(folder: Path, round: float, number: int, rivals: int) -> None:

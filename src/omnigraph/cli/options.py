@@ -71,6 +71,12 @@ full_option = click.option(
     "--full", is_flag=True, help="Show long texts and vectors whole instead of their beginning."
 )
 
+idempotency_key_option = click.option(
+    "--idempotency-key",
+    metavar="KEY",
+    help="Write only once under this key: a repeated call returns what the first one did.",
+)
+
 
 def with_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
     """Options that several commands take, in the order in which the help shows them."""

@@ -16,6 +16,8 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
     """The part of a receipt that a command's document contains."""
     document = receipt.to_json()
     fields = {name: document[name] for name in _FIELDS}
+    if receipt.replayed:
+        fields["replayed"] = True
     return fields | {"warnings": document["warnings"]} if document["warnings"] else fields
 
 
@@ -26,5 +28,7 @@ def commit_lines(receipt: Receipt) -> list[str]:
 
 def warn_of(receipt: Receipt) -> None:
     """Print the warnings of a receipt to standard error."""
+    if receipt.replayed:
+        warn("an earlier call with this idempotency key made the commit; nothing was changed")
     for warning in receipt.warnings:
         warn(warning.message)

@@ -7,6 +7,8 @@ Tests: tests/unit/embed/test_documents.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
@@ -34,6 +36,10 @@ _REFUSED_IN_A_ROW: Final = 8
 Mask = npt.NDArray[np.bool_]
 
 
+class TextsToEmbed(Exception):
+    """A write under its lock has come upon texts that the provider has not been asked about."""
+
+
 class DocumentVectors:
     """Asks the configured provider for each distinct text once, and remembers."""
 
@@ -44,6 +50,7 @@ class DocumentVectors:
         self._known: dict[int, _Known] = {}
         self._refused = 0
         self._is_down = False
+        self._asks = True
 
     @property
     def unconfigured(self) -> EmbeddingNotConfigured | None:
@@ -87,6 +94,16 @@ class DocumentVectors:
         self.remember(texts.filter(answered), vectors.filter(answered))
         self.failure = failure or self.failure
 
+    @contextmanager
+    def only_known(self) -> Iterator[None]:
+        """Within, a text whose vector is not known raises `TextsToEmbed` instead of being sent to
+        the provider: the caller holds a lock."""
+        self._asks = False
+        try:
+            yield
+        finally:
+            self._asks = True
+
     def stop(self) -> None:
         """Ask nobody any more: what is known by now is all there is."""
         self._is_down = True
@@ -107,6 +124,8 @@ class DocumentVectors:
         if isinstance(provider, EmbeddingNotConfigured):
             self.failure = provider
             return found, answered
+        if not self._asks and not self._is_down:
+            raise TextsToEmbed
         BEFORE_ASKING.hit(texts=len(texts))
         for start in range(0, len(texts), _BATCH):
             part = slice(start, start + _BATCH)

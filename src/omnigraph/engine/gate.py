@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
+
+from omnigraph.diagnostics import shortened
+from omnigraph.errors import InputError
+
+RESERVED_ACTORS: Final = "omnigraph:"
+"""How the actors of recovery and repair begin. Nobody else may write in their name."""
 
 
 class Action(Enum):
@@ -39,6 +45,7 @@ class Request:
     `branch` is what is read or changed in place, `target_branch` what a branch operation changes:
     creating `x` from `main` has branch `main` and target `x`. Rules are scoped by one of the two, so
     a request that carries the wrong ones would be judged by the wrong rules and cannot be built.
+    Neither can one in the name of the product itself, which raises `InputError`.
     """
 
     actor: str | None
@@ -47,6 +54,11 @@ class Request:
     target_branch: str | None = None
 
     def __post_init__(self) -> None:
+        if self.actor is not None and self.actor.strip().lower().startswith(RESERVED_ACTORS):
+            raise InputError(
+                f"actor {shortened(repr(self.actor))} is reserved: names that begin with "
+                f"'{RESERVED_ACTORS}' stand for the product itself; choose another actor"
+            )
         has_target = self.action in _CHANGES_A_TARGET | _TAKES_FROM_A_BRANCH_TO_A_TARGET
         if has_target != (self.target_branch is not None):
             raise ValueError(f"{self.action.value} {'needs' if has_target else 'takes no'} target")

@@ -34,9 +34,11 @@ class Receipt:
     created_at: int
     counts: Mapping[str, Counts] = field(default_factory=dict)
     warnings: tuple[Warning, ...] = ()
+    replayed: bool = False
+    """Whether an earlier call with the same idempotency key or load id made the commit."""
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        document: dict[str, Any] = {
             "graph_commit_id": self.graph_commit_id,
             "parent_commit_id": self.parent_commit_id,
             "branch": self.branch,
@@ -48,9 +50,10 @@ class Receipt:
             "counts": {key: c.to_json() for key, c in self.counts.items()},
             "warnings": [w.to_json() for w in self.warnings],
         }
+        return document | {"replayed": True} if self.replayed else document
 
 
-def receipt_of(commit: CommitRecord, catalog: Catalog) -> Receipt:
+def receipt_of(commit: CommitRecord, catalog: Catalog, *, replayed: bool = False) -> Receipt:
     """The receipt of a published commit, under the present names of its types."""
     draft = commit.draft
     return Receipt(
@@ -64,6 +67,7 @@ def receipt_of(commit: CommitRecord, catalog: Catalog) -> Receipt:
         created_at=draft.created_at,
         counts=counts_by_key(commit, catalog),
         warnings=draft.warnings,
+        replayed=replayed,
     )
 
 

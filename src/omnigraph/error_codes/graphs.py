@@ -93,6 +93,13 @@ GRAPH_CODES: Final = (
         "used with another mode. Choose a new id for a new load.",
     ),
     _of(
+        errors.IdempotencyKeyReused,
+        "idempotency key belongs to another write",
+        "an idempotency key names one write of a branch for as long as its commit is kept, so that "
+        "a call can be repeated safely. This one was used with another query, other parameters or "
+        "another operation. Choose a new key for a new write.",
+    ),
+    _of(
         errors.MergeConflicts,
         "branches contradict each other",
         "both branches changed the same rows to different values, or what each did alone is fine "
@@ -189,8 +196,10 @@ GRAPH_CODES: Final = (
     _of(
         errors.CommitStateUnknown,
         "outcome unknown",
-        "a publish was sent, but the store could not be read to see whether it arrived. Look for "
-        "the named commit before repeating the write.",
+        "a write was begun, and the store failed before it could be completed or undone. The next "
+        "writer of the branch decides: it completes what was written entirely and undoes anything "
+        "else. Repeat the call with the key that the message names: if the write landed, its "
+        "receipt comes back; if not, it is made now.",
     ),
     _of(
         errors.SyncFailed,

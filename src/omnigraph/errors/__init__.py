@@ -40,6 +40,7 @@
     │   ├── BranchLocked         another writer held the branch for the whole waiting time
     │   │   └── BranchLockLost   another writer took the branch over in the middle of a write
     │   ├── LoadIdReused         the load id belongs to another load
+    │   ├── IdempotencyKeyReused the key belongs to another write
     │   ├── MergeConflicts       both sides changed the same rows, or break a rule together
     │   ├── TableDrift           a table moved without a publish
     │   ├── SchemaContractBroken the schema files no longer fit together
@@ -108,6 +109,7 @@ from omnigraph.errors.conflicts import (
     ForkExists,
     ForkInUse,
     HeadMoved,
+    IdempotencyKeyReused,
     KeyTaken,
     LoadIdReused,
     OperationFenced,
@@ -241,6 +243,7 @@ __all__ = [
     "HeadMoved",
     "HistoryRemoved",
     "HostValueError",
+    "IdempotencyKeyReused",
     "InputError",
     "InvalidBranchName",
     "KeyTaken",

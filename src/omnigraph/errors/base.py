@@ -12,6 +12,7 @@ class Retry(Enum):
     NEVER = "never"
     AS_IS = "as is"
     PREPARE_AGAIN = "prepare again"
+    WITH_KEY = "with the same key"
 
 
 class OmnigraphError(Exception):

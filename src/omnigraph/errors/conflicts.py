@@ -148,7 +148,7 @@ class BranchLockLost(BranchLocked):
     def _message(self) -> str:
         return (
             f"{self.operation} lost its write lease of branch '{self.branch}' and stopped before "
-            "its next change; look at the branch before repeating it"
+            "its next change"
         )
 
 
@@ -162,7 +162,23 @@ class LoadIdReused(ConflictError):
         self.load_id = load_id
         self.commit_id = commit_id
         super().__init__(
-            f"load id '{load_id}' was already used by commit {commit_id} with another mode"
+            f"load id '{load_id}' was already used by commit {commit_id} with another mode; "
+            "use a new id"
+        )
+
+
+class IdempotencyKeyReused(ConflictError):
+    """An idempotency key was used before, for a write that asked for something else."""
+
+    code = "OG-C-013"
+    retry = Retry.NEVER
+
+    def __init__(self, key: str, commit_id: str) -> None:
+        self.key = key
+        self.commit_id = commit_id
+        super().__init__(
+            f"idempotency key '{key}' was already used by commit {commit_id} for another write; "
+            "use a new key"
         )
 
 

@@ -14,17 +14,33 @@ class StorageError(OmnigraphError):
 
 
 class CommitStateUnknown(StorageError):
-    """A publish was sent, but whether it arrived could not be read back."""
+    """A write was begun and left to recovery, which may complete it or undo it.
+
+    Repeating the call with `idempotency_key` is safe whatever became of it: if the write landed, its
+    receipt comes back.
+    """
 
     code = "OG-F-001"
-    retry = Retry.NEVER
+    retry = Retry.WITH_KEY
 
-    def __init__(self, operation_id: str, commit_id: str) -> None:
+    def __init__(
+        self,
+        operation_id: str,
+        commit_id: str,
+        idempotency_key: str,
+        *,
+        is_load: bool = False,
+        cause: str | None = None,
+    ) -> None:
         self.operation_id = operation_id
         self.commit_id = commit_id
+        self.idempotency_key = idempotency_key
+        name = "load id" if is_load else "idempotency key"
         super().__init__(
-            f"the outcome of operation {operation_id} is unknown; "
-            f"look for commit {commit_id} before repeating it"
+            f"{'' if cause is None else f'{cause}; '}"
+            f"the outcome of operation {operation_id} is unknown: commit {commit_id} may still "
+            f"appear; repeat the call with {name} '{idempotency_key}', "
+            "which does not write twice"
         )
 
 

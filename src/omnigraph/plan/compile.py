@@ -11,6 +11,7 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import QuerySelectionError
 from omnigraph.language.query.ast import Query, QueryFile
 from omnigraph.language.query.parse import parse_queries
+from omnigraph.language.query.print import print_queries
 from omnigraph.language.span import Source
 from omnigraph.limits import COMPILE_CACHE_ENTRIES
 from omnigraph.plan.check_mutation import check_mutation
@@ -26,6 +27,8 @@ class CompiledQuery:
     plan: Plan
     description: str | None
     instruction: str | None
+    text: str
+    """The query in the standard layout, without comments: what two requests are compared by."""
 
     @property
     def name(self) -> str:
@@ -57,7 +60,8 @@ def compile_checked(source: Source, catalog: Catalog, query: Query) -> CompiledQ
         plan = check_mutation(source, catalog, query)
     else:
         plan = lower_read(query, check_read(source, catalog, query))
-    return CompiledQuery(plan, query.note("description"), query.note("instruction"))
+    text = print_queries(QueryFile((query,)))
+    return CompiledQuery(plan, query.note("description"), query.note("instruction"), text)
 
 
 def compile_query(source: Source, catalog: Catalog, name: str | None = None) -> CompiledQuery:

@@ -80,6 +80,22 @@ class LoadNote:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteKey:
+    """What keeps a repeated call from writing twice. Stored with the commit, as long as it is.
+
+    `digest` identifies what was asked for, `answer` is what the result of a repeat says besides the
+    commit itself.
+    """
+
+    key: str
+    digest: str
+    answer: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"key": self.key, "digest": self.digest, "answer": dict(self.answer)}
+
+
+@dataclass(frozen=True, slots=True)
 class CommitDraft:
     """A commit before the publish has given it a parent and a sequence number."""
 
@@ -96,6 +112,14 @@ class CommitDraft:
     load_id: str | None = None
     load_note: LoadNote | None = None
     warnings: tuple[Warning, ...] = ()
+    write_key: WriteKey | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """What the caller repeats the call with: its own key, or the operation's id."""
+        if self.load_id is not None:
+            return self.load_id
+        return self.operation_id if self.write_key is None else self.write_key.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +160,7 @@ class CommitRecord:
                 "counts": counts,
                 "load_id": draft.load_id,
                 "warnings": [w.to_json() for w in draft.warnings],
+                **({"write_key": draft.write_key.to_json()} if draft.write_key else {}),
             },
             ensure_ascii=False,
         )
@@ -156,5 +181,6 @@ class CommitRecord:
             counts={TableId(t): Counts(**c) for t, c in document["counts"].items()},
             load_id=document["load_id"],
             warnings=tuple(Warning(**w) for w in document["warnings"]),
+            write_key=WriteKey(**document["write_key"]) if "write_key" in document else None,
         )
         return cls(draft, document["parent_commit_id"], sequence, branch)

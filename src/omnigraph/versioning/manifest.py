@@ -34,7 +34,6 @@ from omnigraph.storage.versions import VersionWatch
 from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import (
-    KEEPING_ROWS,
     CommitId,
     CommitRecord,
     LoadNote,
@@ -45,12 +44,14 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
     MANIFEST_PATH,
+    PUBLISHED_OUTCOMES,
     TableRegistration,
     TableVersion,
     ancestor_key,
     commit_table_key,
     load_key,
     operation_key,
+    write_key,
 )
 from omnigraph.versioning.stamp import check_stamp
 
@@ -172,6 +173,14 @@ class _Known:
         return (self.storage_version, self.written_at) == (table.version, table.written_at)
 
 
+@dataclass(frozen=True, slots=True)
+class KeyedCommit:
+    """A commit found by its idempotency key; `load_note` if the key is a load id."""
+
+    commit: CommitRecord
+    load_note: LoadNote | None = None
+
+
 class Manifest:
     """The manifest of one graph, with what is known about each of its branches. Thread-safe."""
 
@@ -287,30 +296,6 @@ class Manifest:
             if all(commit.draft.operation is OperationKind.OPTIMIZE for commit in later):
                 return
         raise HeadMoved(public_name(state.branch), expected, state.head)
-
-    def kept_rows(
-        self, branch: str | None, table: TableId, since: tuple[CommitId, int], until: int
-    ) -> bool:
-        """Whether a table of a branch has the rows it had at a commit, given with its sequence.
-
-        Commits that only stored them better do not count. A branch that was deleted and made again
-        has other commits, and so possibly other rows.
-        """
-        commit_id, sequence = since
-        commits, _ = self.told_commits(branch, until, after=sequence - 1)
-        if not commits or commits[0].graph_commit_id != commit_id:
-            return False
-        changing = {c.sequence for c in commits[1:] if c.draft.operation not in KEEPING_ROWS}
-        wanted = And(
-            (
-                Comparison("commit_seq", ">", sequence),
-                Comparison("commit_seq", "<=", until),
-                Comparison("object_type", "=", "table_version"),
-                Comparison("table_key", "=", table),
-            )
-        )
-        moved = self.open(branch).read(["commit_seq"], filter=wanted).column("commit_seq")
-        return changing.isdisjoint(moved.to_pylist())
 
     def forget(self, branch: str | None) -> None:
         """Drop what is known about a branch, after it was deleted or made anew."""
@@ -430,19 +415,40 @@ class Manifest:
         rows = _rows(self.open(branch), Comparison("object_type", "=", "table_tombstone"))
         return {TableId(row["table_key"]): row["commit_seq"] for row in rows}
 
-    def commit_of_load(
-        self, branch: str | None, load_id: str
-    ) -> tuple[CommitRecord, LoadNote] | None:
-        """The commit that carried a load id on a branch, and what was noted about the load."""
-        rows = _rows(self.open(branch), Comparison(KEY_COLUMN, "=", load_key(load_id)))
-        if not rows:
-            return None
-        document = json.loads(rows[0]["metadata"])
-        commit = self.find_commit(branch, CommitId(document.pop("graph_commit_id")))
-        if commit is None:
-            raise ManifestDamaged(f"load id '{load_id}' names a commit that is missing")
-        mode, rows = document.get("mode", ""), document.get("rows_loaded", {})
-        return commit, LoadNote(mode, rows, document.get("quarantined", 0))
+    def find_keyed(self, branch: str | None, key: str) -> KeyedCommit | None:
+        """The commit that a write with this idempotency key or load id made on a branch.
+
+        Keys belong to the branch they were used on: rows that a branch inherited from its source
+        do not count. A key that the caller did not choose is the operation's id.
+        """
+        keys = (
+            write_key(branch, key),
+            load_key(branch, key),
+            load_key(None, key),
+            operation_key(OperationId(key)),
+        )
+        for row in _rows(self.open(branch), In(KEY_COLUMN, keys)):
+            if row["object_type"] == "operation" and not _is_published(row):
+                continue
+            commit_id = CommitId(row["table_key"].removeprefix("commit:"))
+            commit = self.find_commit(branch, commit_id)
+            if commit is None:
+                raise ManifestDamaged(f"key '{key}' names commit {commit_id}, which is missing")
+            if commit.branch == branch:
+                return KeyedCommit(commit, _load_note(row))
+        return None
+
+
+def _is_published(operation: Mapping[str, Any]) -> bool:
+    return json.loads(operation["metadata"])["outcome"] in PUBLISHED_OUTCOMES
+
+
+def _load_note(row: Mapping[str, Any]) -> LoadNote | None:
+    if row["object_type"] != "load_id":
+        return None
+    document = json.loads(row["metadata"])
+    mode, rows = document.get("mode", ""), document.get("rows_loaded", {})
+    return LoadNote(mode, rows, document.get("quarantined", 0))
 
 
 def _continued(known: _Known, table: Table) -> ManifestState | None:

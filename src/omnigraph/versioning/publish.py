@@ -10,12 +10,12 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
 
 from omnigraph.errors import (
     CommitStateUnknown,
     ConflictError,
     ExpectedVersionMismatch,
+    IdempotencyKeyReused,
     LoadIdReused,
     ManifestDamaged,
     NotFoundError,
@@ -36,6 +36,8 @@ from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, Ta
 from omnigraph.versioning.manifest import Manifest, ManifestState, fold
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
+    PUBLISHED_OUTCOMES,
+    Outcome,
     Row,
     TableRegistration,
     TableVersion,
@@ -52,11 +54,6 @@ from omnigraph.versioning.upkeep import tend_if_overdue
 
 BEFORE_INSERT = declare("graph_publish.before_manifest_commit", "before the manifest insert")
 AFTER_INSERT = declare("graph_publish.after_manifest_commit", "after the publish is confirmed")
-
-Outcome = Literal["committed", "rolled_forward", "rolled_back", "discarded"]
-"""What became of an operation."""
-
-_PUBLISHED: Final[tuple[Outcome, ...]] = ("committed", "rolled_forward")
 
 
 def _nothing() -> None:
@@ -128,9 +125,7 @@ def publish(
         if confirmed is not None:
             if isinstance(failure, SyncFailed):
                 # Everybody sees the commit, but a power loss may take it back: not acknowledged.
-                raise CommitStateUnknown(
-                    commit.draft.operation_id, commit.graph_commit_id
-                ) from failure
+                raise unknown_outcome(commit.draft, failure) from failure
             AFTER_INSERT.hit(branch=branch, sequence=commit.sequence)
             if inserted is not None:
                 tend_if_overdue(inserted)
@@ -146,7 +141,7 @@ def _earlier_outcome(manifest: Manifest, table: Table, draft: CommitDraft) -> Co
     if found is None:
         return None
     commit_id, outcome = found
-    if outcome not in _PUBLISHED:
+    if outcome not in PUBLISHED_OUTCOMES:
         raise OperationFenced(draft.operation_id)
     commit = manifest.find_commit(table.branch, commit_id)
     if commit is None:
@@ -251,21 +246,41 @@ def _confirm(
         # After a failure it may be a recovery that published the operation under the same id.
         found = manifest.find_commit(branch, commit.graph_commit_id)
     except StorageError as error:
-        raise CommitStateUnknown(commit.draft.operation_id, commit.graph_commit_id) from error
+        raise unknown_outcome(commit.draft, error) from error
     if found is not None:
         return found
     if state.sequence >= commit.sequence:
         return None
     if isinstance(failure, KeyTaken):
-        _refuse_used_load_id(manifest, branch, commit.draft.load_id)
+        _refuse_used_key(manifest, branch, commit.draft)
         return None
     if failure is not None:
         raise failure
-    raise CommitStateUnknown(commit.draft.operation_id, commit.graph_commit_id)
+    raise unknown_outcome(commit.draft)
 
 
-def _refuse_used_load_id(manifest: Manifest, branch: str | None, load_id: str | None) -> None:
+def unknown_outcome(draft: CommitDraft, cause: Exception | None = None) -> CommitStateUnknown:
+    """The error of a write that recovery will finish or undo."""
+    return CommitStateUnknown(
+        draft.operation_id,
+        draft.graph_commit_id,
+        draft.idempotency_key,
+        is_load=draft.load_id is not None,
+        cause=None if cause is None else str(cause),
+    )
+
+
+def refuse_reused_key(draft: CommitDraft, commit: CommitRecord) -> ConflictError:
+    """The conflict of a write whose key belongs to another one."""
+    if draft.load_id is not None:
+        return LoadIdReused(draft.load_id, commit.graph_commit_id)
+    return IdempotencyKeyReused(draft.idempotency_key, commit.graph_commit_id)
+
+
+def _refuse_used_key(manifest: Manifest, branch: str | None, draft: CommitDraft) -> None:
     """The other key a publish may lose to; waiting would not free it."""
-    earlier = None if load_id is None else manifest.commit_of_load(branch, load_id)
-    if load_id is not None and earlier is not None:
-        raise LoadIdReused(load_id, earlier[0].graph_commit_id)
+    if draft.idempotency_key == draft.operation_id:
+        return
+    earlier = manifest.find_keyed(branch, draft.idempotency_key)
+    if earlier is not None:
+        raise refuse_reused_key(draft, earlier.commit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
@@ -20,6 +20,11 @@ MANIFEST_PATH: Final = "__manifest"
 FORMAT_STAMP: Final = 4
 STAMP_KEY: Final = "omnigraph:internal_schema_version"
 CONFIG: Final = {"table_version_management": "true"}
+
+Outcome = Literal["committed", "rolled_forward", "rolled_back", "discarded"]
+"""What became of an operation."""
+
+PUBLISHED_OUTCOMES: Final[tuple[Outcome, ...]] = ("committed", "rolled_forward")
 
 KEY_COLUMN: Final = "object_id"
 KEY_METADATA: Final = {"lance-schema:unenforced-primary-key": "true"}
@@ -94,8 +99,12 @@ def operation_key(operation_id: OperationId) -> str:
     return f"op${operation_id}"
 
 
-def load_key(load_id: str) -> str:
-    return f"load${load_id}"
+def load_key(branch: str | None, load_id: str) -> str:
+    return f"load${load_id}" if branch is None else f"load@{branch}${load_id}"
+
+
+def write_key(branch: str | None, key: str) -> str:
+    return f"key${key}" if branch is None else f"key@{branch}${key}"
 
 
 def ancestor_key(commit_id: str) -> str:
@@ -144,7 +153,7 @@ def tombstone_row(table_id: TableId, last_version: int, sequence: int) -> Row:
     )
 
 
-def commit_rows(commit: CommitRecord, outcome: str) -> list[Row]:
+def commit_rows(commit: CommitRecord, outcome: Outcome) -> list[Row]:
     """The commit and its operation: the two keys that make lineage linear and writes unique."""
     key = commit_table_key(commit.graph_commit_id)
     rows = [
@@ -167,9 +176,13 @@ def commit_rows(commit: CommitRecord, outcome: str) -> list[Row]:
     if commit.draft.load_id is not None:
         note = commit.draft.load_note
         document = {"graph_commit_id": commit.graph_commit_id, **(note.to_json() if note else {})}
-        load = load_key(commit.draft.load_id)
+        load = load_key(commit.branch, commit.draft.load_id)
         metadata = json.dumps(document, ensure_ascii=False)
         rows.append(_row(commit.sequence, load, "load_id", key, metadata=metadata))
+    chosen = commit.draft.write_key
+    if chosen is not None and chosen.key != commit.draft.operation_id:
+        own = write_key(commit.branch, chosen.key)
+        rows.append(_row(commit.sequence, own, "write_key", key))
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import RecoveryQuarantined, TableOvertaken
+from omnigraph.errors import CommitStateUnknown, RecoveryQuarantined, TableOvertaken
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.testing.faults import Call, armed
 from omnigraph.versioning.ids import new_ulid
@@ -128,8 +128,9 @@ def test_a_version_of_somebody_else_is_not_taken_for_the_own_one(graph, other):
 def test_a_commit_that_landed_behind_a_foreign_one_is_left_to_an_operator(graph):
     base = pinned(graph)
     append = Call(lambda _hit: raw_append(graph, "Mallory"))
-    with armed(BEFORE_TABLE, append, times=1), pytest.raises(TableOvertaken):
+    with armed(BEFORE_TABLE, append, times=1), pytest.raises(CommitStateUnknown) as caught:
         graph.mutate(ADD, who="Eve")
+    assert isinstance(caught.value.__cause__, TableOvertaken)
     (name,) = sidecars(graph)
     assert head(graph).version == base + 2
     again = open_graph(graph.uri)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.engine.graph import open as open_graph
+from omnigraph.engine.write import commit as committing
+from omnigraph.engine.write.tables import stage_early
 from omnigraph.errors import ConflictError, TableDrift
 from omnigraph.testing.faults import Call, FailStorage, armed
 from omnigraph.versioning.ids import new_ulid
@@ -14,11 +16,14 @@ from tests.crash.recovery.situations import (
     AGE,
     BEFORE_PUBLISH,
     EVERYBODY,
+    WORKS_AT,
     check_settled,
     commit_of,
     head,
     ids,
     interrupted,
+    kinds,
+    of_another_process,
     people,
     raw_append,
     raw_compaction,
@@ -100,29 +105,53 @@ def test_drift_on_a_branch_does_not_stop_main(graph):
     assert ids(graph) == [*EVERYBODY, "Eve"]
 
 
-def test_a_sidecar_that_appeared_after_the_heal_is_named_as_the_reason(graph):
-    def appear(_hit):
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda graph: graph.mutate(ADD, who="Eve"),
+        lambda graph: graph.load(people("Eve"), "append"),
+        lambda graph: graph.load(people("Eve"), "merge"),
+    ],
+    ids=["mutation", "append", "merge"],
+)
+def test_a_writer_that_died_between_look_and_lock_is_recovered(graph, write):
+    def die(_hit):
         operation, base = new_ulid(), pinned(graph)
         commit_of(graph, operation, "Mallory")
         sidecar_for(graph, operation_id=operation, expected=base)
 
-    with (
-        armed("lock.after_acquire", Call(appear), times=1),
-        pytest.raises(TableDrift, match="a pending recovery sidecar") as caught,
-    ):
-        graph.mutate(ADD, who="Eve")
-    assert "retry, or reopen the graph read-write" in str(caught.value)
-    graph.mutate(ADD, who="Eve")
+    with armed("lock.after_acquire", Call(die), times=1):
+        write(graph)
     assert ids(graph) == [*EVERYBODY, "Eve", "Mallory"]
+    assert kinds(graph) == ["RolledForward"]
+    check_settled(graph)
+
+
+def test_a_delete_takes_the_edges_of_a_writer_that_died_before_its_lock(graph, monkeypatch):
+    """The delete was prepared before their sidecar was there, and writes no table of theirs."""
+    graph.mutate('query q() { delete WorksAt where from = "Cara" }')
+    connect = 'query q() { insert WorksAt { from: "Bob", to: "Acme" } }'
+    other, stage = open_graph(graph.uri), stage_early
+
+    def die_first(*arguments):
+        monkeypatch.setattr(committing, "stage_early", stage)
+        interrupted(BEFORE_PUBLISH, lambda: other.mutate(connect))
+        of_another_process(graph)
+        return stage(*arguments)
+
+    monkeypatch.setattr(committing, "stage_early", die_first)
+    graph.mutate('query q() { delete Company where name = "Acme" }')
+    assert ids(graph, COMPANY) == []
+    assert ids(graph, WORKS_AT) == []
     check_settled(graph)
 
 
 @pytest.mark.acceptance("S-088")
 def test_drift_is_refused_when_the_sidecars_cannot_be_listed(graph):
     raw_append(graph, "Mallory")
-    # The first listing is that of the heal, which has to work.
+    # The first two listings are those of the recovery, which have to work.
     with (
-        armed("recovery.sidecar_list", FailStorage(), first=2),
+        armed("recovery.sidecar_list", FailStorage(), first=3),
         pytest.raises(TableDrift, match="could not classify the drift") as caught,
     ):
         graph.mutate(ADD, who="Eve")

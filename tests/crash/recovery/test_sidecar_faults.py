@@ -157,7 +157,7 @@ def test_a_writer_that_cannot_undo_leaves_it_to_the_next_one(graph):
     with (
         armed(BEFORE_PUBLISH, FailStorage()),
         armed("recovery.before_publish", FailStorage(), times=1),
-        pytest.raises(StorageError, match=r"injected failure at mutation\.post_finalize"),
+        pytest.raises(CommitStateUnknown, match=r"injected failure at mutation\.post_finalize"),
     ):
         graph.mutate(ADD, who="Eve")
     assert len(sidecars(graph)) == 1

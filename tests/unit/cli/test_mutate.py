@@ -161,3 +161,21 @@ def test_a_row_that_breaks_a_rule_is_told_in_one_line(cli, full):
         "",
         "edge Wrote: src 'zed' not found in Author\n",
     )
+
+
+def test_a_key_makes_a_repeated_call_harmless(cli, full):
+    keyed = (*ADD, full, "--params", DEE, "--idempotency-key", "form-7")
+    first = cli(*keyed, "--json")
+    code, out, err = cli(*keyed, "--json")
+    assert (first.code, code) == (0, 0)
+    assert json.loads(out) == {**json.loads(first.out), "replayed": True}
+    assert "an earlier call with this idempotency key made the commit" in err
+    other = cli(*ADD, full, "--params", '{"slug": "eli"}', "--idempotency-key", "form-7")
+    assert other.code == 1
+    assert "idempotency key 'form-7' was already used" in other.err
+
+
+def test_a_reserved_actor_is_refused(cli, full):
+    code, _, err = cli("--as", "omnigraph:recovery", *ADD, full, "--params", DEE)
+    assert code == 1
+    assert "is reserved" in err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.engine.gate import Action, Gate, OpenGate, Request
-from omnigraph.errors import PolicyError
+from omnigraph.errors import InputError, PolicyError
 
 
 def test_the_actions_are_the_ten_words_of_a_policy_file():
@@ -13,6 +13,13 @@ def test_the_actions_are_the_ten_words_of_a_policy_file():
         "read", "export", "change", "schema_apply", "branch_create", "branch_delete",
         "branch_merge", "invoke_query", "admin", "graph_list",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("actor", ["omnigraph:recovery", "omnigraph:", " OmniGraph:repair"])
+def test_nobody_acts_in_the_name_of_the_product(actor):
+    with pytest.raises(InputError, match="is reserved"):
+        Request(actor, Action.CHANGE, branch="main")
+    Request("omnigraph-bot", Action.CHANGE, branch="main")
 
 
 @pytest.mark.parametrize("actor", ["ada", None])

@@ -141,7 +141,7 @@ def test_a_commit_takes_the_keys_of_its_sequence_operation_and_load():
     assert [(row["object_id"], row["object_type"]) for row in rows] == [
         ("seq$00000000000000000042", "graph_commit"),
         ("op$O42", "operation"),
-        ("load$nightly/1", "load_id"),
+        ("load@feature$nightly/1", "load_id"),
     ]
     assert {row["table_key"] for row in rows} == {"commit:C42"}
     assert {row["commit_seq"] for row in rows} == {42}

@@ -10,7 +10,13 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import branch_option, expect_head_option, json_option, message_option
+from omnigraph.cli.options import (
+    branch_option,
+    expect_head_option,
+    idempotency_key_option,
+    json_option,
+    message_option,
+)
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.query_options import QueryOptions, chosen_query, query_options
 from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
 @query_options
 @branch_option
 @expect_head_option()
+@idempotency_key_option
 @message_option
 @json_option
 @click.pass_obj
@@ -31,6 +38,7 @@ def command(
     context: Context,
     branch: str,
     expect_head: str | None,
+    idempotency_key: str | None,
     message: str | None,
     as_json: bool,
     **options: Unpack[QueryOptions],
@@ -49,6 +57,7 @@ def command(
         actor=context.actor,
         message=message,
         expected_head=expect_head,
+        idempotency_key=idempotency_key,
     )
     warn_of(result.receipt)
     document = {

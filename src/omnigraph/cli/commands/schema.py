@@ -16,6 +16,7 @@ from omnigraph.cli.framework import declare
 from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
     expect_head_option,
+    idempotency_key_option,
     json_option,
     message_option,
     rewriting_engine_options,
@@ -77,6 +78,7 @@ def plan(
 @schema_option
 @loss_option
 @expect_head_option("main")
+@idempotency_key_option
 @message_option
 @click.option(
     "--query",
@@ -94,6 +96,7 @@ def apply(
     schema: str,
     allow_data_loss: bool,
     expect_head: str | None,
+    idempotency_key: str | None,
     message: str | None,
     queries: tuple[str, ...],
     engine: str | None,
@@ -113,6 +116,7 @@ def apply(
             actor=context.actor,
             message=message,
             expected_head=expect_head,
+            idempotency_key=idempotency_key,
             queries=[Path(query) for query in queries],
             progress=shown,
             engine=engine,

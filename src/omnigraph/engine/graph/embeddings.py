@@ -74,5 +74,6 @@ class Embeddings(GraphHandle):
         refiller = Refiller(self._parts, self._writer)
         if dry_run:
             return refiller.preview(ref, contract, options)
-        with self._writing(ref, head) as begun:
-            return refiller.refill(ref, contract, options, begun, choice, progress)
+        quarantined = self._recover(ref)
+        self._require_head(ref, head)
+        return refiller.refill(ref, contract, options, quarantined, choice, progress)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.gate import Gate, OpenGate
@@ -12,7 +11,7 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.schema_cache import SchemaCache
-from omnigraph.engine.write.commit import Begun, TableWriter
+from omnigraph.engine.write.commit import TableWriter
 from omnigraph.engine.write.load import Loader
 from omnigraph.engine.write.mutation import Mutator
 from omnigraph.errors import (
@@ -21,7 +20,6 @@ from omnigraph.errors import (
     CommitNotFound,
     GraphNotFound,
     InputError,
-    OmnigraphError,
     ReadOnlyHandle,
     TableMissing,
 )
@@ -35,6 +33,7 @@ from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.snapshot import Snapshot
 
 
@@ -66,7 +65,6 @@ class GraphHandle:
         self._reader = reader or Reader(tables, texts=self._texts)
         self._use_locks(WriterLocks(root, objects))
         self._bound = self._find_bound("main")
-        self._view: ManifestState | None = None
 
     def _use_locks(self, locks: WriterLocks) -> None:
         """Write under these locks."""
@@ -191,7 +189,6 @@ class GraphHandle:
         """Bind this handle to another branch."""
         self._schemas.contract()
         self._bound = self._branches.find(name)
-        self._view = self._manifest.current(self._bound.physical)
 
     def refresh(self) -> None:
         """Settle interrupted writes, of any branch, and look at the bound branch anew."""
@@ -244,25 +241,11 @@ class GraphHandle:
         if self._read_only:
             raise ReadOnlyHandle(operation)
 
-    @contextmanager
-    def _writing(self, ref: BranchRef, expected_head: CommitId | None) -> Iterator[Begun]:
-        """Around every write: settle what was interrupted on the branch, and know it anew after.
+    def _recover(self, ref: BranchRef) -> tuple[Quarantined, ...]:
+        """Before every write: complete or undo what was interrupted on the branch."""
+        return self._recovery.heal_unless_busy(ref.physical).quarantined
 
-        The bound branch is written from what the handle knows of it, so that a write that would
-        change rows others have changed meanwhile is refused. That refusal tells the caller; the
-        handle then knows the newest state.
-        """
-        healed = self._recovery.heal_unless_busy(ref.physical)
-        is_bound = ref.physical == self._bound.physical
-        if healed.settled or self._view is None or not is_bound:
-            base = self._manifest.current(ref.physical)
-        else:
-            base = self._view
-        if expected_head is not None:
-            self._manifest.require_head(self._manifest.current(ref.physical), expected_head)
-        try:
-            yield Begun(base, healed.quarantined, healed.is_postponed)
-        finally:
-            if is_bound:
-                with suppress(OmnigraphError):
-                    self._view = self._manifest.current(ref.physical)
+    def _require_head(self, ref: BranchRef, expected: CommitId | None) -> None:
+        """Raises `HeadMoved` unless the branch is at the commit that the caller expects."""
+        if expected is not None:
+            self._manifest.require_head(self._manifest.current(ref.physical), expected)

@@ -66,8 +66,8 @@ class Maintenance(GraphHandle):
         ref = self._ref(branch)
         self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
         indexing = Indexing(self._parts, self._writer)
-        with self._writing(ref, None) as begun:
-            return indexing.run(ref, contract, begun, actor=actor, progress=progress)
+        self._recover(ref)
+        return indexing.run(ref, contract, actor=actor, progress=progress)
 
     def optimize(self, *, actor: str | None = None) -> OptimizeReport:
         """Store the rows of main in fewer, fuller pieces and bring indexes up to date.
@@ -78,10 +78,7 @@ class Maintenance(GraphHandle):
         self._writable("optimize")
         self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
         optimizing = Optimizing(self._parts)
-        try:
-            return optimizing.run(self._branches.find(MAIN), self._schemas.contract(), actor=actor)
-        finally:
-            self._view = None
+        return optimizing.run(self._branches.find(MAIN), self._schemas.contract(), actor=actor)
 
     def cleanup(
         self,

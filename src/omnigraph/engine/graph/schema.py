@@ -12,6 +12,7 @@ from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.schema import SchemaApplication, SchemaApplyOptions, SchemaApplyResult
 from omnigraph.engine.source_files import query_source, schema_source
+from omnigraph.engine.write.keys import keyed_request
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.commits import CommitId
@@ -39,6 +40,7 @@ class Schemas(GraphHandle):
         actor: str | None = None,
         message: str | None = None,
         expected_head: str | None = None,
+        idempotency_key: str | None = None,
         queries: Sequence[str | Path] = (),
         progress: Progress = SILENT,
         engine: str | None = None,
@@ -52,14 +54,17 @@ class Schemas(GraphHandle):
         `SchemaApplyBlocked`, and `QueriesBroken` when one of the `queries`, texts or paths of query
         files, does not fit the new schema.
 
-        `engine` says where rows are written anew, `spark` and `master` on which session, as for
+        A second call with the same `idempotency_key` changes nothing and returns what the first one
+        did. `engine` says where rows are written anew, `spark` and `master` on which session, as for
         `load`; `auto` takes Spark for twenty million rows. `progress` is told about tables and rows.
         """
         self._writable("apply a schema")
         self._gate.check(Request(actor, Action.SCHEMA_APPLY, target_branch=MAIN))
         head = None if expected_head is None else CommitId(expected_head)
         choice = chosen_engine(engine, spark, master)
+        desired = schema_source(schema)
         options = SchemaApplyOptions(
+            request=keyed_request(idempotency_key, "schema_apply", desired.text, allow_data_loss),
             allow_data_loss=allow_data_loss,
             actor=actor,
             message=message,
@@ -69,7 +74,7 @@ class Schemas(GraphHandle):
             progress=progress,
         )
         try:
-            return self._application().apply(schema_source(schema), options)
+            return self._application().apply(desired, options)
         finally:
             self.sync_branch(self.branch)
 

@@ -11,6 +11,7 @@ from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.branching import Branching
 from omnigraph.engine.graph.parameters import joined_parameters
 from omnigraph.engine.receipts import receipt_of
+from omnigraph.engine.write.keys import keyed_request
 from omnigraph.engine.write.load import LoadOptions, LoadResult, check_load_options
 from omnigraph.engine.write.mutation import MutationOptions, MutationResult
 from omnigraph.errors import (
@@ -40,24 +41,34 @@ class Writes(Branching):
         actor: str | None = None,
         message: str | None = None,
         expected_head: str | None = None,
+        idempotency_key: str | None = None,
         **more: object,
     ) -> MutationResult:
         """Run a mutation as one commit, or as none when nothing changes in the end.
 
         `query` is query text or the path of a query file; `name` picks one of several queries in
         it. Parameters come as a mapping, or as keywords unless one here has their name.
+
+        Other writers are no obstacle: the mutation is made on the newest state of the branch, unless
+        that is not `expected_head`. A second call with the same `idempotency_key` changes nothing
+        and returns what the first one did.
         """
         self._writable("mutate")
-        head = None if expected_head is None else CommitId(expected_head)
         ref = self._ref(branch)
         self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
-        options = MutationOptions(actor, message, head)
-        with self._writing(ref, head) as begun:
-            # After the heal, which may have completed a change of the schema.
-            contract = self._schemas.contract()
-            plan = self._reader.queries.compile(query, name, contract.catalog).mutation_plan()
-            bound = bind_host_values(plan.parameters, joined_parameters(params, more))
-            return self._mutator.mutate(plan, bound, ref, contract, options, begun)
+        quarantined = self._recover(ref)
+        # After the recovery, which may have completed a change of the schema.
+        contract = self._schemas.contract()
+        compiled = self._reader.queries.compile(query, name, contract.catalog)
+        plan = compiled.mutation_plan()
+        bound = bind_host_values(plan.parameters, joined_parameters(params, more))
+        options = MutationOptions(
+            request=keyed_request(idempotency_key, "mutate", compiled.text, bound),
+            actor=actor,
+            message=message,
+            expected_head=None if expected_head is None else CommitId(expected_head),
+        )
+        return self._mutator.mutate(plan, bound, ref, contract, options, quarantined)
 
     def load(
         self,
@@ -113,13 +124,14 @@ class Writes(Branching):
         )
         ref, created = self._load_target(branch, base, actor)
         self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
-        with self._writing(ref, options.expected_head) as begun:
-            contract = self._schemas.contract()
-            loaded = self._loader.replay(ref, options) if load_id is not None else None
-            if loaded is None:
-                loaded = self._loader.load(source, ref, contract, options, begun)
+        quarantined = self._recover(ref)
+        contract = self._schemas.contract()
+        loaded = self._loader.replay(ref, options) if load_id is not None else None
+        if loaded is None:
+            self._require_head(ref, options.expected_head)
+            loaded = self._loader.load(source, ref, contract, options, quarantined)
         return LoadResult(
-            receipt=receipt_of(loaded.commit, contract.catalog),
+            receipt=receipt_of(loaded.commit, contract.catalog, replayed=loaded.replayed),
             branch=ref.public,
             base_branch=base,
             branch_created=created,

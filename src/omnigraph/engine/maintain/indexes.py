@@ -25,7 +25,7 @@ from omnigraph.engine.maintain.partitions import find_partitions
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.receipts import nothing_done, receipt_of
-from omnigraph.engine.write.commit import Begun, TableWriter
+from omnigraph.engine.write.commit import TableWriter
 from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, SchemaMoved
 from omnigraph.faults import InjectedFault, declare
@@ -119,7 +119,6 @@ class Indexing:
         self,
         branch: BranchRef,
         contract: SchemaContract,
-        begun: Begun,
         *,
         actor: str | None,
         progress: Progress,
@@ -133,9 +132,7 @@ class Indexing:
         commit: CommitRecord | None = None
         if any(b.indexes for b in built.values()) or any(t.forks and t.missing for t in looked):
             with self.parts.locks.hold(branch.physical, "ensure_indices") as lock:
-                quarantined = begun.quarantined
-                if begun.heals_first:
-                    quarantined = self.parts.recovery.heal_locked(branch.physical, lock).quarantined
+                quarantined = self.parts.recovery.heal_locked(branch.physical, lock).quarantined
                 state = self.parts.recovery.state(branch.physical)
                 current = self.parts.snapshot_of(state)
                 if current.catalog.ir != contract.catalog.ir:
@@ -262,8 +259,9 @@ class _Commit:
 
     def run(self) -> CommitRecord:
         sidecar = self._sidecar()
+        recovery = self.indexing.parts.recovery
         self.lock.check()
-        self.indexing.writer.begin(sidecar)
+        recovery.begin(sidecar)
         try:
             versions = [
                 table_version(found.entry.table_id, self._commit_table(found)) for found in self.due
@@ -280,10 +278,10 @@ class _Commit:
             )
         except (InjectedFault, CommitStateUnknown):
             raise
-        except OmnigraphError:
-            self.indexing.writer.undo(sidecar, self.lock)
+        except Exception as error:
+            recovery.undo_own(sidecar, self.lock, error)
             raise
-        self.indexing.writer.forget(sidecar)
+        recovery.end(sidecar)
         return commit
 
     def _commit_table(self, found: _Looked) -> Table:

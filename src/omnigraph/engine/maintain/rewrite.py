@@ -47,17 +47,17 @@ class TableRewrite:
     ) -> CommitRecord | None:
         """The commit; None if no table moved."""
         self.lock.check()
-        self.parts.recovery.sidecars.write(self.sidecar)
+        self.parts.recovery.begin(self.sidecar)
         try:
             for entry in due:
                 self._rewrite(entry, heads[entry.table_key])
             commit = self._publish(state, [e for e in due if e.table_key in self.done])
         except (InjectedFault, CommitStateUnknown):
             raise
-        except OmnigraphError:
-            self.parts.recovery.undo_own(self.sidecar, self.lock)
+        except Exception as error:
+            self.parts.recovery.undo_own(self.sidecar, self.lock, error)
             raise
-        self._forget()
+        self.parts.recovery.end(self.sidecar)
         return commit
 
     def extend_texts(self, catalog: Catalog) -> None:
@@ -93,11 +93,3 @@ class TableRewrite:
             begun_at=state.sequence,
         )
         return publish(self.parts.manifest, None, publication, self.lock.check)
-
-    def _forget(self) -> None:
-        try:
-            self.parts.recovery.sidecars.delete(self.sidecar.name)
-        except InjectedFault:
-            raise
-        except OmnigraphError as error:
-            _log.warning("sidecar %s stays behind: %s", self.sidecar.name, error)

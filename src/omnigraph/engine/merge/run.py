@@ -19,7 +19,8 @@ from omnigraph.engine.merge.plan import MergePlan, MergePlanner
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.change import Change
-from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
+from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
+from omnigraph.engine.write.keys import KeyedRequest
 from omnigraph.errors import (
     BranchNotFound,
     ConflictError,
@@ -49,6 +50,7 @@ from omnigraph.versioning.parting import (
     since_parting,
     whole_history,
 )
+from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.retention import removed_tables
 from omnigraph.versioning.snapshot import Snapshot
@@ -67,6 +69,7 @@ class MergeOptions:
     """What is recorded with a merge, the head it insists on, and how it decides."""
 
     choices: Choices
+    request: KeyedRequest
     actor: str | None = None
     message: str | None = None
     expected_head: CommitId | None = None
@@ -124,13 +127,22 @@ class Merger:
 
     # -- merges -----------------------------------------------------------------------------
 
+    def merged_before(
+        self, source: str, target: BranchRef, contract: SchemaContract, options: MergeOptions
+    ) -> MergeResult | None:
+        """What an earlier call with the same idempotency key did. The source may be gone since."""
+        if options.dry_run:
+            return None
+        commit = options.request.earlier(self._parts.manifest, target.physical)
+        return None if commit is None else _replayed_merge(commit, source, target, contract)
+
     def merge(
         self,
         source: BranchRef,
         target: BranchRef,
         contract: SchemaContract,
         options: MergeOptions,
-        begun: Begun,
+        quarantined: tuple[Quarantined, ...],
     ) -> MergeResult:
         """Merge a branch as it is now. Raises `MergeConflicts`; nothing has changed then."""
         theirs = self._parts.manifest.current(source.physical)
@@ -155,7 +167,7 @@ class Merger:
             nothing = self._nothing(target, draft)
             return result(nothing, MergeOutcome.ALREADY_UP_TO_DATE)
         if options.dry_run:
-            forecast = _outcome(first.checked.commit_id, first)
+            forecast = _outcome(first.checked.commit_id, first.base)
             outcome = MergeOutcome.CONFLICTS if first.plan.conflicts else forecast
             would = replace(self._nothing(target, draft), counts=_shown(first.plan.counts))
             return replace(
@@ -171,13 +183,16 @@ class Merger:
                 first,
                 attempt,
                 options,
-                begun,
+                quarantined,
                 lambda: self._refuse_removed(source, theirs),
             )
+        except AlreadyWritten as already:
+            commit = options.request.same(already.found)
+            return _replayed_merge(commit, source.public, target, contract)
         except _UpToDate:
             return result(self._nothing(target, draft), MergeOutcome.ALREADY_UP_TO_DATE)
         assert commit is not None
-        outcome = _outcome(commit.parent_commit_id, first)
+        outcome = _outcome(commit.parent_commit_id, first.base)
         return result(receipt_of(commit, contract.catalog), outcome)
 
     def _base(
@@ -219,14 +234,20 @@ class Merger:
         branch: BranchRef,
         contract: SchemaContract,
         options: MergeOptions,
-        begun: Begun,
+        quarantined: tuple[Quarantined, ...],
     ) -> AppliedCommit:
         """Revert or pick a commit, on a branch as it is now. Raises `MergeConflicts`."""
+        if not options.dry_run:
+            earlier = options.request.earlier(self._parts.manifest, branch.physical)
+            if earlier is not None:
+                return _replayed(earlier, commit, branch, contract)
+        expected = options.expected_head
+        self._parts.manifest.require_head(self._parts.manifest.current(branch.physical), expected)
         base, source = self._around(commit, home)
         if operation is OperationKind.REVERT:
             base, source = source, base
         draft = _draft(operation, contract, options)
-        return self._apply(commit, base, source, branch, contract, draft, options, begun)
+        return self._apply(commit, base, source, branch, contract, draft, options, quarantined)
 
     def _around(self, commit: CommitRecord, home: BranchRef) -> tuple[Snapshot, Snapshot]:
         """The states before and after a commit."""
@@ -248,7 +269,7 @@ class Merger:
         contract: SchemaContract,
         draft: CommitDraft,
         options: MergeOptions,
-        begun: Begun,
+        quarantined: tuple[Quarantined, ...],
     ) -> AppliedCommit:
         def attempt(ours: Snapshot) -> _Attempt:
             _check_schema(ours, contract)
@@ -266,7 +287,12 @@ class Merger:
                 conflicts=first.plan.conflicts,
                 conflicts_total=first.plan.conflicts_total,
             )
-        made = self._commit(branch, WriterKind.MUTATION, draft, first, attempt, options, begun)
+        try:
+            made = self._commit(
+                branch, WriterKind.MUTATION, draft, first, attempt, options, quarantined
+            )
+        except AlreadyWritten as already:
+            return _replayed(options.request.same(already.found), commit, branch, contract)
         if made is None:
             return result(self._nothing(branch, draft))
         return result(receipt_of(made, contract.catalog))
@@ -291,14 +317,14 @@ class Merger:
         first: _Attempt,
         attempt: Callable[[Snapshot], _Attempt],
         options: MergeOptions,
-        begun: Begun,
+        quarantined: tuple[Quarantined, ...],
         still_stored: Callable[[], None] | None = None,
     ) -> CommitRecord | None:
         first.plan.refuse_conflicts()
 
         plans = [first.plan]
 
-        def prepare_again(current: Snapshot) -> Change:
+        def prepare(current: Snapshot) -> Change:
             again = attempt(current)
             again.plan.refuse_conflicts()
             plans.append(again.plan)
@@ -307,14 +333,15 @@ class Merger:
         request = WriteRequest(
             branch=branch,
             kind=kind,
-            draft=replace(draft, warnings=tuple(_unused(first.plan))),
+            draft=options.request.on(
+                replace(draft, warnings=tuple(_unused(first.plan))), base=first.base
+            ),
             change=first.plan.change,
-            prepare_again=prepare_again,
+            prepare=prepare,
             expected_head=options.expected_head,
             commits_without_rows=kind is WriterKind.BRANCH_MERGE,
             ancestors=first.ancestors,
-            quarantined=begun.quarantined,
-            heals_first=begun.heals_first,
+            quarantined=quarantined,
             still_stored=still_stored,
         )
         options.progress.stage("write", first.plan.rows)
@@ -366,8 +393,24 @@ def _check_schema(snapshot: Snapshot, contract: SchemaContract) -> None:
         raise SchemaMoved()
 
 
-def _outcome(parent: CommitId | None, attempt: _Attempt) -> MergeOutcome:
-    is_forward = parent is not None and parent == attempt.base
+def _replayed_merge(
+    commit: CommitRecord, source: str, target: BranchRef, contract: SchemaContract
+) -> MergeResult:
+    assert commit.draft.write_key is not None
+    outcome = _outcome(commit.parent_commit_id, commit.draft.write_key.answer["base"])
+    receipt = receipt_of(commit, contract.catalog, replayed=True)
+    return MergeResult(receipt, source, target.public, outcome)
+
+
+def _replayed(
+    made: CommitRecord, applied: CommitRecord, branch: BranchRef, contract: SchemaContract
+) -> AppliedCommit:
+    receipt = receipt_of(made, contract.catalog, replayed=True)
+    return AppliedCommit(receipt, branch.public, applied.graph_commit_id)
+
+
+def _outcome(parent: CommitId | None, base: CommitId | None) -> MergeOutcome:
+    is_forward = parent is not None and parent == base
     return MergeOutcome.FAST_FORWARD if is_forward else MergeOutcome.MERGED
 
 

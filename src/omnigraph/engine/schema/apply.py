@@ -32,6 +32,7 @@ from omnigraph.engine.schema.new_tables import new_tables
 from omnigraph.engine.schema.queries import refuse_broken_queries
 from omnigraph.engine.schema.tables import ready_tables
 from omnigraph.engine.schema.work import schema_work
+from omnigraph.engine.write.keys import KeyedRequest
 from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import (
     BranchLocked,
@@ -46,6 +47,7 @@ from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.commits import (
     CommitDraft,
     CommitId,
+    CommitRecord,
     OperationId,
     OperationKind,
 )
@@ -66,6 +68,7 @@ _log = logging.getLogger(__name__)
 class SchemaApplyOptions:
     """What is recorded with a change of the schema, and what it may do."""
 
+    request: KeyedRequest
     allow_data_loss: bool = False
     actor: str | None = None
     message: str | None = None
@@ -121,6 +124,9 @@ class SchemaApplication:
             healed = self._parts.recovery.heal_locked(None, lock)
             if healed.quarantined:
                 raise RecoveryPending(OPERATION, [found.name for found in healed.quarantined])
+            earlier = options.request.earlier(self._parts.manifest, None)
+            if earlier is not None:
+                return self._replayed(earlier, desired, options)
             others = [ref.public for ref in self._parts.branches.list() if ref.physical is not None]
             if others:
                 raise SchemaApplyBlocked(others)
@@ -141,6 +147,18 @@ class SchemaApplication:
             if options.allow_data_loss:
                 self._remove_dropped(change, options, lock)
         return SchemaApplyResult(plan, receipt_of(commit, change.target.catalog))
+
+    def _replayed(
+        self, commit: CommitRecord, desired: Source, options: SchemaApplyOptions
+    ) -> SchemaApplyResult:
+        """The result of the call that made the commit."""
+        before = self._parts.manifest.find_commit(None, commit.parent_commit_id or CommitId(""))
+        assert before is not None, "a schema is never applied by the first commit"
+        previous = self._parts.schemas.past(before.draft.schema_ref)
+        declared, allowed = build_declared(desired), options.allow_data_loss
+        plan = plan_migration(previous.ir, declared, allow_data_loss=allowed)
+        catalog = self._parts.schemas.contract().catalog
+        return SchemaApplyResult(plan, receipt_of(commit, catalog, replayed=True))
 
     def _remove_dropped(
         self, change: SchemaCommit, options: SchemaApplyOptions, lock: HeldLock
@@ -201,7 +219,7 @@ class SchemaApplication:
             work=work,
             added=new_tables(self._parts.tables, self._parts.objects, state, work.added),
             moved=ready_tables(self._parts.recovery, snapshot, work.changed, self._each(options)),
-            draft=_draft(target, options),
+            draft=options.request.on(_draft(target, options)),
             lock=lock,
         )
 

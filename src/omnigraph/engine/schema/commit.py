@@ -58,7 +58,7 @@ class SchemaCommit:
         write_history(self.objects, self.target.ir)
         sidecar = self._sidecar()
         self.lock.check()
-        self.recovery.sidecars.write(sidecar)
+        self.recovery.begin(sidecar)
         try:
             publication = self._do_tables()
             BEFORE_STAGING.hit()
@@ -68,8 +68,8 @@ class SchemaCommit:
             commit = publish(self.manifest, None, publication, self.lock.check)
         except (InjectedFault, CommitStateUnknown):
             raise
-        except OmnigraphError:
-            self._undo(sidecar)
+        except Exception as error:
+            self.recovery.undo_own(sidecar, self.lock, error)
             raise
         AFTER_PUBLISH.hit()
         self._finish(sidecar)
@@ -130,9 +130,3 @@ class SchemaCommit:
             raise
         except OmnigraphError as error:
             _log.warning("schema files of %s still wait: %s", sidecar.operation_id, error)
-
-    def _undo(self, sidecar: Sidecar) -> None:
-        try:
-            self.recovery.undo_own(sidecar, self.lock)
-        except OmnigraphError as error:
-            _log.warning("operation %s is left to recovery: %s", sidecar.operation_id, error)

@@ -51,16 +51,12 @@ class TableWrite:
     """The rows one write brings to one table, under property names, and the ids it removes.
 
     Rows that are in files already come as `written`; there are no others then.
-
-    A strict write looked at rows it changes: it means something else on any other version of the
-    table than the one it was prepared on.
     """
 
     table_key: str
     mode: WriteMode
     rows: pa.Table
     deletes: pa.Array = field(default_factory=_no_ids)
-    strict: bool = False
     seen: SeenRows | None = None
     written: WrittenTable | None = None
 

@@ -7,10 +7,11 @@ undone here, while the lock is held. Tests: tests/crash, tests/behaviour.
 
 from __future__ import annotations
 
-import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from omnigraph.embed.documents import DocumentVectors, TextsToEmbed
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.fold import Folding, is_fold_due
@@ -22,10 +23,11 @@ from omnigraph.errors import (
     CommitStateUnknown,
     ExpectedVersionMismatch,
     ManifestDamaged,
-    OmnigraphError,
+    PublishContention,
     SchemaMoved,
 )
 from omnigraph.faults import InjectedFault, declare
+from omnigraph.limits import PUBLISH_BUDGET_SECONDS
 from omnigraph.progress import SILENT, Progress
 from omnigraph.storage.stage import Staged, commit_staged
 from omnigraph.storage.table import Table
@@ -33,7 +35,7 @@ from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, TableId, Warning
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.manifest import KeyedCommit, ManifestState
 from omnigraph.versioning.publish import Pin, Publication, publish
 from omnigraph.versioning.recovery.act import LateTable, table_version
 from omnigraph.versioning.recovery.drift import late_drift, refuse_drift, refuse_quarantined
@@ -52,7 +54,9 @@ BEFORE_MERGE_PUBLISH = declare(
 )
 _BEFORE_PUBLISH = {WriterKind.BRANCH_MERGE: BEFORE_MERGE_PUBLISH}
 
-_log = logging.getLogger(__name__)
+
+def _unchanged(draft: CommitDraft) -> CommitDraft:
+    return draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +67,21 @@ class WriteRequest:
     kind: WriterKind
     draft: CommitDraft
     change: Change
-    prepare_again: Callable[[Snapshot], Change]
-    """Makes the change anew on a newer snapshot; raises when the write no longer holds there."""
+    prepare: Callable[[Snapshot], Change]
+    """Makes the change on a newer snapshot; raises when the write does not hold there. Called under
+    the lock, where it must not wait for an embedding provider: `TextsToEmbed` then has it called
+    again without the lock."""
+    complete_draft: Callable[[CommitDraft], CommitDraft] = _unchanged
+    """Adds what only the last preparation can tell, right before the commit."""
     expected_head: CommitId | None = None
     commits_without_rows: bool = False
     ancestors: tuple[CommitRecord, ...] = ()
     """Commits of a merged branch, which the branch is to tell of as well."""
     quarantined: tuple[Quarantined, ...] = ()
-    heals_first: bool = False
-    """Whether there may be sidecars to settle as soon as the branch is locked."""
     still_stored: Callable[[], None] | None = None
     """Of a merge: raises when something it refers to from now on was cleaned up meanwhile."""
+    vectors: DocumentVectors = field(default_factory=DocumentVectors)
+    """The vectors of the write's texts. Under the lock, no provider is asked for more of them."""
     progress: Progress = SILENT
 
     @property
@@ -82,14 +90,11 @@ class WriteRequest:
         return (self.branch.physical, *(() if self.still_stored is None else (None,)))
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A write that may start: the state it is made on, and the sidecars it must keep clear of."""
+class AlreadyWritten(Exception):
+    """The write with this key was made by another call between our look and our lock."""
 
-    base: ManifestState
-    quarantined: tuple[Quarantined, ...]
-    heals_first: bool
-    """Whether sidecars were left for later, because the branch was being written just now."""
+    def __init__(self, found: KeyedCommit) -> None:
+        self.found = found
 
 
 class TableWriter:
@@ -106,6 +111,19 @@ class TableWriter:
 
         `checked` is the snapshot the change was made on.
         """
+        deadline, attempt = time.monotonic() + PUBLISH_BUDGET_SECONDS, 0
+        while True:
+            attempt += 1
+            try:
+                return self._commit(request, checked)
+            except TextsToEmbed:
+                if time.monotonic() > deadline:
+                    raise PublishContention(request.branch.public, attempt) from None
+            newest = self.parts.manifest.current(request.branch.physical)
+            checked = self.parts.snapshot_of(newest)
+            request = replace(request, change=request.prepare(checked))
+
+    def _commit(self, request: WriteRequest, checked: Snapshot) -> CommitRecord | None:
         physical = request.branch.physical
         for write in request.change.writes:
             refuse_quarantined(checked.entry(write.table_key), physical, request.quarantined)
@@ -113,30 +131,39 @@ class TableWriter:
         if not (request.change.is_small and self._is_contended(request)):
             early = stage_early(self.parts.tables, physical, request.change, checked)
         pieces: list[str] = []
-        with self.parts.locks.hold_all(request.locks, request.kind.value.lower()) as lock:
+        with (
+            self.parts.locks.hold_all(request.locks, request.kind.value.lower()) as lock,
+            request.vectors.only_known(),
+        ):
             if request.still_stored is not None:
                 request.still_stored()
-            if request.heals_first:
-                healed = self.parts.recovery.heal_locked(physical, lock)
-                request = replace(request, quarantined=healed.quarantined)
-                if healed.settled:
-                    state = self.parts.recovery.state(physical)
-                    _refuse_moved_schema(request, state)
-                    checked, early = self.parts.snapshot_of(state), {}
-                    request = replace(request, change=request.prepare_again(checked))
+            # A writer may have died since this one looked for sidecars. What it wrote is completed or
+            # undone first: this write must not be validated against a state that is about to change.
+            healed = self.parts.recovery.heal_locked(physical, lock)
+            request = replace(request, quarantined=healed.quarantined)
+            self._refuse_repeated(request)
             state, change, tables = self._ready(request, checked, early, lock)
             if not tables and not request.commits_without_rows:
                 return None
             adopted = {table.entry.table_id: table.counts for table in change.adopted}
+            draft = request.complete_draft(request.draft)
             draft = replace(
-                request.draft,
+                draft,
                 counts=adopted | {table.entry.table_id: table.counts for table in tables},
-                warnings=(*request.draft.warnings, *warn_of(request.quarantined)),
+                warnings=(*draft.warnings, *warn_of(request.quarantined)),
             )
             ready = replace(request, change=change, draft=draft)
             commit = uninterrupted(_Commit(self, ready, state, tables, lock, pieces).run)
         self.folding.after_write(request.branch, pieces, draft)
         return commit
+
+    def _refuse_repeated(self, request: WriteRequest) -> None:
+        """Raises `AlreadyWritten` when another call with the same key was quicker."""
+        draft = request.draft
+        if draft.idempotency_key != draft.operation_id:
+            found = self.parts.manifest.find_keyed(request.branch.physical, draft.idempotency_key)
+            if found is not None:
+                raise AlreadyWritten(found)
 
     # -- before the first effect ------------------------------------------------------------
 
@@ -151,8 +178,8 @@ class TableWriter:
             self.parts.manifest.require_head(state, request.expected_head)
             current = checked if state.head == checked.commit_id else self.parts.snapshot_of(state)
             self._note_contention(change, checked, current)
-            if has_moved(self.parts.manifest, request.branch.physical, change, checked, current):
-                change, checked, early = request.prepare_again(current), current, {}
+            if has_moved(change, checked, current):
+                change, checked, early = request.prepare(current), current, {}
             tables: list[WriteTable] = []
             late: LateTable | None = None
             for write in change.writes:
@@ -239,36 +266,11 @@ class TableWriter:
         def hold_on(found: ManifestState) -> None:
             if found.sequence != state.sequence:
                 before, now = self.parts.snapshot_of(state), self.parts.snapshot_of(found)
-                physical = request.branch.physical
-                if has_moved(self.parts.manifest, physical, request.change, before, now):
-                    request.prepare_again(now)
+                if has_moved(request.change, before, now):
+                    request.prepare(now)
 
         guarded = replace(publication, revalidate=hold_on)
         return publish(self.parts.manifest, request.branch.physical, guarded, lock.check)
-
-    def begin(self, sidecar: Sidecar) -> None:
-        """Phase A. A sidecar that could not be written must not stay either."""
-        try:
-            self.parts.recovery.sidecars.write(sidecar)
-        except InjectedFault:
-            raise
-        except OmnigraphError:
-            self.forget(sidecar)
-            raise
-
-    def forget(self, sidecar: Sidecar) -> None:
-        """Phase D. The outcome is settled, so a file that stays is removed by whoever sees it."""
-        try:
-            self.parts.recovery.sidecars.delete(sidecar.name)
-        except OmnigraphError as error:
-            _log.warning("sidecar %s stays behind: %s", sidecar.name, error)
-
-    def undo(self, sidecar: Sidecar, lock: HeldLock) -> None:
-        """Take back what a failed write did, or leave that to recovery if it cannot be done now."""
-        try:
-            self.parts.recovery.undo_own(sidecar, lock)
-        except OmnigraphError as error:
-            _log.warning("operation %s is left to recovery: %s", sidecar.operation_id, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +289,9 @@ class _Commit:
         if not self.tables:
             return self._publish([], ())
         sidecar = self._sidecar()
+        recovery = self.writer.parts.recovery
         self.lock.check()
-        self.writer.begin(sidecar)
+        recovery.begin(sidecar)
         try:
             versions, warnings = self._commit_tables()
             _BEFORE_PUBLISH.get(self.request.kind, BEFORE_PUBLISH).hit(
@@ -297,10 +300,10 @@ class _Commit:
             commit = self._publish(versions, warnings)
         except (InjectedFault, CommitStateUnknown):
             raise
-        except OmnigraphError:
-            self.writer.undo(sidecar, self.lock)
+        except Exception as error:
+            recovery.undo_own(sidecar, self.lock, error)
             raise
-        self.writer.forget(sidecar)
+        recovery.end(sidecar)
         return commit
 
     def _sidecar(self) -> Sidecar:

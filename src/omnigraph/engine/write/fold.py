@@ -19,7 +19,12 @@ from typing import Final
 from omnigraph.catalog.indexes import IndexKind, index_intents
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.parts import GraphParts
-from omnigraph.errors import BranchLocked, BranchNotFound, OmnigraphError
+from omnigraph.errors import (
+    BranchLocked,
+    BranchNotFound,
+    CommitStateUnknown,
+    OmnigraphError,
+)
 from omnigraph.faults import InjectedFault, declare
 from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS
 from omnigraph.storage.compact import fold, small_fragments
@@ -116,6 +121,8 @@ class Folding:
                 self._extend_texts(declared, table)
         except (BranchLocked, BranchNotFound):
             return
+        except CommitStateUnknown as error:
+            _log.warning("a compaction is left to the next writer: %s", error)
         except OmnigraphError as error:
             names = ", ".join(due.table_keys) or "the manifest"
             _log.warning("%s stays unfolded for now: %s", names, error)
@@ -123,6 +130,7 @@ class Folding:
     def _fold(
         self, branch: BranchRef, table_keys: Sequence[str], written: CommitDraft, lock: HeldLock
     ) -> list[tuple[EntityType, Table]]:
+        self._parts.recovery.heal_locked(branch.physical, lock)
         state = self._parts.recovery.state(branch.physical)
         current = self._parts.snapshot_of(state)
         due = [(e, t) for e, t in self._heads(branch, current, table_keys) if is_fold_due(t)]
@@ -131,7 +139,7 @@ class Folding:
         draft = optimize_draft(written.schema_ir_hash, written.schema_ref)
         sidecar = optimize_sidecar(branch, state, [entry for entry, _ in due], draft)
         lock.check()
-        self._parts.recovery.sidecars.write(sidecar)
+        self._parts.recovery.begin(sidecar)
         try:
             versions = []
             done = []
@@ -152,12 +160,12 @@ class Folding:
                     begun_at=state.sequence,
                 )
                 publish(self._parts.manifest, branch.physical, publication, lock.check)
-        except InjectedFault:
+        except (InjectedFault, CommitStateUnknown):
             raise
-        except OmnigraphError:
-            self._parts.recovery.heal_locked(branch.physical, lock)
+        except Exception as error:
+            self._parts.recovery.undo_own(sidecar, lock, error)
             raise
-        self._parts.recovery.sidecars.delete(sidecar.name)
+        self._parts.recovery.end(sidecar)
         return done
 
     def _extend_texts(self, declared: EntityType, table: Table) -> None:

@@ -20,10 +20,11 @@ from omnigraph.engine.receipts import Receipt
 from omnigraph.engine.write.bulk.frames import SparkFrames
 from omnigraph.engine.write.bulk.input_size import input_bytes
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode
-from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
+from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.engine.write.committed import SnapshotRows
-from omnigraph.engine.write.known_state import prepare_on_known
+from omnigraph.engine.write.keys import check_key
 from omnigraph.engine.write.load_vectors import embed_load
+from omnigraph.engine.write.newest_state import prepare_on_newest
 from omnigraph.engine.write.ready_load import ReadyLoad, change_of
 from omnigraph.engine.write.removed_nodes import NO_CASCADE, Cascade, cascade_of
 from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved
@@ -51,6 +52,8 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.manifest import KeyedCommit
+from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -119,13 +122,8 @@ class Loader:
 
     def replay(self, branch: BranchRef, options: LoadOptions) -> Loaded | None:
         """What an earlier load of the same id did. Raises `LoadIdReused`."""
-        earlier = self._parts.manifest.commit_of_load(branch.physical, options.load_id)
-        if earlier is None:
-            return None
-        commit, note = earlier
-        if note.mode != options.mode:
-            raise LoadIdReused(options.load_id, commit.graph_commit_id)
-        return Loaded(commit, note, replayed=True)
+        earlier = self._parts.manifest.find_keyed(branch.physical, options.load_id)
+        return None if earlier is None else _same_load(earlier, options)
 
     def load(
         self,
@@ -133,7 +131,7 @@ class Loader:
         branch: BranchRef,
         contract: SchemaContract,
         options: LoadOptions,
-        begun: Begun,
+        quarantined: tuple[Quarantined, ...],
     ) -> Loaded:
         """Read, check and commit. Raises `LoadError` that lists what is wrong; nothing is loaded."""
         with ExitStack() as stores:
@@ -142,6 +140,7 @@ class Loader:
                 source, contract.catalog, options.format, options.mapping, frames
             )
             options = replace(options, engine=frames.engine)
+            vectors = DocumentVectors()
             bulk: BulkLoad | None = None
             prepare_rows: Callable[[Snapshot], ReadyLoad]
             size = partial(input_bytes, sources)
@@ -149,34 +148,27 @@ class Loader:
                 bulk = self._bulk_load(sources, branch, contract, options)
                 prepare_rows = bulk.prepare
             else:
-                prepare_rows = self._inline_load(sources, contract, options, stores)
+                prepare_rows = self._inline_load(sources, contract, options, vectors, stores)
 
             def prepare(against: Snapshot) -> ReadyLoad:
                 if against.catalog.ir != contract.ir:
                     raise SchemaMoved()
                 return prepare_rows(against)
 
+            prepared: ReadyLoad
+
             def prepare_again(current: Snapshot) -> Change:
                 """The branch moved since the load was checked; it must still be right there."""
-                earlier = self.replay(branch, options)
-                if earlier is not None:
-                    raise _LoadedMeanwhile(earlier)
+                nonlocal prepared
                 again = prepare(current)
                 if len(again.quarantined) != len(prepared.quarantined):
                     message = "the branch changed while the load was checked; other records are bad"
                     raise InputError(f"{message} now, repeat the load")
+                prepared = again
                 return again.change
 
-            # What an overwrite replaces is what the caller knows; rows are added to the newest state.
-            is_strict = options.mode == "overwrite"
-            base = begun.base if is_strict else self._parts.manifest.current(branch.physical)
-            snapshot = self._parts.snapshot_of(base, contract)
             try:
-                prepared = prepare_on_known(
-                    prepare,
-                    snapshot,
-                    lambda: self._parts.snapshot_of(self._parts.manifest.current(branch.physical)),
-                )
+                snapshot, prepared = prepare_on_newest(self._parts, branch, contract, prepare)
             except LoadError:
                 # The records may be in the way of themselves: loaded by another call meanwhile.
                 earlier = self.replay(branch, options)
@@ -187,32 +179,31 @@ class Loader:
                 # Before the commit: records that are set aside must not be lost because a folder
                 # cannot be written.
                 _write_quarantine(options.quarantine / options.load_id, options.load_id, prepared)
-            draft = _draft(contract, options, prepared)
             request = WriteRequest(
                 branch=branch,
                 kind=WriterKind.LOAD,
-                draft=draft,
+                draft=_draft(contract, options),
                 change=prepared.change,
-                prepare_again=prepare_again,
+                complete_draft=lambda draft: _completed(draft, options, prepared),
+                prepare=prepare_again,
                 expected_head=options.expected_head,
                 commits_without_rows=True,
-                quarantined=begun.quarantined,
-                heals_first=begun.heals_first,
+                quarantined=quarantined,
+                vectors=vectors,
                 progress=options.progress,
             )
             options.progress.stage("write", sum(prepared.rows_loaded.values()))
             try:
                 commit = self._writer.commit(request, snapshot)
-            except _LoadedMeanwhile as meanwhile:
-                return meanwhile.loaded
+            except AlreadyWritten as already:
+                return _same_load(already.found, options)
             assert commit is not None
             if bulk is not None:
                 # As the load left it: a fold may have come after it and replaced its files.
                 made, place = self._parts, commit.sequence
                 bulk.finish(lambda: made.snapshot_of(made.manifest.at(branch.physical, place)))
-        assert draft.load_note is not None
         engine = "inline" if bulk is None else "spark"
-        return Loaded(commit, draft.load_note, replayed=False, engine=engine)
+        return Loaded(commit, _note(options, prepared), replayed=False, engine=engine)
 
     def _frames(self, options: LoadOptions) -> SparkFrames:
         """What stages data frames of Spark, should the load have any."""
@@ -225,10 +216,11 @@ class Loader:
         sources: Sequence[Source],
         contract: SchemaContract,
         options: LoadOptions,
+        vectors: DocumentVectors,
         stores: ExitStack,
     ) -> Callable[[Snapshot], ReadyLoad]:
         """The preparation of a load in this process."""
-        vectors, blobs = DocumentVectors(), BlobBases.from_environment()
+        blobs = BlobBases.from_environment()
 
         def prepare(against: Snapshot) -> ReadyLoad:
             committed = SnapshotRows(against, self._parts.tables)
@@ -291,11 +283,11 @@ class Loaded:
     engine: str = "inline"
 
 
-class _LoadedMeanwhile(Exception):
-    """Another process made the same load between our look and our lock."""
-
-    def __init__(self, loaded: Loaded) -> None:
-        self.loaded = loaded
+def _same_load(found: KeyedCommit, options: LoadOptions) -> Loaded:
+    """What an earlier load with the id did. Raises `LoadIdReused`."""
+    if found.load_note is None or found.load_note.mode != options.mode:
+        raise LoadIdReused(options.load_id, found.commit.graph_commit_id)
+    return Loaded(found.commit, found.load_note, replayed=True)
 
 
 def check_load_options(
@@ -311,10 +303,7 @@ def check_load_options(
         raise InputError(f"a load in mode {known} removes no nodes; only an overwrite can cascade")
     if load_id is None:
         return known, new_ulid()
-    plain = load_id.isascii() and all(c.isalnum() or c in "._:-" for c in load_id)
-    if not 1 <= len(load_id) <= 128 or not plain:
-        message = "1 to 128 letters, digits and the characters `._:-`"
-        raise InputError(f"load id '{load_id}' is not usable; it has {message}")
+    check_key("load id", load_id)
     return known, load_id
 
 
@@ -343,9 +332,7 @@ def _cascade(
 def _ready(contract: SchemaContract, prepared: PreparedLoad, cascade: Cascade) -> ReadyLoad:
     """Prepared rows as table writes."""
     writes = (
-        TableWrite(
-            key, _WRITE_MODES[prepared.mode], loaded.rows, strict=prepared.mode == "overwrite"
-        )
+        TableWrite(key, _WRITE_MODES[prepared.mode], loaded.rows)
         for key, loaded in sorted(prepared.types.items())
     )
     return ReadyLoad(
@@ -357,7 +344,7 @@ def _ready(contract: SchemaContract, prepared: PreparedLoad, cascade: Cascade) -
     )
 
 
-def _draft(contract: SchemaContract, options: LoadOptions, prepared: ReadyLoad) -> CommitDraft:
+def _draft(contract: SchemaContract, options: LoadOptions) -> CommitDraft:
     return CommitDraft(
         graph_commit_id=CommitId(new_ulid()),
         operation=OperationKind.LOAD,
@@ -368,13 +355,16 @@ def _draft(contract: SchemaContract, options: LoadOptions, prepared: ReadyLoad) 
         actor_id=options.actor,
         message=options.message,
         load_id=options.load_id,
-        load_note=LoadNote(
-            mode=options.mode,
-            rows_loaded=prepared.rows_loaded,
-            quarantined=len(prepared.quarantined),
-        ),
-        warnings=tuple(Warning(w.code, w.message, w.count) for w in prepared.warnings),
     )
+
+
+def _completed(draft: CommitDraft, options: LoadOptions, prepared: ReadyLoad) -> CommitDraft:
+    warnings = tuple(Warning(w.code, w.message, w.count) for w in prepared.warnings)
+    return replace(draft, load_note=_note(options, prepared), warnings=warnings)
+
+
+def _note(options: LoadOptions, prepared: ReadyLoad) -> LoadNote:
+    return LoadNote(options.mode, prepared.rows_loaded, len(prepared.quarantined))
 
 
 def _write_quarantine(target: Path, load_id: str, prepared: ReadyLoad) -> None:

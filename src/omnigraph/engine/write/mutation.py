@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.change import Change
-from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
-from omnigraph.engine.write.known_state import prepare_on_known
+from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
+from omnigraph.engine.write.keys import KeyedRequest
 from omnigraph.engine.write.mutate import MutationIds, PreparedMutation, prepare_mutation
-from omnigraph.errors import SchemaMoved
-from omnigraph.plan.ir import InsertEdge, InsertNode, MutationPlan
+from omnigraph.engine.write.newest_state import prepare_on_newest
+from omnigraph.errors import ConstraintError, SchemaMoved
+from omnigraph.plan.ir import MutationPlan
 from omnigraph.rows.blob_bases import BlobBases
+from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
+from omnigraph.versioning.commits import (
+    CommitDraft,
+    CommitId,
+    CommitRecord,
+    OperationId,
+    OperationKind,
+)
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -28,6 +37,7 @@ from omnigraph.versioning.snapshot import Snapshot
 class MutationOptions:
     """What is recorded with a mutation, and the head it insists on."""
 
+    request: KeyedRequest
     actor: str | None = None
     message: str | None = None
     expected_head: CommitId | None = None
@@ -67,9 +77,18 @@ class Mutator:
         branch: BranchRef,
         contract: SchemaContract,
         options: MutationOptions,
-        begun: Begun,
+        quarantined: tuple[Quarantined, ...],
     ) -> MutationResult:
-        """Prepare and commit. Raises `MutationError` or `AssignmentError`; nothing has changed."""
+        """Prepare and commit. Raises `MutationError` or `AssignmentError`; nothing has changed.
+
+        If the branch moves meanwhile, the mutation is prepared again with the ids, the time and the
+        vectors it had at first.
+        """
+        manifest, request = self._parts.manifest, options.request
+        earlier = request.earlier(manifest, branch.physical)
+        if earlier is not None:
+            return _replayed(earlier, plan, contract)
+        manifest.require_head(manifest.current(branch.physical), options.expected_head)
         ids, vectors, blobs = MutationIds(), DocumentVectors(), BlobBases.from_environment()
         prepared: PreparedMutation
 
@@ -82,29 +101,35 @@ class Mutator:
             )
             return prepared.change
 
-        # What an update or delete changes is what the caller knows; rows are added to the newest
-        # state.
-        base = self._parts.manifest.current(branch.physical) if _only_inserts(plan) else begun.base
-        snapshot = self._parts.snapshot_of(base, contract)
+        def complete(draft: CommitDraft) -> CommitDraft:
+            draft = replace(draft, warnings=prepared.warnings)
+            affected = {"nodes": prepared.affected_nodes, "edges": prepared.affected_edges}
+            return request.on(draft, affected=affected)
 
-        def newest() -> Snapshot:
-            return self._parts.snapshot_of(self._parts.manifest.current(branch.physical))
-
-        change = prepare_on_known(prepare, snapshot, newest)
-        draft = _draft(contract, options, prepared)
-        commit = None
-        if change.writes or self._parts.manifest.current(branch.physical).head != base.head:
-            request = WriteRequest(
-                branch=branch,
-                kind=WriterKind.MUTATION,
-                draft=draft,
-                change=change,
-                prepare_again=prepare,
-                expected_head=options.expected_head,
-                quarantined=begun.quarantined,
-                heals_first=begun.heals_first,
-            )
-            commit = self._writer.commit(request, snapshot)
+        draft, commit = request.on(_draft(contract, options)), None
+        try:
+            snapshot, change = prepare_on_newest(self._parts, branch, contract, prepare)
+            if change.writes:
+                write = WriteRequest(
+                    branch=branch,
+                    kind=WriterKind.MUTATION,
+                    draft=draft,
+                    change=change,
+                    prepare=prepare,
+                    complete_draft=complete,
+                    expected_head=options.expected_head,
+                    quarantined=quarantined,
+                    vectors=vectors,
+                )
+                commit = self._writer.commit(write, snapshot)
+        except AlreadyWritten as already:
+            return _replayed(request.same(already.found), plan, contract)
+        except ConstraintError:
+            # Its own rows may be in the way: written by another call with the same key meanwhile.
+            earlier = request.earlier(manifest, branch.physical)
+            if earlier is None:
+                raise
+            return _replayed(earlier, plan, contract)
         if commit is None:
             receipt = nothing_done(self._parts.manifest.current(branch.physical), draft)
         else:
@@ -118,13 +143,20 @@ class Mutator:
         )
 
 
-def _only_inserts(plan: MutationPlan) -> bool:
-    return all(isinstance(statement, InsertNode | InsertEdge) for statement in plan.statements)
+def _replayed(commit: CommitRecord, plan: MutationPlan, contract: SchemaContract) -> MutationResult:
+    """The result of the call that made the commit."""
+    assert commit.draft.write_key is not None
+    affected = commit.draft.write_key.answer["affected"]
+    return MutationResult(
+        receipt=receipt_of(commit, contract.catalog, replayed=True),
+        query_name=plan.name,
+        branch=public_name(commit.branch),
+        affected_nodes=affected["nodes"],
+        affected_edges=affected["edges"],
+    )
 
 
-def _draft(
-    contract: SchemaContract, options: MutationOptions, prepared: PreparedMutation
-) -> CommitDraft:
+def _draft(contract: SchemaContract, options: MutationOptions) -> CommitDraft:
     return CommitDraft(
         graph_commit_id=CommitId(new_ulid()),
         operation=OperationKind.MUTATE,
@@ -134,5 +166,4 @@ def _draft(
         schema_ref=contract.reference,
         actor_id=options.actor,
         message=options.message,
-        warnings=prepared.warnings,
     )

@@ -22,7 +22,7 @@ from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.vector_states import count_states, read_states
 from omnigraph.engine.write.change import Change, SeenRows, TableWrite
 from omnigraph.engine.write.columns import rows_by_id
-from omnigraph.engine.write.commit import Begun, TableWriter, WriteRequest
+from omnigraph.engine.write.commit import TableWriter, WriteRequest
 from omnigraph.engine.write.embedding import Outcome, embed_columns, embedding_warnings
 from omnigraph.engine.write.refill_report import RefilledProperty, RefillOptions, RefillResult
 from omnigraph.errors import SchemaMoved
@@ -36,6 +36,7 @@ from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind, Warning
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -62,7 +63,7 @@ class Refiller:
         branch: BranchRef,
         contract: SchemaContract,
         options: RefillOptions,
-        begun: Begun,
+        quarantined: tuple[Quarantined, ...],
         engine: EngineChoice = AUTO,
         progress: Progress = SILENT,
     ) -> RefillResult:
@@ -80,7 +81,7 @@ class Refiller:
         first.refuse_if_in_vain()
         vectors.stop()
 
-        def prepare_again(current: Snapshot) -> Change:
+        def prepare(current: Snapshot) -> Change:
             nonlocal last
             if current.catalog.ir != contract.catalog.ir:
                 raise SchemaMoved()
@@ -94,10 +95,9 @@ class Refiller:
                 kind=WriterKind.MUTATION,
                 draft=replace(draft, warnings=first.warnings()),
                 change=change,
-                prepare_again=prepare_again,
+                prepare=prepare,
                 expected_head=options.expected_head,
-                quarantined=begun.quarantined,
-                heals_first=begun.heals_first,
+                quarantined=quarantined,
             )
             commit = self._writer.commit(request, snapshot)
         state = self._parts.manifest.current(branch.physical)

@@ -19,6 +19,7 @@ from omnigraph.errors import (
     StoreCallFailed,
     TableMissing,
 )
+from omnigraph.faults import InjectedFault
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -28,6 +29,7 @@ from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock, WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.publish import unknown_outcome
 from omnigraph.versioning.recovery.act import Actions
 from omnigraph.versioning.recovery.classify import classify
 from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
@@ -38,7 +40,7 @@ from omnigraph.versioning.recovery.sidecar import (
     UnreadableSidecar,
     WriterKind,
 )
-from omnigraph.versioning.rows import MANIFEST_PATH
+from omnigraph.versioning.rows import MANIFEST_PATH, PUBLISHED_OUTCOMES
 from omnigraph.versioning.schema_staging import Target, has_staging, is_staged
 
 _log = logging.getLogger(__name__)
@@ -50,8 +52,6 @@ class Healed:
 
     settled: int = 0
     quarantined: tuple[Quarantined, ...] = ()
-    is_postponed: bool = False
-    """Whether sidecars were left alone because somebody is writing to the branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Recovery:
         try:
             return self.heal(branch, wait_ms=0)
         except BranchLocked:
-            return Healed(is_postponed=True)
+            return Healed()
 
     def heal_everywhere(self) -> Healed:
         """Settle what waits on any branch; one whose writer is alive is left to it."""
@@ -153,12 +153,45 @@ class Recovery:
             _log.warning("sidecar %s is left to an operator: %s", found.name, found.reason)
         return Healed(settled, tuple(quarantined))
 
-    def undo_own(self, sidecar: Sidecar, lock: HeldLock) -> None:
-        """Undo an operation of a live writer that failed. Raises when that fails too."""
+    def begin(self, sidecar: Sidecar) -> None:
+        """Phase A of a write. A sidecar that could not be written must not stay either."""
+        try:
+            self.sidecars.write(sidecar)
+        except InjectedFault:
+            raise
+        except OmnigraphError:
+            self.end(sidecar)
+            raise
+
+    def end(self, sidecar: Sidecar) -> None:
+        """Phase D. The outcome is settled, so a file that stays is removed by the next writer."""
+        try:
+            self.sidecars.delete(sidecar.name)
+        except OmnigraphError as error:
+            _log.warning("sidecar %s stays behind: %s", sidecar.name, error)
+
+    def undo_own(self, sidecar: Sidecar, lock: HeldLock, cause: Exception) -> None:
+        """Undo an operation of a live writer that failed with `cause`.
+
+        Raises `CommitStateUnknown` if it cannot be undone now: the next writer of the branch may
+        find everything in place and complete the operation.
+        """
+        try:
+            is_undone = self._undo(sidecar, lock)
+        except OmnigraphError as error:
+            _log.warning("operation %s is left to recovery: %s", sidecar.operation_id, error)
+            is_undone = False
+        if not is_undone:
+            raise unknown_outcome(sidecar.draft, cause) from cause
+
+    def _undo(self, sidecar: Sidecar, lock: HeldLock) -> bool:
+        """Whether the operation is undone. It is not where a recovery has completed it already, or
+        where only an operator can judge it."""
         state = self.state(sidecar.physical)
-        if self._is_settled(sidecar, sidecar.physical):
+        outcome = self._outcome(sidecar, sidecar.physical)
+        if outcome is not None:
             self.actions.forget(sidecar)
-            return
+            return outcome not in PUBLISHED_OUTCOMES
         findings = classify(self._tables, state, sidecar)
         verdict = decide(findings, ())
         if not findings:
@@ -166,6 +199,7 @@ class Recovery:
         if verdict.decision is Decision.ROLL_FORWARD:
             verdict = undo(findings, ())
         self._carry_out(sidecar, verdict, lock)
+        return verdict.decision is not Decision.QUARANTINE
 
     def named_branches(self) -> frozenset[str]:
         """The storage names of branches that sidecars refer to, whether the branch exists or not.
@@ -313,8 +347,13 @@ class Recovery:
                 _log.warning("sidecar %s is left to an operator: %s", sidecar.name, verdict.reason)
 
     def _is_settled(self, sidecar: Sidecar, branch: str | None) -> bool:
+        return self._outcome(sidecar, branch) is not None
+
+    def _outcome(self, sidecar: Sidecar, branch: str | None) -> str | None:
+        """What became of an operation, as far as a branch tells."""
         table = self._manifest.open(branch)
-        return self._manifest.operation_outcome(table, sidecar.operation_id) is not None
+        found = self._manifest.operation_outcome(table, sidecar.operation_id)
+        return None if found is None else found[1]
 
     # -- which sidecars, of which branch ----------------------------------------------------
 

@@ -26,6 +26,7 @@ from omnigraph.versioning.commits import (
     OperationKind,
     TableId,
     Warning,
+    WriteKey,
 )
 from omnigraph.versioning.publish import Pin
 from omnigraph.versioning.recovery.schema_change import SchemaChange
@@ -277,12 +278,13 @@ def _commit_to_json(draft: CommitDraft) -> dict[str, Any]:
         "schema_ir_hash": draft.schema_ir_hash,
         "schema_ref": draft.schema_ref,
         "warnings": [w.to_json() for w in draft.warnings],
+        "write_key": None if draft.write_key is None else draft.write_key.to_json(),
     }
 
 
 def _draft_from_json(document: Mapping[str, Any]) -> CommitDraft:
     commit = document["commit"]
-    note = commit.get("load_note")
+    note, key = commit.get("load_note"), commit.get("write_key")
     return CommitDraft(
         graph_commit_id=CommitId(commit["graph_commit_id"]),
         operation=OperationKind(commit["operation"]),
@@ -297,4 +299,5 @@ def _draft_from_json(document: Mapping[str, Any]) -> CommitDraft:
         load_id=commit["load_id"],
         load_note=None if note is None else LoadNote(**note),
         warnings=tuple(Warning(**w) for w in commit["warnings"]),
+        write_key=None if key is None else WriteKey(**key),
     )

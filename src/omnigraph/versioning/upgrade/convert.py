@@ -31,6 +31,7 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.ids import derived_ulid
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.rows import (
+    Outcome,
     Row,
     TableRegistration,
     TableVersion,
@@ -44,7 +45,7 @@ from omnigraph.versioning.rows import (
 from omnigraph.versioning.upgrade.identities import UpgradedSchema
 from omnigraph.versioning.upgrade.old_layout import OldBranch, OldCommit, OldRecovery, OldRow
 
-_OUTCOMES: Mapping[RecoveryKind, str] = {
+_OUTCOMES: Mapping[RecoveryKind, Outcome] = {
     RecoveryKind.ROLLED_FORWARD: "rolled_forward",
     RecoveryKind.ROLLED_BACK: "rolled_back",
     RecoveryKind.ORPHANED_BRANCH_DISCARDED: "discarded",

@@ -373,7 +373,6 @@ class _Preparation:
                     key,
                     WRITE_KINDS[job.options.mode],
                     table.schema.empty_table(),
-                    strict=job.options.mode == "overwrite",
                     written=written,
                 )
             )

@@ -318,6 +318,5 @@ def _write(table: WorkingTable, rows: pa.Table) -> TableWrite:
         mode="append" if overlay.only_adds else "delta",
         rows=rows,
         deletes=overlay.deletions(),
-        strict=table.was_searched,
         seen=table.seen(),
     )

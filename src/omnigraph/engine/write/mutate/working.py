@@ -60,8 +60,6 @@ class WorkingTable:
         self.overlay = Overlay(self.schema)
         self.was_read = False
         """Whether the answer of any question depended on the committed rows."""
-        self.was_searched = False
-        """Whether an update or delete chose its rows among the committed ones."""
         self._committed = committed
         self._seen: list[pa.Table] = []
 
@@ -72,7 +70,7 @@ class WorkingTable:
         nothing = pa.schema([self.schema.field(name) for name in columns]).empty_table()
         if condition.value is None:
             return Found(nothing, nothing)
-        self.was_read = self.was_searched = True
+        self.was_read = True
         by_id = self._by_id(condition)
         wanted = by_id or self._stored(condition)
         pending = self.overlay.rows()
@@ -85,7 +83,6 @@ class WorkingTable:
 
     def with_ends_in(self, ends: Sequence[str], nodes: pa.Array) -> Found:
         """The edges that have one of the nodes at one of the named ends, ids only."""
-        self.was_searched = True
         values = few("src", nodes)
         if values is None:
             committed = self._read(None, ["id", *ends])
