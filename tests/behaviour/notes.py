@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.arrow import physical_schema
@@ -52,12 +53,17 @@ def notes(*rows: dict[str, Any]) -> bytes:
     return "\n".join(json.dumps({"type": "Note", "data": row}) for row in rows).encode()
 
 
+def _singles(vector: list[float] | None) -> list[float] | None:
+    """The numbers as they are stored: an export has the fewest digits that tell them apart."""
+    return None if vector is None else np.array(vector, np.float32).tolist()
+
+
 def vectors(graph: Graph, **options: Any) -> dict[str, list[float] | None]:
     """The vector of every note."""
     out = io.StringIO()
     graph.export(out, types=["Note"], **options)
     rows = [json.loads(line)["data"] for line in out.getvalue().splitlines()]
-    return {row["slug"]: row["vec"] for row in rows}
+    return {row["slug"]: _singles(row["vec"]) for row in rows}
 
 
 def mock(text: str) -> list[float]:

@@ -29,6 +29,7 @@ from omnigraph.storage.removal import StoredVersion, stored_versions
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.testing.faults import Fail, FailStorage, armed
 from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.retention import what_is_needed
 from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table
 from tests.behaviour.graphs import PERSON, SCHEMA, Backstage
 
@@ -257,7 +258,7 @@ def test_forks_of_branches_that_are_gone_are_reclaimed(graph):
 def test_the_first_write_of_a_branch_keeps_its_fork_whenever_it_comes(graph, monkeypatch):
     graph.create_branch("feature")
     writer = open_graph(graph.uri, branch="feature")
-    needed = cleanup.what_is_needed
+    needed = what_is_needed
 
     def then_write(*arguments):
         found = needed(*arguments)
@@ -274,7 +275,7 @@ def test_a_branch_that_is_made_from_a_branch_meanwhile_stays(graph, monkeypatch)
     graph.create_branch("feature").load(person("bo", 1))
     other = open_graph(graph.uri)
     creating = Thread(target=lambda: other.create_branch("child", source="feature"))
-    needed = cleanup.what_is_needed
+    needed = what_is_needed
 
     def then_branch(*arguments):
         found = needed(*arguments)

@@ -170,7 +170,7 @@ def test_a_key_makes_a_repeated_call_harmless(cli, full):
     assert (first.code, code) == (0, 0)
     assert json.loads(out) == {**json.loads(first.out), "replayed": True}
     assert "an earlier call with this idempotency key made the commit" in err
-    other = cli(*ADD, full, "--params", '{"slug": "eli"}', "--idempotency-key", "form-7")
+    other = cli(*ADD, full, "--params", '{"slug": "eli", "born": 1}', "--idempotency-key", "form-7")
     assert other.code == 1
     assert "idempotency key 'form-7' was already used" in other.err
 
