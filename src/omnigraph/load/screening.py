@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from omnigraph.catalog.constraints import other_unique_groups, unkeyable_column
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.load.committed import CommittedRows
-from omnigraph.load.hashing import buckets_of
 from omnigraph.load.set_phase import LoadMode, given_ids
+from omnigraph.rows.hashing import buckets_of, hashes_of_tuples
 from omnigraph.rows.uniqueness import distinct_tuples, tuples_of
 
 _ASPECT: Final = b"aspect"
@@ -67,7 +67,8 @@ def keys_of(
         for group in () if is_beyond_glancing(declared) else other_unique_groups(declared):
             tuples, numbers = tuples_of(rows, group)
             owners = rows.column("id").take(pa.array(numbers))
-            yield from _sent((_TUPLES, key, *group), tuples.append_column("id", owners), buckets)
+            owned = tuples.append_column("id", owners)
+            yield from _sent((_TUPLES, key, *group), owned, buckets, columns=len(group))
         if isinstance(declared, EdgeType):
             ends.setdefault(declared.from_type, []).append(pc.unique(rows.column("src")))
             ends.setdefault(declared.to_type, []).append(pc.unique(rows.column("dst")))
@@ -85,11 +86,14 @@ def _has_bounds(edge: EdgeType) -> bool:
     return edge.cardinality.low > 1 or edge.cardinality.high is not None
 
 
-def _sent(aspect: tuple[str, ...], keys: pa.Table, buckets: int) -> Iterator[tuple[int, bytes]]:
-    """The keys by bucket of their first column."""
+def _sent(
+    aspect: tuple[str, ...], keys: pa.Table, buckets: int, *, columns: int = 1
+) -> Iterator[tuple[int, bytes]]:
+    """The keys, which are the first columns of a table, by bucket."""
     if not keys.num_rows:
         return
-    found = buckets_of(keys.column(0).combine_chunks(), buckets)
+    hashed = [column.combine_chunks() for column in keys.columns[:columns]]
+    found = buckets_of(hashes_of_tuples(hashed), buckets)
     order = np.argsort(found, kind="stable")
     sorted_keys = keys.take(pa.array(order)).combine_chunks()
     numbers, starts = np.unique(found[order], return_index=True)

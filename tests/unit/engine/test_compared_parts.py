@@ -20,6 +20,7 @@ COUNT = 8
         "{:08d}-of-many-records-with-one-ending".format,
         '["person-{:06d}","city-0001"]'.format,
         '["Bonn","person-{:06d}@example.org"]'.format,
+        "https://example.org/items/of/some/catalogue/{:06d}/reviews/by/date/latest".format,
     ],
 )
 def test_ids_are_spread_over_all_parts(made):

@@ -57,6 +57,15 @@ def test_a_value_leads_to_few_of_many_rows():
     assert candidates(places, "nobody@example.org") == []
 
 
+def test_long_values_that_differ_in_the_middle_are_found(monkeypatch):
+    monkeypatch.setattr(module, "_SELECTIVE", 16)
+    made = "https://example.org/items/{:06d}/reviews/latest".format
+    places = ValuePlaces.of(pa.array([made(number) for number in range(10_000)]))
+    assert places is not None
+    assert places.is_selective
+    assert candidates(places, made(77)) == [77]
+
+
 def test_only_texts_and_integers_are_found():
     assert ValuePlaces.of(pa.array([0.5, 1.5])) is None
     assert ValuePlaces.of(pa.array([True])) is None

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadError
-from omnigraph.load.hashing import buckets_of
 from omnigraph.load.pieces import cut_sources
 from omnigraph.load.prepare import emptied
 from omnigraph.load.reading import read_piece
@@ -94,28 +91,3 @@ def test_a_load_of_new_rows_raises_no_suspicion(mode):
 def test_loading_the_same_rows_again_raises_no_suspicion():
     nodes = "\n".join(r for r in WORKSHOP_RECORDS.splitlines() if '"type"' in r)
     assert not is_suspicious(nodes, W, "merge", workshop(), step=200, buckets=3)
-
-
-@settings(max_examples=100)
-@given(values=st.lists(st.text(max_size=20), max_size=30), count=st.integers(1, 9))
-def test_equal_texts_share_a_bucket_in_any_company(values, count):
-    column = pa.array(["x", *values, "äöü"], pa.utf8()).slice(1, len(values))
-    found = buckets_of(column, count)
-    alone = [int(buckets_of(pa.array([value]), count)[0]) for value in values]
-    assert found.tolist() == alone
-    assert all(0 <= bucket < count for bucket in alone)
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([f"person-{n:07d}" for n in range(10_000)]),
-        pa.array([f"https://example.org/{n}/about" for n in range(10_000)]),
-        pa.array(np.arange(10_000)),
-        pa.array(np.arange(10_000) * 1000.0),
-    ],
-    ids=["numbered", "addresses", "integers", "floats"],
-)
-def test_keys_spread(column):
-    sizes = np.bincount(buckets_of(column, 8), minlength=8)
-    assert sizes.min() > 500

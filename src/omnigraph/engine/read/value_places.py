@@ -15,9 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.engine.read.numbering import Positions, distinct_sorted
-from omnigraph.load.hashing import buckets_of
+from omnigraph.rows.hashing import Hashes, hashes_of
 
-_HASHES: Final = 2**48
 _IN_64_BITS: Final = range(-(2**63), 2**63)
 
 _SELECTIVE: Final = 16
@@ -32,7 +31,7 @@ class ValuePlaces:
     """Positions in the order of the hashes of their values; nulls are left out."""
 
     size: int
-    hashes: npt.NDArray[np.int64]
+    hashes: Hashes
     positions: npt.NDArray[np.int32] | Positions
     changed: Positions
     is_selective: bool
@@ -43,7 +42,7 @@ class ValuePlaces:
         if not (pa.types.is_string(values.type) or pa.types.is_integer(values.type)):
             return None
         filled = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        hashes = buckets_of(values.drop_null(), _HASHES)
+        hashes = hashes_of(values.drop_null())
         order = np.argsort(hashes, kind="stable")
         hashes, positions = hashes[order], filled[order]
         if len(values) < 2**31:
@@ -73,7 +72,7 @@ class ValuePlaces:
             asked = pa.array([value], pa.int64())
         else:
             return None
-        [wanted] = buckets_of(asked, _HASHES)
+        [wanted] = hashes_of(asked)
         first = np.searchsorted(self.hashes, wanted)
         end = np.searchsorted(self.hashes, wanted, side="right")
         found = self.positions[first:end].astype(np.int64)

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.due_texts import DueTexts, SharedVector
 from omnigraph.errors import EmbeddingError, OmnigraphError, SparkExecutorUnfit
-from omnigraph.load.hashing import buckets_of
 from omnigraph.progress import Progress
+from omnigraph.rows.hashing import buckets_of, hashes_of
 from omnigraph.spark.answers import Failed, returning, value_of
 from omnigraph.spark.tasks import Sent, run_exchange
 
@@ -57,7 +57,7 @@ class AskingWork:
         try:
             for texts in self.due.read(share.type, share.prop, share.fragments):
                 distinct = pc.unique(texts)
-                places = buckets_of(distinct, self.buckets)
+                places = buckets_of(hashes_of(distinct), self.buckets)
                 for bucket in np.unique(places).tolist():
                     here = distinct.filter(pa.array(places == bucket))
                     yield Sent(bucket, pickle.dumps((dimension, here)))
