@@ -1,17 +1,17 @@
 """OmniGraph: a typed property graph with branches and history.
 
 This module is the public interface; everything behind it may change. The names that need the
-storage libraries are loaded when they are first used, so that importing the package stays cheap.
+storage libraries are loaded when they are first used, and so are all others: the command answers
+signals only when this is done.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from omnigraph import errors
 from omnigraph._version import __version__
-from omnigraph.errors import OmnigraphError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from omnigraph import errors
     from omnigraph.engine.compare.diff import Diff
     from omnigraph.engine.compare.feed import CommitChanges
     from omnigraph.engine.graph import Graph, init, open
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.result import Result
     from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
+    from omnigraph.errors import OmnigraphError
     from omnigraph.versioning.snapshot import Snapshot
 
 __all__ = [
@@ -60,6 +61,7 @@ _LATE = {
     "LoadResult": "omnigraph.engine.write.load",
     "MergeResult": "omnigraph.engine.merge.run",
     "MutationResult": "omnigraph.engine.write.mutation",
+    "OmnigraphError": "omnigraph.errors",
     "QueryBudget": "omnigraph.engine.read.budget",
     "ReadView": "omnigraph.engine.read.view",
     "Receipt": "omnigraph.engine.receipts",
@@ -70,7 +72,11 @@ _LATE = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
+    if name == "errors":
+        return import_module("omnigraph.errors")
     if name in _LATE:
         return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module 'omnigraph' has no attribute '{name}'")

@@ -33,6 +33,7 @@ OURS = {
     "omnigraph.cli.style",
     "omnigraph.diagnostics",
     "omnigraph.errors",
+    "omnigraph.interrupts",
     "omnigraph.limits",
 }
 

@@ -1,8 +1,8 @@
 """Exit codes, and how a failure is told to a person.
 
-0 success, 1 failure, 2 wrong use of the command line; 130 after an interrupt, as shells do. An
-error of the product never shows a stack trace; a defect shows one only when `OMNIGRAPH_DEBUG` is
-set, because its reader is a developer.
+0 success, 1 failure, 2 wrong use of the command line; 130 after an interrupt, as shells do
+(`cli/signals.py` has the other signals). An error of the product never shows a stack trace; a defect
+shows one only when `OMNIGRAPH_DEBUG` is set, because its reader is a developer.
 """
 
 from __future__ import annotations

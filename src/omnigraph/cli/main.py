@@ -14,6 +14,7 @@ from omnigraph.cli.context import global_options
 from omnigraph.cli.exits import FAILURE, INTERRUPTED, SUCCESS, report
 from omnigraph.cli.framework import Root
 from omnigraph.cli.lean import leave_out_pandas
+from omnigraph.interrupts import ending
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
@@ -41,7 +42,7 @@ root = Root(
 
 
 def run() -> int:
-    """What the installed command is: a process of its own for one command line."""
+    """Run the command line of a process that does nothing else."""
     leave_out_pandas()
     return main()
 
@@ -61,7 +62,8 @@ def _run(argv: Sequence[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except Exception as error:
-        return report(error)
+        # Libraries turn an interrupt into errors of their own.
+        return INTERRUPTED if ending.is_set() else report(error)
     return code if isinstance(code, int) else SUCCESS
 
 
@@ -75,6 +77,8 @@ def _prepare_stdout() -> None:
 
 def _flush(code: int) -> int:
     """Write out what is buffered; a reader that has gone away is no reason to complain."""
+    if ending.is_set():
+        return code
     try:
         sys.stdout.flush()
     except OSError as error:

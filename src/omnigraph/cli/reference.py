@@ -30,7 +30,12 @@ prints one JSON document, and an error is still plain text on standard error.
 | 0 | success |
 | 1 | the command failed, was refused, or found what it looks for: an error, a file to format |
 | 2 | wrong use of the command line |
-| 130 | interrupted |
+| 130 | interrupted by Ctrl-C |
+| 129, 143 | ended by a hang-up of the terminal, by a request to terminate |
+
+After such a signal a command prints one line, `interrupted`, `hung up` or `terminated`. A write whose
+commit has begun is finished first; otherwise nothing of it is visible. A command that takes long to
+leave ends at once when a signal is repeated after two seconds.
 
 Output is coloured on a terminal, unless `NO_COLOR` is set. A defect of the program itself is
 reported as `internal error`; `OMNIGRAPH_DEBUG=1` adds the stack trace.

@@ -6,7 +6,6 @@ cost no memory of their own.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +15,7 @@ import pyarrow as pa
 from omnigraph.catalog.model import EntityType
 from omnigraph.limits import LOAD_MEMORY_BYTES
 from omnigraph.load.placing import placed_schema
+from omnigraph.temporary import TemporaryFolder
 
 
 class RowStore:
@@ -24,7 +24,7 @@ class RowStore:
     def __init__(self, scratch: Path | None = None, budget: int = LOAD_MEMORY_BYTES) -> None:
         self._scratch = scratch
         self._budget = budget
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: TemporaryFolder | None = None
         self._declared: dict[str, EntityType] = {}
         self._held: dict[str, list[pa.RecordBatch]] = {}
         self._held_bytes = 0
@@ -70,7 +70,7 @@ class RowStore:
 
     def _spill(self) -> None:
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="omnigraph-load-", dir=self._scratch)
+            self._folder = TemporaryFolder("omnigraph-load-", self._scratch)
         number = sum(map(len, self._files.values()))
         for key, batches in self._held.items():
             path = Path(self._folder.name) / f"{number}.arrow"

@@ -8,8 +8,8 @@ Tests: tests/spark/test_session.py.
 
 from __future__ import annotations
 
+import atexit
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -24,8 +24,10 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.errors import SparkUnavailable
+from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import SPARK_START_SECONDS
 from omnigraph.spark.java import Java, find_java
+from omnigraph.temporary import remove_folder
 
 _LOGGING: Final = """
 rootLogger.level = warn
@@ -37,7 +39,16 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 _GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
+_FOLDER: Final = "omnigraph-spark-"
+_SOCKET: Final = f"{_FOLDER}12345678/.00000000-0000-0000-0000-000000000000.sock"
+_SOCKET_PATH: Final = 100
+"""Bytes that the path of a socket may have; some systems allow no more than 104."""
+
 _PROPERTIES, _LOG, _ERRORS, _CONTACT = "log4j2.properties", "spark.log", "java.err", "contact"
+
+
+_running: Final[dict[subprocess.Popen[bytes], Path]] = {}
+"""The processes that were started and not ended yet, with their folders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +109,26 @@ class StartingJava:
         _end_at_once(self.process, self.folder)
 
 
+def has_room_for_sockets() -> bool:
+    """Whether Java and tasks can talk through sockets in the folder for temporary files."""
+    try:
+        folder = tempfile.gettempdir()
+    except OSError:  # There is none, and starting Java will fail for that reason.
+        return False
+    return len(os.fsencode(os.path.join(folder, _SOCKET))) <= _SOCKET_PATH
+
+
 def start_java(
     settings: Mapping[str, str], heap_bytes: int, flags: Sequence[str] = ()
 ) -> StartingJava:
     """Start Java with these settings of Spark, and do not wait for it. Raises `SparkUnavailable`."""
+    return uninterrupted(lambda: _start_java(settings, heap_bytes, flags))
+
+
+def _start_java(settings: Mapping[str, str], heap_bytes: int, flags: Sequence[str]) -> StartingJava:
     java = find_java()
     try:
-        folder = Path(tempfile.mkdtemp(prefix="omnigraph-spark-"))
+        folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
     except OSError as error:
         raise SparkUnavailable("Java has no place for its files", str(error)) from None
     command = [
@@ -114,6 +138,7 @@ def start_java(
         *flags,
         f"-Dlog4j2.configurationFile=file:{folder / _PROPERTIES}",
         *(f"-D{key}={value}" for key, value in settings.items()),
+        f"-Djava.io.tmpdir={folder}",
         f"-Dspark.local.dir={folder}",
         f"-Dspark.sql.warehouse.dir={folder}",
         "-DSPARK_SUBMIT=true",
@@ -130,21 +155,37 @@ def start_java(
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                env={**os.environ, **variables, **_worker_environment()},
+                env={**os.environ, **variables, **_worker_environment(), "TMPDIR": str(folder)},
                 # An interrupt at the terminal is for this process; it ends the other by leaving.
                 start_new_session=True,
             )
     except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         raise _unavailable(java, folder, error) from None
+    _running[process] = folder
     return StartingJava(java, process, folder)
 
 
 def _end_at_once(process: subprocess.Popen[bytes], folder: Path) -> None:
-    """End Java without giving it time to tidy up. Its files are in a folder of ours."""
-    with process:  # Which closes our end of its input as well.
-        process.kill()
-    shutil.rmtree(folder, ignore_errors=True)
+    """End Java without giving it time to tidy up. All its files are in a folder of ours.
+
+    Python processes of tasks see that Java is gone and end too; until then they may add files.
+    """
+
+    def end() -> None:
+        with process:  # Which closes our end of its input as well.
+            process.kill()
+        remove_folder(folder)
+        _running.pop(process, None)
+
+    uninterrupted(end)
+
+
+@atexit.register
+def _end_all() -> None:
+    """End what is left when an interrupt came before its owner had it, or while it was ended."""
+    for process, folder in list(_running.items()):
+        _end_at_once(process, folder)
 
 
 def _unavailable(java: Java, folder: Path, error: Exception) -> SparkUnavailable:

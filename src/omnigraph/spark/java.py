@@ -62,6 +62,8 @@ class Java:
             # Java hands out tasks and passes on what they send. For so little work the compiler and
             # the collector that pay off late cost more than everything else.
             "-XX:TieredStopAtLevel=1",
+            # Java would note its figures in a shared folder of its own, and leave them there when killed.
+            "-XX:-UsePerfData",
             "-XX:+UseSerialGC",
         ]
         if self.major >= 22:

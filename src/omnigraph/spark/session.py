@@ -8,20 +8,21 @@ Tests: tests/spark/test_session.py.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
-import signal
 import socket
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import SparkUnavailable
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
-from omnigraph.spark.gateway import Gateway, StartingJava, start_java
+from omnigraph.spark.gateway import Gateway, StartingJava, has_room_for_sockets, start_java
 from omnigraph.spark.java import find_java
 from omnigraph.spark.start_cache import cache_flags, make_later
 
@@ -37,8 +38,6 @@ _SETTINGS: Final = {
     "spark.app.name": "omnigraph",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Over TCP the answer of every small task would wait for a delayed acknowledgement.
-    "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.worker.faulthandler.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
@@ -48,6 +47,7 @@ _SETTINGS: Final = {
     "spark.driver.maxResultSize": "0",
     "spark.task.maxFailures": "4",
 }
+_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
 _LOOPBACK: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -173,6 +173,10 @@ def _start(master: str) -> _Own:
         _forget_gateway()
         gateway.close()
         raise SparkUnavailable(f"no session on {master}", _first_line(error)) from None
+    except BaseException:
+        _forget_gateway()
+        gateway.end()
+        raise
     return _Own(master, spark, gateway)
 
 
@@ -189,7 +193,9 @@ def _started_early(settings: Mapping[str, str]) -> Gateway | None:
 def settings_for(master: str) -> dict[str, str]:
     """The settings of a session on a master."""
     places = _LOOPBACK if master.startswith("local") else {}
-    return {**_SETTINGS, **places, **_preferred.settings, "spark.master": master}
+    # Over TCP the answer of every small task would wait for a delayed acknowledgement.
+    sockets = {_SOCKETS: str(has_room_for_sockets()).lower()}
+    return {**_SETTINGS, **sockets, **places, **_preferred.settings, "spark.master": master}
 
 
 def new_java(settings: Mapping[str, str], flags: Sequence[str]) -> StartingJava:
@@ -199,16 +205,17 @@ def new_java(settings: Mapping[str, str], flags: Sequence[str]) -> StartingJava:
 
 def new_session(settings: Mapping[str, str]) -> SparkSession:
     """A session in the Java process that is offered."""
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    # Spark would answer interrupts from now on, also those that are none of its business.
-    interrupted = signal.getsignal(signal.SIGINT)
+    # A context that is made in the main thread would answer interrupts from then on, also those that
+    # have nothing to do with it.
+    with ThreadPoolExecutor(1, "omnigraph-spark-start") as other:
+        other.submit(SparkContext.getOrCreate, SparkConf().setAll(list(settings.items()))).result()
     spark: SparkSession = builder.getOrCreate()
-    if threading.current_thread() is threading.main_thread() and interrupted is not None:
-        signal.signal(signal.SIGINT, interrupted)
     return spark
 
 
@@ -269,10 +276,13 @@ def _leave() -> None:
             context: Any = own.spark.sparkContext
             if context._accumulatorServer is not None:  # It would complain that Java is gone.
                 context._accumulatorServer.handle_error = lambda *_: None
+            # So would a thread that tells Java which objects nobody uses any more.
+            logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
             own.gateway.end()
             make_later(find_java())
             return
-    close_session()
+    # Without the lock: no other thread is left, and an interrupt may have left it taken.
+    _close()
 
 
 atexit.register(_leave)

@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from omnigraph.interrupts import ending
 from omnigraph.limits import START_CACHE_SECONDS
 from omnigraph.spark.java import Java
 
@@ -50,7 +51,7 @@ def cache_flags(java: Java) -> list[str]:
 def make_later(java: Java) -> None:
     """Have the file made by a process that outlives this one, unless it is there or being made."""
     file = cache_file(java)
-    if file is None or file.is_file() or not _claim(file):
+    if file is None or file.is_file() or ending.is_set() or not _claim(file):
         return
     with suppress(OSError):
         subprocess.Popen(

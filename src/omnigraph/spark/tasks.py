@@ -186,18 +186,21 @@ _Rows = list[tuple[int, int, bytes]]
 
 def _collect(job: str, count: int | None, frame: DataFrame) -> _Rows:
     """What all tasks answered; without a `count` there are as many of them as answers."""
+    # A call that fails or is interrupted may leave the connection to Java unusable for the next.
     started = time.perf_counter()
     spark, tag = frame.sparkSession, f"omnigraph-{uuid.uuid4().hex}"
     spark.addTag(tag)
     try:
         table = frame.toArrow()
     except KeyboardInterrupt:
-        spark.interruptTag(tag)
+        with suppress(Exception):
+            spark.interruptTag(tag)
         raise
     except Exception as error:
         raise failure(job, error) from None
     finally:
-        spark.removeTag(tag)
+        with suppress(Exception):
+            spark.removeTag(tag)
     noted = _jobs.get()
     if noted is not None:
         tasks = table.num_rows if count is None else count

@@ -7,7 +7,6 @@ scratch files; tasks read parts of the table and send every range where it is so
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 from omnigraph.limits import SORTED_BYTES
 from omnigraph.storage.scan import ROW_ID, Scan, scan
 from omnigraph.storage.table import Table
+from omnigraph.temporary import TemporaryFolder
 
 _SAMPLED_ROWS: Final = 1024
 """Rows whose size is taken for that of all."""
@@ -44,7 +44,7 @@ def scan_by_id(
         return
     names = [*columns, ROW_ID] if with_row_ids else columns
     rows = scan_in_any_order(table, names)
-    with tempfile.TemporaryDirectory(prefix="omnigraph-sort-") as folder:
+    with TemporaryFolder("omnigraph-sort-") as folder:
         files = [Path(folder) / f"{number}.arrow" for number in range(len(bounds) + 1)]
         _write_ranges(rows, bounds, files)
         for file in files:

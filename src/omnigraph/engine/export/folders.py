@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from omnigraph.errors import ExportError
+from omnigraph.temporary import remove_folder
 
 
 @contextmanager
@@ -32,10 +32,10 @@ def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
     # Not one of `tempfile`, which nobody but this user may enter: tasks may be somebody else.
     place = parent / f".{name}.{secrets.token_hex(4)}"
     try:
-        place.mkdir(parents=True)
-    except OSError as error:
-        raise ExportError(f"{parent / name}: cannot be made: {error.strerror}") from None
-    try:
+        try:
+            place.mkdir(parents=True)
+        except OSError as error:
+            raise ExportError(f"{parent / name}: cannot be made: {error.strerror}") from None
         yield place
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        remove_folder(place)

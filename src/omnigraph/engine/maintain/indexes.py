@@ -26,9 +26,9 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.write.commit import TableWriter
-from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, SchemaMoved
 from omnigraph.faults import InjectedFault, declare
+from omnigraph.interrupts import uninterrupted
 from omnigraph.progress import Progress
 from omnigraph.storage.indexes import (
     BTREE,

@@ -14,8 +14,8 @@ from omnigraph.engine.maintain.rewrite import TableRewrite
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
-from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import ManifestDamaged, RecoveryPending
+from omnigraph.interrupts import uninterrupted
 from omnigraph.storage.compact import fold, is_fold_needed
 from omnigraph.storage.dropped_columns import fragments_with_dropped, shed_columns
 from omnigraph.storage.table import Table

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from omnigraph.limits import MERGE_MEMORY_BYTES
+from omnigraph.temporary import TemporaryFolder
 
 STAGING_DIR: Final = "OMNIGRAPH_MERGE_STAGING_DIR"
 
@@ -40,7 +40,7 @@ class ScratchRows:
         name = re.sub(r"[:/\\]", "-", self._key)
         prefix = f"omnigraph-merge-{name}-"
         folder = os.environ.get(STAGING_DIR)
-        with tempfile.TemporaryDirectory(prefix=prefix, dir=folder) as place:
+        with TemporaryFolder(prefix, folder) as place:
             path = Path(place) / "rows.arrow"
             with pa.ipc.new_file(str(path), self._schema) as file:
                 for rows in self._held:

@@ -33,7 +33,6 @@ from omnigraph.engine.schema.queries import refuse_broken_queries
 from omnigraph.engine.schema.tables import ready_tables
 from omnigraph.engine.schema.work import schema_work
 from omnigraph.engine.write.keys import KeyedRequest
-from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import (
     BranchLocked,
     OmnigraphError,
@@ -42,6 +41,7 @@ from omnigraph.errors import (
     SchemaApplyRunning,
 )
 from omnigraph.faults import InjectedFault, declare
+from omnigraph.interrupts import uninterrupted
 from omnigraph.language.span import Source
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.commits import (

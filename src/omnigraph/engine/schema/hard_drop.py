@@ -15,8 +15,8 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.schema.fragments import EachFragment
 from omnigraph.engine.schema.work import SchemaWork
 from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
-from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import OmnigraphError
+from omnigraph.interrupts import uninterrupted
 from omnigraph.storage.compact import commit_rewritten
 from omnigraph.storage.dropped_columns import fragments_with_dropped, rewrite_fragment
 from omnigraph.storage.objects import ObjectStore

@@ -18,7 +18,6 @@ from omnigraph.engine.write.fold import Folding, is_fold_due
 from omnigraph.engine.write.lookups import index_lookups, missing_lookups
 from omnigraph.engine.write.moved import has_moved, is_table_moved
 from omnigraph.engine.write.tables import WriteTable, stage_early, write_table
-from omnigraph.engine.write.uninterrupted import uninterrupted
 from omnigraph.errors import (
     CommitStateUnknown,
     ExpectedVersionMismatch,
@@ -27,6 +26,7 @@ from omnigraph.errors import (
     SchemaMoved,
 )
 from omnigraph.faults import InjectedFault, declare
+from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import PUBLISH_BUDGET_SECONDS
 from omnigraph.progress import SILENT, Progress
 from omnigraph.storage.stage import Staged, commit_staged

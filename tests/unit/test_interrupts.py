@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
+import itertools
 import os
 import signal
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.write.uninterrupted import uninterrupted
+from omnigraph.interrupts import uninterrupted
+from omnigraph.temporary import TemporaryFolder, remove_folder
 
 
 def interrupt(times: int = 1) -> None:
@@ -79,3 +85,42 @@ def test_other_threads_just_do_the_work():
     thread.start()
     thread.join()
     assert results == [7]
+
+
+@pytest.mark.parametrize("moment", ["made", "removed"])
+def test_an_interrupt_leaves_no_temporary_folder(tmp_path, monkeypatch, moment):
+    """Neither between making it and knowing it, nor half removed."""
+    called = {"made": "tempfile.mkdtemp", "removed": "shutil.rmtree"}[moment]
+    module, _, name = called.partition(".")
+    real = getattr(importlib.import_module(module), name)
+
+    def interrupted(*args, **given):
+        result = real(*args, **given)
+        interrupt()
+        time.sleep(0)
+        return result
+
+    with monkeypatch.context() as patched:
+        patched.setattr(called, interrupted)
+        with pytest.raises(KeyboardInterrupt), TemporaryFolder("a-", tmp_path) as folder:
+            (Path(folder) / "file").touch()
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_others_still_write_to_is_removed(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    ended = time.monotonic() + 0.3
+
+    def write() -> None:
+        number = itertools.count()
+        while time.monotonic() < ended:
+            with suppress(OSError):
+                (folder / str(next(number))).touch()
+
+    other = threading.Thread(target=write)
+    other.start()
+    remove_folder(folder)
+    other.join()
+    assert not folder.exists()

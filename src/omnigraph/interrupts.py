@@ -1,6 +1,8 @@
-"""Keeping an interrupt out of the steps between a write's first effect and its last.
+"""Keeping an interrupt out of steps that belong together.
 
-Tests: tests/unit/engine/test_uninterrupted.py, tests/crash/recovery/test_interrupts.py.
+Between a write's first effect and its last, between making something outside this process and noting
+that it has to be removed, and while it is removed, an interrupt waits.
+Tests: tests/unit/test_interrupts.py, tests/crash/recovery/test_interrupts.py.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from typing import Final, TypeVar
 
 _Result = TypeVar("_Result")
 
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS: Final = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+
+ending: Final = threading.Event()
+"""Set when this process has been asked to end: what would outlive it is not started any more."""
 
 
 def uninterrupted(work: Callable[[], _Result]) -> _Result:

@@ -1,0 +1,152 @@
+"""What the command does about a Ctrl-C and about requests to end, at every moment of its life.
+
+While it starts there is nothing to undo: it says so and is gone. While it runs, what it does is
+interrupted once, and whatever goes wrong on the way out is of no interest. From then on, and when it
+leaves by itself, nothing is interrupted any more.
+Nothing is imported here that takes time: until handlers are in place, Python's own answer is a stack
+trace.
+Tests: tests/surfaces/test_interrupts.py.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+ENDINGS = {
+    signal.SIGHUP: (129, "hung up"),
+    signal.SIGINT: (130, "interrupted"),
+    signal.SIGTERM: (143, "terminated"),
+}
+"""The exit code for each signal, as shells have it, and the line that is printed."""
+
+_STARTING, _RUNNING, _LEAVING = range(3)
+
+_PATIENCE_SECONDS = 2.0
+"""Within that time after a signal others are taken for the same one. Later ones end the process at once."""
+
+_LATER_SECONDS = 0.01
+
+
+class Signals:
+    """Answers the signals that ask this process to end. There is one in a process."""
+
+    def __init__(self) -> None:
+        self._phase = _STARTING
+        self._arrived: int | None = None
+        self._arrived_at = 0.0
+        self._stderr = 2
+
+    def watch(self) -> None:
+        """Answer signals from now on, but those that the caller of this process had ignored."""
+        # What is registered first runs last.
+        atexit.register(self._finish)
+        for number in ENDINGS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._handle)
+
+    def run(self, command: Callable[[], int]) -> int:
+        """Run the command, which may be interrupted once; returns its exit code."""
+        code = 1
+        try:
+            try:
+                self._phase = _RUNNING
+                code = command()
+            finally:
+                self._phase = _LEAVING
+        except BaseException:
+            # Libraries turn an interrupt into errors of all kinds.
+            if self._arrived is None:
+                raise
+        return code
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._phase == _STARTING:
+            self._arrived = number
+            self._finish()
+        elif self._arrived is not None:
+            if self._phase == _RUNNING and _now() > self._arrived_at + _PATIENCE_SECONDS:
+                self._phase = _LEAVING
+                atexit._run_exitfuncs()
+        elif _is_importing(frame):
+            _send_later(number)
+        else:
+            self._arrived, self._arrived_at = number, _now()
+            self._stderr = _hush()
+            if self._phase == _RUNNING:
+                raise KeyboardInterrupt
+
+    def _finish(self) -> None:
+        """The last thing of all: nothing is left to be undone."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._arrived is None:
+            for number in ENDINGS:
+                signal.signal(number, signal.SIG_IGN)
+            return
+        code, line = ENDINGS[signal.Signals(self._arrived)]
+        if sys.stderr is not None:
+            # Past the buffer, which may be in use: this is called from a handler too.
+            with suppress(OSError):
+                os.write(self._stderr, f"{line}\n".encode())
+        # Not the usual way out: output that is still buffered may have a reader that waits as well.
+        os._exit(code)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether a module is being loaded. Many cannot be interrupted without complaining."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _send_later(number: int) -> None:
+    """Send a signal to this process in a moment, so that it is answered like any other."""
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), number))
+    signal.setitimer(signal.ITIMER_REAL, _LATER_SECONDS)
+
+
+def _hush() -> int:
+    """Keep all others from standard error: what fails from now on fails because of us.
+
+    Returns a descriptor of it. A terminal stays within reach of what is drawn there, to be tidied up.
+    """
+    import logging
+    import threading
+    import warnings
+
+    from omnigraph.interrupts import ending
+
+    ending.set()
+    logging.disable()
+    warnings.simplefilter("ignore")
+    sys.unraisablehook = _ignore
+    threading.excepthook = _ignore
+    if sys.stderr is None:  # The descriptor was closed from the start and may be any file by now.
+        return 2
+    ours = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    os.close(null)
+    if os.isatty(ours):
+        sys.stderr = os.fdopen(ours, "w", 1, encoding="utf-8", errors="backslashreplace")
+    return ours
+
+
+def _ignore(_unraised: object) -> None:
+    pass
+
+
+def _now() -> float:
+    import time
+
+    return time.monotonic()
