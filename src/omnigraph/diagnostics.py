@@ -131,6 +131,12 @@ def did_you_mean(written: str, known: Iterable[str]) -> str | None:
     return f"did you mean `{name}`?" if name else None
 
 
+def with_hint(message: str, written: str, known: Iterable[str]) -> str:
+    """A message about a name that nothing has, with the name that was probably meant."""
+    hint = did_you_mean(written, known)
+    return f"{message}; {hint}" if hint else message
+
+
 def edit_distance(a: str, b: str, limit: int) -> int | None:
     """Levenshtein distance of two names, or None as soon as it must exceed `limit`."""
     if abs(len(a) - len(b)) > limit:

@@ -110,7 +110,7 @@ def test_commands_on_a_graph_do_not_wait_for_pandas(tmp_path):
 def test_exit_codes_and_streams_reach_the_shell(tmp_path):
     failed = omnigraph("fmt", "missing.pg", cwd=tmp_path)
     assert (failed.returncode, failed.stdout) == (1, "")
-    assert failed.stderr == "missing.pg: no such file; check the path\n"
+    assert failed.stderr == "error[OG-I-001]: missing.pg: no such file; check the path\n"
     misused = omnigraph("lint", cwd=tmp_path)
     assert (misused.returncode, misused.stdout) == (2, "")
     assert "--query" in misused.stderr

@@ -11,8 +11,9 @@ import os
 import sys
 from typing import Final
 
+from omnigraph.cli.hints import hint_for
 from omnigraph.cli.style import Style
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import LanguageError, OmnigraphError
 
 SUCCESS: Final = 0
 FAILURE: Final = 1
@@ -21,8 +22,12 @@ INTERRUPTED: Final = 130
 
 def report(error: Exception) -> int:
     """Print a failure to standard error and give the exit code for it."""
-    if isinstance(error, OmnigraphError):
+    if isinstance(error, LanguageError):
+        # Places in a file come first, as editors expect; the rule that was broken is named there.
         message = str(error)
+    elif isinstance(error, OmnigraphError):
+        hint = hint_for(error)
+        message = f"error[{error.code}]: {error}" + (f"\n   hint: {hint}" if hint else "")
     elif isinstance(error, OSError):
         message = f"io: {error.strerror or error}"
     elif os.environ.get("OMNIGRAPH_DEBUG"):

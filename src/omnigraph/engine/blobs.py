@@ -78,7 +78,7 @@ def open_blob(
 def _blob_type(catalog: Catalog, type_name: str, property: str) -> EntityType:
     declared = catalog.nodes.get(type_name) or catalog.edges.get(type_name)
     if declared is None:
-        raise UnknownType("node", type_name)
+        raise UnknownType("node", type_name, (found.name for found in catalog))
     if property not in declared.blobs:
-        raise NotABlob(type_name, property)
+        raise NotABlob(type_name, property, declared.blobs)
     return declared

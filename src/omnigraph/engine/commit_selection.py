@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from omnigraph.diagnostics import with_hint
 from omnigraph.errors import InputError
 from omnigraph.language.temporal import parse_datetime
 from omnigraph.versioning.commits import CommitRecord
@@ -70,7 +71,9 @@ def _bound(written: CommitOrTime, commits: Sequence[CommitRecord]) -> _Bound:
     try:
         return _Bound(True, parse_datetime(written) * 1000)
     except ValueError:
-        raise InputError(f"'{written}' is neither a time nor a commit of this branch") from None
+        message = f"'{written}' is neither a time nor a commit of this branch"
+        known = (commit.graph_commit_id for commit in commits)
+        raise InputError(with_hint(message, written.upper(), known)) from None
 
 
 def _measure(commit: CommitRecord, bound: _Bound) -> int:

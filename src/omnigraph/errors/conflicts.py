@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from omnigraph.diagnostics import counted
 from omnigraph.errors.base import OmnigraphError, Retry
 
 
@@ -25,12 +26,9 @@ class AlreadyInitialized(ConflictError):
         self.uri = uri
         self.is_complete = is_complete
         if is_complete:
-            advice = "is already initialized; open it, or pass --force to replace its schema files"
+            advice = "is already initialized; open it, or choose another location"
         else:
-            advice = (
-                "has schema files but no graph: an init is under way or was interrupted; "
-                "if it was, pass --force to start again"
-            )
+            advice = "holds an unfinished graph; if no other init is running, init it with force"
         super().__init__(f"'{uri}' {advice}")
 
 
@@ -334,7 +332,7 @@ class RecoveryQuarantined(RecoveryError):
         self.reason = reason
         super().__init__(
             f"'{table_key}' cannot be written: sidecar {sidecar} is quarantined ({reason}); "
-            "run `omnigraph repair`"
+            "a repair has to decide about it"
         )
 
 
@@ -347,8 +345,9 @@ class RepairRefused(RecoveryError):
     def __init__(self, table_keys: Sequence[str]) -> None:
         self.table_keys = tuple(table_keys)
         super().__init__(
-            f"repair refused {len(table_keys)} tables ({', '.join(table_keys)}); accept what is "
-            "there with --confirm --force, or take it back with --confirm --force --rollback"
+            f"repair refused {counted(len(table_keys), 'table')} ({', '.join(table_keys)}): no "
+            "known operation explains the changes; force accepts them, force with rollback "
+            "discards them"
         )
 
 
@@ -362,5 +361,5 @@ class RecoveryPending(RecoveryError):
         self.sidecars = tuple(sidecars)
         super().__init__(
             f"{operation} requires a clean recovery state, but there is {', '.join(sidecars)}; "
-            "reopen the graph read-write, or run `omnigraph repair` if that does not settle it"
+            "open the graph for writing; if that does not settle it, a repair has to"
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from omnigraph.diagnostics import with_hint
 from omnigraph.errors.base import OmnigraphError
 
 
@@ -136,10 +139,10 @@ class NotABlob(InputError):
 
     code = "OG-I-014"
 
-    def __init__(self, type_name: str, property: str) -> None:
+    def __init__(self, type_name: str, property: str, known: Iterable[str] = ()) -> None:
         self.type_name = type_name
         self.property = property
-        super().__init__(f"{type_name}.{property} is not a Blob")
+        super().__init__(with_hint(f"{type_name}.{property} is not a Blob", property, known))
 
 
 class BlobRangeError(InputError):

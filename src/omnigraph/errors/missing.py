@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from omnigraph.diagnostics import with_hint
 from omnigraph.errors.base import OmnigraphError
 
 
@@ -19,7 +22,7 @@ class GraphNotFound(NotFoundError):
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        super().__init__(f"no graph at '{uri}'; create one with `omnigraph init`")
+        super().__init__(f"no graph at '{uri}'; create it first, or check the address")
 
 
 class BranchNotFound(NotFoundError):
@@ -27,9 +30,9 @@ class BranchNotFound(NotFoundError):
 
     code = "OG-N-002"
 
-    def __init__(self, branch: str) -> None:
+    def __init__(self, branch: str, known: Iterable[str] = ()) -> None:
         self.branch = branch
-        super().__init__(f"branch '{branch}' not found")
+        super().__init__(with_hint(f"branch '{branch}' not found", branch, known))
 
 
 class CommitNotFound(NotFoundError):
@@ -37,9 +40,10 @@ class CommitNotFound(NotFoundError):
 
     code = "OG-N-003"
 
-    def __init__(self, commit_id: str) -> None:
+    def __init__(self, commit_id: str, meant: str | None = None) -> None:
         self.commit_id = commit_id
-        super().__init__(f"commit '{commit_id}' not found")
+        hint = "" if meant is None else f"; did you mean `{meant}`?"
+        super().__init__(f"commit '{commit_id}' not found{hint}")
 
 
 class CommitBranchGone(NotFoundError):
@@ -86,9 +90,9 @@ class UnknownType(NotFoundError):
 
     code = "OG-N-007"
 
-    def __init__(self, kind: str, name: str) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
         self.name = name
-        super().__init__(f"unknown {kind} type '{name}'")
+        super().__init__(with_hint(f"unknown {kind} type '{name}'", name, known))
 
 
 class EntityNotFound(NotFoundError):

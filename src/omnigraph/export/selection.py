@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.diagnostics import with_hint
 from omnigraph.errors import ExportError
 
 
@@ -17,9 +18,9 @@ def select_types(catalog: Catalog, wanted: Sequence[str] = ()) -> tuple[EntityTy
     names = {declared.name for declared in catalog}
     for name in wanted:
         if ":" in name and name not in by_key:
-            raise ExportError(f"unknown export table '{name}'")
+            raise ExportError(with_hint(f"unknown export table '{name}'", name, by_key))
         if ":" not in name and name not in names:
-            raise ExportError(f"unknown export type '{name}'")
+            raise ExportError(with_hint(f"unknown export type '{name}'", name, names))
     return tuple(
         by_key[key]
         for key in sorted(by_key)

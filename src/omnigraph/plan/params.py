@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NoReturn, TypeGuard, cast
 
+from omnigraph.diagnostics import suggest
 from omnigraph.errors import HostValueError, ParameterError
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import F32_MAX, INTEGER_RANGES, PropType, Scalar
@@ -47,14 +48,14 @@ def bind_parameters(
     if not isinstance(given, Mapping):
         raise ParameterError(None, "params must be a JSON object")
     bound: BoundParameters = {}
-    declared: set[str] = set()
-    for parameter in parameters:
+    specs = tuple(parameters)
+    declared = {parameter.name for parameter in specs}
+    for parameter in specs:
         name, wanted = parameter.name, parameter.type
-        declared.add(name)
         value = given.get(name)
         if value is None:
             if not wanted.nullable:
-                _refuse_missing(name, written=name in given)
+                _refuse_missing(name, given, declared)
             bound[name] = None
         else:
             bound[name] = _Converter(name, mode).convert(value, wanted)
@@ -78,11 +79,15 @@ def bind_host_values(
     return bind_parameters(specs, plain)
 
 
-def _refuse_missing(name: str, *, written: bool) -> NoReturn:
-    if written:
+def _refuse_missing(name: str, given: Mapping[str, object], declared: set[str]) -> NoReturn:
+    if name in given:
         message = f"param '{name}': null is not accepted for non-nullable parameter"
         raise ParameterError(name, message)
-    raise ParameterError(name, f"parameter '{name}' not provided")
+    message = f"parameter '{name}' not provided"
+    near = suggest(name, (other for other in given if other not in declared))
+    if near is not None:
+        message += f", but there is '{near}'; did you mean `{name}`?"
+    raise ParameterError(name, message)
 
 
 class _Converter:

@@ -83,10 +83,11 @@ class Branches:
         name = branch_name(written)
         if name == MAIN:
             return BranchRef(MAIN, None)  # Always there; listing the others costs a request each.
-        for ref in self.list():
+        listed = self.list()
+        for ref in listed:
             if ref.public == name:
                 return ref
-        raise BranchNotFound(name)
+        raise BranchNotFound(name, [ref.public for ref in listed])
 
     def create(
         self,

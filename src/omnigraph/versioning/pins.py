@@ -11,6 +11,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from omnigraph.diagnostics import with_hint
 from omnigraph.errors import ConflictError, InputError, ManifestDamaged, NotFoundError
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.versioning.commits import CommitId
@@ -56,7 +57,8 @@ class Pins:
     def remove(self, name: str) -> None:
         """Raises `NotFoundError` when there is no such pin."""
         if not self._objects.exists(_path(check_pin_name(name))):
-            raise NotFoundError(f"pin '{name}' not found")
+            known = [pin.name for pin in self.list()]
+            raise NotFoundError(with_hint(f"pin '{name}' not found", name, known))
         self._objects.delete(_path(name))
 
     def _read(self, name: str) -> NamedPin:

@@ -35,19 +35,22 @@ def errors_of(outcome) -> str:
 @every_command
 def test_no_address_is_an_error_that_says_how_to_give_one(cli, library, words, flag):
     message = errors_of(cli(*words))
-    assert message == "URI must be provided via <URI>, --target, or config\n"
+    assert message == "error[OG-I-005]: URI must be provided via <URI>, --target, or config\n"
 
 
 @every_command
 @pytest.mark.parametrize("uri", ["http://h.invalid/g", "https://h.invalid"])
 def test_a_remote_graph_is_not_supported_yet(cli, library, words, flag, uri):
     message = errors_of(cli(*words, *flag, uri))
-    assert message.startswith(f"{uri} is a remote graph, and remote graphs are not supported yet")
+    assert message.startswith(
+        f"error[OG-I-005]: {uri} is a remote graph, and remote graphs are not"
+    )
 
 
 @every_command
 def test_a_server_nobody_defined_is_unknown(cli, library, words, flag):
-    assert errors_of(cli(*words, "--server", "prod")).startswith("unknown server 'prod'")
+    message = errors_of(cli(*words, "--server", "prod"))
+    assert message.startswith("error[OG-I-005]: unknown server 'prod'")
 
 
 @every_command
@@ -58,7 +61,8 @@ def test_a_server_and_an_address_are_exclusive(cli, library, words, flag):
 @every_command
 def test_a_place_without_a_graph_is_named(cli, library, words, flag):
     message = errors_of(cli(*words, *flag, "nowhere"))
-    assert message.startswith(f"no graph at '{library}/nowhere'; create one")
+    assert message.startswith(f"error[OG-N-001]: no graph at '{library}/nowhere'; create it first")
+    assert f"hint: `omnigraph init --schema FILE {library}/nowhere` creates one" in message
     assert not (library / "nowhere").exists()
 
 

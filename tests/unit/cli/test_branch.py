@@ -49,7 +49,7 @@ def test_a_name_that_is_taken_is_refused(cli, empty):
     cli("branch", "create", "--uri", empty, "feature")
     code, out, err = cli("branch", "create", "--uri", empty, "feature")
     assert (code, out) == (1, "")
-    assert err == "branch 'feature' already exists\n"
+    assert err == "error[OG-C-006]: branch 'feature' already exists\n"
 
 
 def test_a_deleted_branch_is_gone_and_its_name_is_free(cli, empty):
@@ -81,7 +81,7 @@ def test_a_branch_that_another_depends_on_is_kept(cli, empty):
 @pytest.mark.parametrize("args", [["create", "new", "--from", "gone"], ["delete", "gone"]])
 def test_a_branch_that_does_not_exist_is_named(cli, empty, args):
     code, out, err = cli("branch", *args, "--uri", empty)
-    assert (code, out, err) == (1, "", "branch 'gone' not found\n")
+    assert (code, out, err) == (1, "", "error[OG-N-002]: branch 'gone' not found\n")
     assert branches(cli, empty) == ["main"]
 
 
@@ -89,7 +89,7 @@ def test_a_branch_that_does_not_exist_is_named(cli, empty, args):
 def test_an_illegal_name_is_refused_with_the_rule_it_breaks(cli, empty, name):
     code, out, err = cli("branch", "create", "--uri", empty, name)
     assert (code, out) == (1, "")
-    assert err.startswith(f"invalid branch name '{name}': ")
+    assert err.startswith(f"error[OG-I-006]: invalid branch name '{name}': ")
     assert branches(cli, empty) == ["main"]
 
 

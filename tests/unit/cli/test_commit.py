@@ -136,7 +136,7 @@ def test_commits_between_two_bounds(cli, history):
 def test_a_bound_nobody_knows_is_named(cli, empty, flag):
     code, out, err = cli("commit", "list", empty, flag, "lately")
     assert (code, out) == (1, "")
-    assert err == "'lately' is neither a time nor a commit of this branch\n"
+    assert err == "error[OG-I-000]: 'lately' is neither a time nor a commit of this branch\n"
 
 
 @pytest.mark.parametrize("value", ["ada", "message=x", "actor"])
@@ -154,8 +154,10 @@ def test_a_limit_is_a_positive_number(cli, empty, value):
 
 
 def test_an_unknown_commit_is_named(cli, empty):
-    assert cli("commit", "show", "nope", "--uri", empty) == (1, "", "commit 'nope' not found\n")
+    message = "error[OG-N-003]: commit 'nope' not found\n"
+    assert cli("commit", "show", "nope", "--uri", empty) == (1, "", message)
 
 
 def test_a_branch_that_does_not_exist_is_named(cli, empty):
-    assert cli("commit", "list", empty, "--branch", "gone") == (1, "", "branch 'gone' not found\n")
+    message = "error[OG-N-002]: branch 'gone' not found\n"
+    assert cli("commit", "list", empty, "--branch", "gone") == (1, "", message)

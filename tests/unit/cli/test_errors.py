@@ -49,7 +49,9 @@ def test_the_document_of_one_code_holds_that_code(cli):
 def test_an_unknown_code_is_an_error(cli):
     code, out, err = cli("errors", "NOPE")
     assert (code, out) == (1, "")
-    assert err == "no error has the code 'NOPE'; `omnigraph errors` lists all codes\n"
+    assert (
+        err == "error[OG-N-000]: no error has the code 'NOPE'; `omnigraph errors` lists all codes\n"
+    )
 
 
 def test_a_misspelt_code_gets_the_close_one(cli):

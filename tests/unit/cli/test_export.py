@@ -76,7 +76,8 @@ def test_an_export_loads_into_a_fresh_graph(cli, full, library):
 def test_another_branch(cli, full):
     cli("branch", "create", "--uri", full, "draft")
     assert cli("export", full, "--branch", "draft").out == cli("export", full).out
-    assert cli("export", full, "--branch", "gone") == (1, "", "branch 'gone' not found\n")
+    message = "error[OG-N-002]: branch 'gone' not found\n"
+    assert cli("export", full, "--branch", "gone") == (1, "", message)
 
 
 def test_a_file_gets_the_same_lines(cli, full, library):
@@ -98,7 +99,7 @@ def test_a_failure_leaves_the_file_as_it_was(cli, full, library):
 def test_a_place_that_takes_no_file_is_named(cli, full, out):
     code, _, err = cli("export", full, "--out", out)
     assert code == 1
-    assert err.startswith(f"{out}: cannot be written: ")
+    assert err.startswith(f"error[OG-I-000]: {out}: cannot be written: ")
 
 
 def test_the_old_flag_for_the_format_is_accepted_and_useless(cli, full):
@@ -142,7 +143,7 @@ def test_parquet_goes_to_a_new_folder_only(cli, full, library):
     assert "say where with --out" in err
     code, _, err = cli("export", full, "--format", "parquet", "--out", ".")
     assert code == 1
-    assert err == ".: exists and is no empty folder; name a new one\n"
+    assert err == "error[OG-I-000]: .: exists and is no empty folder; name a new one\n"
     (library / "new").mkdir()
     assert cli("export", full, "--format", "parquet", "--out", "new").code == 0
 

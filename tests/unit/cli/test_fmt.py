@@ -93,7 +93,8 @@ def test_a_file_that_cannot_be_written_is_reported(cli, ugly, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("omnigraph.cli.commands.fmt.replacing", refuse)
-    assert cli("fmt", "ugly.pg") == (1, "", "ugly.pg: cannot be written: Permission denied\n")
+    message = "error[OG-I-000]: ugly.pg: cannot be written: Permission denied\n"
+    assert cli("fmt", "ugly.pg") == (1, "", message)
 
 
 def test_a_file_of_another_kind_needs_its_language_named(cli, ugly):
@@ -133,7 +134,10 @@ def test_broken_standard_input_is_judged_as_the_language_it_resembles(cli, text,
 
 def test_standard_input_in_the_wrong_encoding_is_refused(cli):
     code, _, err = cli("fmt", "-", stdin=b"node \xff")
-    assert (code, err) == (1, "<stdin>: is not UTF-8 at byte 5 (line 1); save it as UTF-8\n")
+    assert (code, err) == (
+        1,
+        "error[OG-I-001]: <stdin>: is not UTF-8 at byte 5 (line 1); save it as UTF-8\n",
+    )
 
 
 @pytest.mark.parametrize(

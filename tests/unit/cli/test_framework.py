@@ -130,7 +130,7 @@ def failing_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], N
 def test_an_error_of_the_product_is_its_text_and_exit_1(cli, failing_with, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_DEBUG", "1")
     failing_with(NotFoundError("no branch 'x'"))
-    assert cli("version") == (1, "", "no branch 'x'\n")
+    assert cli("version") == (1, "", "error[OG-N-000]: no branch 'x'\n")
 
 
 def test_a_defect_is_one_line_and_the_way_to_the_stack_trace(cli, failing_with, monkeypatch):

@@ -32,17 +32,19 @@ def test_the_address_is_printed_as_it_was_written(cli, library):
 
 
 @pytest.mark.acceptance("U-004")
-def test_a_second_init_is_refused_and_names_the_way_out(cli, empty):
-    code, out, err = cli(*INIT, empty)
-    assert (code, out) == (1, "")
-    assert "already initialized" in err
-    assert "--force" in err
+def test_a_second_init_is_refused_and_advises_nothing_that_is_refused_too(cli, empty):
+    for flags in ((), ("--force",)):
+        code, out, err = cli(*INIT, *flags, empty)
+        assert (code, out) == (1, "")
+        assert "already initialized; open it, or choose another location" in err
+        assert "hint: --force replaces what an unfinished init left, never a graph" in err
 
 
 def test_force_overwrites_schema_files_without_a_graph(cli, library):
     (library / "X").mkdir()
     (library / "X" / "_schema.pg").write_text("node Half { }\n")
-    assert cli(*INIT, "X").code == 1
+    code, _, err = cli(*INIT, "X")
+    assert (code, "hint: `omnigraph init --force` replaces what an unfinished" in err) == (1, True)
     assert cli(*INIT, "--force", "X").code == 0
     assert cli("branch", "list", "--uri", "X").out == "main\n"
 
@@ -50,7 +52,11 @@ def test_force_overwrites_schema_files_without_a_graph(cli, library):
 @pytest.mark.acceptance("U-005")
 def test_without_its_schema_file_nothing_is_made(cli, library):
     code, out, err = cli("init", "--schema", "missing.pg", "Y")
-    assert (code, out, err) == (1, "", "missing.pg: no such file; check the path\n")
+    assert (code, out, err) == (
+        1,
+        "",
+        "error[OG-I-001]: missing.pg: no such file; check the path\n",
+    )
     assert not (library / "Y").exists()
 
 
@@ -91,7 +97,7 @@ def test_a_server_is_refused_with_the_advice_for_init(cli, library):
     code, out, err = cli(*INIT, "--server", "prod", "X")
     assert (code, out) == (1, "")
     assert err == (
-        "`init` is a storage-plane command; --server/--graph address the data plane and do not "
+        "error[OG-I-005]: `init` is a storage-plane command; --server/--graph address the data plane and do not "
         "apply. Pass a storage URI.\n"
     )
     assert not (library / "X").exists()

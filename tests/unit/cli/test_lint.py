@@ -136,7 +136,7 @@ def test_without_a_schema_it_says_what_it_needs(cli, library):
     assert cli("lint", "--query", "lib.gq") == (
         1,
         "",
-        "lint requires --schema <schema.pg> or a resolvable graph target\n",
+        "error[OG-I-005]: lint requires --schema <schema.pg> or a resolvable graph target\n",
     )
 
 
@@ -168,7 +168,7 @@ def test_an_error_is_found_against_the_schema_of_a_graph(cli, empty, library):
 def test_a_place_without_a_graph_lends_nothing(cli, library):
     code, out, err = cli("lint", "--query", "lib.gq", "nowhere")
     assert (code, out) == (1, "")
-    assert err.startswith("no graph at ")
+    assert err.startswith("error[OG-N-001]: no graph at ")
 
 
 def test_a_graph_beside_a_schema_file_is_mentioned_and_not_used(cli, library):

@@ -174,7 +174,7 @@ def test_every_bad_record_is_reported_and_nothing_is_loaded(cli, empty, library)
     code, out, err = cli("load", "--mode", "merge", "--data", "bad.jsonl", "--json", empty)
     assert (code, out) == (1, "")
     first, *records = err.splitlines()
-    assert first == "load failed: 3 bad records of 8, nothing was loaded"
+    assert first == "error[OG-D-001]: load failed: 3 bad records of 8, nothing was loaded"
     assert [re.findall(r"record (\d+): ", line) for line in records] == [["2"], ["3"], ["6"]]
     assert all(line.startswith("  bad.jsonl record ") for line in records)
     assert head(cli, empty) == before
@@ -225,7 +225,7 @@ def test_a_head_that_moved_stops_the_load(cli, full):
     new = head(cli, full)
     code, out, err = cli(*LOAD, "--expect-head", old, full)
     assert (code, out) == (1, "")
-    assert err == f"branch 'main' is at {new}, expected {old}\n"
+    assert err == f"error[OG-C-002]: branch 'main' is at {new}, expected {old}\n"
     assert head(cli, full) == new
 
 
@@ -275,7 +275,7 @@ def test_wrong_options_are_usage_errors(cli, empty, args):
 def test_a_file_that_is_not_there_is_named(cli, empty, path):
     code, out, err = cli("load", "--mode", "merge", "--data", path, empty)
     assert (code, out) == (1, "")
-    assert err.startswith(f"{path}: ")
+    assert err.startswith(f"error[OG-I-009]: {path}: ")
 
 
 def test_the_format_can_be_told(cli, empty, library):

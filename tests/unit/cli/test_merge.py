@@ -89,7 +89,7 @@ def test_conflicts_are_told_and_nothing_changes(cli, parted):
     lines = err.splitlines()
     assert lines[0].startswith("node:Author ada: divergent_update")
     assert lines[1].strip() == "born: 1815 → ours 1817, theirs 1816"
-    assert lines[-1] == "merge conflicts: node:Author:ada (divergent_update)"
+    assert lines[-1] == "error[OG-C-040]: merge conflicts: node:Author:ada (divergent_update)"
     assert born(cli, parted, "ada") == 1817
 
 

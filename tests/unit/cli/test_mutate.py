@@ -159,7 +159,7 @@ def test_a_row_that_breaks_a_rule_is_told_in_one_line(cli, full):
     assert cli("mutate", full, "-e", query) == (
         1,
         "",
-        "edge Wrote: src 'zed' not found in Author\n",
+        "error[OG-D-002]: edge Wrote: src 'zed' not found in Author\n",
     )
 
 

@@ -59,7 +59,7 @@ def test_a_server_is_refused_by_a_storage_command(cli, library, before):
     code, out, err = cli(*(server + lint if before else lint + server))
     assert (code, out) == (1, "")
     assert err == (
-        "`lint` is a storage-plane command; --server/--graph address the data plane and do not "
+        "error[OG-I-005]: `lint` is a storage-plane command; --server/--graph address the data plane and do not "
         "apply. Use --target <name>, a storage URI, or --cluster <dir> --cluster-graph <id>.\n"
     )
 
@@ -67,7 +67,7 @@ def test_a_server_is_refused_by_a_storage_command(cli, library, before):
 def test_a_server_is_refused_by_a_session_command(cli):
     code, out, err = cli("version", "--server", "prod")
     assert (code, out) == (1, "")
-    assert err.startswith("`version` is a session-plane command; --server/--graph address")
+    assert err.startswith("error[OG-I-005]: `version` is a session-plane command; --server")
     assert "addresses no graph" in err
 
 

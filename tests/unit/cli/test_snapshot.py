@@ -56,4 +56,5 @@ def test_another_branch_shows_what_it_shares_and_what_is_its_own(cli, full, libr
 
 
 def test_a_branch_that_does_not_exist_is_named(cli, empty):
-    assert cli("snapshot", empty, "--branch", "gone") == (1, "", "branch 'gone' not found\n")
+    message = "error[OG-N-002]: branch 'gone' not found\n"
+    assert cli("snapshot", empty, "--branch", "gone") == (1, "", message)

@@ -43,7 +43,7 @@ def test_an_empty_no_color_counts_as_unset(terminal, monkeypatch):
 def test_only_the_headline_of_an_error_is_red(terminal, monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     report(NotFoundError("headline\n  detail"))
-    assert terminal.getvalue() == "\x1b[31mheadline\x1b[0m\n  detail\n"
+    assert terminal.getvalue() == "\x1b[31merror[OG-N-000]: headline\x1b[0m\n  detail\n"
 
 
 def test_only_the_label_of_a_warning_is_yellow(terminal, monkeypatch):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EntityType, NodeType
+from omnigraph.diagnostics import with_hint
 from omnigraph.engine.compare.changes import Op, TableChanges
 from omnigraph.engine.compare.cursors import read_place, write_place
 from omnigraph.engine.compare.sides import ABSENT, Side
@@ -64,7 +65,7 @@ class ChangeFilter:
         """Raises `InputError` for a type that none of the schemas has."""
         known = {declared.name for catalog in catalogs for declared in catalog}
         for name in sorted(self.types - known):
-            raise InputError(f"there is no type '{name}'")
+            raise InputError(with_hint(f"there is no type '{name}'", name, known))
 
     def wants(self, declared: EntityType) -> bool:
         return (not self.types or declared.name in self.types) and (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.diagnostics import with_hint
 from omnigraph.engine.compare.changes import Op
 from omnigraph.engine.entities import read_entity
 from omnigraph.engine.parts import GraphParts
@@ -62,7 +63,8 @@ def _declared(catalog: Catalog, type_name: str) -> EntityType:
     for declared in catalog:
         if declared.name == type_name:
             return declared
-    raise InputError(f"there is no type '{type_name}'")
+    known = (declared.name for declared in catalog)
+    raise InputError(with_hint(f"there is no type '{type_name}'", type_name, known))
 
 
 def _pin(state: ManifestState, table: TableId) -> Pin | None:

@@ -14,6 +14,7 @@ from omnigraph.engine.compare.comparison import Comparison
 from omnigraph.engine.compare.cursors import FeedPlace, is_cursor, read_feed_place
 from omnigraph.engine.compare.diff import ChangeFilter, Changes
 from omnigraph.engine.compare.snapshots import compare_snapshots
+from omnigraph.engine.meant_commits import meant_commit
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import ChangeFeedGap, CommitNotFound, HistoryRemoved
 from omnigraph.versioning.branches import BranchRef
@@ -88,7 +89,8 @@ class ChangeFeed:
         if not is_cursor(since):
             commit = self._parts.manifest.find_commit(branch.physical, CommitId(since))
             if commit is None:
-                raise CommitNotFound(since)
+                meant = meant_commit(self._parts.manifest, [branch.physical], since)
+                raise CommitNotFound(since, meant)
             return commit.sequence
         place = read_feed_place(since)
         there = self._parts.manifest.commit_ids(branch.physical, place.sequence, place.sequence)

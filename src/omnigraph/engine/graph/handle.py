@@ -5,8 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from omnigraph.catalog.model import Catalog
+from omnigraph.diagnostics import suggest
 from omnigraph.engine.gate import Gate, OpenGate
 from omnigraph.engine.graph.at_commit import GraphAt
+from omnigraph.engine.meant_commits import meant_commit
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.stored_texts import StoredTexts
@@ -130,9 +132,14 @@ class GraphHandle:
         """The graph at a version number, a commit id or the head of a branch."""
         if isinstance(target, int):
             return self.snapshot_at_version(target)
-        if any(ref.public == target for ref in self._branches.list()):
+        names = [ref.public for ref in self._branches.list()]
+        if target in names:
             return self.snapshot(target)
-        return self.snapshot_of(target)
+        try:
+            return self.snapshot_of(target)
+        except CommitNotFound as error:
+            branch = suggest(target, names)
+            raise (CommitNotFound(target, branch) if branch else error) from None
 
     def at(self, target: str | int) -> GraphAt:
         """The graph at a version number, a commit id or the head of a branch, to be asked."""
@@ -224,7 +231,8 @@ class GraphHandle:
         brought = self._brought(commit_id, listed)
         if brought is not None:
             raise CommitBranchGone(commit_id, public_name(brought.branch))
-        raise CommitNotFound(commit_id)
+        branches = [ref.physical for ref in listed]
+        raise CommitNotFound(commit_id, meant_commit(self._manifest, branches, commit_id))
 
     def _brought(self, commit_id: CommitId, listed: list[BranchRef]) -> CommitRecord | None:
         """A commit that merges have brought to a branch, and whose own branch is gone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
+from omnigraph.engine.meant_commits import meant_commit
 from omnigraph.errors import CommitNotFound, HistoryRemoved
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.commits import CommitId
@@ -31,7 +32,7 @@ class Pinning(GraphHandle):
             wanted = CommitId(commit_id) if commit_id is not None else self.head(MAIN)
             commit = self._manifest.find_commit(None, wanted)
             if commit is None:
-                raise CommitNotFound(wanted)
+                raise CommitNotFound(wanted, meant_commit(self._manifest, [None], wanted))
             state = self._manifest.at(None, commit.sequence)
             removed = set(removed_tables(self._tables, state))
             for entry in self._past_snapshot(state).entries.values():

@@ -199,7 +199,7 @@ class _Sweep:
         def clean() -> CleanedTable:
             table = self.tables.open(location)
             if table.version != pinned:
-                advice = "run `omnigraph repair`"
+                advice = "a repair has to decide"
                 raise TableDrift(key, pinned, table.version, advice)
             return self._clean(key, table, self.needed.versions.get(table_id, {}), self.policy)
 

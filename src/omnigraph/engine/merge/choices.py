@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.diagnostics import with_hint
 from omnigraph.errors import InputError, SourceUnreadable
 
 
@@ -81,16 +82,19 @@ class Choices:
     def check(self, catalog: Catalog) -> None:
         """Raises `InputError` for a type or property the schema does not have."""
         declared = {found.name: found for found in catalog}
+        properties = [f"{found.name}.{prop}" for found in catalog for prop in found.properties]
         keys = {found.table_key for found in catalog}
         for name in self.by_type:
             if name not in declared:
-                raise InputError(f"a strategy names the type '{name}', which the schema has not")
+                message = f"unknown type '{name}' in merge strategy"
+                raise InputError(with_hint(message, name, declared))
         for name, prop in self.by_property:
             if name not in declared or prop not in declared[name].properties:
-                raise InputError(f"a strategy names '{name}.{prop}', which the schema has not")
+                message = f"unknown property '{name}.{prop}' in merge strategy"
+                raise InputError(with_hint(message, f"{name}.{prop}", properties))
         for key, _ in self.resolutions:
             if key not in keys:
-                raise InputError(f"a resolution names the table '{key}', which the schema has not")
+                raise InputError(with_hint(f"unknown table '{key}' in resolution", key, keys))
 
     def for_type(self, declared: EntityType) -> Strategy:
         return self.by_type.get(declared.name, self.overall)

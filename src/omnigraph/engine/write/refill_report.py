@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, Property
+from omnigraph.diagnostics import with_hint
 from omnigraph.engine.receipts import Receipt
 from omnigraph.engine.vector_states import StateCounts
 from omnigraph.errors import InputError, UnknownType
@@ -47,7 +48,7 @@ class RefillOptions:
         """The vectors to look at, by node type. Raises `UnknownType` or `InputError`."""
         for name in self.types:
             if name not in catalog.nodes:
-                raise UnknownType("node", name)
+                raise UnknownType("node", name, catalog.nodes)
         chosen: dict[str, list[Property]] = {}
         for node in catalog.nodes.values():
             if not self.types or node.name in self.types:
@@ -58,7 +59,8 @@ class RefillOptions:
         known = {prop.name for props in chosen.values() for prop in props}
         for name in self.properties:
             if name not in known:
-                raise InputError(f"no vector '{name}' with @embed in the types that were chosen")
+                message = f"no vector '{name}' with @embed in the types that were chosen"
+                raise InputError(with_hint(message, name, known))
         return chosen
 
 

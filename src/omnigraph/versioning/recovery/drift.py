@@ -18,7 +18,7 @@ from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import Sidecars, UnreadableSidecar
 from omnigraph.versioning.snapshot import SnapshotEntry
 
-REPAIR = "run `omnigraph repair`"
+REPAIR = "a repair has to decide"
 
 
 def refuse_drift(

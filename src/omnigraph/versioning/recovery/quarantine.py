@@ -46,7 +46,7 @@ def warn_of(quarantined: Iterable[Quarantined]) -> tuple[Warning, ...]:
     return tuple(
         Warning(
             "recovery_quarantined",
-            f"sidecar {found.name} is left to `omnigraph repair`: {found.reason}",
+            f"sidecar {found.name} waits for a repair: {found.reason}",
         )
         for found in quarantined
     )
