@@ -12,7 +12,6 @@ from omnigraph.engine.graph import init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.errors import (
     AlreadyInitialized,
-    ConflictError,
     GraphNotFound,
     InputError,
     LanguageError,
@@ -164,7 +163,7 @@ def test_a_stray_schema_file_is_overcome_by_force(uri):
 def test_force_does_not_harm_a_graph_that_exists(uri):
     init(uri, SCHEMA)
     before = contract_texts(uri)
-    with pytest.raises(ConflictError):
+    with pytest.raises(AlreadyInitialized, match="open it, or choose another location"):
         init(uri, OTHER_SCHEMA, force=True)
     assert contract_texts(uri) == before
     assert list(open_graph(uri).snapshot().entries) == KEYS
@@ -175,7 +174,7 @@ def test_a_graph_that_lost_its_schema_files_is_not_built_over(uri):
     for name in CONTRACT_FILES:
         Backstage(uri).objects.delete(name)
     for force in (False, True):
-        with pytest.raises(TableExists):
+        with pytest.raises(TableExists, match="has lost its schema files; restore them"):
             init(uri, OTHER_SCHEMA, force=force)
     assert set(contract_texts(uri).values()) == {None}
 

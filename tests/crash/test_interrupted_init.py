@@ -31,7 +31,7 @@ def test_schema_files_without_tables_are_replaced_by_force(root):
     kill_init(root, "init.after_schema_contract_written")
     with pytest.raises(GraphNotFound):
         open_graph(root)
-    with pytest.raises(AlreadyInitialized, match="was interrupted; if it was, pass --force"):
+    with pytest.raises(AlreadyInitialized, match="was interrupted; if none is running"):
         init(root, SCHEMA)
     assert init(root, SCHEMA, force=True).branches() == ["main"]
     with pytest.raises(AlreadyInitialized, match="already initialized; open it"):
@@ -68,6 +68,6 @@ def test_a_graph_whose_first_moment_was_torn_is_no_graph(root, content):
 def test_a_graph_is_there_as_soon_as_its_manifest_is(root):
     kill_init(root, "init.after_coordinator_init")
     assert open_graph(root).branches() == ["main"]
-    with pytest.raises(TableExists, match="there is a graph; open it"):
+    with pytest.raises(AlreadyInitialized, match="already initialized; open it"):
         init(root, SCHEMA, force=True)
     assert open_graph(root).schema == SCHEMA

@@ -11,7 +11,6 @@ import os
 import sys
 from typing import Final
 
-from omnigraph.cli.hints import hint_for
 from omnigraph.cli.style import Style
 from omnigraph.errors import LanguageError, OmnigraphError
 
@@ -26,6 +25,9 @@ def report(error: Exception) -> int:
         # Places in a file come first, as editors expect; the rule that was broken is named there.
         message = str(error)
     elif isinstance(error, OmnigraphError):
+        # Only an error has to wait for this; `omnigraph version` loads as little as it can.
+        from omnigraph.cli.hints import hint_for
+
         hint = hint_for(error)
         message = f"error[{error.code}]: {error}" + (f"\n   hint: {hint}" if hint else "")
     elif isinstance(error, OSError):

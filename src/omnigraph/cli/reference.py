@@ -23,7 +23,8 @@ _INTRODUCTION = """\
 <!-- Made by `python -m omnigraph.cli.reference`; changes by hand are lost. -->
 
 Results go to standard output; warnings and errors go to standard error. With `--json` a command
-prints one JSON document, and an error is still plain text on standard error.
+prints one JSON document, and an error is still plain text on standard error. It starts with
+`error[CODE]:`, which `omnigraph errors CODE` explains, unless it is about a place in a file.
 
 | Exit code | Meaning |
 |---|---|

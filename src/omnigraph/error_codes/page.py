@@ -16,7 +16,9 @@ _INTRODUCTION = f"""\
 
 A code keeps its meaning for good; messages may be reworded. `omnigraph errors` lists the codes,
 `omnigraph errors T6` explains one, and `--json` prints either as a document. The word in
-parentheses behind a title is the kind, which is what a program branches on.
+parentheses behind a title is the kind, which is what a program branches on. The command line prints
+the code in front of a message, `error[OG-N-002]: branch 'x' not found`; an error in a file starts with
+its place, and names the rule: `lib.gq:5:12: type error: T6: …`.
 
 Every example is the smallest text that gets the code. The queries among them are written against
 this schema:

@@ -28,7 +28,10 @@ class AlreadyInitialized(ConflictError):
         if is_complete:
             advice = "is already initialized; open it, or choose another location"
         else:
-            advice = "holds an unfinished graph; if no other init is running, init it with force"
+            advice = (
+                "holds an unfinished graph: an init is running or was interrupted; "
+                "if none is running, init it with force"
+            )
         super().__init__(f"'{uri}' {advice}")
 
 

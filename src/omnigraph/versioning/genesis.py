@@ -62,6 +62,7 @@ AFTER_TABLES = declare("init.after_coordinator_init", "after tables and manifest
 
 _log = logging.getLogger(__name__)
 _FIRST = 1
+_WITHOUT_SCHEMA = "the graph has lost its schema files; restore them, or choose another location"
 
 
 def create_graph(
@@ -75,7 +76,8 @@ def create_graph(
     """Create a graph. A failure removes what this call wrote and leaves no graph."""
     if root.kind == "local":
         _refuse_a_file_in_the_way(root.uri)
-    if not force and any(objects.exists(name) for name in CONTRACT_FILES):
+    has_schema = any(objects.exists(name) for name in CONTRACT_FILES)
+    if has_schema and not force:
         raise AlreadyInitialized(root.uri, is_complete=_has_manifest(tables))
     check_reserved_names(schema)
     contract = SchemaContract.accept(schema.text, build_schema(schema))
@@ -83,7 +85,8 @@ def create_graph(
     if force:
         # Its tables could not be made anyway, and trying would cost the graph its schema files.
         if _has_manifest(tables):
-            raise TableExists(MANIFEST_PATH, "there is a graph; open it")
+            lost = TableExists(MANIFEST_PATH, _WITHOUT_SCHEMA)
+            raise AlreadyInitialized(root.uri) if has_schema else lost
         objects.write_text(SOURCE_FILE, schema.text)
     elif not objects.write_text_if_absent(SOURCE_FILE, schema.text):
         raise AlreadyInitialized(root.uri)
@@ -99,7 +102,8 @@ def create_graph(
     except TableExists as error:
         _withdraw(objects, made)
         advice = f"an interrupted init left it; remove '{root.uri}' and init again"
-        raise TableExists(error.table, advice) from error
+        is_graph = _has_manifest(tables)
+        raise TableExists(error.table, _WITHOUT_SCHEMA if is_graph else advice) from error
     except BaseException:
         _withdraw(objects, made)
         raise

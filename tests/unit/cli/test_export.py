@@ -133,7 +133,8 @@ def test_parquet_files_of_selected_types_and_of_a_commit(cli, full, library):
     selected = ("--format", "parquet", "--type", "Author", "--snapshot", first)
     assert cli("export", full, *selected, "--out", "authors").code == 0
     assert [path.name for path in (library / "authors").iterdir()] == ["Author.parquet"]
-    assert cli("load", "--mode", "overwrite", "--data", "authors", full).code == 0
+    overwrite = ("load", "--mode", "overwrite", "--data", "authors", "--cascade", full)
+    assert cli(*overwrite).code == 0
     assert rows(cli, full)["node:Author"] == 0
 
 
@@ -143,7 +144,7 @@ def test_parquet_goes_to_a_new_folder_only(cli, full, library):
     assert "say where with --out" in err
     code, _, err = cli("export", full, "--format", "parquet", "--out", ".")
     assert code == 1
-    assert err == "error[OG-I-000]: .: exists and is no empty folder; name a new one\n"
+    assert err == "error[OG-I-010]: .: exists and is no empty folder; name a new one\n"
     (library / "new").mkdir()
     assert cli("export", full, "--format", "parquet", "--out", "new").code == 0
 

@@ -275,7 +275,7 @@ def test_wrong_options_are_usage_errors(cli, empty, args):
 def test_a_file_that_is_not_there_is_named(cli, empty, path):
     code, out, err = cli("load", "--mode", "merge", "--data", path, empty)
     assert (code, out) == (1, "")
-    assert err.startswith(f"error[OG-I-009]: {path}: ")
+    assert err.startswith(f"error[OG-I-001]: {path}: ")
 
 
 def test_the_format_can_be_told(cli, empty, library):
