@@ -56,6 +56,10 @@ ROWS_PER_FRAGMENT: Final = 100_000
 """Rows per file of a table. With stable row ids a one-row change costs time in proportion to the
 file it touches, so files stay far below the store's own default of a million rows."""
 
+INDEX_CHECKED_BYTES: Final = 16 * 1024 * 1024
+"""Largest index that has checksums. All of it is read before a process uses it for the first time,
+which takes some ten milliseconds from a disk; reading more would be felt by the first look-up."""
+
 LOOKUP_CHUNK: Final = 5_000
 """Ids per index lookup. Longer lists are not faster, and the text of one stays below a megabyte."""
 

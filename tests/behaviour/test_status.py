@@ -13,7 +13,7 @@ from omnigraph.engine.maintain import status as statuses
 from omnigraph.engine.write import commit as committing
 from omnigraph.faults import InjectedFault
 from omnigraph.testing.faults import Fail, armed
-from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
+from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import COMPANY, PERSON
 from tests.behaviour.reshaping import WITHOUT_SCORE
 

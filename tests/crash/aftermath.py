@@ -23,7 +23,7 @@ from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.commits import OperationId
 from omnigraph.versioning.contract import CONTRACT_FILES
 from omnigraph.versioning.ids import process_identity
-from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
+from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import Backstage, tree
 from tests.crash.graphs import SCHEMA, person
 from tests.crash.kinds import PUBLISHED, Kind

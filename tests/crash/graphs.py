@@ -16,7 +16,7 @@ from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.testing.faults import ENVIRONMENT_VARIABLE, Arm, Fail, FailStorage, armed, describe
 from omnigraph.versioning.contract import IR_FILE, STATE_FILE
 from omnigraph.versioning.ids import new_ulid
-from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
+from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import PERSON, Backstage
 from tests.behaviour.notes import before_bindings
 from tests.crash.nursery import the_nursery

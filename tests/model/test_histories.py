@@ -38,7 +38,7 @@ from omnigraph.language.span import Source
 from omnigraph.testing.faults import Fail, FailStorage, FaultAction, Hit, armed
 from omnigraph.testing.model import ReferenceGraph
 from omnigraph.testing.outcome import Refusal
-from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
+from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.folds import wait_for_folds
 from tests.model import operations
 from tests.model.operations import SCHEMA, Mode, Operation

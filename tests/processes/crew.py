@@ -17,7 +17,7 @@ from omnigraph.engine.graph import Graph
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.audit import RECOVERY_ACTOR
-from omnigraph.versioning.recovery.sidecar import RECOVERY_DIR
+from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import Backstage
 from tests.processes.children import child
 from tests.processes.conftest import Place

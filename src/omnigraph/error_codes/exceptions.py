@@ -235,6 +235,17 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.FileDamaged,
+        "stored file is damaged",
+        """
+        `FileDamaged`: a file that makes a version or a branch exist is there to its end, and what is
+        in it cannot be used. No interrupted write leaves such a file: what it says was reported as
+        done, so nothing falls back to the version before. Restore the file from a backup. Without
+        one, removing it returns to the version before it; the commits made since are then lost, and
+        `omnigraph repair` shows what of them is still stored.
+        """,
+    ),
+    _of(
         errors.UnsafeStore,
         "store cannot keep a graph safely",
         """

@@ -87,7 +87,8 @@
         │   ├── SyncFailed       the disk would not confirm what was written
         │   ├── ObjectMissing    the object that was to be read is not there
         │   ├── TableMissing     the table, or this version of it, is not there
-        │   └── TornVersion      the newest version of a table was not written completely
+        │   ├── TornVersion      the newest version of a table was not written completely
+        │   └── FileDamaged      a stored file is complete in size and cannot be read
         └── UnsafeStore          the store lacks what safe writing needs
 
 Every error crosses process borders, so every error pickles, whatever its constructor takes.
@@ -199,6 +200,7 @@ from omnigraph.errors.spark import (
 )
 from omnigraph.errors.storage import (
     CommitStateUnknown,
+    FileDamaged,
     ManifestDamaged,
     ObjectMissing,
     StorageError,
@@ -237,6 +239,7 @@ __all__ = [
     "ExpectedVersionMismatch",
     "ExportError",
     "ExternalBlobRefused",
+    "FileDamaged",
     "ForkExists",
     "ForkInUse",
     "GraphNotFound",

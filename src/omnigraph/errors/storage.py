@@ -99,6 +99,24 @@ class TornVersion(StoreCallFailed):
         super().__init__("open", uri, f"version {version} was not written completely ({cause})")
 
 
+class FileDamaged(StoreCallFailed):
+    """A stored file is there to its end and cannot be read: what it says was acknowledged.
+
+    `uri` is the file, `what` is what it belongs to.
+    """
+
+    code = "OG-F-009"
+    retry = Retry.NEVER
+
+    def __init__(self, uri: str, what: str, cause: str) -> None:
+        self.what = what
+        StorageError.__init__(
+            self,
+            f"the file '{uri}' of {what} is damaged ({cause}); restore it from a backup",
+        )
+        self.action, self.uri, self.cause = "open", uri, cause
+
+
 class UnsafeStore(StorageError):
     """The store lets two writers overwrite each other, so no graph may be kept there."""
 

@@ -39,8 +39,7 @@ class CommitSync:
 
     def after_commit(self, lineage: Lineage, transaction: lance.Transaction, version: int) -> None:
         """Then the transaction and the version that names them."""
-        transaction_file = f"_transactions/{transaction.read_version}-{transaction.uuid}.txn"
-        self._version_file(lineage, version, lineage.file(transaction_file))
+        self._version_file(lineage, version, _transaction_file(lineage, transaction))
 
     def _version_file(self, lineage: Lineage, version: int, *others: str) -> None:
         self._disk.files([*others, lineage.file(version_file(version))])
@@ -62,8 +61,14 @@ class CommitSync:
             return
         transaction = read_transaction(dataset, version)
         if transaction is not None:
-            self.before_commit(lineage, transaction)
-            self.after_commit(lineage, transaction, version)
+            rows = added_files(lineage, transaction, with_indexes=False)
+            derived = [f for f in added_files(lineage, transaction) if f not in rows]
+            record = _transaction_file(lineage, transaction)
+            # Indexes and the record of the transaction, which the version repeats, may have been lost
+            # since; nothing depends on them.
+            found = [f.path for f in derived if os.path.exists(f.path)]
+            self._disk.files([*(file.path for file in rows), *found])
+            self._version_file(lineage, version, *([record] if os.path.exists(record) else ()))
         else:
             self._disk.files(file.path for file in files_of_version(lineage, dataset))
             self._version_file(lineage, version, *_transaction_files(lineage, version))
@@ -97,7 +102,9 @@ class AddedFile:
     size: int | None = None
 
 
-def added_files(lineage: Lineage, transaction: lance.Transaction) -> list[AddedFile]:
+def added_files(
+    lineage: Lineage, transaction: lance.Transaction, *, with_indexes: bool = True
+) -> list[AddedFile]:
     """The files that a transaction adds to a line of versions, besides its own record."""
     operation = transaction.operation
     data: Iterable[Any] = ()
@@ -112,7 +119,7 @@ def added_files(lineage: Lineage, transaction: lance.Transaction) -> list[AddedF
             shrunk = operation.updated_fragments
         case LanceOperation.Rewrite():
             data = (f for group in operation.groups for f in group.new_fragments)
-        case LanceOperation.CreateIndex():
+        case LanceOperation.CreateIndex() if with_indexes:
             indexes = operation.new_indices
     return [
         *_data_files(lineage, data),
@@ -121,10 +128,13 @@ def added_files(lineage: Lineage, transaction: lance.Transaction) -> list[AddedF
     ]
 
 
-def files_of_version(lineage: Lineage, dataset: lance.LanceDataset) -> list[AddedFile]:
+def files_of_version(
+    lineage: Lineage, dataset: lance.LanceDataset, *, with_indexes: bool = True
+) -> list[AddedFile]:
     """All files of a version, for one whose transaction cannot be read: made by a compaction."""
     metadata = [fragment.metadata for fragment in dataset.get_fragments()]
-    segments = [segment for index in dataset.describe_indices() for segment in index.segments]
+    indexes = dataset.describe_indices() if with_indexes else []
+    own = [s.uuid for index in indexes for s in index.segments if s.base_id is None]
     return [
         *_data_files(lineage, metadata),
         *(
@@ -134,11 +144,23 @@ def files_of_version(lineage: Lineage, dataset: lance.LanceDataset) -> list[Adde
         ),
         *(
             AddedFile(entry.path)
-            for segment in segments
-            if segment.base_id is None
-            for entry in os.scandir(lineage.file(f"_indices/{segment.uuid}"))
+            for uuid in own
+            for entry in _entries(lineage.file(f"_indices/{uuid}"))
         ),
     ]
+
+
+def _transaction_file(lineage: Lineage, transaction: lance.Transaction) -> str:
+    name = f"{transaction.read_version}-{transaction.uuid}.txn"
+    return lineage.file(f"_transactions/{name}")
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """What is in the folder of an index; nothing if the index was lost, which costs no row."""
+    try:
+        return list(os.scandir(folder))
+    except FileNotFoundError:
+        return []
 
 
 def _transaction_files(lineage: Lineage, version: int) -> list[str]:

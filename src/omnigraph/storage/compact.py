@@ -135,6 +135,8 @@ def _conflict(table: Table, error: OSError) -> Exception:
 
 
 def _synced(table: Table, handle: lance.LanceDataset) -> Table:
+    if table.lineage.checks is not None:
+        table.lineage.checks.write(table.lineage, handle, since=table.dataset)
     if table.lineage.sync:
         table.lineage.sync.commits(table.lineage, handle, after=table.version)
     return Table(table.lineage, handle)

@@ -1,8 +1,8 @@
-"""Indexes of a table: making them, and which rows they cover."""
+"""Indexes of a table: making them, which rows they cover, and which of them are damaged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NewType
 
@@ -12,6 +12,7 @@ from lance import LanceOperation
 from lance.dataset import Index as LibraryIndex
 
 from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.index_checks import index_folder
 from omnigraph.storage.stage import RowCounts, Staged
 from omnigraph.storage.table import Table
 
@@ -43,10 +44,26 @@ class Index:
         return frozenset[int]().union(*self.parts)
 
 
+def damaged_indexes(table: Table) -> Mapping[str, str]:
+    """The indexes of a table that must not be used, by name, each with the reason."""
+    if table.lineage.checks is None:
+        return {}
+    with naming_failures("read the indexes", table.lineage.uri):
+        return table.lineage.checks.damaged(table.lineage, table.dataset)
+
+
+def condemn_index(table: Table, column: str, kind: str, cause: str) -> None:
+    """Use the index of a column no more, after a read failed with it."""
+    names = [i.name for i in list_indexes(table) if i.kind == kind and i.columns == (column,)]
+    if table.lineage.checks is not None:
+        table.lineage.checks.condemn(table.lineage, table.dataset, names, cause)
+
+
 def list_indexes(table: Table) -> list[Index]:
-    """All indexes of a table, by name. Metadata only."""
+    """The indexes of a table that can be used, by name; a damaged one is as good as missing."""
+    damaged = damaged_indexes(table)
     with naming_failures("list the indexes", table.lineage.uri):
-        described = table.dataset.describe_indices()
+        described = [i for i in table.dataset.describe_indices() if i.name not in damaged]
     return [
         Index(
             found.name,
@@ -92,24 +109,53 @@ def build_partitioned(table: Table, column: str, centres: Centres) -> BuiltIndex
 
 def _build(table: Table, column: str, kind: str, **options: Any) -> BuiltIndex:
     fragments = [fragment.id for fragment in table.fragments()]
+    name = f"{column}_idx"
+    replaces = name in damaged_indexes(table)
     with naming_failures("build an index", table.lineage.uri):
-        return BuiltIndex(
-            table.dataset.create_index_uncommitted(
-                column, kind, name=f"{column}_idx", fragment_ids=fragments, **options
-            )
+        built = table.dataset.create_index_uncommitted(
+            column, kind, name=name, fragment_ids=fragments, replace=replaces, **options
         )
+    if table.lineage.checks is not None:
+        table.lineage.checks.write_one(index_folder(table.lineage, built))
+    return BuiltIndex(built)
 
 
 def stage_indexes(table: Table, built: Sequence[BuiltIndex]) -> Staged:
-    """Indexes that were built over the present rows, all of which one commit makes known."""
+    """Indexes that were built over the present rows, all of which one commit makes known.
+
+    Damaged ones of the same names go.
+    """
     return Staged(
         "index",
         table.lineage,
         table.version,
         RowCounts(),
         table.row_count(),
-        LanceOperation.CreateIndex(new_indices=list(built), removed_indices=[]),
+        LanceOperation.CreateIndex(
+            new_indices=list(built),
+            removed_indices=_stored_as(table, {index.name for index in built}),
+        ),
     )
+
+
+def _stored_as(table: Table, names: Collection[str]) -> list[LibraryIndex]:
+    """All parts of the indexes of these names, to be removed: the library would keep them beside."""
+    with naming_failures("list the indexes", table.lineage.uri):
+        described = table.dataset.describe_indices()
+    return [
+        LibraryIndex(
+            str(segment.uuid),
+            index.name,
+            index.fields,
+            table.version,
+            segment.fragment_ids,
+            segment.index_version,
+            base_id=segment.base_id,
+        )
+        for index in described
+        if index.name in names
+        for segment in index.segments
+    ]
 
 
 # -- how far a search looks ---------------------------------------------------------------------

@@ -10,6 +10,7 @@ from omnigraph.storage.known_values import KnownValues
 
 if TYPE_CHECKING:
     from omnigraph.storage.commit_sync import CommitSync
+    from omnigraph.storage.index_checks import IndexChecks
 
 _AUTHORITY: Final = re.compile(r"\A[a-z0-9-]+://[^/]*")
 _NEWEST_NAME: Final = 2**64 - 1
@@ -27,6 +28,8 @@ class Lineage:
     sync: CommitSync | None = field(compare=False)
     """Brings new files onto the disk; None where an acknowledged write is durable anyway."""
     known: KnownValues = field(default_factory=KnownValues, compare=False)
+    checks: IndexChecks | None = field(default=None, compare=False)
+    """Tells which indexes are damaged; None where nothing outlives the process."""
 
     @property
     def name(self) -> str:

@@ -57,7 +57,7 @@ def scan_in_any_order(
 ) -> pa.RecordBatchReader:
     """Stream rows as they are stored, all of them or those of some fragments, with little memory."""
     wanted = Scan(columns, fragment_ids=fragment_ids, reads_little_ahead=True)
-    return scan(table.dataset, table.lineage.uri, wanted)
+    return scan(table.dataset, table.lineage, wanted)
 
 
 def divide(rows: Iterable[pa.RecordBatch], bounds: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:

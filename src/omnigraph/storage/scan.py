@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import chain
+from typing import Final, Protocol
 
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import ColumnOrdering
 
+from omnigraph.errors import StoreCallFailed
 from omnigraph.limits import LOOKUP_CHUNK, ROWS_SCANNED_PER_LOOKUP
 from omnigraph.storage.conflicts import naming_failures
 from omnigraph.storage.filters import Bound, Filter, In, bind, matches, split, to_sql
 from omnigraph.storage.filters.bound import bound_columns
+from omnigraph.storage.lineage import Lineage
 
 ROW_ID: Final = "_rowid"
 ROW_ADDRESS: Final = "_rowaddr"
@@ -38,32 +41,74 @@ class Scan:
     """Keep few rows in memory that nobody has asked for yet."""
 
 
-def scan(dataset: lance.LanceDataset, uri: str, wanted: Scan) -> pa.RecordBatchReader:
-    """Stream rows. What the store cannot evaluate is filtered here, batch by batch."""
+def scan(dataset: lance.LanceDataset, lineage: Lineage, wanted: Scan) -> pa.RecordBatchReader:
+    """Stream rows. What the store cannot evaluate is filtered here, batch by batch.
+
+    A damaged index is passed over: rows are then found by scanning.
+    """
     columns = list(dataset.schema.names if wanted.columns is None else wanted.columns)
     pushed, kept = _split(wanted.filter, dataset.schema)
     read = [*columns, *(bound_columns(kept) - set(columns) if kept else ())]
-    with naming_failures("read", uri):
-        scanner = dataset.scanner(
-            columns=read,
-            filter=None if pushed is None else to_sql(pushed),
-            limit=None if kept else wanted.limit,
-            order_by=[ColumnOrdering(wanted.order_by)] if wanted.order_by else None,
-            fragments=_fragments(dataset, wanted.fragment_ids),
-            fragment_readahead=_LITTLE if wanted.reads_little_ahead else None,
-            batch_readahead=_LITTLE if wanted.reads_little_ahead else None,
-        )
-        reader = scanner.to_reader()
-        schema = pa.schema([reader.schema.field(name) for name in columns])
-    batches = _named(reader, uri)
+
+    def started(*, with_indexes: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        with naming_failures("read", lineage.uri):
+            scanner = dataset.scanner(
+                columns=read,
+                filter=None if pushed is None else to_sql(pushed),
+                limit=None if kept else wanted.limit,
+                order_by=[ColumnOrdering(wanted.order_by)] if wanted.order_by else None,
+                fragments=_fragments(dataset, wanted.fragment_ids),
+                fragment_readahead=_LITTLE if wanted.reads_little_ahead else None,
+                batch_readahead=_LITTLE if wanted.reads_little_ahead else None,
+                use_scalar_index=None if with_indexes else False,
+            )
+            reader = scanner.to_reader()
+        return reader.schema, _named(reader, lineage.uri)
+
+    if pushed is None or lineage.checks is None:
+        found, batches = started(with_indexes=True)
+    else:
+        found, batches = _with_sound_indexes(started, dataset, lineage, bound_columns(pushed))
+    schema = pa.schema([found.field(name) for name in columns])
     if kept is not None:
         batches = _limited(_filtered(batches, kept, columns), wanted.limit)
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
+class _Start(Protocol):
+    def __call__(self, *, with_indexes: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]: ...
+
+
+def _with_sound_indexes(
+    start: _Start, dataset: lance.LanceDataset, lineage: Lineage, columns: Collection[str]
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """A scan with the indexes of a table, and without them if one of them cannot be used."""
+    checks = lineage.checks
+    assert checks is not None
+    with naming_failures("read the indexes", lineage.uri):
+        if checks.damaged(lineage, dataset):
+            return start(with_indexes=False)
+    try:
+        schema, batches = start(with_indexes=True)
+        first = next(batches, None)
+    except StoreCallFailed as error:
+        names = [
+            index.name
+            for index in dataset.describe_indices()
+            if set(index.field_names) & {*columns}
+        ]
+        if not names:
+            raise
+        # Checksums cover what is on the disk when an index is first used, and not every index.
+        schema, batches = start(with_indexes=False)
+        first = next(batches, None)
+        checks.condemn(lineage, dataset, names, error.cause)
+    return schema, batches if first is None else chain([first], batches)
+
+
 def lookup(
     dataset: lance.LanceDataset,
-    uri: str,
+    lineage: Lineage,
     ids: pa.Array,
     columns: Sequence[str],
     fragment_ids: Collection[int] | None = None,
@@ -73,25 +118,25 @@ def lookup(
     `fragment_ids` are those in which they may be, if the caller knows of some in which they are not.
     """
     if len(ids) * ROWS_SCANNED_PER_LOOKUP > _row_count(dataset):
-        return _lookup_by_scan(dataset, uri, ids, columns)
+        return _lookup_by_scan(dataset, lineage, ids, columns)
     found = []
     for start in range(0, max(len(ids), 1), LOOKUP_CHUNK):
         wanted = In("id", tuple(ids.slice(start, LOOKUP_CHUNK).to_pylist()))
         found.append(
-            scan(dataset, uri, Scan(columns, wanted, fragment_ids=fragment_ids)).read_all()
+            scan(dataset, lineage, Scan(columns, wanted, fragment_ids=fragment_ids)).read_all()
         )
     return pa.concat_tables(found)
 
 
 def _lookup_by_scan(
-    dataset: lance.LanceDataset, uri: str, ids: pa.Array, columns: Sequence[str]
+    dataset: lance.LanceDataset, lineage: Lineage, ids: pa.Array, columns: Sequence[str]
 ) -> pa.Table:
     """Scan the ids and where they are, then fetch the other columns of the rows that were found."""
-    rows = scan(dataset, uri, Scan(["id", ROW_ID, ROW_ADDRESS])).read_all()
+    rows = scan(dataset, lineage, Scan(["id", ROW_ID, ROW_ADDRESS])).read_all()
     rows = rows.filter(pc.is_in(rows.column("id"), value_set=ids))
     if set(columns) <= set(rows.column_names):
         return rows.select(list(columns))
-    with naming_failures("read", uri):
+    with naming_failures("read", lineage.uri):
         taken = dataset._take_rows(rows.column(ROW_ID).to_pylist(), columns=list(columns))
     return pa.table(taken).select(list(columns))
 

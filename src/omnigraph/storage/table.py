@@ -108,7 +108,7 @@ class Table:
         if fragment_ids is None:
             fragment_ids = self._worth_reading(filter)
         wanted = Scan(names, filter, limit, order_by, fragment_ids)
-        return scan(self._dataset, self.lineage.uri, wanted)
+        return scan(self._dataset, self.lineage, wanted)
 
     def read(
         self,
@@ -133,7 +133,7 @@ class Table:
     def lookup(self, ids: pa.Array, columns: Sequence[str] = ("id",)) -> pa.Table:
         """The rows with the given distinct ids, in no order; missing ones are left out."""
         few = In("id", tuple(ids.to_pylist())) if len(ids) <= SMALL_WRITE_ROWS else None
-        return lookup(self._dataset, self.lineage.uri, ids, columns, self._worth_reading(few))
+        return lookup(self._dataset, self.lineage, ids, columns, self._worth_reading(few))
 
     def _worth_reading(self, filter: Filter | None) -> list[int] | None:
         """The fragments that may have rows for a filter; None for all, also where little is saved."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -21,6 +22,7 @@ from lance.file import LanceFileSession
 from lance.lance import _Session as Session
 
 from omnigraph.errors import (
+    FileDamaged,
     ForkExists,
     ForkInUse,
     StoreCallFailed,
@@ -35,8 +37,9 @@ from omnigraph.storage.commit_sync import CommitSync
 from omnigraph.storage.conflicts import Failure, classify, naming_failures
 from omnigraph.storage.durability import DiskSync, Durability
 from omnigraph.storage.fragments import WRITE_OPTIONS, fit_rows
+from omnigraph.storage.index_checks import IndexChecks
 from omnigraph.storage.known_values import KnownValues
-from omnigraph.storage.lineage import Lineage
+from omnigraph.storage.lineage import Lineage, version_file, version_of_file
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.s3_options import s3_options
@@ -44,7 +47,7 @@ from omnigraph.storage.table import Table
 from omnigraph.storage.torn import Torn, find_torn_version, remove_torn_version
 from omnigraph.storage.torn_branches import list_whole_branches, torn_branches
 from omnigraph.storage.uris import GraphRoot
-from omnigraph.storage.versions import newest_version
+from omnigraph.storage.versions import newest_version, noted_version
 
 _NO_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
 _PLAIN_PATH: Final = re.compile(r"[\w/. -]+", re.ASCII)
@@ -65,6 +68,10 @@ class TableStore:
         self._known = KnownValues()
         on_disk = root.kind == "local" and durability is Durability.FSYNC
         self._sync = CommitSync(DiskSync(root.uri, durability)) if on_disk else None
+        self._checks = None
+        if root.kind != "memory":
+            is_local = root.kind == "local"
+            self._checks = IndexChecks(is_local=is_local, options=self._options, sync=self._sync)
 
     def __reduce__(self) -> tuple[type[TableStore], tuple[GraphRoot, Durability]]:
         """In another process the same tables, reached from there."""
@@ -123,22 +130,56 @@ class TableStore:
         return Table(lineage, dataset)
 
     def open(self, path: str, branch: str | None = None, version: int | None = None) -> Table:
-        """Open a table at its newest or a given version. Raises `TableMissing` or `TornVersion`."""
+        """Open a table at its newest or a given version.
+
+        Raises `TableMissing`, `TornVersion` for a newest version that a power loss left incomplete,
+        and `FileDamaged` for one whose file is there to its end and cannot be used.
+        """
         lineage = self._lineage(path, branch)
         try:
             with naming_failures("open", lineage.uri):
-                dataset = self._open(lineage, version)
-            # A version file of zeros, as a power loss may leave, opens as a version zero.
-            if dataset.version == 0:
-                raise StoreCallFailed("open", lineage.uri, "its version file holds nothing")
-        except TableMissing:
+                table = Table(lineage, self._open(lineage, version))
+                _ = table.schema
+        except TableMissing as error:
+            if version is not None:
+                # A file of zeros says that it is another version.
+                self._refuse_damaged(lineage, version, error)
             raise
         except StoreCallFailed as error:
             torn = find_torn_version(lineage, self._options) if version is None else None
-            if torn is None:
-                raise
-            raise TornVersion(lineage.uri, torn.version, torn.previous, torn.cause) from error
-        return Table(lineage, dataset)
+            if torn is not None:
+                raise TornVersion(lineage.uri, torn.version, torn.previous, torn.cause) from error
+            self._refuse_damaged(lineage, version, error)
+            raise
+        return table
+
+    def _refuse_damaged(
+        self, lineage: Lineage, version: int | None, error: StoreCallFailed
+    ) -> None:
+        """Raise `FileDamaged` if the file of a version that cannot be opened can be read as bytes.
+
+        Otherwise it is the store that fails, and the file may be as it was.
+        """
+        files = LanceFileSession(lineage.uri, storage_options=self._options)
+        with suppress(OSError):
+            if version is None:
+                listed = map(version_of_file, files.list("_versions"))
+                version = max((v for v in listed if v is not None), default=None)
+            if version is not None and files.contains(version_file(version)):
+                with tempfile.TemporaryDirectory(prefix="omnigraph-version-") as scratch:
+                    files.download_file(version_file(version), f"{scratch}/version")
+                what = f"version {version} of {lineage.name}"
+                raise FileDamaged(lineage.file(version_file(version)), what, error.cause) from error
+
+    def lost_version(self, table: Table) -> Torn | None:
+        """A version after the newest one there is, of which only the library's note is left."""
+        lineage = table.lineage
+        noted = noted_version(lineage) if lineage.is_local else None
+        if noted is None or noted <= table.version:
+            return None
+        if os.path.exists(lineage.file(version_file(noted))):
+            return None  # It was made since the table was opened.
+        return Torn(lineage, noted, table.version, "it is missing")
 
     def exists(self, path: str) -> bool:
         """Whether there is a table, or a torn beginning of one."""
@@ -155,6 +196,11 @@ class TableStore:
         with naming_failures("list the tables", self._root.join(folder)):
             found = self._files("").list_with_delimiter(folder).common_prefixes
         return sorted(f"{folder}/{path.rpartition('/')[2]}" for path in found)
+
+    def has_files(self, folder: str) -> bool:
+        """Whether there is anything in a folder of the graph."""
+        with naming_failures("list", self._root.join(folder)):
+            return bool(self._files("").list(folder))
 
     def remove(self, path: str, objects: ObjectStore) -> None:
         """Remove a table with all its versions and branches."""
@@ -273,7 +319,8 @@ class TableStore:
 
     def _lineage(self, path: str, branch: str | None) -> Lineage:
         uri = self._root.join(path if branch is None else f"{path}/{refs.tree_of(branch)}")
-        return Lineage(path, branch, uri, self._root.kind == "local", self._sync, self._known)
+        is_local = self._root.kind == "local"
+        return Lineage(path, branch, uri, is_local, self._sync, self._known, self._checks)
 
     def _open(self, lineage: Lineage, version: int | None) -> lance.LanceDataset:
         # The library lists the versions to find the newest, which takes the longer the more there
@@ -282,9 +329,14 @@ class TableStore:
         if newest is not None:
             with suppress(OSError, ValueError):
                 return self._open(lineage, newest)
-        return lance.dataset(
+        dataset = lance.dataset(
             lineage.uri, version=version, storage_options=self._options, session=self._session
         )
+        # The file of another version, or one of zeros, which opens as version zero.
+        if dataset.version == 0 or version not in (None, dataset.version):
+            cause = f"its version file says version {dataset.version}"
+            raise StoreCallFailed("open", lineage.uri, cause)
+        return dataset
 
     def _branching_handle(self, source: Table) -> lance.LanceDataset:
         """A handle to make a branch with.

@@ -12,27 +12,37 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Final, Literal
 from urllib.parse import unquote
 
 import lance
 
-from omnigraph.errors import StoreCallFailed
+from omnigraph.errors import FileDamaged, StoreCallFailed
 from omnigraph.storage.lineage import version_file
-from omnigraph.storage.refs import StoredBranch, list_refs
-from omnigraph.storage.torn import ends_like_a_table_file
+from omnigraph.storage.refs import StoredBranch, list_refs, ref_of
+from omnigraph.storage.torn import is_whole_version
 
-_SUFFIX = ".json"
+_FOLDER: Final = "_refs/branches"
+_SUFFIX: Final = ".json"
+
+_DAMAGED: Final = "damaged"
+"""A ref that is there to its end and says nothing: no power loss did that."""
+
+_Ref = StoredBranch | Literal["cut off", "damaged"]
 
 
 def list_whole_branches(dataset: lance.LanceDataset, uri: str) -> dict[str, StoredBranch]:
     """The branches of a local table, without those that are half made."""
     try:
         listed = list_refs(dataset, uri)
-    except StoreCallFailed:
+    except StoreCallFailed as error:
+        for name, ref in _read_refs(uri):
+            if ref is _DAMAGED:
+                raise FileDamaged(_ref_file(uri, name), "a branch", error.cause) from error
         if not torn_branches(uri):
             # Somebody may have removed the torn ref just now. Any other failure comes again.
             return list_refs(dataset, uri)
-        listed = {name: ref for name, ref in _read_refs(uri) if ref is not None}
+        listed = {name: ref for name, ref in _read_refs(uri) if isinstance(ref, StoredBranch)}
     return {name: ref for name, ref in listed.items() if not _is_torn(uri, name, ref)}
 
 
@@ -41,43 +51,47 @@ def torn_branches(uri: str) -> set[str]:
     return {name for name, ref in _read_refs(uri) if _is_torn(uri, name, ref)}
 
 
-def _read_refs(uri: str) -> Iterator[tuple[str, StoredBranch | None]]:
-    """Every ref file by the name of its branch, None for one that holds no ref."""
-    folder = f"{uri}/_refs/branches"
+def _read_refs(uri: str) -> Iterator[tuple[str, _Ref]]:
+    """Every ref file by the name of its branch."""
     with suppress(FileNotFoundError):
-        for file in os.listdir(folder):
+        for file in os.listdir(f"{uri}/{_FOLDER}"):
             # One that was deleted meanwhile is no ref any more.
             with suppress(FileNotFoundError):
                 if file.endswith(_SUFFIX):
                     name = unquote(file.removesuffix(_SUFFIX))
-                    yield name, _read_ref(os.path.join(folder, file))
+                    yield name, _read_ref(f"{uri}/{_FOLDER}/{file}")
 
 
-def _read_ref(path: str) -> StoredBranch | None:
+def _ref_file(uri: str, name: str) -> str:
+    return f"{uri}/{ref_of(name)}"
+
+
+def _read_ref(path: str) -> _Ref:
     with open(path, "rb") as file:
         content = file.read()
     try:
         ref = json.loads(content)
         return StoredBranch(ref["parentBranch"], ref["parentVersion"], ref.get("metadata") or {})
     except (ValueError, KeyError, TypeError):
-        return None
+        ends_in_zeros = not any(content[-1:])
+        is_open = content.startswith(b"{") and content.count(b"{") > content.count(b"}")
+        return "cut off" if ends_in_zeros or is_open else _DAMAGED
 
 
-def _is_torn(uri: str, name: str, ref: StoredBranch | None) -> bool:
+def _is_torn(uri: str, name: str, ref: _Ref) -> bool:
     """Whether a branch never came to be. One that has ever been written to has come to be."""
     tree = f"{uri}/tree/{name}"
-    if ref is not None and _is_whole(f"{tree}/{version_file(ref.parent_version)}"):
+    if ref is _DAMAGED:
+        return False
+    if isinstance(ref, StoredBranch) and is_whole_version(
+        f"{tree}/{version_file(ref.parent_version)}"
+    ):
         return False
     versions: list[str] = []
     with suppress(FileNotFoundError):
         versions = [file for file in os.listdir(f"{tree}/_versions") if file.endswith(".manifest")]
     if len(versions) > 1:
         return False
-    return ref is None or not any(_is_whole(f"{tree}/_versions/{file}") for file in versions)
-
-
-def _is_whole(path: str) -> bool:
-    try:
-        return ends_like_a_table_file(path)
-    except FileNotFoundError:
-        return False
+    if not isinstance(ref, StoredBranch):
+        return True
+    return not any(is_whole_version(f"{tree}/_versions/{file}") for file in versions)

@@ -83,13 +83,18 @@ def newest_version(lineage: Lineage) -> int | None:
     note to a power loss, leaves one that is behind, so the next numbers are tried, as the library
     does when it commits. None: the versions have to be listed.
     """
-    version = newest_noted(lineage.file(_NEWEST_NOTE))
+    version = noted_version(lineage)
     if version is None or not _exists(lineage, version):
         return None
     for number in range(version, version + _NUMBERS_TRIED):
         if not _exists(lineage, number + 1):
             return number
     return None
+
+
+def noted_version(lineage: Lineage) -> int | None:
+    """The version the library noted as the newest it made; also one that was never synced."""
+    return newest_noted(lineage.file(_NEWEST_NOTE))
 
 
 def confirm_newest(lineage: Lineage, version: int) -> None:

@@ -26,10 +26,12 @@ from omnigraph.errors import (
 )
 from omnigraph.limits import CHECKPOINT_INTERVAL, MANIFEST_SMALL_ROWS
 from omnigraph.storage.filters import And, Comparison, Filter, In
+from omnigraph.storage.indexes import damaged_indexes
 from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
+from omnigraph.storage.torn import Torn
 from omnigraph.storage.versions import VersionWatch
 from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.branch_names import public_name
@@ -54,6 +56,7 @@ from omnigraph.versioning.rows import (
     write_key,
 )
 from omnigraph.versioning.stamp import check_stamp
+from omnigraph.versioning.torn_manifests import damaged, was_acknowledged
 
 _COLUMNS = [
     KEY_COLUMN,
@@ -152,6 +155,7 @@ class _Known:
     small_pieces: int
     lineage: Lineage
     watch: VersionWatch | None
+    has_damaged_indexes: bool
 
     @classmethod
     def of(cls, table: Table, state: ManifestState) -> _Known:
@@ -167,6 +171,7 @@ class _Known:
             small_pieces=sum(fragment.rows < MANIFEST_SMALL_ROWS for fragment in fragments),
             lineage=table.lineage,
             watch=table.watch(),
+            has_damaged_indexes=bool(damaged_indexes(table)),
         )
 
     def is_of(self, table: Table) -> bool:
@@ -212,18 +217,43 @@ class Manifest:
         return self.tables.list_branches(MANIFEST_PATH)
 
     def open(self, branch: str | None) -> Table:
-        """The newest version that can be read: one that a power loss has torn is passed over."""
+        """The newest version that can be read: one that a power loss has torn is passed over.
+
+        Raises `FileDamaged` for one that was acknowledged and cannot be read any more.
+        """
         try:
             table = self.newest(branch)
             self.read(table)
-            return table
         except TableMissing:
             raise
         except StoreCallFailed:
             torn = self.tables.find_torn(MANIFEST_PATH, branch)
             if torn is None or torn.previous is None:
                 raise
-            return self._checked(self.tables.open(MANIFEST_PATH, branch, torn.previous))
+            table = self._checked(self.tables.open(MANIFEST_PATH, branch, torn.previous))
+            self.refuse_acknowledged(torn, table)
+        self.refuse_lost(table)
+        return table
+
+    def refuse_lost(self, table: Table) -> None:
+        """Raise `FileDamaged` if the newest version there is was not the newest acknowledged one."""
+        lost = self.tables.lost_version(table)
+        if lost is not None:
+            self.refuse_acknowledged(lost, table)
+
+    def refuse_acknowledged(self, torn: Torn, before: Table) -> None:
+        """Raise `FileDamaged` if a version that is torn was acknowledged once.
+
+        `before` is the version before it.
+        """
+        state = _cold_state(before, None)
+        acknowledged = was_acknowledged(self.tables, before.branch, state.tables, state.registered)
+        # Another process may have recovered it meanwhile, and published in its place.
+        if acknowledged and torn in (
+            self.tables.find_torn(MANIFEST_PATH, before.branch),
+            self.tables.lost_version(before),
+        ):
+            raise damaged(torn)
 
     def current(self, branch: str | None) -> ManifestState:
         """The state of a branch as stored now."""
@@ -232,9 +262,9 @@ class Manifest:
 
     def known_on_disk(self, branch: str | None) -> ManifestState | None:
         """The state of a branch, if it is known, nothing came after it, and this process has made
-        sure that no file of it is missing."""
+        sure that no file of it is missing or has to be made again."""
         known = self._newest_known(branch)
-        if known is None:
+        if known is None or known.has_damaged_indexes:
             return None
         sync = known.lineage.sync
         is_safe = sync is None or sync.is_safe(known.lineage, known.storage_version)

@@ -17,6 +17,7 @@ from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.commits import CommitRecord, OperationId, TableId
 
 MANIFEST_PATH: Final = "__manifest"
+RECOVERY_DIR: Final = "__recovery"
 FORMAT_STAMP: Final = 4
 STAMP_KEY: Final = "omnigraph:internal_schema_version"
 CONFIG: Final = {"table_version_management": "true"}

@@ -18,7 +18,13 @@ from omnigraph.limits import (
     MANIFEST_SMALL_ROWS,
 )
 from omnigraph.storage.compact import fold, small_fragments
-from omnigraph.storage.indexes import list_indexes, stage_btree_index
+from omnigraph.storage.indexes import (
+    build_btree,
+    damaged_indexes,
+    list_indexes,
+    stage_btree_index,
+    stage_indexes,
+)
 from omnigraph.storage.stage import commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.versioning.ids import new_ulid
@@ -39,9 +45,27 @@ def index_manifest(table: Table, operation_id: str) -> Table:
     return table
 
 
+def mend_indexes(table: Table) -> Table:
+    """Build damaged indexes of a branch's manifest again, under the lock of the branch.
+
+    Best effort: without them, look-ups scan.
+    """
+    try:
+        damaged = damaged_indexes(table)
+        columns = [column for column in INDEXED_COLUMNS if f"{column}_idx" in damaged]
+        if not columns:
+            return table
+        _log.warning("damaged indexes of %s are built again: %s", table.lineage.uri, damaged)
+        staged = stage_indexes(table, [build_btree(table, column) for column in columns])
+        return commit_staged(table, staged, operation_id=new_ulid(), writer_kind="Optimize")
+    except OmnigraphError as error:
+        _log.warning("the manifest stays without some of its indexes: %s", error)
+        return table
+
+
 def fold_manifest(manifest: Manifest, branch: str | None) -> None:
     """Fold the manifest of a branch as far as it goes. Raises what keeps it from being done."""
-    fold(manifest.open(branch), MANIFEST_FRAGMENT_ROWS)
+    fold(mend_indexes(manifest.open(branch)), MANIFEST_FRAGMENT_ROWS)
 
 
 def is_manifest_due(manifest: Manifest, branch: str | None) -> bool:
@@ -60,9 +84,9 @@ def tend_manifest(table: Table) -> None:
     """Fold the manifest of a branch once it consists of many small pieces."""
     try:
         if small_fragments(table, MANIFEST_SMALL_ROWS) > MANIFEST_SMALL_FRAGMENTS:
-            if not list_indexes(table):
+            if not list_indexes(table) and not damaged_indexes(table):
                 # A conversion from an older format was interrupted before it came to them.
                 table = index_manifest(table, new_ulid())
-            fold(table, MANIFEST_FRAGMENT_ROWS, INDEX_LAG_ROWS)
+            fold(mend_indexes(table), MANIFEST_FRAGMENT_ROWS, INDEX_LAG_ROWS)
     except OmnigraphError as error:
         _log.warning("the manifest stays as it is for now: %s", error)

@@ -82,7 +82,10 @@ def test_torn_files_of_the_newest_version_are_recognised(store, root, how):
     for table in changes(store):
         assert TableStore(root, Durability.NONE).find_torn(table.path) is None
         transaction = read_transaction(table.dataset, table.version)
-        added = added_files(table.lineage, transaction) if transaction else []
+        added = []
+        if transaction:
+            # An index is built again, whatever is left of it.
+            added = added_files(table.lineage, transaction, with_indexes=False)
         for file in added:
             if how in ("half", "zeros") and file.size is None:
                 continue  # deletions are on the disk before a version can name them
@@ -96,7 +99,7 @@ def test_torn_files_of_the_newest_version_are_recognised(store, root, how):
             )
             Path(file.path).write_bytes(whole)
             seen += 1
-    assert seen >= 5
+    assert seen >= 3
 
 
 def test_an_older_damaged_version_is_an_error_and_not_torn(store, root):

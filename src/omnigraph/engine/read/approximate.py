@@ -44,6 +44,8 @@ def nearest_through_index(
     while asked <= _MOST_ASKED:
         # A row that was changed may still be known by its old vector as well.
         named = index.row_ids(query, asked)
+        if named is None:
+            return None
         found = np.unique(nodes.numbering.positions(named))
         if wanted is not None:
             found = found[wanted[found]]

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+import zlib
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -49,26 +50,31 @@ _log = logging.getLogger(__name__)
 class _Header:
     """The object with the content, and the pieces it was made of: what each held, by its files.
 
-    `data` is the name of the object in the folder of the header.
+    `data` is the name of the object in the folder of the header, `checksum` the CRC-32 of its bytes;
+    None in a header that was written before there were checksums.
     """
 
     data: str
     pieces: dict[str, str]
+    checksum: int | None = None
 
     @classmethod
     def of(cls, data: str, table: Table) -> _Header:
         return cls(data, {f.files: content for content, f in table.contents().items()})
 
     def to_json(self) -> str:
-        return json.dumps({"format": _FORMAT, "data": self.data, "pieces": self.pieces})
+        document = {"data": self.data, "pieces": self.pieces, "checksum": self.checksum}
+        return json.dumps({"format": _FORMAT, **document})
 
     @classmethod
-    def from_json(cls, text: str) -> _Header:
+    def from_json(cls, text: bytes) -> _Header:
         """Raises `ValueError` or `KeyError` for a header of another kind."""
         document = json.loads(text)
         if document["format"] != _FORMAT:
             raise ValueError(f"its format is {document['format']}, this version knows {_FORMAT}")
-        return cls(document["data"], document["pieces"])
+        if not isinstance(document["pieces"], dict):
+            raise ValueError("it names no pieces")
+        return cls(document["data"], document["pieces"], document.get("checksum"))
 
     def piece_of(self, table: Table, rows: pa.Table) -> npt.NDArray[np.int32]:
         """The number of the piece each row of a table is in, by its address; -1 for an unknown one."""
@@ -102,7 +108,12 @@ class StoredTexts:
             return None
         folder, header = found
         try:
-            stored = from_bytes(self._objects.read_bytes(f"{folder}/{header.data}"))
+            content = self._objects.read_bytes(f"{folder}/{header.data}")
+            if header.checksum not in (None, zlib.crc32(content)):
+                raise ValueError("it is not what was written")
+            stored = from_bytes(content)
+            if stored.pieces.max(initial=-1) >= len(header.pieces):
+                raise ValueError("its header does not name all of its pieces")
         except (ObjectMissing, ValueError) as error:
             # Replaced at this very moment, or damaged. The texts themselves are there.
             _log.warning("the stored index of %s.%s is no help: %s", table.path, column, error)
@@ -120,7 +131,9 @@ class StoredTexts:
         header = _Header.of(f"{new_ulid()}.arrow", table)
         stored = StoredIndex(index, row_ids, header.piece_of(table, rows))
         folder = _folder(table.lineage.folder, column)
-        self._objects.write_bytes(f"{folder}/{header.data}", to_bytes(stored))
+        content = to_bytes(stored)
+        header = replace(header, checksum=zlib.crc32(content))
+        self._objects.write_bytes(f"{folder}/{header.data}", content)
         self._objects.write_text(f"{folder}/{_HEADER}", header.to_json())
         # Whoever is reading an older one just now reads the texts instead.
         for path in self._objects.list_dir(folder):
@@ -144,7 +157,7 @@ class StoredTexts:
 
     def _header(self, path: str) -> _Header | None:
         try:
-            return _Header.from_json(self._objects.read_text(path))
+            return _Header.from_json(self._objects.read_bytes(path))
         except ObjectMissing:
             return None
         except (ValueError, KeyError, TypeError) as error:

@@ -9,8 +9,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.errors import StoreCallFailed
 from omnigraph.limits import APPROXIMATE_FROM
-from omnigraph.storage.indexes import PARTITIONED, probes_of, uncovered_fragments
+from omnigraph.storage.indexes import (
+    PARTITIONED,
+    condemn_index,
+    probes_of,
+    uncovered_fragments,
+)
 from omnigraph.storage.nearest import nearest_row_ids
 from omnigraph.storage.table import Table
 
@@ -30,10 +36,18 @@ class VectorIndex:
     probes: int
     nbytes: int = 0
 
-    def row_ids(self, query: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.uint64]:
-        """The row ids of about the nearest; more answers lie in more partitions."""
+    def row_ids(self, query: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.uint64] | None:
+        """The row ids of about the nearest; more answers lie in more partitions.
+
+        None if the index fails: it is not used again, and the vectors themselves are there.
+        """
         wider = 1 + log2(max(count / _MEASURED, 1))
-        return nearest_row_ids(self.table, self.column, query, count, ceil(self.probes * wider))
+        probes = ceil(self.probes * wider)
+        try:
+            return nearest_row_ids(self.table, self.column, query, count, probes)
+        except StoreCallFailed as error:
+            condemn_index(self.table, self.column, PARTITIONED, error.cause)
+            return None
 
 
 def vector_index(table: Table, column: str) -> VectorIndex | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,11 @@ from omnigraph.errors import (
     TableMissing,
 )
 from omnigraph.faults import InjectedFault
+from omnigraph.storage.indexes import damaged_indexes
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.torn import refuse_incomplete
+from omnigraph.storage.torn import Torn, refuse_incomplete
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.ids import process_identity
@@ -42,6 +44,8 @@ from omnigraph.versioning.recovery.sidecar import (
 )
 from omnigraph.versioning.rows import MANIFEST_PATH, PUBLISHED_OUTCOMES
 from omnigraph.versioning.schema_staging import Target, has_staging, is_staged
+from omnigraph.versioning.torn_manifests import damaged
+from omnigraph.versioning.upkeep import mend_indexes
 
 _log = logging.getLogger(__name__)
 
@@ -250,21 +254,27 @@ class Recovery:
         return self._mended(branch) if known is None else known
 
     def _mended(self, branch: str | None) -> ManifestState:
-        """The state of a branch as it is on the disk, after a torn newest version has gone."""
+        """The state of a branch as it is on the disk, after a torn newest version has gone.
+
+        Damaged indexes of its manifest are built again.
+        """
         try:
-            return self._whole(branch)
+            table = self._whole(branch)
         except TableMissing:
             raise
         except StoreCallFailed:
             if not self._remove_torn(MANIFEST_PATH, branch):
                 raise
-            return self._whole(branch)
+            table = self._whole(branch)
+        return self._manifest.read(mend_indexes(table))
 
-    def _whole(self, branch: str | None) -> ManifestState:
-        """The state of a branch from a version that nothing is missing of."""
+    def _whole(self, branch: str | None) -> Table:
+        """The newest version of a branch's manifest, which can be read and lacks nothing."""
         table = self._manifest.newest(branch)
         refuse_incomplete(table)
-        return self._manifest.read(table)
+        self._manifest.read(table)
+        self._manifest.refuse_lost(table)
+        return table
 
     def head_of(self, location: str, branch: str | None) -> Table:
         """The newest version of a table's line, for a writer that holds the branch's lock."""
@@ -383,11 +393,16 @@ class Recovery:
     def _remove_torn_main(self) -> None:
         """Make main readable again after a power loss, whatever was being written then."""
         try:
-            self._whole(None)
+            has_damage = bool(damaged_indexes(self._whole(None)))
         except TableMissing:
             raise
         except StoreCallFailed:
             with self._locks.hold(None, "recovery"):
+                self._mended(None)
+            return
+        if has_damage:
+            # Nothing depends on indexes, so nobody waits for them.
+            with suppress(BranchLocked), self._locks.hold(None, "recovery", wait_ms=0):
                 self._mended(None)
 
     def _remove_torn_branches(self) -> None:
@@ -411,9 +426,25 @@ class Recovery:
             return False
         if torn is None:
             return False
+        self._refuse_acknowledged(torn)
         _log.warning("version %d of %s was torn and is removed: %s", torn.version, path, torn.cause)
         self._tables.remove_torn(torn, self._objects)
         return True
+
+    def _refuse_acknowledged(self, torn: Torn) -> None:
+        """Raise `FileDamaged` for an incomplete version that was acknowledged."""
+        path, branch = torn.line
+        if torn.previous is None:
+            return
+        if path == MANIFEST_PATH:
+            before = self._tables.open(MANIFEST_PATH, branch, torn.previous)
+            self._manifest.refuse_acknowledged(torn, before)
+            return
+        state = self._manifest.current(branch)
+        for table_id, entry in state.tables.items():
+            is_of_line = (state.registered[table_id].location, entry.branch) == (path, branch)
+            if is_of_line and entry.version >= torn.version:
+                raise damaged(torn)
 
 
 def _operations(names: Collection[str]) -> set[str]:

@@ -30,13 +30,13 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.publish import Pin
 from omnigraph.versioning.recovery.schema_change import SchemaChange
+from omnigraph.versioning.rows import RECOVERY_DIR
 
 SIDECAR_WRITE = declare("recovery.sidecar_write", "before the sidecar is written")
 SIDECAR_WRITTEN = declare("recovery.sidecar_written", "the sidecar is there, no table has moved")
 SIDECAR_DELETE = declare("recovery.sidecar_delete", "before a sidecar is deleted")
 SIDECAR_LIST = declare("recovery.sidecar_list", "before the sidecars are listed")
 
-RECOVERY_DIR: Final = "__recovery"
 SIDECAR_VERSION: Final = 2
 _SUFFIX: Final = ".json"
 
