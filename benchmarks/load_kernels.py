@@ -14,7 +14,7 @@ import datetime as dt
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import orjson
@@ -28,6 +28,7 @@ from omnigraph.export import export_lines, select_types
 from omnigraph.language.span import Source
 from omnigraph.load import PreparedLoad, RowStore, prepare_load, recognise_sources
 from omnigraph.load.reading import read_sources
+from omnigraph.rows.bindings import bound_schema
 
 LOAD_ID = "01J00000000000000000000000"
 TIMES = {"joined", "founded", "since"}
@@ -43,6 +44,10 @@ class NothingCommitted:
         self, declared: EntityType, group: Group, tuples: pa.Table, without: pa.Array
     ) -> pa.Table:
         return tuples.slice(0, 0).append_column("id", pa.array([], pa.utf8()))
+
+    def stored(self, declared: EntityType, ids: pa.Array, names: Sequence[str]) -> pa.Table:
+        schema = bound_schema(declared)
+        return pa.schema([schema.field(name) for name in ("id", *names)]).empty_table()
 
     def outgoing(self, edge: EdgeType, sources: pa.Array, without: pa.Array) -> pa.Table:
         return pa.table({"src": sources.slice(0, 0), "count": pa.array([], pa.int64())})

@@ -42,7 +42,7 @@ SHAPES = {
 }
 """Schemas that all rows of these tests fit."""
 
-Mode = Literal["append", "merge", "overwrite"]
+Mode = Literal["append", "merge", "overwrite", "patch"]
 _ROW = re.compile(
     r"(?P<person>[a-z])(=(?P<age>\d))?|(?P<company>[A-Z])"
     r"|(?P<source>[a-z])(?P<sign>[>-])(?P<target>[a-zA-Z])"

@@ -181,7 +181,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(
         on=branches,
-        mode=st.sampled_from(["append", "merge", "merge", "merge", "overwrite"]),
+        mode=st.sampled_from(["append", "merge", "merge", "patch", "patch", "overwrite"]),
         rows=st.lists(rows, min_size=1, max_size=4),
         load_id=st.sampled_from([None, None, None, "once"]),
         cascades=st.booleans(),

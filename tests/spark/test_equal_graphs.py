@@ -20,7 +20,7 @@ from tests.spark.graphs import comparable, exported
 from tests.spark.in_process import tasks_in_this_process
 from tests.unit.load.inputs import DENSE, dense_inputs
 
-MODES = st.sampled_from(["append", "merge", "overwrite"])
+MODES = st.sampled_from(["append", "merge", "overwrite", "patch"])
 EVERYTHING = 10**6
 
 

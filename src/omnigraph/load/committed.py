@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -26,6 +27,13 @@ class CommittedRows(Protocol):
 
         `tuples` has the group's columns under their names, in their types; the answer has them and
         `id`. Tuples are equal when all their values are.
+        """
+        ...
+
+    def stored(self, declared: EntityType, ids: pa.Array, names: Sequence[str]) -> pa.Table:
+        """The committed rows with these ids, in any order: the id and the named columns.
+
+        The names are those of properties and of the bindings of vectors.
         """
         ...
 

@@ -10,6 +10,7 @@ import pyarrow.csv as pcsv
 
 from omnigraph.load.csv_framing import Dialect
 from omnigraph.load.framing import Records
+from omnigraph.load.given_keys import Mask
 from omnigraph.load.json_table import content_of, is_utf8
 from omnigraph.load.row_plan import RowPlan
 from omnigraph.load.table_rows import read_cells
@@ -24,6 +25,7 @@ class CsvReader:
     plan: RowPlan
     names: tuple[str, ...]
     dialect: Dialect
+    patches: bool = False
 
     def read(self, records: Records) -> Reading:
         """The rows and problems of a piece of a CSV text."""
@@ -37,7 +39,8 @@ class CsvReader:
         batch, positions = self._parse(texts, positions, reading)
         if batch.num_rows:
             cells = TextCells(self.dialect.list_separator)
-            reading.rows.append(read_cells(self.plan, batch, positions, cells))
+            given: dict[str, Mask] | None = {} if self.patches else None
+            reading.rows.append(read_cells(self.plan, batch, positions, cells, given))
         return reading
 
     def _parse(

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.load.framing import Records, Stretch
+from omnigraph.load.given_keys import Mask, given_in_texts
 from omnigraph.load.json_records import read_objects
 from omnigraph.load.json_table import (
     TIMES,
@@ -34,6 +37,7 @@ class ObjectReader:
     """Reads the objects of a stream; a value that tasks can share."""
 
     plan: RowPlan
+    patches: bool = False
 
     def read(self, stretch: Stretch) -> Reading:
         """The rows and problems of a stretch of a stream."""
@@ -51,8 +55,11 @@ class ObjectReader:
         if is_utf8(texts):
             self._read_part(texts, positions, reading)
         else:
-            reading.add(read_objects(self.plan, texts, positions.tolist()))
+            reading.add(self._read_singly(texts, positions))
         return reading
+
+    def _read_singly(self, texts: pa.Array, positions: Numbers) -> Reading:
+        return read_objects(self.plan, texts, positions.tolist(), patches=self.patches)
 
     def _read_part(self, texts: pa.Array, positions: Numbers, reading: Reading) -> None:
         for shape in self._shapes():
@@ -60,16 +67,37 @@ class ObjectReader:
                 table = parse_objects(texts, shape, ignore_others=True)
             except JsonMismatch:
                 continue
-            batch = table.combine_chunks().to_batches()
-            rows = (read_cells(self.plan, b, positions, TypedCells(typed=False)) for b in batch)
-            reading.rows.extend(rows)
+            for batch in table.combine_chunks().to_batches():
+                self._read_batch(batch, texts, positions, reading)
             return
         if len(texts) <= _SLICE:
-            reading.add(read_objects(self.plan, texts, positions.tolist()))
+            reading.add(self._read_singly(texts, positions))
             return
         for start in range(0, len(texts), _SLICE):
             part = slice(start, start + _SLICE)
             self._read_part(texts[part], positions[part], reading)
+
+    def _read_batch(
+        self, batch: pa.RecordBatch, texts: pa.Array, positions: Numbers, reading: Reading
+    ) -> None:
+        """The rows of all texts; of a patch, those whose keys are not clear are read one by one."""
+        given: dict[str, Mask] | None = None
+        if self.patches:
+            columns = {name: (key, batch.column(key)) for name, key in self.plan.columns.items()}
+            given, doubtful = given_in_texts(columns, texts, ())
+            # In an object within the object a key is another one.
+            nested = pc.greater(pc.count_substring(texts, "{"), 1).to_numpy(zero_copy_only=False)
+            some_absent = np.zeros(len(texts), np.bool_)
+            for column in batch.columns:
+                some_absent |= column.is_null().to_numpy(zero_copy_only=False)
+            doubtful |= nested & some_absent
+            if doubtful.any():
+                clear = pa.array(~doubtful)
+                unclear = texts.filter(pa.array(doubtful))
+                reading.add(self._read_singly(unclear, positions[doubtful]))
+                given = {name: mask[~doubtful] for name, mask in given.items()}
+                batch, positions = batch.filter(clear), positions[~doubtful]
+        reading.rows.append(read_cells(self.plan, batch, positions, TypedCells(typed=False), given))
 
     def _shapes(self) -> Iterator[pa.Schema]:
         """The objects that are expected: times as texts or, all of them, as numbers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from omnigraph.catalog.ir import compact_json
 from omnigraph.catalog.keys import node_id
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
+from omnigraph.load.given_keys import GIVEN, given_column
 from omnigraph.load.json_table import SeveralRecords
 from omnigraph.load.record import MalformedText, convert_value, read_value
 from omnigraph.load.row_plan import KeyColumns, RowPlan
@@ -33,10 +34,14 @@ class _Rows:
     ids: list[str | None] = field(default_factory=list)
     misfits: list[MisfitValue] = field(default_factory=list)
     odd_ids: dict[int, str] = field(default_factory=dict)
+    patches: bool = False
+    given: list[Container[str]] = field(default_factory=list)
+    """The keys of each record."""
 
     def add(self, position: int, fields: dict[str, Any], data: dict[str, Any]) -> None:
         row = len(self.positions)
         self.positions.append(position)
+        self.given.append(data)
         for name, prop in self.declared.properties.items():
             value: StoredValue = None
             try:
@@ -57,6 +62,12 @@ class _Rows:
         columns = {end: pa.array(ids, pa.utf8()) for end, ids in self.ends.items()}
         for name, values in self.values.items():
             columns[name] = build_column(values, self.declared.properties[name].type)
+        if self.patches:
+            flags = {
+                name: np.array([name in keys for keys in self.given], np.bool_)
+                for name in self.declared.properties
+            }
+            columns[GIVEN] = given_column(self.declared, len(self.given), flags)
         return TypedRows(
             self.declared,
             np.array(self.positions, np.int64),
@@ -67,7 +78,9 @@ class _Rows:
         )
 
 
-def read_records(catalog: Catalog, texts: pa.Array, positions: list[int]) -> Reading:
+def read_records(
+    catalog: Catalog, texts: pa.Array, positions: list[int], *, patches: bool = False
+) -> Reading:
     """The records of the texts. Raises `SeveralRecords` when a text holds more than one."""
     reading = Reading(len(texts))
     rows: dict[str, _Rows] = {}
@@ -75,7 +88,8 @@ def read_records(catalog: Catalog, texts: pa.Array, positions: list[int]) -> Rea
         declared = _declared(catalog, record, position, reading.problems)
         if declared is not None:
             data = record.get("data") or {}
-            rows.setdefault(declared.table_key, _Rows(declared)).add(position, record, data)
+            new = _Rows(declared, patches=patches)
+            rows.setdefault(declared.table_key, new).add(position, record, data)
             reading.unknown.update(
                 (declared.name, key)
                 for key in data
@@ -85,15 +99,17 @@ def read_records(catalog: Catalog, texts: pa.Array, positions: list[int]) -> Rea
     return reading
 
 
-def read_objects(plan: RowPlan, texts: pa.Array, positions: list[int]) -> Reading:
+def read_objects(
+    plan: RowPlan, texts: pa.Array, positions: list[int], *, patches: bool = False
+) -> Reading:
     """Plain objects as rows of one type. Raises `SeveralRecords`."""
     reading = Reading(len(texts))
-    rows = _Rows(plan.declared)
+    rows = _Rows(plan.declared, patches=patches)
     for position, record in _values(texts, positions, reading.problems):
         if not isinstance(record, dict):
             reading.problems.append(Problem(position, "bad_record", "expected a JSON object"))
             continue
-        data = {name: record.get(key) for name, key in plan.columns.items()}
+        data = {name: record[key] for name, key in plan.columns.items() if key in record}
         if plan.id is not None:
             data["id"] = record.get(plan.id)
         ends: dict[str, Any] = {}

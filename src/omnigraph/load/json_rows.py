@@ -7,7 +7,6 @@ Records that still do not fit are read one by one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from omnigraph.catalog.ir import compact_json
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.load.columns import convert_column
 from omnigraph.load.framing import Records, Stretch
+from omnigraph.load.given_keys import GIVEN, given_column, given_in_texts, has_key
 from omnigraph.load.json_records import read_records
 from omnigraph.load.json_table import (
     TIMES,
@@ -69,8 +68,9 @@ class Spelling:
 class JsonReader:
     """Reads the JSON records of one load. What it learns only makes it quicker."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, *, patches: bool = False) -> None:
         self._catalog = catalog
+        self._patches = patches
         self._router = Router(catalog)
         self._spellings: dict[str, Spelling] = {}
 
@@ -88,7 +88,7 @@ class JsonReader:
             reading.problems.append(problem)
         texts, positions = records.texts, records.positions
         if not is_utf8(texts):
-            reading.add(read_records(self._catalog, texts, positions.tolist()))
+            reading.add(self._read_singly(_Group(texts, positions)))
             return reading
         for routed in self._router.route(texts):
             mine = texts if len(routed.rows) == len(texts) else texts.take(pa.array(routed.rows))
@@ -119,7 +119,8 @@ class JsonReader:
                 reading.add(self._read_singly(part))
 
     def _read_singly(self, group: _Group) -> Reading:
-        return read_records(self._catalog, group.texts, group.positions.tolist())
+        positions = group.positions.tolist()
+        return read_records(self._catalog, group.texts, positions, patches=self._patches)
 
     def _read_columns(self, declared: EntityType, group: _Group, spelling: Spelling) -> Reading:
         """The group as columns, its doubtful rows one by one. Raises `JsonMismatch`."""
@@ -139,6 +140,12 @@ class JsonReader:
             bad |= _not_json(given[name])
         for name in spelling.other_fields:
             bad |= _not_json(only_chunk(table.column(name)))
+        if self._patches:
+            present = {name: (name, given[name]) for name in declared.properties}
+            outside = {*_own_keys(declared), *spelling.other_fields}
+            keys, doubtful = given_in_texts(present, group.texts, outside)
+            bad |= doubtful
+            columns[GIVEN] = given_column(declared, len(group.texts), keys)
         rows = TypedRows(declared, group.positions, columns, given["id"])
         if not bad.any():
             reading = Reading(len(group.texts), rows=[rows])
@@ -193,16 +200,10 @@ def _not_json(column: pa.Array) -> Mask:
 
 
 def _records_with(key: str, column: pa.Array, texts: pa.Array) -> int:
-    """How many records have a key, a null value included.
-
-    Between quotes and before a colon the name of a key can only be that key: inside a string its
-    quotes would be escaped.
-    """
+    """How many records have a key, a null value included."""
     count = len(column) - column.null_count
     if column.null_count:
-        pattern = re.escape(compact_json(key)) + r"\s*:"
-        found = pc.match_substring_regex(texts.filter(column.is_null()), pattern)
-        count += pc.sum(found).as_py() or 0
+        count += pc.sum(has_key(key, texts.filter(column.is_null()))).as_py() or 0
     return int(count)
 
 
@@ -216,11 +217,7 @@ def _learn(declared: EntityType, texts: pa.Array) -> Spelling:
     numeric: dict[str, bool] = {}
     unknown: dict[str, pa.DataType] = {}
     fields: dict[str, pa.DataType] = {}
-    own = (
-        {"edge", "from", "to", "data", "type"}
-        if isinstance(declared, EdgeType)
-        else {"type", "data"}
-    )
+    own = _own_keys(declared)
     for place in sorted(places):
         try:
             record, _ = read_value(texts[place].as_py().decode())
@@ -238,6 +235,11 @@ def _learn(declared: EntityType, texts: pa.Array) -> Spelling:
     inner = {key: kind for key, kind in unknown.items() if key not in own | fields.keys()}
     numbers = frozenset(name for name, is_number in numeric.items() if is_number)
     return Spelling(numbers, inner, fields)
+
+
+def _own_keys(declared: EntityType) -> set[str]:
+    """The keys that records of a type have around their data."""
+    return {"type", "data", *(("edge", "from", "to") if isinstance(declared, EdgeType) else ())}
 
 
 def _learn_keys(found: dict[str, pa.DataType], given: Mapping[str, Any], known: Any) -> None:

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.constraints import group_scalar, identity_group
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
+from omnigraph.load.given_keys import GIVEN
 from omnigraph.load.typed_rows import Numbers, Problem, TypedRows
-from omnigraph.rows.checks import find_nulls, rows_where, value_violations
+from omnigraph.rows.checks import Violation, find_nulls, rows_where, value_violations
 from omnigraph.rows.identity import derived_ids
 from omnigraph.rows.schema import row_schema
 
@@ -65,6 +66,10 @@ def _finished(typed: TypedRows, derived: pa.Array | None) -> JudgedRows:
             ignored = pc.sum(pc.not_equal(ids, derived)).as_py() or 0
         ids = derived if derived.null_count == 0 else pc.coalesce(derived, ids)
     schema = row_schema(declared)
+    if GIVEN in typed.columns:
+        # What a patch leaves out is null so far, whatever the type requires.
+        fields = [field.with_nullable(True) for field in schema]
+        schema = pa.schema([*fields, pa.field(GIVEN, typed.columns[GIVEN].type)])
     columns = [ids if name == "id" else typed.columns[name] for name in schema.names]
     rows = pa.RecordBatch.from_arrays(columns, schema=schema)
     return JudgedRows(declared, rows, typed.positions, int(ignored))
@@ -109,12 +114,24 @@ def _blames(typed: TypedRows) -> Iterator[_Blame]:
             if (row, name) not in misfits:
                 yield row, "bad_key", f"missing @key property '{name}'", name
     for violation in find_nulls(declared, columns).missing:
-        if violation.property not in keys and (violation.row, violation.property) not in misfits:
+        if violation.property in keys or (violation.row, violation.property) in misfits:
+            continue
+        if GIVEN not in columns or _is_cleared(typed, violation):
             yield violation.row, violation.code, violation.message, violation.property
     for violation in value_violations(declared, columns):
         if (violation.row, violation.property) not in misfits:
             yield violation.row, violation.code, violation.message, violation.property
     yield from _unnameable(typed)
+
+
+def _is_cleared(typed: TypedRows, violation: Violation) -> bool:
+    """Whether a patch has a null where none may be; what is absent may be in the stored row.
+
+    Of a vector only whole rows can tell, because it depends on a text.
+    """
+    if typed.declared.properties[violation.property].embed_source is not None:
+        return False
+    return bool(typed.columns[GIVEN].field(violation.property)[violation.row].as_py())
 
 
 def _nulls(column: pa.Array) -> list[int]:

@@ -24,7 +24,7 @@ GENERATED: Final = "__generated"
 PLACE_COLUMNS: Final = [SOURCE, RECORD, LINE]
 """The columns that say which record a row was."""
 
-_PLACES: Final = (
+PLACE_FIELDS: Final = (
     pa.field(SOURCE, pa.int32(), nullable=False),
     pa.field(RECORD, pa.int64(), nullable=False),
     pa.field(LINE, pa.int64()),
@@ -34,7 +34,7 @@ _PLACES: Final = (
 
 def placed_schema(declared: EntityType) -> pa.Schema:
     """The columns of placed rows."""
-    return pa.schema([*row_schema(declared), *_PLACES])
+    return pa.schema([*row_schema(declared), *PLACE_FIELDS])
 
 
 def place_rows(
@@ -62,4 +62,4 @@ def place_rows(
         line,
         pa.array(absent),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=placed_schema(judged.declared))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([*rows.schema, *PLACE_FIELDS]))

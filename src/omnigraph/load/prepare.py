@@ -17,6 +17,7 @@ from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load.committed import CommittedRows
 from omnigraph.load.findings import Finding, FindingLog, in_order
+from omnigraph.load.patching import patched
 from omnigraph.load.pieces import Piece
 from omnigraph.load.placing import PLACE_COLUMNS, placed_schema
 from omnigraph.load.quarantine import BadRecord, set_aside, split_rows
@@ -25,8 +26,8 @@ from omnigraph.load.row_store import RowStore
 from omnigraph.load.set_phase import LoadMode, collapse, judge_set
 from omnigraph.load.sources import JsonFile, JsonText, Source
 from omnigraph.progress import SILENT, Progress
+from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
-from omnigraph.rows.schema import row_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class LoadedType:
     """The rows of one type, ready to be staged.
 
     `rows_loaded` counts input rows; fewer rows are staged when several of them were one edge.
-    `places` says of each row which record it was. Vectors of texts are not computed yet.
+    `places` says of each row which record it was. Vectors of texts are not computed yet; rows of a
+    patch have the bindings of those they keep.
     """
 
     declared: EntityType
@@ -85,14 +87,17 @@ def prepare_load(
     """
     names = [source.name for source in sources]
     log = FindingLog(None if quarantine else max_errors)
-    records, notes = 0, Notes()
+    records, notes = 0, Notes(mode)
     threads = threads or min(os.cpu_count() or 1, 8)
     progress.stage("read")
-    for piece in read_sources(sources, catalog, load_id, threads=threads, blobs=blobs):
+    reading = read_sources(
+        sources, catalog, load_id, threads=threads, blobs=blobs, patches=mode == "patch"
+    )
+    for piece in reading:
         records += piece.records
         progress.advance(piece.records)
         log.add(piece.findings)
-        notes.add(piece.unknown_properties, piece.ignored_ids)
+        notes.add(piece.unknown_properties, piece.ignored_ids, piece.unnamed_edges)
         if quarantine or not log.total:
             for placed in piece.rows:
                 store.add(placed.declared, placed.rows)
@@ -104,13 +109,14 @@ def prepare_load(
     progress.stage("check", records)
     judged = judge_together(catalog, tables, mode, committed, names, quarantine=quarantine)
     progress.advance(records)
-    tables = judged.tables
+    given = {key: rows.num_rows for key, rows in judged.tables.items()}
+    tables = judged.whole
     findings = in_order([*log.findings, *judged.findings])
     if findings and not (quarantine and tables):
         log = FindingLog(max_errors)
         log.add(findings)
         raise log.error(names, records)
-    types = {key: _loaded(catalog.entity(key), rows, mode) for key, rows in tables.items()}
+    types = {key: _loaded(catalog.entity(key), rows, given[key]) for key, rows in tables.items()}
     return PreparedLoad(
         mode=mode,
         load_id=load_id,
@@ -124,10 +130,11 @@ def prepare_load(
 
 @dataclass(frozen=True, slots=True)
 class JudgedTogether:
-    """What the set phase found, and the rows it leaves."""
+    """What the set phase found, the input rows it leaves, and the whole rows that these become."""
 
     findings: list[Finding]
     tables: dict[str, pa.Table]
+    whole: dict[str, pa.Table]
 
 
 def judge_together(
@@ -141,11 +148,15 @@ def judge_together(
 ) -> JudgedTogether:
     """The set phase on placed rows; with quarantine, until nothing is wrong with what is left.
 
-    Rows need the columns that tell them apart and no others.
+    Rows need the columns that tell them apart and no others; those of a patch need all.
     """
     findings: list[Finding] = []
     left = dict(tables)
-    while found := judge_set(catalog, _collapsed(catalog, left, mode), mode, committed, names):
+    while True:
+        whole, found = whole_rows(catalog, left, mode, committed)
+        found = found or judge_set(catalog, whole, mode, committed, names)
+        if not found:
+            break
         findings += found
         if not quarantine:
             break
@@ -153,19 +164,38 @@ def judge_together(
         bad = {place for finding in found for place in finding.bad_records()}
         parts = {key: split_rows(rows, bad)[0] for key, rows in left.items()}
         left = {k: rows for k, rows in parts.items() if rows.num_rows or not left[k].num_rows}
-    return JudgedTogether(findings, left)
+    return JudgedTogether(findings, left, whole)
+
+
+def whole_rows(
+    catalog: Catalog, tables: Mapping[str, pa.Table], mode: LoadMode, committed: CommittedRows
+) -> tuple[dict[str, pa.Table], list[Finding]]:
+    """The rows that input rows become by themselves, and what is wrong with these."""
+    if mode != "patch":
+        return {key: collapse(catalog.entity(key), rows, mode) for key, rows in tables.items()}, []
+    whole: dict[str, pa.Table] = {}
+    findings: list[Finding] = []
+    for key, rows in tables.items():
+        whole[key], found = patched(catalog.entity(key), rows, committed)
+        findings += found
+    return whole, in_order(findings)
 
 
 class Notes:
     """What the record phase put up with."""
 
-    def __init__(self) -> None:
+    def __init__(self, mode: LoadMode) -> None:
+        self._mode = mode
         self.unknown: Counter[tuple[str, str]] = Counter()
         self.ignored: Counter[str] = Counter()
+        self.unnamed: Counter[str] = Counter()
 
-    def add(self, unknown: Counter[tuple[str, str]], ignored: Counter[str]) -> None:
+    def add(
+        self, unknown: Counter[tuple[str, str]], ignored: Counter[str], unnamed: Counter[str]
+    ) -> None:
         self.unknown.update(unknown)
         self.ignored.update(ignored)
+        self.unnamed.update(unnamed)
 
     def warnings(self) -> tuple[LoadWarning, ...]:
         found = [
@@ -175,7 +205,18 @@ class Notes:
         for type_name, count in sorted(self.ignored.items()):
             message = f"{type_name} edges have derived ids; explicit ones were replaced"
             found.append(LoadWarning("explicit_edge_id_ignored", message, count))
+        if self._mode in ("merge", "patch"):
+            for type_name, count in sorted(self.unnamed.items()):
+                message = edges_without_identity(type_name, count)
+                found.append(LoadWarning("edge_without_identity", message, count))
         return tuple(found)
+
+
+def edges_without_identity(type_name: str, count: int) -> str:
+    """What is said about edges that nothing tells from those of the next load."""
+    what = "edge has" if count == 1 else "edges have"
+    again = "loading it again adds it again" if count == 1 else "loading them again adds them again"
+    return f"{count} {type_name} {what} neither an id nor an identity; {again}"
 
 
 def emptied(sources: Sequence[Source], present: Collection[str]) -> dict[str, pa.Table]:
@@ -193,17 +234,6 @@ def emptied(sources: Sequence[Source], present: Collection[str]) -> dict[str, pa
     return {key: placed_schema(declared).empty_table() for key, declared in absent.items()}
 
 
-def _collapsed(
-    catalog: Catalog, tables: Mapping[str, pa.Table], mode: LoadMode
-) -> dict[str, pa.Table]:
-    return {key: collapse(catalog.entity(key), rows, mode) for key, rows in tables.items()}
-
-
-def _loaded(declared: EntityType, rows: pa.Table, mode: LoadMode) -> LoadedType:
-    kept = collapse(declared, rows, mode)
-    return LoadedType(
-        declared,
-        kept.select(row_schema(declared).names),
-        rows.num_rows,
-        kept.select(PLACE_COLUMNS),
-    )
+def _loaded(declared: EntityType, rows: pa.Table, input_rows: int) -> LoadedType:
+    names = [name for name in bound_schema(declared).names if name in rows.column_names]
+    return LoadedType(declared, rows.select(names), input_rows, rows.select(PLACE_COLUMNS))

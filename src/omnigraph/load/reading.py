@@ -16,7 +16,7 @@ from itertools import chain, islice
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.load.csv_rows import CsvReader
 from omnigraph.load.findings import Finding, place_problem
 from omnigraph.load.framing import Records, Stretch, read_stretches
@@ -62,6 +62,8 @@ class ReadPiece:
     findings: list[Finding]
     unknown_properties: Counter[tuple[str, str]] = field(default_factory=Counter)
     ignored_ids: Counter[str] = field(default_factory=Counter)
+    unnamed_edges: Counter[str] = field(default_factory=Counter)
+    """Edges whose ids were made for this load, by type."""
 
 
 def read_sources(
@@ -71,11 +73,14 @@ def read_sources(
     *,
     threads: int,
     blobs: BlobBases = NO_BASES,
+    patches: bool = False,
 ) -> Iterator[ReadPiece]:
     """Every source from its first to its last record, in the order given."""
     for number, source in enumerate(sources):
         piece = Piece(number, source)
-        yield from read_piece(piece, catalog, load_id, threads=threads, blobs=blobs)
+        yield from read_piece(
+            piece, catalog, load_id, threads=threads, blobs=blobs, patches=patches
+        )
 
 
 def read_piece(
@@ -85,14 +90,16 @@ def read_piece(
     *,
     threads: int,
     blobs: BlobBases = NO_BASES,
+    patches: bool = False,
 ) -> Iterator[ReadPiece]:
     """A piece of a source from its first to its last record, placed in the whole.
 
-    Blobs kept outside of the graph are good only under one of the bases.
+    Blobs kept outside of the graph are good only under one of the bases. Rows of a patch say which
+    properties their records have.
     """
     prefix = id_prefix(load_id, piece.number)
     before = piece.records_before
-    for judged in _in_order(_tasks(piece.source, JsonReader(catalog)), threads):
+    for judged in _in_order(_tasks(piece.source, catalog, patches), threads):
         judged = _inside(judged, blobs)
         yield place_piece(judged, piece.number, before, prefix, piece.lines_before)
         before += judged.reading.count
@@ -131,23 +138,24 @@ def _joined(judged: list[JudgedRows]) -> JudgedRows:
     return JudgedRows(judged[0].declared, rows, positions[order], ignored)
 
 
-def _tasks(source: Source, reader: JsonReader) -> Iterator[_Task]:
+def _tasks(source: Source, catalog: Catalog, patches: bool) -> Iterator[_Task]:
     if isinstance(source, JsonText | JsonFile):
+        reader = JsonReader(catalog, patches=patches)
         with source.open() as stream:
             for stretch in read_stretches(stream):
                 yield partial(_read_stretch, reader, stretch)
     elif isinstance(source, JsonObjects):
-        object_reader = ObjectReader(source.plan)
+        object_reader = ObjectReader(source.plan, patches)
         with source.stream.open() as stream:
             for stretch in read_stretches(stream):
                 yield partial(_read_objects, object_reader, stretch)
     elif isinstance(source, CsvFile):
-        csv_reader = CsvReader(source.plan, source.names, source.dialect)
+        csv_reader = CsvReader(source.plan, source.names, source.dialect, patches)
         for records in source.records():
             yield partial(_read_csv, csv_reader, records)
     else:
         for batch in source.batches():
-            yield partial(_read_batch, source.plan, batch)
+            yield partial(_read_batch, source.plan, batch, patches)
 
 
 def _read_stretch(reader: JsonReader, stretch: Stretch) -> JudgedPiece:
@@ -162,8 +170,8 @@ def _read_csv(reader: CsvReader, records: Records) -> JudgedPiece:
     return judge_reading(reader.read(records))
 
 
-def _read_batch(plan: RowPlan, batch: pa.RecordBatch) -> JudgedPiece:
-    return judge_reading(read_table(plan, batch, TypedCells()))
+def _read_batch(plan: RowPlan, batch: pa.RecordBatch, patches: bool) -> JudgedPiece:
+    return judge_reading(read_table(plan, batch, TypedCells(), patches=patches))
 
 
 def _in_order(tasks: Iterator[_Task], threads: int) -> Iterator[JudgedPiece]:
@@ -202,4 +210,7 @@ def place_piece(
     for judged in piece.judged:
         if judged.ignored_ids:
             read.ignored_ids[judged.declared.name] += judged.ignored_ids
+        unnamed = judged.rows.column(0).null_count
+        if unnamed and isinstance(judged.declared, EdgeType):
+            read.unnamed_edges[judged.declared.name] += unnamed
     return read

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import EntityType
 from omnigraph.limits import LOAD_MEMORY_BYTES
-from omnigraph.load.placing import placed_schema
 from omnigraph.temporary import TemporaryFolder
 
 
@@ -62,11 +61,10 @@ class RowStore:
         return {key: self._table(key) for key in sorted(self._declared)}
 
     def _table(self, key: str) -> pa.Table:
-        schema = placed_schema(self._declared[key])
         batches: list[pa.RecordBatch] = []
         for path in self._files.get(key, ()):
             batches += pa.ipc.open_file(pa.memory_map(str(path))).read_all().to_batches()
-        return pa.Table.from_batches([*batches, *self._held.get(key, ())], schema)
+        return pa.Table.from_batches([*batches, *self._held.get(key, ())])
 
     def _spill(self) -> None:
         if self._folder is None:
@@ -75,7 +73,7 @@ class RowStore:
         for key, batches in self._held.items():
             path = Path(self._folder.name) / f"{number}.arrow"
             number += 1
-            with pa.ipc.new_file(str(path), placed_schema(self._declared[key])) as file:
+            with pa.ipc.new_file(str(path), batches[0].schema) as file:
                 for batch in batches:
                     file.write_batch(batch)
             self._files.setdefault(key, []).append(path)

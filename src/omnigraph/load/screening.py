@@ -188,6 +188,6 @@ def _is_out_of_bounds(
         places = pc.index_in(before.column("src"), value_set=sources).to_numpy()
         total[places] += before.column("count").to_numpy()
     # Of committed edges a merge may replace any, so they do not make up for missing ones.
-    least = new if mode == "merge" else total
+    least = new if mode in ("merge", "patch") else total
     low, high = edge.cardinality.low, edge.cardinality.high
     return bool((least < low).any() or (high is not None and (total > high).any()))

@@ -40,7 +40,7 @@ from omnigraph.rows.uniqueness import (
     tuples_of,
 )
 
-LoadMode = Literal["append", "merge", "overwrite"]
+LoadMode = Literal["append", "merge", "overwrite", "patch"]
 Tables = Mapping[str, pa.Table]
 """Placed rows by table key; a type without rows is absent."""
 

@@ -14,6 +14,7 @@ import pyarrow.types as kinds
 from omnigraph.catalog.constraints import group_scalar
 from omnigraph.language.types import PropType
 from omnigraph.load.columns import TIME_UNITS, Converted, convert_column, plain
+from omnigraph.load.given_keys import GIVEN, Mask, given_column
 from omnigraph.load.record import Day, Moment, convert_value
 from omnigraph.load.row_plan import KeyColumns, RowPlan
 from omnigraph.load.typed_rows import MisfitValue, Numbers, Reading, TypedRows
@@ -48,14 +49,26 @@ class TypedCells:
         return convert_value(python_value(cell), name, wanted, typed=self.typed)
 
 
-def read_table(plan: RowPlan, batch: pa.RecordBatch, cells: Cells) -> Reading:
+def read_table(
+    plan: RowPlan, batch: pa.RecordBatch, cells: Cells, *, patches: bool = False
+) -> Reading:
     """The rows of a batch of a table of one type."""
     positions = np.arange(batch.num_rows, dtype=np.int64)
-    return Reading(batch.num_rows, rows=[read_cells(plan, batch, positions, cells)])
+    given: dict[str, Mask] | None = {} if patches else None
+    return Reading(batch.num_rows, rows=[read_cells(plan, batch, positions, cells, given)])
 
 
-def read_cells(plan: RowPlan, batch: pa.RecordBatch, positions: Numbers, cells: Cells) -> TypedRows:
-    """The rows of a batch whose columns are those of the source."""
+def read_cells(
+    plan: RowPlan,
+    batch: pa.RecordBatch,
+    positions: Numbers,
+    cells: Cells,
+    given_keys: Mapping[str, Mask] | None = None,
+) -> TypedRows:
+    """The rows of a batch whose columns are those of the source.
+
+    A patch says which rows have the key of a property, where not all of them do.
+    """
     given = dict(zip(batch.schema.names, batch.columns, strict=True))
     reader = _Reader(given, batch.num_rows, cells, [])
     columns: dict[str, pa.Array] = {}
@@ -71,6 +84,11 @@ def read_cells(plan: RowPlan, batch: pa.RecordBatch, positions: Numbers, cells: 
             columns[name] = reader.repeated(plan.constants[name], prop.type)
         else:
             columns[name] = pa.nulls(batch.num_rows, row_type(prop.type))
+    if given_keys is not None:
+        none = np.zeros(batch.num_rows, np.bool_)
+        loaded = plan.columns.keys() | plan.constants.keys()
+        absent = dict.fromkeys(plan.declared.properties.keys() - loaded, none)
+        columns[GIVEN] = given_column(plan.declared, batch.num_rows, {**given_keys, **absent})
     ids = pa.nulls(batch.num_rows, pa.utf8()) if plan.id is None else reader.texts(plan.id)
     return TypedRows(plan.declared, positions, columns, ids, tuple(reader.misfits))
 

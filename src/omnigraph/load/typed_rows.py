@@ -41,7 +41,8 @@ class MisfitValue:
 
 @dataclass(frozen=True, slots=True)
 class TypedRows:
-    """Converted columns of one type: every property and, for edges, `src` and `dst`.
+    """Converted columns of one type: every property and, for edges, `src` and `dst`; of a patch
+    also which properties each record has (`omnigraph.load.given_keys`).
 
     `ids` are the explicit ids that were given as text; `odd_ids` shows those that were not.
     """

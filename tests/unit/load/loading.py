@@ -14,6 +14,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.language.span import Source as SourceText
 from omnigraph.language.types import Scalar
 from omnigraph.load import PreparedLoad, RowStore, prepare_load, recognise_sources
+from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.rows.build import build_column
 from omnigraph.rows.schema import row_schema
@@ -105,6 +106,14 @@ class CommittedTables:
         assert len(wanted) == tuples.num_rows
         kept = [n for n, row in enumerate(_rows(held, group)) if tuple(row) in wanted]
         return held.select([*group, "id"]).take(pa.array(kept, pa.int64()))
+
+    def stored(self, declared: EntityType, ids: pa.Array, names: Sequence[str]) -> pa.Table:
+        schema = bound_schema(declared)
+        rows = self.tables.get(declared.table_key, schema.empty_table())
+        for field in schema:
+            if field.name not in rows.column_names:
+                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        return rows.filter(pc.is_in(rows.column("id"), value_set=ids)).select(["id", *names])
 
     def outgoing(self, edge: EdgeType, sources: pa.Array, without: pa.Array) -> pa.Table:
         held = self.tables[edge.table_key]

@@ -25,7 +25,7 @@ node Thing {
 def columns_only(monkeypatch):
     """Reading a single record is an error."""
 
-    def unexpected(catalog, texts, positions):
+    def unexpected(catalog, texts, positions, **options):
         raise AssertionError(f"{len(texts)} records were read one by one")
 
     monkeypatch.setattr(json_rows, "read_records", unexpected)
@@ -81,9 +81,9 @@ def test_one_bad_record_sends_only_its_neighbours_the_slow_way(monkeypatch):
     seen = []
     slowly = read_records
 
-    def counting(catalog, texts, positions):
+    def counting(catalog, texts, positions, **options):
         seen.append(len(texts))
-        return slowly(catalog, texts, positions)
+        return slowly(catalog, texts, positions, **options)
 
     monkeypatch.setattr(json_rows, "read_records", counting)
     text = stream(*({} for _ in range(5000))).replace('"t2500"}', '"t2500","huge":-1}')
@@ -96,11 +96,17 @@ def test_a_value_that_parses_but_does_not_fit_is_the_only_one_read_again(monkeyp
     seen = []
     slowly = read_records
 
-    def counting(catalog, texts, positions):
+    def counting(catalog, texts, positions, **options):
         seen.append(positions)
-        return slowly(catalog, texts, positions)
+        return slowly(catalog, texts, positions, **options)
 
     monkeypatch.setattr(json_rows, "read_records", counting)
     result = load(stream({"day": "2020-01-01"}, {"day": "x"}, {"vec": [1]}), KINDS, quarantine=True)
     assert [bad.record for bad in result.quarantined] == [2, 3]
     assert seen == [[1, 2]]
+
+
+@pytest.mark.usefixtures("columns_only")
+def test_a_patch_tells_absent_keys_from_nulls_in_columns():
+    text = stream({"day": None}, {}, {"vec": None}, {"day": "2020-01-01"})
+    assert load(text, KINDS, mode="patch").records == 4

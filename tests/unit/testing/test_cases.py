@@ -83,7 +83,7 @@ def test_a_case_is_its_settings_and_steps(tmp_path):
         (f"{HEAD}=== a\n--- dance\n", 5, "unknown verb `dance`"),
         (f"{HEAD}=== a\n---\n", 5, "needs a verb"),
         (f"{HEAD}=== a\n--- load\n", 5, "takes MODE, got none"),
-        (f"{HEAD}=== a\n--- load sideways\n", 5, "overwrite, append, merge"),
+        (f"{HEAD}=== a\n--- load sideways\n", 5, "overwrite, append, merge, patch"),
         (f"{HEAD}=== a\n--- load append colour=red\n", 5, "no option `colour`"),
         (f"{HEAD}=== a\n--- load append repeat=many\n", 5, "`repeat` takes a value of kind int"),
         (f"{HEAD}=== a\n--- load append id=a id=b\n", 5, "given twice"),

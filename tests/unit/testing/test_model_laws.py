@@ -94,7 +94,7 @@ def record_streams(draw):
     return "\n".join(json.dumps(record) for record in records)
 
 
-@given(record_streams(), st.sampled_from(["overwrite", "append", "merge"]))
+@given(record_streams(), st.sampled_from(["overwrite", "append", "merge", "patch"]))
 def test_an_export_loads_back_to_the_same_content(stream, mode):
     graph = graph_of(ALL_KINDS)
     graph.load(stream, mode)
@@ -104,13 +104,13 @@ def test_an_export_loads_back_to_the_same_content(stream, mode):
     assert graph.export() == other.export()
 
 
-@given(record_streams())
-def test_loading_an_export_again_in_merge_mode_changes_no_content(stream):
+@given(record_streams(), st.sampled_from(["merge", "patch"]))
+def test_loading_an_export_again_changes_no_content(stream, mode):
     graph = graph_of(ALL_KINDS)
     graph.load(stream)
     before = graph.head().id
     rows = len(graph.export())
-    result = graph.load("\n".join(graph.export()), "merge")
+    result = graph.load("\n".join(graph.export()), mode)
     assert sum(c.updated for c in result.receipt.counts.values()) == rows
     assert graph.diff(before, "main") == ()
 
@@ -224,7 +224,7 @@ class GraphLaws(RuleBasedStateMachine):
     @rule(
         records=st.lists(RECORDS, max_size=4),
         branch=BRANCHES,
-        mode=st.sampled_from(["append", "merge", "overwrite"]),
+        mode=st.sampled_from(["append", "merge", "overwrite", "patch"]),
         quarantine=st.booleans(),
         cascade=st.booleans(),
     )

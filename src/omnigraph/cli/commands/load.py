@@ -34,7 +34,7 @@ from omnigraph.limits import MAX_LOAD_ERRORS
 if TYPE_CHECKING:
     from omnigraph.engine.write.load import LoadResult
 
-MODES = ("overwrite", "append", "merge")
+MODES = ("overwrite", "append", "merge", "patch")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -120,7 +120,8 @@ def load_options(function: F) -> F:
     type=click.Choice(MODES),
     required=True,
     help="overwrite replaces all rows of the types in the input, append refuses ids that exist, "
-    "merge replaces the rows that have them.",
+    "merge replaces the rows that have them, patch changes the properties the input has and keeps "
+    "the others.",
 )
 @click.option(
     "--from", "base", metavar="BRANCH", help="Create the branch from this one if it is missing."

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, EntityType, Group
-from omnigraph.engine.write.columns import property_columns
+from omnigraph.engine.write.columns import property_columns, rows_by_id
 from omnigraph.limits import LOOKUP_VALUES
+from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.uniqueness import comparable
 from omnigraph.storage.filters import In, Or
 from omnigraph.storage.table import Table
@@ -55,6 +56,13 @@ class SnapshotRows:
             rows = rows.set_column(place, name, comparable(rows.column(name)))
         return rows.join(tuples.select(list(group)), keys=list(group), join_type="left semi")
 
+    def stored(self, declared: EntityType, ids: pa.Array, names: Sequence[str]) -> pa.Table:
+        """The committed rows with these ids: the id and the named properties and bindings."""
+        wanted = ["id", *names]
+        if not len(ids) or not names or not self.has_rows(declared):
+            return _select(bound_schema(declared), wanted).empty_table()
+        return rows_by_id(declared, self.open(declared), ids, wanted).select(wanted)
+
     def outgoing(self, edge: EdgeType, sources: pa.Array, without: pa.Array) -> pa.Table:
         """How many committed edges leave each source, not counting those in `without`."""
         if not len(sources) or not self.has_rows(edge):
@@ -85,6 +93,10 @@ class SnapshotRows:
         if key not in self._opened:
             self._opened[key] = self._snapshot.open(self._tables, key)
         return self._opened[key]
+
+
+def _select(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])
 
 
 def few(column: str, values: pa.Array | pa.ChunkedArray) -> In | None:

@@ -60,7 +60,7 @@ from omnigraph.versioning.snapshot import Snapshot
 if TYPE_CHECKING:
     from omnigraph.engine.write.bulk.prepare import BulkLoad
 
-MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite")
+MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite", "patch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,8 @@ class Loader:
             prepare_rows: Callable[[Snapshot], ReadyLoad]
             size = partial(input_bytes, sources)
             if runs_on_spark(options.engine, size, shared=self._parts.tables.is_shared):
-                bulk = self._bulk_load(sources, branch, contract, options)
+                inline = self._inline_load(sources, contract, options, vectors, stores)
+                bulk = self._bulk_load(sources, branch, contract, options, inline)
                 prepare_rows = bulk.prepare
             else:
                 prepare_rows = self._inline_load(sources, contract, options, vectors, stores)
@@ -249,6 +250,7 @@ class Loader:
         branch: BranchRef,
         contract: SchemaContract,
         options: LoadOptions,
+        inline: Callable[[Snapshot], ReadyLoad],
     ) -> BulkLoad:
         """The preparation of a load on Spark."""
         from omnigraph.engine.write.bulk.prepare import BulkJob, BulkLoad, BulkOptions
@@ -270,7 +272,7 @@ class Loader:
             objects=self._parts.objects,
             branch=branch.physical,
         )
-        return BulkLoad(job)
+        return BulkLoad(job, inline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +313,7 @@ _WRITE_MODES: Final[Mapping[LoadMode, WriteMode]] = {
     "append": "append",
     "merge": "delta",
     "overwrite": "overwrite",
+    "patch": "delta",
 }
 
 

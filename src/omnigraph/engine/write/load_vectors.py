@@ -20,7 +20,7 @@ from omnigraph.engine.write.embedding import (
     with_kept_vectors,
 )
 from omnigraph.limits import MAX_LOAD_ERRORS
-from omnigraph.load import LoadedType, LoadWarning, PreparedLoad
+from omnigraph.load import LoadedType, LoadMode, LoadWarning, PreparedLoad
 from omnigraph.load.findings import Finding, FindingLog, in_order
 from omnigraph.load.set_phase import places_of
 from omnigraph.rows.bindings import bound_schema, embedded_properties, vector_columns
@@ -37,7 +37,7 @@ def embed_load(
     warnings, findings = list(prepared.warnings), []
     for key, loaded in sorted(prepared.types.items()):
         if embedded_properties(loaded.declared):
-            part = _LoadedVectors(loaded, prepared.mode != "append", committed, vectors)
+            part = _LoadedVectors(loaded, prepared.mode, committed, vectors)
             types[key] = replace(loaded, rows=part.rows())
             findings += part.findings
             for warning in embedding_warnings(loaded.declared, part.outcomes, vectors):
@@ -56,14 +56,16 @@ class _LoadedVectors:
     def __init__(
         self,
         loaded: LoadedType,
-        replaces: bool,
+        mode: LoadMode,
         committed: SnapshotRows,
         vectors: DocumentVectors,
     ) -> None:
         self.outcomes: list[dict[str, Outcome]] = []
         self.findings: list[Finding] = []
         self._loaded = loaded
-        self._replaces = replaces and committed.has_rows(loaded.declared)
+        self._replaces = mode != "append" and committed.has_rows(loaded.declared)
+        self._is_patch = mode == "patch"
+        """Then vectors have their bindings already, and one that is there may be that of another text."""
         self._committed = committed
         self._vectors = vectors
         self._names = [prop.name for prop in embedded_properties(loaded.declared)]
@@ -82,9 +84,10 @@ class _LoadedVectors:
     def _columns(self, batch: pa.RecordBatch, before: int) -> dict[str, pa.Array]:
         declared = self._loaded.declared
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        columns = with_given_bindings(declared, columns, self._names)
-        if not any(columns[name].null_count for name in self._names):
-            return columns
+        if not self._is_patch:
+            columns = with_given_bindings(declared, columns, self._names)
+            if not any(columns[name].null_count for name in self._names):
+                return columns
         if self._replaces:
             previous = self._previous(columns)
             columns = with_kept_vectors(declared, columns, previous, self._vectors)

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from omnigraph.catalog.model import EdgeType, EntityType, Group, NodeType
 from omnigraph.testing.model.image import Image
-from omnigraph.testing.model.load_input import InputRow, LoadInput
+from omnigraph.testing.model.load_input import InputRow, LoadInput, derived_id
 from omnigraph.testing.model.rules import (
     collisions,
     dangling_edges,
     group_text,
     missing_ends,
+    missing_values,
     pending_vectors,
     too_few,
     too_many,
@@ -29,7 +30,7 @@ from omnigraph.testing.model.rules import (
 from omnigraph.testing.model.values import Row, text_of
 from omnigraph.testing.outcome import BadRecord, LoadError, ReceiptWarning, Refusal
 
-Mode = Literal["overwrite", "append", "merge"]
+Mode = Literal["overwrite", "append", "merge", "patch"]
 Result = Mapping[str, Mapping[str, Row]]
 
 
@@ -55,10 +56,12 @@ def load(
     cascade: bool = False,
 ) -> Loaded:
     """The image after the load. Raises `Refusal` with every error when it cannot be made."""
-    given = LoadInput(text, image.catalog, ids)
+    given = LoadInput(text, image.catalog, ids, patches=mode == "patch")
     rows, errors = given.rows, list(given.errors)
     while not errors or quarantine:
-        found = list(_judge(image, rows, mode))
+        whole = _whole(image, rows) if mode == "patch" else rows
+        found = list(_lacking(whole)) if mode == "patch" else []
+        found = found or list(_judge(image, whole, mode))
         if not found:
             break
         errors += found
@@ -67,7 +70,8 @@ def load(
     errors.sort(key=lambda e: (e.record is None, e.record))
     if errors and (not quarantine or not rows):
         raise _refusal(errors, len(given.records), max_errors)
-    result = _result(image, rows, mode)
+    whole = _whole(image, rows) if mode == "patch" else rows
+    result = _result(image, whole, mode)
     left = _left_edges(image, rows, result)
     if left and not cascade:
         raise _left_behind(left)
@@ -80,9 +84,50 @@ def load(
         image=Image(image.catalog, result),
         touched=touched,
         rows_loaded=dict(sorted(Counter(row.declared.table_key for row in rows).items())),
-        warnings=(*given.warnings(), *pending_vectors((r.declared, r.row) for r in rows)),
+        warnings=(
+            *given.warnings(),
+            *(_unnamed_edges(given) if mode in ("merge", "patch") else ()),
+            *pending_vectors((r.declared, r.row) for r in whole),
+        ),
         quarantined=_set_aside(given, errors),
     )
+
+
+def _whole(image: Image, rows: Sequence[InputRow]) -> list[InputRow]:
+    """One row for each id: its records applied in their order, the first to the stored row."""
+    whole: dict[tuple[str, str], InputRow] = {}
+    for row in rows:
+        key = row.declared.table_key
+        earlier = whole.pop((key, row.id), None)
+        before = image.tables[key].get(row.id) if earlier is None else earlier.row
+        kept = {
+            name: value
+            for name, value in (before or {}).items()
+            if name in row.declared.properties and name not in row.given
+        }
+        # In the place of its last record.
+        whole[key, row.id] = replace(row, row={**row.row, **kept})
+    return list(whole.values())
+
+
+def _lacking(rows: Sequence[InputRow]) -> Iterator[LoadError]:
+    """Values that new rows lack, and edges whose ids are not those of their tuples."""
+    for row in rows:
+        for violation in missing_values(row.declared, row.row):
+            error = _error(row, violation.code, violation.message)
+            yield replace(error, property=violation.property)
+        derived = derived_id(row.declared, row.row)
+        if derived is not None and derived != row.id:
+            where = group_text(row.declared, _identity(row.declared))
+            yield _error(row, "bad_key", f"id '{row.id}' is not that of its {where}")
+
+
+def _unnamed_edges(given: LoadInput) -> Iterator[ReceiptWarning]:
+    for name, count in sorted(given.unnamed_edges.items()):
+        what = f"{count} {name} edges have" if count > 1 else f"1 {name} edge has"
+        them = "them" if count > 1 else "it"
+        message = f"{what} neither an id nor an identity; loading {them} again adds {them} again"
+        yield ReceiptWarning("edge_without_identity", message, count)
 
 
 def _left_edges(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from omnigraph.catalog.keys import KeyValue, edge_id, node_id
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.testing.model.records import Record, read_records
-from omnigraph.testing.model.rules import missing_values, value_violations
+from omnigraph.testing.model.rules import Violation, missing_values, value_violations
 from omnigraph.testing.model.values import BadValue, Row, Value, from_json, text_of
 from omnigraph.testing.outcome import Json, LoadError, ReceiptWarning
 
@@ -21,6 +21,8 @@ class InputRow:
     record: Record
     declared: EntityType
     row: Row
+    given: frozenset[str] = frozenset()
+    """The properties that the record has, be it with a null."""
 
     @property
     def id(self) -> str:
@@ -30,14 +32,18 @@ class InputRow:
 class LoadInput:
     """All records of a load: the rows they became, what is wrong, and what was put up with."""
 
-    def __init__(self, text: str, catalog: Catalog, ids: Iterator[str]) -> None:
+    def __init__(
+        self, text: str, catalog: Catalog, ids: Iterator[str], *, patches: bool = False
+    ) -> None:
         self.records: list[Record] = []
         self.rows: list[InputRow] = []
         self.errors: list[LoadError] = []
         self._catalog = catalog
         self._ids = ids
+        self._patches = patches
         self._unknown_properties: Counter[tuple[str, str]] = Counter()
         self._ignored_ids: Counter[str] = Counter()
+        self.unnamed_edges: Counter[str] = Counter()
         for record in read_records(text):
             self.records.append(record)
             self._read(record)
@@ -100,16 +106,26 @@ class LoadInput:
             if row[name] is None and name not in misfits:
                 message = f"missing @key property '{name}'"
                 self._blame(record, "bad_key", message, declared, name)
-        missing = (v for v in missing_values(declared, row) if v.property not in keys)
+        missing = (
+            v
+            for v in missing_values(declared, row)
+            if v.property not in keys and (not self._patches or _is_cleared(declared, data, v))
+        )
         for violation in (*missing, *value_violations(declared, row)):
             if violation.property not in misfits:
                 code, message = violation.code, violation.message
                 self._blame(record, code, message, declared, violation.property)
         if not self.errors or self.errors[-1].record != record.number:
-            self._accept(record, declared, data.get("id"), row)
+            given = frozenset(data) & frozenset(declared.properties)
+            self._accept(record, declared, data.get("id"), row, given)
 
     def _accept(
-        self, record: Record, declared: EntityType, explicit: Json, row: dict[str, Value]
+        self,
+        record: Record,
+        declared: EntityType,
+        explicit: Json,
+        row: dict[str, Value],
+        given: frozenset[str],
     ) -> None:
         derived = derived_id(declared, row)
         if isinstance(declared, NodeType):
@@ -121,8 +137,10 @@ class LoadInput:
             self._ignored_ids[declared.name] += 1
         id = derived
         if id is None:
+            if not isinstance(explicit, str) and isinstance(declared, EdgeType):
+                self.unnamed_edges[declared.name] += 1
             id = explicit if isinstance(explicit, str) else next(self._ids)
-        self.rows.append(InputRow(record, declared, {"id": id, **row}))
+        self.rows.append(InputRow(record, declared, {"id": id, **row}, given))
 
     def _blame(
         self,
@@ -143,6 +161,12 @@ class LoadInput:
                 property=name,
             )
         )
+
+
+def _is_cleared(declared: EntityType, data: dict[str, Json], violation: Violation) -> bool:
+    """Whether a record has a null where none may be. Of a computed vector only a whole row tells."""
+    name = violation.property
+    return name is not None and name in data and declared.properties[name].embed_source is None
 
 
 def derived_id(declared: EntityType, row: Row) -> str | None:

@@ -25,11 +25,12 @@ from omnigraph.load import LoadedType, LoadMode, LoadWarning, PreparedLoad, RowS
 from omnigraph.load.findings import Finding, FindingLog, Place
 from omnigraph.load.pieces import Piece, PieceSize, count_piece
 from omnigraph.load.placing import GENERATED, PLACE_COLUMNS
+from omnigraph.load.prepare import whole_rows
 from omnigraph.load.quarantine import split_rows
 from omnigraph.load.reading import read_piece
 from omnigraph.load.screening import Glance, glance, keys_of, screened_columns
+from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
-from omnigraph.rows.schema import row_schema
 from omnigraph.spark.answers import Failed, returning
 from omnigraph.spark.tasks import Sent
 from omnigraph.storage.written import Shrunk, WriteKind, WrittenRows, shrink, write_part
@@ -41,6 +42,7 @@ WRITE_KINDS: Mapping[LoadMode, WriteKind] = {
     "append": "append",
     "merge": "delta",
     "overwrite": "overwrite",
+    "patch": "delta",
 }
 
 
@@ -55,6 +57,11 @@ class PieceAnswer:
     bad_records: int = 0
     unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
     ignored: Counter[str] = field(default_factory=Counter)
+    unnamed: Counter[str] = field(default_factory=Counter)
+    lacks: bool = False
+    """Whether rows of a patch lack something, as far as this piece can tell."""
+    combined: int = 0
+    """Rows of a patch that became one with another."""
     rows: dict[str, int] = field(default_factory=dict)
     """Good rows by table key, as the record phase has them."""
     written: dict[str, WrittenRows] = field(default_factory=dict)
@@ -140,11 +147,16 @@ class PieceWork:
         """The good rows of a piece by table key; none once a record is bad and nothing may be."""
         log = FindingLog(self.keep)
         piece = self.pieces[number]
-        for read in read_piece(piece, self.catalog, self.load_id, threads=1, blobs=self.blobs):
+        reading = read_piece(
+            piece, self.catalog, self.load_id, threads=1, blobs=self.blobs,
+            patches=self.mode == "patch",
+        )  # fmt: skip
+        for read in reading:
             answer.records += read.records
             log.add(read.findings)
             answer.unknown.update(read.unknown_properties)
             answer.ignored.update(read.ignored_ids)
+            answer.unnamed.update(read.unnamed_edges)
             for placed in read.rows:
                 key = placed.declared.table_key
                 answer.rows[key] = answer.rows.get(key, 0) + placed.rows.num_rows
@@ -154,7 +166,15 @@ class PieceWork:
         answer.bad_records = log.bad_records
         if log.total and self.keep is not None:
             return {}
-        return self._kept(number, store.tables())
+        kept = self._kept(number, store.tables())
+        return self._patched(kept, answer) if self.mode == "patch" else kept
+
+    def _patched(self, tables: Mapping[str, pa.Table], answer: PieceAnswer) -> dict[str, pa.Table]:
+        """Whole rows. Whether one lacks something, all records of its id have to say."""
+        whole, found = whole_rows(self.catalog, tables, self.mode, self.committed)
+        answer.lacks = bool(found)
+        answer.combined = _count(tables) - _count(whole)
+        return {} if found else whole
 
     def _kept(self, number: int, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         bad = self.dropped.get(number)
@@ -210,10 +230,14 @@ def count_records(pieces: Sequence[Piece], number: int) -> PieceSize | Failed:
     return returning(lambda: count_piece(pieces[number]))
 
 
+def _count(tables: Mapping[str, pa.Table]) -> int:
+    return sum(rows.num_rows for rows in tables.values())
+
+
 def _repeats_ids(rows: pa.Table) -> bool:
     return bool(len(pc.unique(rows.column("id"))) != rows.num_rows)
 
 
 def _loaded(declared: EntityType, rows: pa.Table) -> LoadedType:
-    names = row_schema(declared).names
+    names = [name for name in bound_schema(declared).names if name in rows.column_names]
     return LoadedType(declared, rows.select(names), rows.num_rows, rows.select(PLACE_COLUMNS))

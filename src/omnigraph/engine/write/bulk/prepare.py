@@ -122,8 +122,10 @@ class BulkJob:
 class BulkLoad:
     """One load on Spark. It may be prepared several times, on newer and newer states."""
 
-    def __init__(self, job: BulkJob) -> None:
+    def __init__(self, job: BulkJob, inline: Callable[[Snapshot], ReadyLoad]) -> None:
         self._job = job
+        self._inline = inline
+        """The preparation of the same load in this process."""
         self._pieces: Sequence[Piece] | None = None
         self._made: list[_Preparation] = []
 
@@ -134,6 +136,9 @@ class BulkLoad:
         preparation = _Preparation(self._job, self._pieces, against)
         try:
             ready = preparation.run()
+        except _NeedsAllRecords:
+            preparation.remove()
+            return self._inline(against)
         except OmnigraphError:
             with suppress(OmnigraphError):  # What stays is nobody's; the first error counts.
                 preparation.remove()
@@ -148,6 +153,10 @@ class BulkLoad:
             state = committed()
             for preparation in self._made:
                 preparation.remove(besides=state)
+
+
+class _NeedsAllRecords(Exception):
+    """A patch in which records of several tasks may be for the same row, or something may be wrong."""
 
 
 class _Preparation:
@@ -169,6 +178,8 @@ class _Preparation:
     def run(self) -> ReadyLoad:
         job, options = self._job, self._job.options
         suspicious = self._screened()
+        if options.mode == "patch" and (suspicious or any(a.lacks for a in self._answers)):
+            raise _NeedsAllRecords
         findings = [finding for answer in self._answers for finding in answer.findings]
         present = _emptied(job.sources, self._answers) if options.mode == "overwrite" else {}
         rows_loaded = _added(answer.rows for answer in self._answers)
@@ -191,9 +202,9 @@ class _Preparation:
             self._work = replace(self._work, writes=True)
             self._write(range(len(self._work.pieces)))
         self._check_rows()
-        notes = Notes()
+        notes = Notes(options.mode)
         for answer in self._answers:
-            notes.add(answer.unknown, answer.ignored)
+            notes.add(answer.unknown, answer.ignored, answer.unnamed)
         return ReadyLoad(
             change=change_of(job.catalog, self._writes({*rows_loaded, *present}), cascade),
             records=self._records(),
@@ -354,7 +365,8 @@ class _Preparation:
         bad = sum(answer.bad_records for answer in self._answers)
         written = sum(rows.rows for answer in self._answers for rows in answer.written.values())
         dropped = sum(map(len, self._work.dropped.values()))
-        if read + bad != self._records() or written + dropped != read:
+        combined = sum(answer.combined for answer in self._answers)
+        if read + bad != self._records() or written + dropped + combined != read:
             counts = f"{self._records()} records, {bad} bad, {dropped} dropped, {written} written"
             raise SparkJobFailed("load", f"the numbers do not add up: {counts}")
 
@@ -362,7 +374,7 @@ class _Preparation:
 
     def _writes(self, keys: set[str]) -> list[TableWrite]:
         job = self._job
-        shrunk = self._shrunk(keys) if job.options.mode == "merge" else {}
+        shrunk = self._shrunk(keys) if WRITE_KINDS[job.options.mode] == "delta" else {}
         writes = []
         for key in sorted(keys):
             table = self._against.open(job.tables, key)
