@@ -16,6 +16,7 @@ from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.maintain import cleanup, orphans
 from omnigraph.errors import (
+    BranchLocked,
     HistoryRemoved,
     InputError,
     OmnigraphError,
@@ -290,18 +291,26 @@ def test_a_branch_that_is_made_from_a_branch_meanwhile_stays(graph, monkeypatch)
     assert ages(open_graph(graph.uri, branch="child")) == [1, 4]
 
 
-def test_a_branch_that_is_deleted_while_all_are_asked_keeps_nothing_back(graph, monkeypatch):
+def test_no_branch_is_deleted_while_all_are_asked(graph, monkeypatch):
+    """What a merge would compare with is known only while branches stay as they are."""
+    monkeypatch.setenv("OMNIGRAPH_LOCK_WAIT_MS", "50")
     for name in ("feature", "gone"):
         graph.create_branch(name).load(person("bo", 1))
-    other, current = open_graph(graph.uri), Manifest.current
+    other = open_graph(graph.uri)
+    refused: list[BranchLocked] = []
+    current = Manifest.current
 
     def delete_first(manifest, branch):
-        if branch == "gone" and branch in other.branches() and other._manifest is not manifest:
-            other.delete_branch(branch)
+        if branch == "gone" and other._manifest is not manifest and not refused:
+            with pytest.raises(BranchLocked) as caught:
+                other.delete_branch(branch)
+            refused.append(caught.value)
         return current(manifest, branch)
 
     monkeypatch.setattr(Manifest, "current", delete_first)
     assert graph.cleanup(keep_versions=1, min_age=NOW).failed == ()
+    assert refused
+    other.delete_branch("gone")
     assert graph.branches() == ["main", "feature"]
     assert ages(graph, "feature") == [1, 4]
 

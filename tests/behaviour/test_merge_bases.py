@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 
 from omnigraph.engine.graph import Graph
 from omnigraph.errors import (
     CommitBranchGone,
+    MergeConflicts,
 )
 from tests.behaviour.graphs import PERSON
 from tests.behaviour.merging import (
@@ -83,3 +87,94 @@ def test_ancestors_that_disagree_leave_the_row_to_whoever_merges(graph, source, 
     assert found == [(PERSON, "Alice", "divergent_update")]
     graph.merge(source, target, strategy="theirs")
     assert ages(graph, target)["Alice"] == ages(graph, source)["Alice"]
+
+
+def test_a_merge_base_outlives_its_branch(graph):
+    """What two branches took from a third is no conflict between them, whatever becomes of it."""
+    graph.create_branch("dev")
+    set_age(graph, "feature", "Alice", 31)
+    graph.merge("feature")
+    graph.merge("feature", "dev")
+    graph.delete_branch("feature")
+    assert graph.branches() == ["main", "dev"]
+    set_age(graph, "dev", "Alice", 32)
+    assert graph.merge("dev").outcome.value == "merged"
+    assert ages(graph)["Alice"] == 32
+
+
+def test_a_merge_base_whose_state_no_other_commit_has_outlives_its_branch(graph):
+    """Both others had changes of their own when they took those of the third."""
+    graph.create_branch("dev")
+    set_age(graph, "main", "Bob", 41)
+    set_age(graph, "dev", "Carol", 51)
+    set_age(graph, "feature", "Alice", 31)
+    graph.merge("feature")
+    graph.merge("feature", "dev")
+    graph.delete_branch("feature")
+    set_age(graph, "dev", "Alice", 32)
+    assert graph.merge("dev").outcome.value == "merged"
+    assert ages(graph) == {"Alice": 32, "Bob": 41, "Carol": 51, "Dan": None}
+
+
+def test_a_branch_of_the_same_name_has_nothing_of_a_retired_one(graph):
+    graph.create_branch("dev")
+    set_age(graph, "feature", "Alice", 31)
+    graph.merge("feature", "dev")
+    graph.merge("feature")
+    graph.delete_branch("feature")
+    set_age(graph, "main", "Alice", 40)
+    again = graph.create_branch("feature")
+    assert ages(again, "feature")["Alice"] == 40
+    set_age(graph, "feature", "Bob", 41)
+    set_age(graph, "dev", "Alice", 32)
+    graph.delete_branch("feature")
+    with pytest.raises(MergeConflicts):
+        graph.merge("dev")
+
+
+def test_a_branch_from_which_a_retired_one_was_made_can_be_deleted(graph):
+    dev, other = graph.create_branch("dev"), graph.create_branch("other")
+    set_age(graph, "dev", "Bob", 41)
+    dev.create_branch("child", source="dev")
+    set_age(graph, "child", "Alice", 31)
+    graph.merge("child")
+    graph.merge("child", "other")
+    graph.delete_branch("child")
+    graph.delete_branch("dev")
+    assert graph.branches() == ["main", "feature", "other"]
+    set_age(other, "other", "Alice", 32)
+    assert graph.merge("other").outcome.value == "merged"
+    assert (ages(graph)["Alice"], ages(graph)["Bob"]) == (32, 41)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_cleanup_keeps_a_merge_base_as_long_as_two_branches_have_it_in_common(local_uri, merged):
+    graph = four_people(local_uri)
+    graph.create_branch("dev")
+    set_age(graph, "main", "Bob", 41)
+    set_age(graph, "feature", "Alice", 31)
+    graph.merge("feature")
+    graph.merge("feature", "dev")
+    graph.delete_branch("feature")
+    if merged:
+        graph.merge("dev")
+    for age in range(50, 53):
+        set_age(graph, "main", "Dan", age)
+    set_age(graph, "dev", "Alice", 32)
+    nothing = timedelta()
+    report = graph.cleanup(keep_versions=1, older_than=nothing, min_age=nothing)
+    reclaimed = [name for name in report.orphans if "feature" in name]
+    assert bool(reclaimed) == merged
+    assert list(Path(local_uri).glob("**/tree/feature")) == [] or not merged
+    assert graph.merge("dev").outcome.value == "merged"
+    assert ages(graph)["Alice"] == 32
+
+
+def test_a_branch_that_no_two_others_have_in_common_leaves_nothing(local_uri):
+    graph = four_people(local_uri)
+    graph.create_branch("dev")
+    set_age(graph, "feature", "Alice", 31)
+    graph.merge("feature")
+    graph.delete_branch("feature")
+    assert list(Path(local_uri).glob("**/tree/feature")) == []
+    assert list(Path(local_uri).glob("**/feature.json")) == []

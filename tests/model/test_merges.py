@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from datetime import timedelta
 from typing import ClassVar
 from unittest.mock import patch
 
@@ -82,6 +83,28 @@ class Merges(RuleBasedStateMachine):
     def delete(self, name: str) -> None:
         if self._there(name) == name:
             self._do(operations.delete_branch(name))
+
+    @rule()
+    def clean_up(self) -> None:
+        """Takes nothing that a branch holds or that a later merge compares with."""
+        nothing = timedelta()
+        self.graph.cleanup(keep_versions=1, older_than=nothing, min_age=nothing)
+        self._compare()
+
+    @rule(source=others, one=branches, other=branches, does=changes, then=changes)
+    def merge_twice_and_delete(
+        self, source: str, one: str, other: str, does: list[str], then: list[str]
+    ) -> None:
+        """Two branches take the same changes from a third, which is gone when one is merged on."""
+        source, one, other = self._there(source), self._there(one), self._there(other)
+        if len({source, one, other}) < 3 or source == "main":
+            return
+        self._do(operations.mutate(source, does))
+        self._merge(source, one)
+        self._merge(source, other)
+        self._do(operations.delete_branch(source))
+        self._do(operations.mutate(one, then))
+        self._merge(one, other)
 
     @rule(source=branches, into=branches)
     def merge(self, source: str, into: str) -> None:

@@ -26,6 +26,9 @@ RESERVED: Final = "__schema_apply_lock__"
 PUBLIC_NAME_KEY: Final = "omnigraph.public_name"
 """What the ref of a branch from an older format says its name is, where the storage name misleads."""
 
+RETIRED_KEY: Final = "omnigraph.retired"
+"""Noted in the ref of a branch that was deleted and is kept because later merges compare with it."""
+
 MAX_LENGTH: Final = 120
 MAX_FLAT_LENGTH: Final = 200
 """Storage writes a ref under its name plus up to 44 characters, and file names end at 255."""

@@ -1,6 +1,7 @@
 """Branches of the graph: a branch exists exactly when its ref on the manifest does.
 
-Creating one copies nothing and touches no table; deleting one is the removal of that ref. What a
+Creating one copies nothing and touches no table; deleting one is the removal of that ref, or a note in
+it that the branch is kept for merges only. What a
 deleted branch leaves behind in storage is unreachable and reclaimed on a best-effort basis.
 """
 
@@ -9,7 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from itertools import count
+from functools import cache
+from itertools import combinations, count
 
 from omnigraph.errors import (
     BranchExists,
@@ -26,6 +28,7 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import (
     MAIN,
+    RETIRED_KEY,
     BranchName,
     PhysicalName,
     branch_name,
@@ -33,6 +36,7 @@ from omnigraph.versioning.branch_names import (
     physical_name,
 )
 from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.parting import KnownCommits, Tip, read_by_merge, whole_history
 from omnigraph.versioning.rows import MANIFEST_PATH
 
 BEFORE_CREATE = declare("branch_create.before_manifest_branch_create", "before the ref is made")
@@ -71,12 +75,33 @@ class Branches:
 
     def list(self) -> list[BranchRef]:
         """Main first, then the others by name; names that are not ours are left out."""
+        return [BranchRef(MAIN, None), *self._stored(retired=False)]
+
+    def retired(self) -> Sequence[BranchRef]:
+        """Branches that were deleted while a commit of theirs was the merge base of two others.
+
+        They do not exist for anybody but merges, which compare with that commit, and cleanup, which
+        removes them when no two branches have such a commit in common any more.
+        """
+        return self._stored(retired=True)
+
+    def _stored(self, *, retired: bool) -> Sequence[BranchRef]:
         found = []
         for physical, stored in self._manifest.refs().items():
             public = name_of_ref(physical, stored.metadata)
-            if public is not None:
+            if public is not None and retired == (RETIRED_KEY in stored.metadata):
                 found.append(BranchRef(public, PhysicalName(physical), stored.parent))
-        return [BranchRef(MAIN, None), *sorted(found, key=lambda ref: ref.public)]
+        return sorted(found, key=lambda ref: (ref.public, ref.physical))
+
+    def history(self, first: BranchRef | None = None) -> KnownCommits:
+        """Every commit that any branch tells of, read from a branch that exists where there is one.
+
+        `first` is a branch that is about to be deleted: read from it is what no other has.
+        """
+        listed = [ref for ref in (*self.retired(), *self.list()) if ref != first]
+        refs = listed if first is None else [first, *listed]
+        states = [self._manifest.current(ref.physical) for ref in refs]
+        return whole_history(self._manifest, [Tip.of(state) for state in states])
 
     def find(self, written: str) -> BranchRef:
         """The branch of a name. Raises `BranchNotFound` or `InvalidBranchName`."""
@@ -142,7 +167,11 @@ class Branches:
         raise AssertionError("incarnations never run out")
 
     def delete(self, ref: BranchRef, check_lock: Callable[[], None]) -> None:
-        """Remove a branch; what its tables leave behind is reclaimed if possible."""
+        """Remove a branch; what its tables leave behind is reclaimed if possible.
+
+        One with a commit that a merge of two others would compare with is retired instead. The
+        caller holds the locks of main and of the branch, so that nothing is merged meanwhile.
+        """
         if ref.physical is None:
             raise InvalidBranchName(ref.public, "cannot delete branch 'main'")
         self._refuse_if_needed(ref, self.list())
@@ -152,11 +181,45 @@ class Branches:
             for table_id, entry in state.tables.items()
             if entry.branch == ref.physical
         )
+        is_needed = self._is_read_by_merges(ref)
         check_lock()
+        if is_needed:
+            self._retire(ref.physical)
+            return
         self._remove_ref(ref)
         self._manifest.forget(ref.physical)
         for location in owned:
             self._reclaim_fork(location, ref.physical, check_lock)
+
+    def _retire(self, physical: PhysicalName) -> None:
+        noted = {**self._manifest.refs()[physical].metadata, RETIRED_KEY: "true"}
+        self._tables.describe_branch(MANIFEST_PATH, physical, noted, self._objects)
+
+    def _is_read_by_merges(self, ref: BranchRef) -> bool:
+        """Whether a merge of two other branches would read a commit from this one.
+
+        Whatever two branches will have in common later, two have in common now: what a merge brings
+        to one of them, it brings from a branch that exists.
+        """
+        assert ref.physical is not None
+        for other in self.retired():
+            if other.parent == ref.physical or ref.physical in self._owners(other):
+                return True  # What is kept of the other rests on this one.
+        made = self._manifest.made_on(ref.physical)
+        if not made:
+            return False
+        tips = [
+            Tip.of(self._manifest.current(other.physical))
+            for other in self.list()
+            if other.physical != ref.physical
+            and self._manifest.told(self._manifest.open(other.physical), made)
+        ]
+        if len(tips) < 2:
+            return False
+        whole = cache(lambda: self.history(first=ref))
+        pairs = combinations(tips, 2)
+        read = (read_by_merge(self._manifest, one, other, whole) for one, other in pairs)
+        return any(home.branch == ref.physical for found in read for home in found.values())
 
     def _remove_ref(self, ref: BranchRef) -> None:
         """End the branch; files of it that stay behind are nobody's and do no harm."""

@@ -409,6 +409,17 @@ class Manifest:
             row["commit_seq"]: CommitId(row["table_key"].removeprefix("commit:")) for row in found
         }
 
+    def made_on(self, branch: str) -> list[CommitId]:
+        """The commits that were made on a branch, without those it began with."""
+        wanted = And(
+            (
+                Comparison("object_type", "=", "graph_commit"),
+                Comparison("table_branch", "=", branch),
+            )
+        )
+        found = self.open(branch).read(["table_key"], filter=wanted).column("table_key")
+        return [CommitId(key.removeprefix("commit:")) for key in found.to_pylist()]
+
     def told(self, table: Table, commits: Iterable[CommitId]) -> set[CommitId]:
         """Those of the commits that an opened manifest tells of, as its own or as brought along."""
         keys = tuple(commit_table_key(commit) for commit in commits)

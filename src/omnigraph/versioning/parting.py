@@ -7,7 +7,7 @@ Tests: tests/behaviour/test_merge_bases.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,6 +61,16 @@ class KnownCommits:
         found = nearest(parents, merge_bases(parents, left, right), self.homes.__contains__)
         return sorted(found, key=lambda commit: (self.homes[commit].sequence, commit))
 
+    def read_by_merge(
+        self, left: Iterable[CommitId], right: Iterable[CommitId]
+    ) -> dict[CommitId, Home]:
+        """Every commit that a merge of two sides reads: their bases, and the bases of those."""
+        bases = self.readable_bases(left, right)
+        found = {base: self.homes[base] for base in bases}
+        for number in range(1, len(bases)):
+            found |= self.read_by_merge(bases[:number], [bases[number]])
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Parted:
@@ -87,8 +97,19 @@ def since_parting(manifest: Manifest, source: Tip, target: Tip) -> Parted:
     return Parted(KnownCommits(records, homes), tuple(ordered))
 
 
+def read_by_merge(
+    manifest: Manifest, left: Tip, right: Tip, whole: Callable[[], KnownCommits]
+) -> dict[CommitId, Home]:
+    """Every commit that a merge of two branches reads, and where it is; `whole` is all of history."""
+    known = since_parting(manifest, left, right).known
+    bases = known.bases([left.head], [right.head])
+    if len(bases) > 1 or not bases <= known.homes.keys():
+        return whole().read_by_merge([left.head], [right.head])
+    return {base: known.homes[base] for base in bases}
+
+
 def whole_history(manifest: Manifest, tips: Sequence[Tip]) -> KnownCommits:
-    """Every commit that the branches tell of."""
+    """Every commit that the branches tell of. One that several have is read from the last of them."""
     records: dict[CommitId, CommitRecord] = {}
     homes: dict[CommitId, Home] = {}
     for tip in tips:

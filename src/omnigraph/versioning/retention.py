@@ -4,7 +4,7 @@ The present state of every branch, what a merge of any two would compare them wi
 pinned by name. Whatever one
 branch cannot be asked about might be needed, so an error here means that nothing may be removed.
 
-The caller holds the lock of main. While it does, no branch is made and nothing is merged, so a branch
+The caller holds the lock of main. While it does, no branch is made or deleted and nothing is merged, so a branch
 can come to name only what it makes itself: its own line of a table, by its first write there. Before
 such a line is removed, its branch is asked again, under its own lock (`names_fork`).
 Tests: tests/behaviour/test_cleanup.py.
@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, combinations
 
-from omnigraph.errors import OmnigraphError, TableMissing
+from omnigraph.errors import TableMissing
 from omnigraph.storage.removal import stored_versions
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import public_name
-from omnigraph.versioning.branches import Branches, BranchRef
+from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.parting import Tip, since_parting
+from omnigraph.versioning.parting import Tip, read_by_merge
 from omnigraph.versioning.pins import NamedPin
 from omnigraph.versioning.rows import TableRegistration
 
@@ -38,6 +39,8 @@ class Needed:
     versions: Mapping[TableId, Mapping[int, str]]
     forks: frozenset[Fork]
     registered: Mapping[TableId, TableRegistration]
+    unneeded: frozenset[str] = frozenset()
+    """Storage names of branches that were retired and that no merge would read any more."""
 
     @property
     def locations(self) -> frozenset[str]:
@@ -45,16 +48,22 @@ class Needed:
 
 
 def what_is_needed(manifest: Manifest, branches: Branches, pins: Sequence[NamedPin]) -> Needed:
-    """Look at all branches and at what is pinned on main. A branch may be deleted meanwhile."""
-    refs = branches.list()
-    while True:
-        try:
-            return _needed(manifest, refs, pins)
-        except OmnigraphError:
-            left = branches.list()
-            if len(left) >= len(refs):
-                raise
-            refs = left
+    """Look at all branches and at what is pinned on main."""
+    versions: dict[TableId, dict[int, str]] = {}
+    forks: set[Fork] = set()
+    registered: dict[TableId, TableRegistration] = {}
+    lines: set[str | None] = set()
+    pinned = ((manifest.at(None, pin.version), f"pinned as {pin.name}") for pin in pins)
+    for state, reason in chain(_states(manifest, branches), pinned):
+        lines.add(state.branch)
+        registered |= state.registered
+        for table, entry in state.tables.items():
+            if entry.branch is None:
+                versions.setdefault(table, {}).setdefault(entry.version, reason)
+            else:
+                forks.add((state.registered[table].location, entry.branch))
+    retired = {ref.physical for ref in branches.retired() if ref.physical is not None}
+    return Needed(versions, frozenset(forks), registered, frozenset(retired - lines))
 
 
 def names_fork(state: ManifestState, fork: Fork) -> bool:
@@ -64,21 +73,6 @@ def names_fork(state: ManifestState, fork: Fork) -> bool:
         entry.branch == branch and state.registered[table].location == location
         for table, entry in state.tables.items()
     )
-
-
-def _needed(manifest: Manifest, refs: Sequence[BranchRef], pins: Sequence[NamedPin]) -> Needed:
-    versions: dict[TableId, dict[int, str]] = {}
-    forks: set[Fork] = set()
-    registered: dict[TableId, TableRegistration] = {}
-    pinned = ((manifest.at(None, pin.version), f"pinned as {pin.name}") for pin in pins)
-    for state, reason in chain(_states(manifest, refs), pinned):
-        registered |= state.registered
-        for table, entry in state.tables.items():
-            if entry.branch is None:
-                versions.setdefault(table, {}).setdefault(entry.version, reason)
-            else:
-                forks.add((state.registered[table].location, entry.branch))
-    return Needed(versions, frozenset(forks), registered)
 
 
 def removed_tables(tables: TableStore, state: ManifestState) -> Iterator[TableId]:
@@ -96,13 +90,12 @@ def removed_tables(tables: TableStore, state: ManifestState) -> Iterator[TableId
                 yield table_id
 
 
-def _states(manifest: Manifest, refs: Sequence[BranchRef]) -> Iterator[tuple[ManifestState, str]]:
-    heads = [manifest.current(ref.physical) for ref in refs]
+def _states(manifest: Manifest, branches: Branches) -> Iterator[tuple[ManifestState, str]]:
+    heads = [manifest.current(ref.physical) for ref in branches.list()]
     for state in heads:
         yield state, f"current on {public_name(state.branch)}"
+    whole = cache(branches.history)
     for left, right in combinations(heads, 2):
-        parted = since_parting(manifest, Tip.of(left), Tip.of(right)).known
         names = f"{public_name(left.branch)} and {public_name(right.branch)}"
-        for base in parted.readable_bases([left.head], [right.head]):
-            home = parted.homes[base]
+        for home in read_by_merge(manifest, Tip.of(left), Tip.of(right), whole).values():
             yield manifest.at(home.branch, home.sequence), f"merge base of {names}"

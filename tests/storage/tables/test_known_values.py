@@ -19,6 +19,7 @@ from omnigraph.storage.durability import Durability
 from omnigraph.storage.filters import And, Comparison, In, Not, Or
 from omnigraph.storage.indexes import list_indexes, stage_btree_index
 from omnigraph.storage.known_values import KnownValues, asks_for_values
+from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from tests.storage.tables.rows import PEOPLE, commit, make, people
@@ -45,9 +46,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Which fragments scans are told to read."""
     told: list[Any] = []
 
-    def note(dataset: Any, uri: str, wanted: scanning.Scan) -> pa.RecordBatchReader:
+    def note(dataset: Any, lineage: Lineage, wanted: scanning.Scan) -> pa.RecordBatchReader:
         told.append(wanted.fragment_ids)
-        return scanning.scan(dataset, uri, wanted)
+        return scanning.scan(dataset, lineage, wanted)
 
     monkeypatch.setattr(tables_module, "scan", note)
     return told

@@ -57,7 +57,9 @@ class Branching(GraphHandle):
         ref = self._branches.find(name)
         if ref.physical is not None and ref.physical == self._bound.physical:
             raise BranchInUse(name, "cannot delete currently active branch")
-        with self._locks.hold(ref.physical, "branch delete") as lock:
+        # With main locked nothing is merged, so it is known what later merges compare with.
+        with self._locks.hold_all((None, ref.physical), "branch delete") as lock:
+            self._recovery.heal_locked(None, lock)
             # A writer may have died since the refresh. Its sidecar must not outlive the branch: the
             # next branch of that name would be given what it wrote.
             self._recovery.heal_locked(ref.physical, lock)

@@ -62,10 +62,12 @@ class Orphans:
     def _unneeded_forks(self) -> Iterator[Fork]:
         """Forks that no branch needed when all were asked, older ones first.
 
-        A branch is a fork of the manifest, and one that has a ref exists. Of a branch that is being
-        made there are files before there is a ref.
+        A branch is a fork of the manifest, and one that has a ref exists, unless it was retired. Of a
+        branch that is being made there are files before there is a ref.
         """
         tables = self._parts.tables
+        for branch in sorted(self._needed.unneeded):
+            yield MANIFEST_PATH, branch
         for branch in sorted(tables.zombie_branches(MANIFEST_PATH)):
             if decode_physical_name(branch) is not None:
                 yield MANIFEST_PATH, branch

@@ -48,7 +48,6 @@ from omnigraph.versioning.parting import (
     KnownCommits,
     Tip,
     since_parting,
-    whole_history,
 )
 from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
@@ -207,8 +206,7 @@ class Merger:
         if len(bases) == 1 and bases <= known.homes.keys():
             [base] = bases
             return base, Image(self._at(known.homes[base]))
-        states = [self._parts.manifest.current(ref.physical) for ref in self._parts.branches.list()]
-        known = whole_history(self._parts.manifest, [Tip.of(state) for state in states])
+        known = self._parts.branches.history()
         return None, self._combined(known, known.readable_bases([theirs], [ours.commit_id]))
 
     def _combined(self, known: KnownCommits, commits: Sequence[CommitId]) -> Image:
@@ -373,8 +371,11 @@ class Merger:
         """Raises `ConflictError` when versions of main that the merged state names are gone.
 
         The target may point at them, and the next merge of the two will compare with them. What is
-        current on a branch is never removed.
+        current on a branch is never removed. Neither may the branch itself have been: the merged
+        commit could not be read by later merges.
         """
+        if source.physical is not None and source.physical not in self._parts.manifest.refs():
+            raise ConflictError(f"'{source.public}' was deleted while it was being merged")
         with suppress(BranchNotFound):
             if self._parts.manifest.current(source.physical).head == theirs.head:
                 return

@@ -263,8 +263,7 @@ class ReferenceGraph:
         return MergeResult(commit.receipt, "fast_forward" if bases == [ours.id] else "merged")
 
     def _bases(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
-        readable = {commit.id for name in self._heads for commit in self.commits(name)}
-        return merge_bases(self._commits, left, right, readable)
+        return merge_bases(self._commits, left, right)
 
     def _ancestor(self, bases: Sequence[str]) -> Ancestor:
         """What branches have in common. After merging each other crosswise, that is a merge itself."""

@@ -77,14 +77,12 @@ def ancestors(commits: Commits, *heads: str) -> set[str]:
     return found
 
 
-def merge_bases(
-    commits: Commits, left: Collection[str], right: Collection[str], readable: Collection[str]
-) -> list[str]:
+def merge_bases(commits: Commits, left: Collection[str], right: Collection[str]) -> list[str]:
     """The common ancestors that no other one descends from, oldest first. Genesis is always one.
 
-    One whose content is gone with its branch is not looked at; its own ancestors are.
+    Whether the branch of one still exists makes no difference.
     """
-    common = ancestors(commits, *left) & ancestors(commits, *right) & set(readable)
+    common = ancestors(commits, *left) & ancestors(commits, *right)
     best = [
         id
         for id in common
