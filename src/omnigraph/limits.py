@@ -15,6 +15,10 @@ kilobytes; the limit stops a data file handed over by mistake before its tokens 
 SNIPPET_COLUMNS: Final = 160
 """Widest excerpt of a source line shown under an error message."""
 
+MAX_JSON_NESTING: Final = 256
+"""Deepest nesting of arrays and objects in a JSON record. Properties need four levels; the limit keeps
+Python's recursive reader far away from the interpreter's own recursion limit."""
+
 MAX_SHOWN_CHARACTERS: Final = 200
 """Characters of a value or name that a message shows. Enough to recognise it in a file; a log line
 stays readable when the value is a document of megabytes."""

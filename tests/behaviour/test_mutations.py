@@ -24,6 +24,7 @@ from omnigraph.errors import (
     HeadMoved,
     InputError,
     MutationError,
+    OmnigraphError,
     QuerySelectionError,
     ReadOnlyHandle,
     TypeCheckError,
@@ -152,6 +153,21 @@ def test_parameters_are_values_of_python(workshop):
     workshop.mutate(query, d=dt.date(2024, 2, 29), s=["a", "b"])
     found = rows(workshop, "Maker")["x"]
     assert (found["joined"], found["skills"]) == (19782, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "set_to"),
+    [("F64", "score"), ("F32", "weight"), ("[F64]", "scores"), ("Vector(2)", "v")],
+)
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_numbers_that_are_not_finite_are_refused_by_name(memory_uri, kind, set_to, number):
+    schema = "node T { k: String @key  score: F64?  weight: F32?  scores: [F64]?  v: Vector(2)? }"
+    graph = og.init(memory_uri, schema)
+    value = number if kind.startswith("F") else [1.0, number]
+    for text in ('insert T { k: "a", %s: $%s }', 'update T set { %s: $%s } where k = "a"'):
+        query = f"query q(${set_to}: {kind}) {{ {text % (set_to, set_to)} }}"
+        with pytest.raises(OmnigraphError, match=f"'{set_to}'"):
+            graph.mutate(query, None, {set_to: value})
 
 
 @pytest.mark.parametrize(

@@ -29,20 +29,19 @@ _DAY_MS: Final = 86_400_000
 TIME_UNITS: Final = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
 
 
-def convert_column(column: pa.Array, wanted: PropType, *, typed: bool) -> Converted:
+def convert_column(column: pa.Array, wanted: PropType) -> Converted:
     """The property column a source column becomes.
 
-    A typed source (a table) may hold infinities and NaN, and its integers become floats only when
-    nothing is lost. Text has neither; its numbers become the nearest float.
+    Integers become floats only when nothing is lost. A number that is not finite never fits.
     """
     column = plain(column)
     if kinds.is_null(column.type):
         return pa.nulls(len(column), row_type(wanted)), None
     if wanted.is_vector:
-        return _vectors(column, wanted, typed=typed)
+        return _vectors(column, wanted)
     if wanted.list:
-        return _lists(column, wanted, typed=typed)
-    return _scalars(column, wanted.scalar, typed=typed)
+        return _lists(column, wanted)
+    return _scalars(column, wanted.scalar)
 
 
 def plain(column: pa.Array) -> pa.Array:
@@ -62,7 +61,7 @@ def plain(column: pa.Array) -> pa.Array:
     return column
 
 
-def _scalars(column: pa.Array, scalar: Scalar, *, typed: bool) -> Converted:
+def _scalars(column: pa.Array, scalar: Scalar) -> Converted:
     kind = column.type
     if scalar is Scalar.STRING and kinds.is_string(kind):
         return column, None
@@ -77,11 +76,11 @@ def _scalars(column: pa.Array, scalar: Scalar, *, typed: bool) -> Converted:
     if scalar.is_integer and kinds.is_decimal(kind) and kind.scale == 0:
         return _cast(column, row_type(PropType(scalar)))
     if scalar.is_float and kinds.is_floating(kind):
-        return _floats(column, scalar, typed=typed)
+        return _floats(column, scalar)
     if scalar.is_float and kinds.is_integer(kind):
         return _floats_from_integers(column, scalar)
     if scalar.is_float and kinds.is_decimal(kind):
-        return _floats(pc.cast(column, pa.float64()), scalar, typed=typed)
+        return _floats(pc.cast(column, pa.float64()), scalar)
     return _none_fits(column, row_type(PropType(scalar)))
 
 
@@ -125,13 +124,10 @@ def _integers(column: pa.Array, scalar: Scalar) -> Converted:
     return _marked(pc.cast(column, wanted, safe=False), bad)
 
 
-def _floats(column: pa.Array, scalar: Scalar, *, typed: bool) -> Converted:
+def _floats(column: pa.Array, scalar: Scalar) -> Converted:
     converted = pc.cast(column, row_type(PropType(scalar)), safe=False)
     values, _ = _numpy(converted)
-    bad = ~np.isfinite(values)
-    if typed and bad.any():
-        bad &= np.isfinite(_numpy(column)[0])
-    return _marked(converted, bad)
+    return _marked(converted, ~np.isfinite(values))
 
 
 def _floats_from_integers(column: pa.Array, scalar: Scalar) -> Converted:
@@ -216,7 +212,7 @@ def _rows_with(bad_items: Mask | None, bounds: npt.NDArray[np.int32]) -> Mask | 
     return rows
 
 
-def _lists(column: pa.Array, wanted: PropType, *, typed: bool) -> Converted:
+def _lists(column: pa.Array, wanted: PropType) -> Converted:
     target = row_type(wanted)
     lists = _as_list(column)
     if lists is None:
@@ -226,7 +222,7 @@ def _lists(column: pa.Array, wanted: PropType, *, typed: bool) -> Converted:
     if kinds.is_null(flat.type):
         items, bad_items = pa.nulls(len(flat), target.value_type), None
     else:
-        items, bad_items = _scalars(flat, wanted.scalar, typed=typed)
+        items, bad_items = _scalars(flat, wanted.scalar)
     # `flatten` leaves out what lies under null lists, so the bounds are always the right ones.
     built = pa.ListArray.from_arrays(pa.array(bounds), items, type=target, mask=pa.array(~valid))
     bad = _rows_with(bad_items, bounds)
@@ -238,7 +234,7 @@ def _marked_lists(lists: pa.Array, bad: Mask) -> Converted:
     return lists.take(kept), bad
 
 
-def _vectors(column: pa.Array, wanted: PropType, *, typed: bool) -> Converted:
+def _vectors(column: pa.Array, wanted: PropType) -> Converted:
     target = row_type(wanted)
     size = target.list_size
     lists = _as_list(column)
@@ -248,7 +244,7 @@ def _vectors(column: pa.Array, wanted: PropType, *, typed: bool) -> Converted:
     flat = plain(flat)
     bad = valid & (np.diff(bounds) != size)
     if kinds.is_floating(flat.type) or kinds.is_decimal(flat.type):
-        items, bad_items = _scalars(flat, Scalar.F32, typed=typed)
+        items, bad_items = _scalars(flat, Scalar.F32)
     elif kinds.is_integer(flat.type):
         items, bad_items = _floats_from_integers(flat, Scalar.F32)
     else:

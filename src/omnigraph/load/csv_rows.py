@@ -30,9 +30,7 @@ class CsvReader:
     def read(self, records: Records) -> Reading:
         """The rows and problems of a piece of a CSV text."""
         reading = Reading(records.count, records.lines)
-        for malformed in records.malformed:
-            problem = Problem(malformed.position, "bad_record", malformed.problem)
-            reading.problems.append(problem)
+        reading.problems += records.problems("bad_record")
         texts, positions = records.texts, records.positions
         if not is_utf8(texts):
             texts, positions = _without_other_text(texts, positions, reading)

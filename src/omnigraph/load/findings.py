@@ -42,9 +42,11 @@ def place_problem(problem: Problem, source: int, before: int, lines: Numbers | N
     """A problem of a piece of a source as a finding of the load."""
     record = problem.position + before + 1
     message = problem.message
+    line = None if lines is None else int(lines[problem.position])
     if problem.code == "invalid_json":
         message = f"invalid JSON at record {record}: {message}"
-    line = None if lines is None else int(lines[problem.position])
+        if problem.spot is not None and line is not None:
+            message += f" (line {line + problem.spot.line}, column {problem.spot.column})"
     return Finding(
         Place(source, record, line),
         problem.code,

@@ -20,7 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.limits import LOAD_BLOCK_BYTES, LOAD_RECORD_BYTES
-from omnigraph.load.record import MalformedText, read_value
+from omnigraph.load.json_values import MalformedText, read_value
+from omnigraph.load.typed_rows import Problem, Spot
 
 Numbers = npt.NDArray[np.int64]
 
@@ -33,11 +34,12 @@ _OPEN, _CLOSE = b"{}"
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A record that is no JSON value."""
+    """A record that cannot be read; `spot` is the place of the problem, if one is known."""
 
     position: int
     problem: str
     raw: str
+    spot: Spot | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,10 @@ class Records:
     @property
     def count(self) -> int:
         return len(self.lines)
+
+    def problems(self, code: str) -> list[Problem]:
+        """The malformed records, each as a problem with this code."""
+        return [Problem(m.position, code, m.problem, spot=m.spot) for m in self.malformed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +161,8 @@ def read_stretch(data: bytes, first_line: int, *, ended: bool) -> tuple[Records,
                 break
             end = _next_object_line(text, error.position)
             raw = text[start:end].rstrip()
-            malformed.append(Malformed(len(lines), str(error), raw))
+            spot = Spot(*error.place_in(text, start))
+            malformed.append(Malformed(len(lines), str(error), raw, spot))
         else:
             texts.append(text[start:end].encode() + b"\n")
             positions.append(len(lines))

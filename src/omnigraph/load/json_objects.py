@@ -1,11 +1,14 @@
 """Plain JSON objects to typed rows of one type, as a plan says: parsed as columns, converted.
 
-Objects that do not fit are read one by one. Keys nobody asks for are ignored.
+Objects that do not fit are read one by one. Keys that the plan does not name are ignored, but an object
+must not have one twice. Arrow's reader sees that only for keys it is asked for, so it is asked for those
+that the first objects have; where objects differ in them, they are read by themselves for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,18 +18,20 @@ import pyarrow.compute as pc
 
 from omnigraph.load.framing import Records, Stretch
 from omnigraph.load.given_keys import Mask, given_in_texts
-from omnigraph.load.json_records import read_objects
+from omnigraph.load.json_records import are_sound, read_objects
+from omnigraph.load.json_samples import are_json, learn_keys
 from omnigraph.load.json_table import (
     TIMES,
     JsonMismatch,
     SeveralRecords,
     is_utf8,
     json_shape,
+    only_chunk,
     parse_objects,
 )
 from omnigraph.load.row_plan import KeyColumns, RowPlan
 from omnigraph.load.table_rows import TypedCells, read_cells
-from omnigraph.load.typed_rows import Numbers, Problem, Reading
+from omnigraph.load.typed_rows import Numbers, Reading
 
 _SLICE: Final = 1000
 """Objects that are read one by one when one of them cannot be parsed in columns."""
@@ -48,9 +53,7 @@ class ObjectReader:
 
     def _read(self, records: Records) -> Reading:
         reading = Reading(records.count, records.lines)
-        for malformed in records.malformed:
-            problem = Problem(malformed.position, "invalid_json", malformed.problem)
-            reading.problems.append(problem)
+        reading.problems += records.problems("invalid_json")
         texts, positions = records.texts, records.positions
         if is_utf8(texts):
             self._read_part(texts, positions, reading)
@@ -62,11 +65,8 @@ class ObjectReader:
         return read_objects(self.plan, texts, positions.tolist(), patches=self.patches)
 
     def _read_part(self, texts: pa.Array, positions: Numbers, reading: Reading) -> None:
-        for shape in self._shapes():
-            try:
-                table = parse_objects(texts, shape, ignore_others=True)
-            except JsonMismatch:
-                continue
+        table = self._parse(texts)
+        if table is not None:
             for batch in table.combine_chunks().to_batches():
                 self._read_batch(batch, texts, positions, reading)
             return
@@ -98,6 +98,21 @@ class ObjectReader:
                 given = {name: mask[~doubtful] for name, mask in given.items()}
                 batch, positions = batch.filter(clear), positions[~doubtful]
         reading.rows.append(read_cells(self.plan, batch, positions, TypedCells(typed=False), given))
+
+    def _parse(self, texts: pa.Array) -> pa.Table | None:
+        """The columns of the plan; None when the objects have to be read one by one."""
+        others = learn_keys(texts, self.plan.sources())
+        for shape in () if others is None else self._shapes():
+            asked = pa.schema([*shape, *(others or {}).items()])
+            with suppress(JsonMismatch):
+                table = parse_objects(texts, asked)
+                if all(are_json(only_chunk(table.column(name))) for name in others or ()):
+                    return table.select(shape.names)
+        for shape in self._shapes():
+            with suppress(JsonMismatch):
+                table = parse_objects(texts, shape, ignore_others=True)
+                return table if are_sound(texts) else None
+        return None
 
     def _shapes(self) -> Iterator[pa.Schema]:
         """The objects that are expected: times as texts or, all of them, as numbers."""

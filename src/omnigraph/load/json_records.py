@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import pyarrow as pa
 from omnigraph.catalog.ir import compact_json
 from omnigraph.catalog.keys import node_id
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
+from omnigraph.diagnostics import shortened, with_hint
 from omnigraph.load.given_keys import GIVEN, given_column
 from omnigraph.load.json_table import SeveralRecords
-from omnigraph.load.record import MalformedText, convert_value, read_value
+from omnigraph.load.json_values import MalformedText, read_record
+from omnigraph.load.record import convert_value
 from omnigraph.load.row_plan import KeyColumns, RowPlan
-from omnigraph.load.typed_rows import MisfitValue, Problem, Reading, TypedRows
+from omnigraph.load.typed_rows import MisfitValue, Problem, Reading, Spot, TypedRows
 from omnigraph.rows.build import StoredValue, build_column
 from omnigraph.rows.values import Misfit
 
@@ -127,6 +130,15 @@ def read_objects(
     return reading
 
 
+def are_sound(texts: pa.Array) -> bool:
+    """Whether every text can be read, and no object in it has a key twice."""
+    problems: list[Problem] = []
+    for _ in _values(texts, list(range(len(texts))), problems):
+        if problems:
+            return False
+    return not problems
+
+
 def _end_by_key(source: KeyColumns, record: dict[str, Any]) -> str | None:
     """The id of the node with the key a record has; None when a part of it is missing."""
     values: dict[str, Any] = {}
@@ -145,13 +157,18 @@ def _values(
     for position, raw in zip(positions, texts.to_pylist(), strict=True):
         text = raw.decode("utf-8", "surrogateescape")
         try:
-            value, end = read_value(text)
+            value, end, repeated = read_record(text)
         except MalformedText as error:
-            problems.append(Problem(position, "invalid_json", str(error)))
+            spot = Spot(*error.place_in(text, 0))
+            problems.append(Problem(position, "invalid_json", str(error), spot=spot))
             continue
         if text[end:].strip():
             raise SeveralRecords
-        yield position, value
+        if repeated is None:
+            yield position, value
+        else:
+            message = f"an object has the key '{shortened(repeated)}' twice"
+            problems.append(Problem(position, "bad_record", message))
 
 
 def _declared(
@@ -168,10 +185,19 @@ def _declared(
         declared = catalog.nodes.get(node)
         if declared is not None:
             return declared
-        problems.append(Problem(position, "unknown_type", f"unknown node type '{node}'"))
+        problems.append(
+            Problem(position, "unknown_type", _unknown_type("node", node, tuple(catalog.nodes)))
+        )
     elif isinstance(edge, str):
         edge_type = catalog.edge_for_traversal(edge)
         if edge_type is not None:
             return edge_type
-        problems.append(Problem(position, "unknown_type", f"unknown edge type '{edge}'"))
+        problems.append(
+            Problem(position, "unknown_type", _unknown_type("edge", edge, tuple(catalog.edges)))
+        )
     return None
+
+
+@lru_cache(maxsize=256)
+def _unknown_type(kind: str, name: str, known: tuple[str, ...]) -> str:
+    return with_hint(f"unknown {kind} type '{shortened(name)}'", name, known)

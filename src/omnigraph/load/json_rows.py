@@ -22,6 +22,7 @@ from omnigraph.load.columns import convert_column
 from omnigraph.load.framing import Records, Stretch
 from omnigraph.load.given_keys import GIVEN, given_column, given_in_texts, has_key
 from omnigraph.load.json_records import read_records
+from omnigraph.load.json_samples import are_json, sampled_objects, scalar_kind
 from omnigraph.load.json_table import (
     TIMES,
     JsonMismatch,
@@ -31,17 +32,13 @@ from omnigraph.load.json_table import (
     only_chunk,
     parse_objects,
 )
-from omnigraph.load.record import MalformedText, read_value
 from omnigraph.load.routing import Router
-from omnigraph.load.typed_rows import Problem, Reading, TypedRows
+from omnigraph.load.typed_rows import Reading, TypedRows
 
 Mask = npt.NDArray[np.bool_]
 
 _SLICE: Final = 1000
 """Rows that are read one by one when one of them cannot be parsed in columns."""
-
-_SAMPLE: Final = 64
-"""Records looked at to learn a spelling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +80,7 @@ class JsonReader:
 
     def _read(self, records: Records) -> Reading:
         reading = Reading(records.count, records.lines)
-        for malformed in records.malformed:
-            problem = Problem(malformed.position, "invalid_json", malformed.problem)
-            reading.problems.append(problem)
+        reading.problems += records.problems("invalid_json")
         texts, positions = records.texts, records.positions
         if not is_utf8(texts):
             reading.add(self._read_singly(_Group(texts, positions)))
@@ -133,7 +128,7 @@ class JsonReader:
             columns["src"] = only_chunk(table.column("from"))
             columns["dst"] = only_chunk(table.column("to"))
         for name, prop in declared.properties.items():
-            columns[name], misfits = convert_column(given[name], prop.type, typed=False)
+            columns[name], misfits = convert_column(given[name], prop.type)
             if misfits is not None:
                 bad |= misfits
         for name in spelling.unknown_keys:
@@ -188,15 +183,12 @@ def _filtered(rows: TypedRows, kept: pa.Array) -> TypedRows:
 
 def _not_json(column: pa.Array) -> Mask:
     """Rows where a column nobody wants holds a number that JSON does not have."""
-    items = column
-    if kinds.is_list(column.type):
-        items = column.flatten()
-    if not kinds.is_floating(items.type) or pc.all(pc.is_finite(items)).as_py() is not False:
+    if are_json(column):
         return np.zeros(len(column), np.bool_)
-    if items is column:
-        mask: Mask = pc.invert(pc.is_finite(column)).fill_null(False).to_numpy(zero_copy_only=False)
-        return mask
-    return np.ones(len(column), np.bool_)
+    if kinds.is_list(column.type):
+        return np.ones(len(column), np.bool_)
+    mask: Mask = pc.invert(pc.is_finite(column)).fill_null(False).to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _records_with(key: str, column: pa.Array, texts: pa.Array) -> int:
@@ -212,17 +204,11 @@ def _records_with(key: str, column: pa.Array, texts: pa.Array) -> int:
 
 def _learn(declared: EntityType, texts: pa.Array) -> Spelling:
     """The spelling a few records suggest: the first and some from the whole length of the group."""
-    places = {*range(min(len(texts), _SAMPLE // 2))}
-    places |= {*range(0, len(texts), max(1, 2 * len(texts) // _SAMPLE))}
     numeric: dict[str, bool] = {}
     unknown: dict[str, pa.DataType] = {}
     fields: dict[str, pa.DataType] = {}
     own = _own_keys(declared)
-    for place in sorted(places):
-        try:
-            record, _ = read_value(texts[place].as_py().decode())
-        except MalformedText:
-            continue
+    for record in sampled_objects(texts):
         data = record.get("data")
         if not isinstance(data, dict):
             continue
@@ -251,21 +237,11 @@ def _learn_keys(found: dict[str, pa.DataType], given: Mapping[str, Any], known: 
 
 
 def _kind(value: object) -> pa.DataType | None:
-    """The Arrow type of a value nobody wants; None for what only a single reading can take."""
-    match value:
-        case None:
-            return pa.null()
-        case bool():
-            return pa.bool_()
-        case int() | float():
-            return pa.float64()
-        case str():
-            return pa.utf8()
-        case list():
-            inner = _kind(_first(value))
-            return None if inner is None or kinds.is_nested(inner) else pa.list_(inner)
-        case _:
-            return None
+    """The Arrow type of a value that is not loaded; None for what only a single reading can take."""
+    if not isinstance(value, list):
+        return scalar_kind(value)
+    inner = scalar_kind(_first(value))
+    return None if inner is None else pa.list_(inner)
 
 
 def _first(value: object) -> object:

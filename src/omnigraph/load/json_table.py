@@ -1,16 +1,20 @@
 """The door to Arrow's JSON reader: texts of one shape to a table, or a refusal.
 
-Three things keep the reader honest. Every text begins with `{`, ends with `}` and a line end, so
-that a table with as many rows as texts has exactly one row per text. Texts are checked for UTF-8
+Four things keep the reader honest. Every text begins with `{`, ends with `}` and a line end, so
+that a table with as many rows as texts has exactly one row per text. No text begins with
+anything but an object or holds a bare `null`, which is checked here: that can end the process. Texts are checked for UTF-8
 beforehand, which the reader does not do. And the reader takes NaN and infinities for numbers, so
-whoever asks for a number has to look.
+whoever asks for a number has to look. A key that an object has twice is a mismatch, as long as the
+shape has the key.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json as pj
 
@@ -18,6 +22,12 @@ from omnigraph.catalog.arrow import arrow_type
 from omnigraph.language.types import PropType, Scalar
 
 TIMES: Final = (Scalar.DATE, Scalar.DATETIME)
+
+_OPEN: Final = ord("{")
+# Only an object can stand before it: the reader stops at any other value outside of an object.
+_NULL: Final = rb"\}[ \t\r\n]*+(null)"
+_NULL_AFTER_OBJECT: Final = re.compile(_NULL)
+_STRING_OR_NULL: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|' + _NULL, re.DOTALL)
 
 
 class JsonMismatch(Exception):
@@ -54,6 +64,7 @@ def parse_objects(texts: pa.Array, shape: pa.Schema, *, ignore_others: bool = Fa
     content = content_of(texts)
     if content.size == 0:
         return shape.empty_table()
+    _check_objects(texts, content)
     try:
         table = pj.read_json(
             pa.BufferReader(content),
@@ -70,6 +81,24 @@ def parse_objects(texts: pa.Array, shape: pa.Schema, *, ignore_others: bool = Fa
     return table
 
 
+def _check_objects(texts: pa.Array, content: pa.Buffer) -> None:
+    """Raises `JsonMismatch` for a text that does not begin with an object, and `SeveralRecords`.
+
+    The reader reads memory that is not its own, and may end the process, when it meets a `null` that is
+    not inside an object. Other values there it refuses.
+    """
+    bounds = _bounds(texts)
+    starts = bounds[:-1] - bounds[0]
+    if not (np.frombuffer(content, np.uint8)[starts] == _OPEN).all():
+        raise JsonMismatch("a text does not begin with an object")
+    suspicious = [match.start() for match in _NULL_AFTER_OBJECT.finditer(content)]
+    if suspicious:
+        for text in np.unique(np.searchsorted(starts, suspicious, "right") - 1).tolist():
+            found = _STRING_OR_NULL.finditer(texts[text].as_py())
+            if any(match.lastindex for match in found):
+                raise SeveralRecords
+
+
 def is_utf8(texts: pa.Array) -> bool:
     """Whether all texts together are UTF-8. Each ends with a line end, so none leans on the next."""
     content = content_of(texts)
@@ -83,12 +112,17 @@ def is_utf8(texts: pa.Array) -> bool:
 
 def content_of(texts: pa.Array) -> pa.Buffer:
     """The bytes of all texts, one after the other."""
-    _, offsets, data = texts.buffers()
+    data = texts.buffers()[2]
     if data is None or not len(texts):
         return pa.py_buffer(b"")
-    bounds = np.frombuffer(offsets, np.int32)
-    start, end = int(bounds[texts.offset]), int(bounds[texts.offset + len(texts)])
-    return data.slice(start, end - start)
+    bounds = _bounds(texts)
+    return data.slice(int(bounds[0]), int(bounds[-1] - bounds[0]))
+
+
+def _bounds(texts: pa.Array) -> npt.NDArray[np.int32]:
+    """Where each text begins in the bytes of all, and where the last one ends."""
+    bounds = np.frombuffer(texts.buffers()[1], np.int32)
+    return bounds[texts.offset : texts.offset + len(texts) + 1]
 
 
 def only_chunk(column: pa.ChunkedArray) -> pa.Array:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.constraints import group_scalar, identity_group
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
 from omnigraph.load.given_keys import GIVEN
 from omnigraph.load.typed_rows import Numbers, Problem, TypedRows
@@ -121,7 +120,6 @@ def _blames(typed: TypedRows) -> Iterator[_Blame]:
     for violation in value_violations(declared, columns):
         if (violation.row, violation.property) not in misfits:
             yield violation.row, violation.code, violation.message, violation.property
-    yield from _unnameable(typed)
 
 
 def _is_cleared(typed: TypedRows, violation: Violation) -> bool:
@@ -136,17 +134,6 @@ def _is_cleared(typed: TypedRows, violation: Violation) -> bool:
 
 def _nulls(column: pa.Array) -> list[int]:
     return rows_where(column.is_null()) if column.null_count else []
-
-
-def _unnameable(typed: TypedRows) -> Iterator[_Blame]:
-    """Rows whose id would have to hold a number that is not finite; only tables have such."""
-    for name in identity_group(typed.declared) or ():
-        if group_scalar(typed.declared, name).is_float:
-            column = typed.columns[name]
-            odd = pc.fill_null(pc.invert(pc.is_finite(column)), False)
-            for row in rows_where(odd):
-                message = f"property '{name}' is part of the id and cannot be {column[row].as_py()}"
-                yield row, "bad_key", message, name
 
 
 def _mismatches(typed: TypedRows, derived: pa.Array) -> Iterator[_Blame]:

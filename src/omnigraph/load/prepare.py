@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.diagnostics import shortened, with_hint
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load.committed import CommittedRows
 from omnigraph.load.findings import Finding, FindingLog, in_order
@@ -87,7 +88,7 @@ def prepare_load(
     """
     names = [source.name for source in sources]
     log = FindingLog(None if quarantine else max_errors)
-    records, notes = 0, Notes(mode)
+    records, notes = 0, Notes(catalog, mode)
     threads = threads or min(os.cpu_count() or 1, 8)
     progress.stage("read")
     reading = read_sources(
@@ -184,7 +185,8 @@ def whole_rows(
 class Notes:
     """What the record phase put up with."""
 
-    def __init__(self, mode: LoadMode) -> None:
+    def __init__(self, catalog: Catalog, mode: LoadMode) -> None:
+        self._catalog = catalog
         self._mode = mode
         self.unknown: Counter[tuple[str, str]] = Counter()
         self.ignored: Counter[str] = Counter()
@@ -199,7 +201,7 @@ class Notes:
 
     def warnings(self) -> tuple[LoadWarning, ...]:
         found = [
-            LoadWarning("unknown_property", f"{type_name} has no property '{key}'", count)
+            LoadWarning("unknown_property", self._unknown(type_name, key), count)
             for (type_name, key), count in sorted(self.unknown.items())
         ]
         for type_name, count in sorted(self.ignored.items()):
@@ -210,6 +212,11 @@ class Notes:
                 message = edges_without_identity(type_name, count)
                 found.append(LoadWarning("edge_without_identity", message, count))
         return tuple(found)
+
+    def _unknown(self, type_name: str, key: str) -> str:
+        declared = self._catalog.nodes.get(type_name) or self._catalog.edges[type_name]
+        problem = f"{type_name} has no property '{shortened(key)}'"
+        return with_hint(problem, key, declared.properties)
 
 
 def edges_without_identity(type_name: str, count: int) -> str:

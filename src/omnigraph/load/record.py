@@ -6,12 +6,11 @@ this module decides what is accepted and what is said about the rest.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, NoReturn, TypeGuard
+from typing import Final, TypeGuard
 
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar
@@ -21,14 +20,7 @@ from omnigraph.rows.values import Misfit, blob_value, check_dimension, in_range,
 _DAY_MS: Final = 86_400_000
 _DAYS: Final = (-(2**31), 2**31 - 1)
 _MILLIS: Final = (-(2**63), 2**63 - 1)
-
-
-class MalformedText(ValueError):
-    """Text that is no JSON value; `position` is where reading it failed."""
-
-    def __init__(self, problem: str, position: int) -> None:
-        super().__init__(problem)
-        self.position = position
+_NON_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,50 +35,6 @@ class Moment:
     """A point in time from a table, as whole milliseconds since the epoch."""
 
     millis: int
-
-
-# -- JSON text ----------------------------------------------------------------------------------
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-
-
-def read_value(text: str, start: int = 0) -> tuple[Any, int]:
-    """The JSON value that begins at a position, and where it ends. Raises `MalformedText`.
-
-    Bytes that are no UTF-8 are expected as surrogate escapes.
-    """
-    try:
-        value, end = _DECODER.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        raise MalformedText(error.msg, max(error.pos, start + 1)) from None
-    except RecursionError:
-        raise MalformedText("nested too deeply", start + 1) from None
-    except ValueError as error:
-        raise MalformedText(str(error), start + 1) from None
-    problem = _unstorable(text[start:end], value)
-    if problem:
-        raise MalformedText(problem, end)
-    return value, end
-
-
-def _unstorable(raw: str, value: object) -> str | None:
-    """Why a text that reads well still holds something that is no text."""
-    if raw.isascii() and "\\u" not in raw:
-        return None
-    for problem, text in (
-        ("invalid UTF-8", raw),
-        ("half of a surrogate pair", json.dumps(value, ensure_ascii=False)),
-    ):
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return problem
-    return None
 
 
 def json_type(given: object) -> str:
@@ -116,8 +64,7 @@ def json_type(given: object) -> str:
 def convert_value(given: object, name: str, wanted: PropType, *, typed: bool) -> StoredValue:
     """The stored value of a source value. Raises `Misfit`.
 
-    A typed source (a table) may hold infinities and NaN, and its integers become floats only when
-    nothing is lost.
+    Integers of a typed source (a table) become floats only when nothing is lost.
     """
     if given is None:
         return None
@@ -153,7 +100,9 @@ def _scalar(given: object, subject: str, scalar: Scalar, *, typed: bool) -> Stor
         if isinstance(given, str | int | Day | Moment):
             return _time(given, subject, scalar)
     elif scalar.is_integer:
-        if isinstance(given, int) or (isinstance(given, Decimal) and given % 1 == 0):
+        if isinstance(given, int) or (
+            isinstance(given, Decimal) and given == given.to_integral_value()
+        ):
             return in_range(int(given), subject, scalar)
     elif scalar.is_float and isinstance(given, int | float | Decimal):
         return _nearest_float(given, subject, scalar, typed=typed)
@@ -184,7 +133,7 @@ def _nearest_float(
     given: int | float | Decimal, subject: str, scalar: Scalar, *, typed: bool
 ) -> float:
     if typed and isinstance(given, float) and not math.isfinite(given):
-        return given
+        raise Misfit(f"{subject}: {_NON_FINITE[str(given)]} is not a finite number")
     stored = nearest_float(given, subject, scalar)
     if typed and isinstance(given, int) and stored != given:
         raise Misfit(f"{subject}: {given} has no exact {scalar.value}")

@@ -13,7 +13,7 @@ from typing import Final
 
 from omnigraph.catalog.constraints import identity_group
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
-from omnigraph.diagnostics import did_you_mean
+from omnigraph.diagnostics import with_hint
 from omnigraph.errors import LoadSourceError
 from omnigraph.load.record import convert_value
 from omnigraph.rows.build import StoredValue
@@ -182,5 +182,4 @@ class _Planner:
             raise LoadSourceError(self.source, str(misfit)) from None
 
     def _error(self, problem: str, name: str, known: Collection[str]) -> LoadSourceError:
-        hint = did_you_mean(name, known)
-        return LoadSourceError(self.source, f"{problem}; {hint}" if hint else problem)
+        return LoadSourceError(self.source, with_hint(problem, name, known))

@@ -8,10 +8,8 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from omnigraph.catalog.constraints import group_scalar
 from omnigraph.language.types import PropType
 from omnigraph.load.columns import TIME_UNITS, Converted, convert_column, plain
 from omnigraph.load.given_keys import GIVEN, Mask, given_column
@@ -38,12 +36,12 @@ class Cells(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TypedCells:
-    """Cells with a type of their own. Those of a table may be infinite, those of JSON may not."""
+    """Cells with a type of their own: those of a table, or those of JSON, which are less strict."""
 
     typed: bool = True
 
     def column(self, column: pa.Array, wanted: PropType) -> Converted:
-        return convert_column(column, wanted, typed=self.typed)
+        return convert_column(column, wanted)
 
     def value(self, cell: pa.Scalar, name: str, wanted: PropType) -> StoredValue:
         return convert_value(python_value(cell), name, wanted, typed=self.typed)
@@ -121,11 +119,6 @@ class _Reader:
         for name, column_name in source.columns.items():
             wanted = source.node.properties[name].type
             column, misfits = self._converted(column_name, name, wanted)
-            if group_scalar(source.node, name).is_float:
-                odd = pc.fill_null(pc.invert(pc.is_finite(column)), False)
-                rows = np.flatnonzero(odd.to_numpy(zero_copy_only=False)).tolist()
-                misfits += [(row, f"property '{name}' is not finite") for row in rows]
-                column = pc.if_else(odd, pa.scalar(None, column.type), column)
             columns[name] = column
             self.misfits.extend(
                 MisfitValue(row, end, f"'{end}': {problem}") for row, problem in misfits

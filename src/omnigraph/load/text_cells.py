@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -24,12 +25,14 @@ from omnigraph.load.json_table import (
     only_chunk,
     parse_objects,
 )
-from omnigraph.load.record import MalformedText, convert_value, read_value
+from omnigraph.load.json_values import MalformedText, read_value
+from omnigraph.load.record import convert_value
 from omnigraph.rows.build import StoredValue
 from omnigraph.rows.schema import row_type
 
 Mask = npt.NDArray[np.bool_]
 
+_LONGEST_INTEGER: Final = 400
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
@@ -88,7 +91,8 @@ def _read_scalar(text: str, scalar: Scalar) -> object:
         return _TRUTH.get(text.lower(), text)
     if scalar.is_integer or scalar.is_float:
         if _INTEGER.fullmatch(text):
-            return int(text)
+            # Python does not convert thousands of digits to an integer; no type has room for them.
+            return int(text) if len(text) < _LONGEST_INTEGER else Decimal(text)
         if _DECIMAL.fullmatch(text):
             return float(text)
     return text
@@ -106,7 +110,7 @@ def _mask(column: pa.Array) -> Mask:
 
 def _converted(column: pa.Array, doubted: Mask | None, wanted: PropType) -> Converted:
     """The property column of a column whose doubted values are null already."""
-    values, bad = convert_column(column, wanted, typed=False)
+    values, bad = convert_column(column, wanted)
     if doubted is None:
         return values, bad
     return values, doubted if bad is None else bad | doubted
@@ -162,4 +166,4 @@ def _json_lists(column: pa.Array, wanted: PropType) -> Converted:
         table = parse_objects(texts.cast(pa.binary()), shape)
     except (JsonMismatch, SeveralRecords):
         return _doubted(column, wanted)
-    return convert_column(only_chunk(table.column("v")), wanted, typed=False)
+    return convert_column(only_chunk(table.column("v")), wanted)

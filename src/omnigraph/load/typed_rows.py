@@ -19,6 +19,14 @@ UnknownProperties = Counter[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in the text of a record: line ends before it, and its column in that line, from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """What is wrong with one record, known by its position in what is being read."""
 
@@ -28,6 +36,7 @@ class Problem:
     type: str | None = None
     property: str | None = None
     id: str | None = None
+    spot: Spot | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -347,7 +347,7 @@ def test_every_bad_record_is_listed(tmp_path):
         f"  {path} record 3: unknown node type 'Ghost'",
         f"  {path} record 7: property 'age' expects I32, got string",
         f"  {path} record 9: invalid JSON at record 9: "
-        "Expecting property name enclosed in double quotes",
+        "Expecting property name enclosed in double quotes (line 9, column 2)",
     ]
 
 

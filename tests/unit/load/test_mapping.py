@@ -166,7 +166,7 @@ def test_a_key_that_is_no_number_is_no_end():
     rows = pa.table({"a": [1.5, float("nan")], "b": [1.5, 1.5]})
     source = {"name": "up", "edge": "Up", "from": {"at": "a"}, "to": {"at": "b"}}
     given = {"Level": pa.table({"at": [1.5]}), "up": rows}
-    with pytest.raises(LoadError, match="record 2: 'from': property 'at' is not finite"):
+    with pytest.raises(LoadError, match="record 2: 'from': property 'at': NaN is not a finite"):
         load(given, KEYED, mapping=mapping(source))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pyarrow as pa
 import pytest
 
 from omnigraph.errors import LoadError
@@ -52,11 +51,6 @@ def test_tuples_are_compared_member_by_member():
 def test_zero_is_one_number_whatever_its_sign():
     (problem,) = problems(node("Pair", k="1", f=0.0) + node("Pair", k="2", f=-0.0))
     assert "value '0' appears in records 1 and 2" in problem.message
-
-
-def test_nan_equals_nothing():
-    rows = pa.table({"k": ["1", "2"], "f": [float("nan")] * 2})
-    assert load({"Pair": rows}, PAIRS).records == 2
 
 
 def test_every_row_of_a_shared_tuple_is_reported_with_the_first():

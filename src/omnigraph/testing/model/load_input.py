@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from omnigraph.catalog.keys import KeyValue, edge_id, node_id
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
+from omnigraph.diagnostics import with_hint
 from omnigraph.testing.model.records import Record, read_records
 from omnigraph.testing.model.rules import Violation, missing_values, value_violations
 from omnigraph.testing.model.values import BadValue, Row, Value, from_json, text_of
@@ -51,17 +52,24 @@ class LoadInput:
     def warnings(self) -> list[ReceiptWarning]:
         found: list[ReceiptWarning] = []
         for (type_name, key), count in sorted(self._unknown_properties.items()):
-            message = f"{type_name} has no property '{key}'"
+            known = self._declared(type_name).properties
+            message = with_hint(f"{type_name} has no property '{key}'", key, known)
             found.append(ReceiptWarning("unknown_property", message, count))
         for type_name, count in sorted(self._ignored_ids.items()):
             message = f"{type_name} edges have derived ids; explicit ones were replaced"
             found.append(ReceiptWarning("explicit_edge_id_ignored", message, count))
         return found
 
+    def _declared(self, type_name: str) -> EntityType:
+        return self._catalog.nodes.get(type_name) or self._catalog.edges[type_name]
+
     def _read(self, record: Record) -> None:
         if record.problem is not None:
             message = f"invalid JSON at record {record.number}: {record.problem}"
             return self._blame(record, "invalid_json", message)
+        if record.repeated is not None:
+            message = f"an object has the key '{record.repeated}' twice"
+            return self._blame(record, "bad_record", message)
         fields = record.value if isinstance(record.value, dict) else {}
         node, edge = fields.get("type"), fields.get("edge")
         data = fields.get("data")
@@ -72,11 +80,15 @@ class LoadInput:
         if isinstance(node, str):
             node_type = self._catalog.nodes.get(node)
             if node_type is None:
-                return self._blame(record, "unknown_type", f"unknown node type '{node}'")
+                problem = f"unknown node type '{node}'"
+                problem = with_hint(problem, node, self._catalog.nodes)
+                return self._blame(record, "unknown_type", problem)
             return self._read_row(record, node_type, data or {}, {})
         edge_type = self._catalog.edge_for_traversal(str(edge))
         if edge_type is None:
-            return self._blame(record, "unknown_type", f"unknown edge type '{edge}'")
+            problem = f"unknown edge type '{edge}'"
+            problem = with_hint(problem, str(edge), self._catalog.edges)
+            return self._blame(record, "unknown_type", problem)
         ends: dict[str, Value] = {}
         for end, key in (("src", "from"), ("dst", "to")):
             given = fields.get(key)

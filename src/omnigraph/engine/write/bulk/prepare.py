@@ -202,7 +202,7 @@ class _Preparation:
             self._work = replace(self._work, writes=True)
             self._write(range(len(self._work.pieces)))
         self._check_rows()
-        notes = Notes(options.mode)
+        notes = Notes(job.catalog, options.mode)
         for answer in self._answers:
             notes.add(answer.unknown, answer.ignored, answer.unnamed)
         return ReadyLoad(
