@@ -6,11 +6,20 @@ how to show itself to a person. It never reads files; the offending line travels
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from omnigraph.limits import MAX_SHOWN_CHARACTERS, SNIPPET_COLUMNS
+
+_LONG_QUOTES: Final = tuple(
+    # A quote behind a letter is an apostrophe, or ends something.
+    re.compile(rf"(?<!\w)({quote})([^{quote}\n]{{{MAX_SHOWN_CHARACTERS + 1},}}){quote}")
+    for quote in "'`\""
+)
+# Somewhat longer than what is cut, for addresses and for what was cut already.
+_LONG_WORD: Final = re.compile(rf"\S{{{2 * MAX_SHOWN_CHARACTERS},}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,18 @@ def shortened(text: str, limit: int = MAX_SHOWN_CHARACTERS) -> str:
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text):,} characters)"
+
+
+def cut_values(message: str) -> str:
+    """A message in which everything quoted is cut, and every word that is longer than any name.
+
+    Errors pass through here, so that none of them shows a long value as a whole.
+    """
+    if len(message) <= MAX_SHOWN_CHARACTERS:
+        return message
+    for pattern in _LONG_QUOTES:
+        message = pattern.sub(lambda m: f"{m[1]}{shortened(m[2])}{m[1]}", message)
+    return _LONG_WORD.sub(lambda m: shortened(m[0]), message)
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

@@ -44,14 +44,20 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?:true|fal
 
 def parse_document(text: str) -> object:
     """The document in a text. Raises `DocumentError`."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         # JSON may be indented with tabs, which YAML refuses.
         return json.loads(text)
     try:
         return yaml.load(text, _Loader)
-    except yaml.MarkedYAMLError as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise DocumentError(yaml_problem(error)) from None
+
+
+def yaml_problem(error: Exception) -> str:
+    """What is wrong with a text that was to be YAML, in one line."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
-        place = "" if mark is None else f"line {mark.line + 1}: "
-        raise DocumentError(f"{place}{error.problem}") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise DocumentError(str(error)) from None
+        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    return str(error).partition("\n")[0]

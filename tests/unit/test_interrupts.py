@@ -6,6 +6,7 @@ import gc
 import importlib
 import itertools
 import os
+import re
 import signal
 import threading
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
 from omnigraph.interrupts import uninterrupted
 from omnigraph.temporary import TemporaryFolder, remove_folder
 
@@ -124,3 +126,16 @@ def test_a_folder_that_others_still_write_to_is_removed(tmp_path):
     remove_folder(folder)
     other.join()
     assert not folder.exists()
+
+
+def test_temporary_folders_are_made_in_one_module():
+    """Folders of `tempfile` itself are left behind by an interrupt at the wrong moment."""
+    package = Path(omnigraph.__file__).parent
+    makers = re.compile(r"tempfile\.(TemporaryDirectory|mkdtemp|mkstemp|NamedTemporaryFile)")
+    found = {
+        f.relative_to(package).as_posix()
+        for f in package.rglob("*.py")
+        if makers.search(f.read_text())
+    }
+    # Java has its own folder, made together with the process.
+    assert found == {"temporary.py", "spark/gateway.py"}

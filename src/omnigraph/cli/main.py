@@ -14,6 +14,7 @@ from omnigraph.cli.context import global_options
 from omnigraph.cli.exits import FAILURE, INTERRUPTED, SUCCESS, report
 from omnigraph.cli.framework import Root
 from omnigraph.cli.lean import leave_out_pandas
+from omnigraph.diagnostics import cut_values
 from omnigraph.interrupts import ending
 
 
@@ -57,7 +58,9 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         code = root.main(argv, prog_name="omnigraph", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(cut_values(shown.getvalue()), nl=False, err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED

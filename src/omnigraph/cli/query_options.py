@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, TypeVar
@@ -11,6 +10,7 @@ import click
 
 from omnigraph.cli.options import uri_option
 from omnigraph.errors import InputError, UsageError
+from omnigraph.json_text import JsonError, parse_json
 from omnigraph.plan.params import JsonParameters
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -122,8 +122,8 @@ def _params(options: QueryOptions) -> JsonParameters:
     if text is None:
         return JsonParameters()
     try:
-        given = json.loads(text)
-    except ValueError as error:
+        given = parse_json(text)
+    except JsonError as error:
         raise InputError(f"params are not JSON: {error}") from None
     if not isinstance(given, dict):
         raise InputError("params JSON must be an object")

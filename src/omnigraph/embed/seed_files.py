@@ -20,6 +20,7 @@ from omnigraph.embed.gemini import GEMINI_MODEL
 from omnigraph.embed.provider import Task, Vectors
 from omnigraph.embed.seed_plan import SeedMode, SeedPlan
 from omnigraph.errors import InputError
+from omnigraph.json_text import JsonError, parse_json
 
 _ROWS: Final = 512
 """Rows that are held at a time."""
@@ -138,9 +139,9 @@ def _rows(path: Path, source: TextIO) -> Iterator[_Row]:
         if not text:
             continue
         try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path} line {number}: not JSON: {error.msg}") from None
+            record = parse_json(text)
+        except JsonError as error:
+            raise InputError(f"{path} line {number}: not JSON: {error}") from None
         type_name = record.get("type") if isinstance(record, dict) else None
         if type_name is not None and not isinstance(record.get("data"), dict):
             raise InputError(f"{path} line {number}: a row with a `type` has an object `data`")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from omnigraph.embed.gemini import GEMINI_MODEL
 from omnigraph.errors import InputError
+from omnigraph.json_text import JsonError, parse_json
 
 _DEFAULT_OUTPUT: Final = "./build/seed.embedded.jsonl"
 
@@ -111,8 +112,8 @@ class SeedPlan:
 def read_spec(path: Path) -> SeedSpec:
     """A specification in a JSON file. Raises `InputError`."""
     try:
-        return SeedSpec.of(json.loads(_text(path)), str(path))
-    except json.JSONDecodeError as error:
+        return SeedSpec.of(parse_json(_text(path)), str(path))
+    except JsonError as error:
         raise InputError(f"{path}: not JSON: {error}") from None
 
 
@@ -120,10 +121,12 @@ def read_manifest(path: Path) -> tuple[Path, Path, SeedSpec]:
     """Source, target and specification of a YAML manifest. Raises `InputError`."""
     import yaml
 
+    from omnigraph.documents import yaml_problem
+
     try:
         document = yaml.safe_load(_text(path))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not YAML: {error}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InputError(f"{path}: not YAML: {yaml_problem(error)}") from None
     sources, legacy, artifacts = (_part(document, p) for p in ("sources", "seed", "artifacts"))
     source = sources.get("raw_seed") or legacy.get("data")
     if not isinstance(source, str):

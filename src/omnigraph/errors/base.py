@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, ClassVar
 
+from omnigraph.diagnostics import cut_values
+
 
 class Retry(Enum):
     """What a caller may do after the error."""
@@ -23,6 +25,7 @@ class OmnigraphError(Exception):
     retry: ClassVar[Retry] = Retry.NEVER
 
     def __init__(self, message: str) -> None:
+        message = cut_values(message)
         super().__init__(message)
         self.message = message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from omnigraph.diagnostics import Diagnostic
+from omnigraph.diagnostics import Diagnostic, cut_values
 from omnigraph.errors.base import OmnigraphError
 
 
@@ -29,7 +29,7 @@ class LanguageError(OmnigraphError):
     def wire_message(self) -> str:
         """One line for machine-read bodies: the headline and, behind `; `, the hint."""
         first = self.diagnostic
-        return f"{first.headline}; {first.hint}" if first.hint else first.headline
+        return cut_values(f"{first.headline}; {first.hint}" if first.hint else first.headline)
 
 
 class ParseError(LanguageError):

@@ -15,6 +15,7 @@ from typing import Final
 from lance.commit import CommitConflictError
 
 from omnigraph.errors import OmnigraphError, StoreCallFailed, TableMissing
+from omnigraph.storage.causes import cause_in_words
 
 
 class Failure(Enum):
@@ -48,8 +49,6 @@ _VANISHED_VERSION: Final = re.compile(r"Not found: \S*/_versions/\d+\.manifest")
 # A Ctrl-C that arrived while the library was calling back into Python.
 _INTERRUPT: Final = re.compile(r"(External error: |^)KeyboardInterrupt\b", re.MULTILINE)
 
-_SOURCE_POSITION: Final = re.compile(r",? (location: )?/\S+\.rs:\d+:\d+")
-
 
 def classify(error: BaseException) -> Failure:
     """What an error raised by the table library means."""
@@ -68,8 +67,8 @@ def is_vanished_ref(error: BaseException) -> bool:
 
 
 def cause_of(error: BaseException) -> str:
-    """The text of an error without the places in the library's own source."""
-    return _SOURCE_POSITION.sub("", str(error)).strip()
+    """What an error of the library says, in one sentence."""
+    return cause_in_words(str(error))
 
 
 def is_library_failure(error: BaseException) -> bool:

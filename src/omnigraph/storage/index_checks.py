@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from omnigraph.limits import INDEX_CHECKED_BYTES
 from omnigraph.storage.commit_sync import CommitSync
 from omnigraph.storage.conflicts import cause_of
 from omnigraph.storage.lineage import Lineage
+from omnigraph.temporary import TemporaryFolder
 
 CHECKSUMS: Final = "omnigraph-checksums.json"
 """A file in the folder of an index: the size and the CRC-32 of each of the others."""
@@ -172,7 +172,7 @@ class IndexChecks:
         return self._session(folder).read_range(name, 0, size)
 
     def _download(self, folder: IndexFolder, name: str) -> bytes:
-        with tempfile.TemporaryDirectory(prefix="omnigraph-index-") as scratch:
+        with TemporaryFolder("omnigraph-index-") as scratch:
             copy = Path(scratch, name)
             self._session(folder).download_file(name, copy)
             return copy.read_bytes()
@@ -184,7 +184,7 @@ class IndexChecks:
             if self._sync:
                 self._sync.note(str(path))
             return
-        with tempfile.TemporaryDirectory(prefix="omnigraph-index-") as scratch:
+        with TemporaryFolder("omnigraph-index-") as scratch:
             copy = Path(scratch, CHECKSUMS)
             copy.write_text(text, encoding="utf-8")
             self._session(folder).upload_file(copy, CHECKSUMS)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Final, NewType, Protocol, assert_never
 
 from omnigraph.errors import StoreCallFailed
+from omnigraph.storage.causes import cause_in_words
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.uris import GraphRoot, fold_path
 
@@ -130,5 +131,4 @@ def naming_failures(
 
 def cause_of(error: Exception) -> str:
     """One line for a message; client libraries append pages of details."""
-    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return text.partition("\n")[0]
+    return cause_in_words((error.strerror if isinstance(error, OSError) else None) or str(error))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -33,6 +32,7 @@ from omnigraph.errors import (
 from omnigraph.limits import INDEX_CACHE_BYTES, METADATA_CACHE_BYTES
 from omnigraph.storage import refs
 from omnigraph.storage.blobs import stored_schema
+from omnigraph.storage.causes import UNREACHABLE
 from omnigraph.storage.commit_sync import CommitSync
 from omnigraph.storage.conflicts import Failure, classify, naming_failures
 from omnigraph.storage.durability import DiskSync, Durability
@@ -48,6 +48,7 @@ from omnigraph.storage.torn import Torn, find_torn_version, remove_torn_version
 from omnigraph.storage.torn_branches import list_whole_branches, torn_branches
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.storage.versions import newest_version, noted_version
+from omnigraph.temporary import TemporaryFolder
 
 _NO_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
 _PLAIN_PATH: Final = re.compile(r"[\w/. -]+", re.ASCII)
@@ -146,6 +147,8 @@ class TableStore:
                 self._refuse_damaged(lineage, version, error)
             raise
         except StoreCallFailed as error:
+            if error.cause == UNREACHABLE:
+                raise
             torn = find_torn_version(lineage, self._options) if version is None else None
             if torn is not None:
                 raise TornVersion(lineage.uri, torn.version, torn.previous, torn.cause) from error
@@ -161,12 +164,12 @@ class TableStore:
         Otherwise it is the store that fails, and the file may be as it was.
         """
         files = LanceFileSession(lineage.uri, storage_options=self._options)
-        with suppress(OSError):
+        with suppress(OSError, RuntimeError):  # The library has both for a store that fails.
             if version is None:
                 listed = map(version_of_file, files.list("_versions"))
                 version = max((v for v in listed if v is not None), default=None)
             if version is not None and files.contains(version_file(version)):
-                with tempfile.TemporaryDirectory(prefix="omnigraph-version-") as scratch:
+                with TemporaryFolder("omnigraph-version-") as scratch:
                     files.download_file(version_file(version), f"{scratch}/version")
                 what = f"version {version} of {lineage.name}"
                 raise FileDamaged(lineage.file(version_file(version)), what, error.cause) from error

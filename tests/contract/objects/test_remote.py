@@ -113,7 +113,7 @@ class TestRefusals:
     def test_a_missing_permission_is_an_error_of_one_line(self, stubbed, action):
         with (
             stubbed(answer=lambda method, key: 403) as (_, store),
-            pytest.raises(StoreCallFailed, match="403 Forbidden") as caught,
+            pytest.raises(StoreCallFailed, match="access was denied") as caught,
         ):
             CALLS[action](store)
         assert str(caught.value).startswith(f"storage {action} failed for 's3://bucket/g/a': ")
@@ -122,7 +122,7 @@ class TestRefusals:
     @pytest.mark.parametrize("action", ["write", "create", "check", "list"])
     def test_a_missing_bucket_is_an_error(self, s3_place, action):
         store = open_store(normalise_root("s3://no-such-bucket/g"), Durability.FSYNC)
-        with pytest.raises(StoreCallFailed, match="404"):
+        with pytest.raises(StoreCallFailed, match="the bucket does not exist"):
             CALLS[action](store)
 
     @pytest.mark.parametrize("action", ["create", "update"])
@@ -130,7 +130,7 @@ class TestRefusals:
         for name, value in environment_for("http://127.0.0.1:9").items():
             monkeypatch.setenv(name, value)
         store = open_store(normalise_root("s3://bucket/g"), Durability.FSYNC)
-        with pytest.raises(StoreCallFailed, match="error sending request"):
+        with pytest.raises(StoreCallFailed, match="the store cannot be reached"):
             CALLS[action](store)
 
     @pytest.mark.parametrize("action", ["create", "update"])

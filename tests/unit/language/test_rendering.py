@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.diagnostics import shortened
-from omnigraph.errors import LanguageError, QuerySelectionError
+from omnigraph.diagnostics import cut_values, shortened
+from omnigraph.errors import InputError, LanguageError, QuerySelectionError
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.schema.resolve import resolve_schema
 from omnigraph.language.span import Source
@@ -287,3 +289,24 @@ def test_a_message_shows_the_beginning_of_a_long_value_and_its_length():
     assert shortened("x" * 200) == "x" * 200
     assert shortened("x" * 5_000) == "x" * 200 + "… (5,000 characters)"
     assert shortened("Ada Lovelace", limit=3) == "Ada… (12 characters)"
+
+
+@pytest.mark.parametrize("quote", ["'", "`", '"'])
+def test_a_message_shows_the_beginning_of_a_long_value(quote):
+    long = "a b " * 1000
+    message = cut_values(f"it's {quote}{long}{quote}, not {quote}short{quote}")
+    assert message.startswith(f"it's {quote}a b ")
+    assert message.endswith(f"… (4,000 characters){quote}, not {quote}short{quote}")
+    assert len(message) < 300
+
+
+def test_a_message_of_many_short_values_is_left_alone():
+    message = "one of " + ", ".join(f"'name {n}'" for n in range(200)) + "; it's in " + "p/" * 150
+    assert cut_values(message) == message
+
+
+def test_no_error_shows_a_long_value_as_a_whole():
+    error = InputError(f"expected 1, got {'9' * 5000}\nand {'9' * 5000}")
+    assert len(str(error)) < 600
+    assert str(error) == error.message
+    assert len(str(pickle.loads(pickle.dumps(error)))) < 600

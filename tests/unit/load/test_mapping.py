@@ -328,9 +328,9 @@ def test_a_document_that_makes_no_sense_is_refused(tmp_path, document, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("version: [", "line 1: expected the node content"),
-        ("version: 1\nversion: 1", "line 2: key 'version' stands twice"),
-        ("? [a]\n: 1", "line 1: a key must be text"),
+        ("version: [", "line 1, column 11: expected the node content"),
+        ("version: 1\nversion: 1", "line 2, column 1: key 'version' stands twice"),
+        ("? [a]\n: 1", "line 1, column 3: a key must be text"),
         ("!!python/object:os.system {}", "could not determine a constructor"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,6 +11,7 @@ from typing import Any
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.diagnostics import with_hint
 from omnigraph.errors import InputError, SourceUnreadable
+from omnigraph.json_text import JsonError, parse_json
 
 
 class Strategy(Enum):
@@ -113,12 +113,14 @@ def read_resolutions(path: Path) -> list[Mapping[str, Any]]:
     Conflicts of a report without a `take` are left undecided.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         reason = error.strerror or str(error)
         raise SourceUnreadable(str(path), reason, "give the file of a conflict report") from error
-    except ValueError as error:
-        raise InputError(f"{path} is no JSON: {error}") from error
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is no UTF-8 text; save it as UTF-8") from None
+    except JsonError as error:
+        raise InputError(f"{path} is no JSON: {error}") from None
     found = document.get("conflicts") if isinstance(document, dict) else document
     if not isinstance(found, list):
         raise InputError(f"{path} holds no list of resolutions")
