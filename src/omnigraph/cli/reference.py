@@ -38,6 +38,10 @@ After such a signal a command prints one line, `interrupted`, `hung up` or `term
 commit has begun is finished first; otherwise nothing of it is visible. A command that takes long to
 leave ends at once when a signal is repeated after two seconds.
 
+Errors show the first 200 characters of a value and how many it has. JSON that is given to a command, as
+parameters, decisions of a merge or a specification, is refused with line and column when it is broken, and
+when an object has a key twice.
+
 Output is coloured on a terminal, unless `NO_COLOR` is set. A defect of the program itself is
 reported as `internal error`; `OMNIGRAPH_DEBUG=1` adds the stack trace.
 """
