@@ -74,13 +74,10 @@ def tasks_in_this_process(step: int) -> Iterator[None]:
 class SparkLike:
     """A data frame as recognition sees one of Spark: partitions of Arrow tables."""
 
-    def __init__(self, *partitions: pa.Table) -> None:
+    def __init__(self, *partitions: pa.Table, names: Sequence[str] | None = None) -> None:
         self.partitions = partitions
+        self.columns = list(partitions[0].column_names if names is None else names)
         self.sparkSession = None
-
-    @property
-    def columns(self) -> list[str]:
-        return list(self.partitions[0].column_names)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         raise AssertionError("rows were brought to the driver")
@@ -94,7 +91,7 @@ def run_on_frame(frame: SparkLike, _job: str, kernel: Callable[[Any], Any]) -> l
 
 
 def with_columns(frame: SparkLike, names: Sequence[str], _source: str) -> SparkLike:
-    return SparkLike(*(part.select(names) for part in frame.partitions))
+    return SparkLike(*(part.select(names) for part in frame.partitions), names=names)
 
 
 @contextmanager

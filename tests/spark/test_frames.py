@@ -30,6 +30,8 @@ PEOPLE: dict[str, Any] = {
     ],
 }
 
+ONLY_PEOPLE = {"version": 1, "sources": PEOPLE["sources"][:1]}
+
 
 def people(count: int, first: int = 0) -> pa.Table:
     numbers = range(first, first + count)
@@ -66,6 +68,24 @@ def test_partitions_are_loaded_like_one_table(tmp_path, mode, step):
     with frames_in_this_process(step):
         result = graph.load(parts, mode, mapping=PEOPLE, load_id="x", engine="spark")
     assert comparable(result) == comparable(receipt)
+    assert exported(graph) == exported(expected)
+    assert scratch_files(graph) == []
+
+
+@pytest.mark.parametrize("mode", ["append", "merge", "patch", "overwrite"])
+@pytest.mark.parametrize("partitions", [0, 1, 3])
+def test_a_frame_without_rows_is_loaded_in_every_mode(tmp_path, mode, partitions):
+    expected, graph = new(tmp_path, "inline"), new(tmp_path, "spark")
+    for one in (expected, graph):
+        one.load({"Person": pa.table({"name": ["a"], "age": [1]})}, "append", engine="inline")
+    nothing = pa.table({"name": pa.array([], pa.utf8()), "age": pa.array([], pa.int64())})
+    receipt = expected.load({"Person": nothing}, mode, load_id="x", engine="inline")
+    frame = SparkLike(*[nothing] * partitions, names=nothing.column_names)
+    with frames_in_this_process(10**9):
+        result = graph.load({"Person": frame}, mode, load_id="x", engine="spark")
+        assert comparable(result) == comparable(receipt)
+        with_bad = graph.load({"Person": frame}, mode, quarantine=tmp_path / "bad", engine="spark")
+    assert (with_bad.quarantined, with_bad.engine) == (0, "spark")
     assert exported(graph) == exported(expected)
     assert scratch_files(graph) == []
 
@@ -206,6 +226,23 @@ def test_a_data_frame_and_a_table_of_spark_are_loaded(spark, tmp_path):
     mapping["sources"] = [{"table": "nothere", "node": "Person"}]
     with pytest.raises(LoadSourceError, match="nothere: cannot be read by Spark"):
         graph.load(None, mapping=mapping, spark=spark)
+
+
+def test_a_frame_of_spark_without_rows_is_loaded_in_every_mode(spark, tmp_path):
+    graph = new(tmp_path, "graph")
+    rows = spark.createDataFrame(people(3))
+    frames = [
+        spark.createDataFrame([], "login string, age long"),
+        rows.where("login = 'nobody'").repartition(3),
+    ]
+    for mode in ("append", "merge", "patch", "overwrite"):
+        for frame in frames:
+            result = graph.load({"people": frame}, mode, mapping=ONLY_PEOPLE, engine="spark")
+            assert (sum(result.rows_loaded.values()), result.engine) == (0, "spark")
+    # Partitions without rows beside those with some.
+    spread = rows.coalesce(1).repartition(3, "login")
+    graph.load({"people": spread}, mapping=ONLY_PEOPLE, engine="spark")
+    assert len(exported(graph).splitlines()) == 3
 
 
 @pytest.mark.slow

@@ -79,9 +79,10 @@ def set_aside(
             blamed.setdefault(place, []).append(finding)
     texts: dict[Place, str] = {}
     ordered = sorted(blamed)
-    for piece, last in zip(pieces, [*pieces[1:], None], strict=True):
-        before = piece.records_before
-        end = last.records_before if last is not None and last.number == piece.number else None
+    for number, piece in enumerate(pieces):
+        before, end = piece.records_before, None
+        if number + 1 < len(pieces) and pieces[number + 1].number == piece.number:
+            end = pieces[number + 1].records_before
         wanted = {
             place.record - before: place
             for place in ordered

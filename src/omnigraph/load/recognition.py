@@ -166,7 +166,7 @@ class _Recogniser:
         if dialect is None:
             dialect = Dialect(delimiter=usual_delimiter(path))
         names = csv_columns(path, dialect, held)
-        plan = plan_rows(declared, names, assignment, path, self.catalog)
+        plan = plan_rows(declared, names, assignment, path, self.catalog, is_empty=not names)
         return CsvFile(path, plan, names, dialect, held)
 
     def _frame(self, name: str, rows: Any, mapped: MappedSource | None) -> Frame | SparkFrame:
@@ -179,7 +179,11 @@ class _Recogniser:
                 kind = type(rows).__name__
                 raise LoadSourceError(name, f"is no table: {kind} offers no Arrow stream")
             rows = pa.table(rows)
-        plan = plan_rows(declared, rows.schema.names, assignment, name, self.catalog)
+        names = rows.schema.names
+        is_empty = not names and not (
+            rows.count_rows() if isinstance(rows, ds.Dataset) else rows.num_rows
+        )
+        plan = plan_rows(declared, names, assignment, name, self.catalog, is_empty=is_empty)
         return Frame(name, plan, rows)
 
     def _spark_frame(self, name: str, rows: Any, mapped: MappedSource | None) -> SparkFrame:

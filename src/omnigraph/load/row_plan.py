@@ -90,12 +90,18 @@ def plan_rows(
     told: Assignment,
     source: str,
     catalog: Catalog,
+    *,
+    is_empty: bool = False,
 ) -> RowPlan:
     """The plan for rows with the columns `present`, or for objects that may have any key.
+
+    A source that has no rows may also have no columns.
 
     Raises `LoadSourceError` for an unknown property, a column that is not there, and a part of a
     row that nothing provides.
     """
+    if is_empty and not present:
+        return RowPlan(declared, {}, {}, {}, None)
     planner = _Planner(declared, present, told, source)
     columns, constants = planner.properties()
     plan = RowPlan(declared, columns, constants, planner.ends(catalog), planner.id())

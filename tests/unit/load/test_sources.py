@@ -6,6 +6,8 @@ import gzip
 import os
 import pickle
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -154,6 +156,63 @@ def test_a_table_without_rows_breaks_no_rule():
         {"Odd": pa.table({"words": pa.array([], pa.list_(pa.utf8()))})}, catalog, "overwrite"
     )
     assert result.types["node:Odd"].rows_loaded == 0
+
+
+MODES = ("append", "merge", "patch", "overwrite")
+NO_ROWS = pa.table({"slug": pa.array([], pa.utf8())})
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "frame",
+    [
+        NO_ROWS,
+        NO_ROWS.to_pandas(),
+        pl.from_arrow(NO_ROWS),
+        ds.dataset(NO_ROWS),
+        pd.DataFrame({"slug": []}),
+        pd.DataFrame(),
+        pl.DataFrame(),
+        pa.table({}),
+        ds.dataset(pa.table({})),
+    ],
+)
+def test_a_frame_without_rows_loads_nothing(mode, frame):
+    result = load({"Shed": frame}, W, mode)
+    assert (result.records, result.quarantined) == (0, ())
+    emptied = {"node:Shed": 0} if mode == "overwrite" else {}
+    assert {key: loaded.rows_loaded for key, loaded in result.types.items()} == emptied
+    edges = load({"Mentors": pa.table({}), "Shed": frame}, W, mode, quarantine=True)
+    assert edges.records == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("Shed.csv", b""),
+        ("Shed.csv", b"\n"),
+        ("Shed.csv", b"slug,openedAt\n"),
+        ("Shed.csv", b"slug,openedAt"),
+        ("Shed.csv.gz", gzip.compress(b"slug\n")),
+        ("seed.jsonl", b""),
+        ("seed.jsonl", b"\xef\xbb\xbf\n"),
+        ("seed.jsonl", gzip.compress(b"")),
+    ],
+)
+def test_a_file_without_records_loads_nothing(tmp_path, mode, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    result = load(path, W, mode)
+    assert (result.records, result.quarantined) == (0, ())
+    emptied = {"node:Shed": 0} if mode == "overwrite" and name.startswith("Shed") else {}
+    assert {key: loaded.rows_loaded for key, loaded in result.types.items()} == emptied
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("given", [{}, [], b"", " "])
+def test_no_source_at_all_loads_nothing(mode, given):
+    assert load(given, W, mode).records == 0
 
 
 def test_columns_without_a_property_are_ignored_without_a_warning():
