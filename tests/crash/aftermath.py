@@ -170,7 +170,7 @@ def check_no_graph(kind: Kind, root: Path, reference: Reference) -> None:
     with pytest.raises(GraphNotFound):
         open_graph(root)
     if any((root / name).exists() for name in CONTRACT_FILES):
-        with pytest.raises(AlreadyInitialized, match="--force"):
+        with pytest.raises(AlreadyInitialized, match="unfinished graph"):
             kind.run(str(root))
         try:
             init(root, SCHEMA, force=True)

@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +270,7 @@ def test_a_load_id_is_used_once(workshop):
     first = workshop.load(maker(handle="x"), load_id="job-1")
     again = workshop.load(maker(handle="x"), load_id="job-1")
     assert (first.replayed, again.replayed) == (False, True)
-    assert again.receipt == first.receipt
+    assert again.receipt == replace(first.receipt, replayed=True)
     with pytest.raises(LoadIdReused, match="load id 'job-1' was already used"):
         workshop.load(maker(handle="x"), "merge", load_id="job-1")
 

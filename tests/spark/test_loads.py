@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -221,7 +222,7 @@ def test_a_load_id_is_loaded_once_whatever_the_engine(graphs, seed):
     first = graph.load(seed, "append", engine="spark", load_id="job-1")
     again = graph.load(seed, "append", engine="inline", load_id="job-1")
     assert again.replayed
-    assert again.receipt == first.receipt
+    assert again.receipt == replace(first.receipt, replayed=True)
     assert graph.load(seed, "append", engine="spark", load_id="job-1").replayed
 
 
