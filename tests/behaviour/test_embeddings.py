@@ -12,7 +12,13 @@ from omnigraph.engine.graph import init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.write import commit as committing
 from omnigraph.engine.write.tables import stage_early
-from omnigraph.errors import InputError, LoadError, MutationError, TypeCheckError
+from omnigraph.errors import (
+    EmbeddingModelUnavailable,
+    InputError,
+    LoadError,
+    MutationError,
+    TypeCheckError,
+)
 from omnigraph.faults import FAULT_POINTS
 from tests.behaviour.graphs import Backstage
 from tests.behaviour.notes import (
@@ -429,3 +435,70 @@ def test_the_state_of_a_branch_is_its_own(graph, mocked, monkeypatch):
     run(branch, 'update Note set { body: "tin" } where slug = "a"')
     assert states(branch) == {"stale": 1}
     assert states(graph) == {"ready": 1}
+
+
+# -- models that the schema names ---------------------------------------------------------------
+
+TWO = """
+node Note {
+    slug: String @key
+    body: String?
+    vec: Vector(4)? @embed(body)
+    other: Vector(4)? @embed("body", model="openai-compatible/second")
+}
+"""
+
+
+def test_each_vector_is_computed_by_the_model_its_property_names(memory_uri, server):
+    graph = init(memory_uri, TWO)
+    graph.load(notes({"slug": "a", "body": "copper"}), "append")
+    run(graph, 'insert Note { slug: "b", body: "tin" }')
+    run(graph, 'update Note set { body: "zinc" } where slug = "b"')
+    graph.load(notes({"slug": "a", "body": "lead"}), "patch")
+    models = [(body["model"], body["input"]) for _, _, body in server.requests]
+    texts = (["copper"], ["tin"], ["zinc"], ["lead"])
+    assert sorted(models) == sorted((m, text) for text in texts for m in ("second", "local"))
+    counted = {p.property: p.states.ready for p in graph.embed(dry_run=True).properties}
+    assert counted == {"vec": 2, "other": 2}
+    query = 'query q() { match { $n: Note } return { $n.slug } order { nearest($n.%s, "tin") } limit 1 }'
+    for name, model in (("vec", "local"), ("other", "second")):
+        graph.query(query % name)
+        assert server.requests[-1][2]["model"] == model
+
+
+def test_a_model_that_is_not_configured_refuses_the_write_naming_both(memory_uri, mocked):
+    graph = init(memory_uri, TWO.replace("openai-compatible/second", "openai/x"))
+    before = graph.head()
+    for write in (
+        lambda: graph.load(notes({"slug": "a", "body": "copper"}), "append"),
+        lambda: run(graph, 'insert Note { slug: "a", body: "copper" }'),
+    ):
+        with pytest.raises(EmbeddingModelUnavailable, match=r"openai/x.*OPENAI_API_KEY.*mock/"):
+            write()
+    assert graph.head() == before
+    # Without a text, or with a vector of its own, there is nothing to compute.
+    graph.load(notes({"slug": "a"}, {"slug": "b", "body": "tin", "other": [1, 0, 0, 0]}), "append")
+    query = "query q() { match { $n: Note } return { $n.slug } order { nearest($n.other, %s) } limit 1 }"
+    with pytest.raises(EmbeddingModelUnavailable):
+        graph.query(query % '"tin"')
+    assert graph.query(query % "[1.0, 0.0, 0.0, 0.0]").to_dicts() == [{"n.slug": "b"}]
+    assert graph.status().to_json()["tables"]
+
+
+def test_another_model_makes_vectors_stale(memory_uri, server):
+    graph = init(memory_uri, TWO)
+    graph.load(notes({"slug": "a", "body": "copper"}), "append")
+    plan = graph.apply_schema(TWO.replace("/second", "/third"))
+    assert plan.receipt.graph_commit_id is not None
+    counted = {p.property: p.states.stale for p in graph.embed(dry_run=True).properties}
+    assert counted == {"vec": 0, "other": 1}
+    graph.embed()
+    assert server.requests[-1][2]["model"] == "third"
+    counted = {p.property: p.states.ready for p in graph.embed(dry_run=True).properties}
+    assert counted == {"vec": 1, "other": 1}
+
+
+def test_without_any_provider_vectors_of_a_named_model_wait(memory_uri):
+    graph = init(memory_uri, TWO)
+    result = graph.load(notes({"slug": "a", "body": "copper"}), "append")
+    assert {w.code for w in result.receipt.warnings} == {"embedding_pending"}

@@ -174,8 +174,17 @@ def _refuse(
 
 
 def _annotations(annotations: Iterable[Annotation]) -> tuple[AnnotationIR, ...]:
-    found = (AnnotationIR(a.name.text, a.value.text if a.value else None) for a in annotations)
-    return tuple(sorted(found, key=lambda a: (a.name, a.value is not None, a.value or "")))
+    found = (
+        AnnotationIR(
+            a.name.text,
+            a.value.text if a.value else None,
+            tuple(sorted((argument.name.text, argument.value.text) for argument in a.arguments)),
+        )
+        for a in annotations
+    )
+    return tuple(
+        sorted(found, key=lambda a: (a.name, a.value is not None, a.value or "", a.arguments))
+    )
 
 
 def _properties(properties: Iterable[Property]) -> tuple[PropertyIR, ...]:

@@ -24,9 +24,16 @@ Bound = int | float
 class AnnotationIR:
     name: str
     value: str | None
+    arguments: tuple[tuple[str, str], ...] = ()
+    """Keyword arguments by name."""
+
+    def argument(self, name: str) -> str | None:
+        return next((text for key, text in self.arguments if key == name), None)
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "value": self.value}
+        document: dict[str, Any] = {"name": self.name, "value": self.value}
+        # Left out where there are none: the hash of schemas from before there were any is the same.
+        return document | ({"arguments": dict(self.arguments)} if self.arguments else {})
 
 
 @dataclass(frozen=True, slots=True)

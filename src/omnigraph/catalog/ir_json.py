@@ -72,7 +72,10 @@ def constraint_from_json(document: Any) -> ConstraintIR:
 
 
 def annotations_from_json(documents: Any) -> tuple[AnnotationIR, ...]:
-    return tuple(AnnotationIR(d["name"], d["value"]) for d in documents)
+    return tuple(
+        AnnotationIR(d["name"], d["value"], tuple(sorted(d.get("arguments", {}).items())))
+        for d in documents
+    )
 
 
 def _bound(document: Any) -> Bound | None:

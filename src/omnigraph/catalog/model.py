@@ -42,6 +42,8 @@ class Property:
     type: PropType
     annotations: tuple[AnnotationIR, ...]
     embed_source: str | None = None
+    embed_model: str | None = None
+    """The model that the schema names for this vector, if it does."""
 
     @property
     def backfill(self) -> str | None:
@@ -206,6 +208,7 @@ def _property(prop: PropertyIR) -> Property:
         type=prop.type,
         annotations=prop.annotations,
         embed_source=embed.value if embed else None,
+        embed_model=embed.argument("model") if embed else None,
     )
 
 

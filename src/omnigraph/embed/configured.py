@@ -8,15 +8,17 @@ from functools import lru_cache
 from typing import Final
 
 from omnigraph.embed.calls import CallSettings
-from omnigraph.embed.gemini import GEMINI_URL, GeminiProvider
+from omnigraph.embed.gemini import GEMINI_MODEL, GEMINI_URL, GeminiProvider
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.openai import OPENAI_MODEL, OPENAI_URL, OpenAiProvider
 from omnigraph.embed.provider import Provider
-from omnigraph.errors import EmbeddingNotConfigured, InputError
+from omnigraph.errors import EmbeddingModelUnavailable, EmbeddingNotConfigured, InputError
 
 _KEPT: Final = 8
 
 PROVIDER: Final = "OMNIGRAPH_EMBED_PROVIDER"
+_NAMED: Final = "named model"
+"""Beside the settings: the model that a schema names."""
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _USED: Final = (
     PROVIDER,
@@ -37,7 +39,53 @@ def required_provider() -> Provider:
 
     Raises `EmbeddingNotConfigured`, which names the missing setting, or `InputError`.
     """
-    return _provider(tuple(sorted((n, os.environ[n]) for n in _USED if os.environ.get(n))))
+    return _provider(tuple(sorted(_settings().items())))
+
+
+def provider_of(model: str) -> Provider:
+    """The provider of a model that a schema names, `provider/model`.
+
+    Raises `EmbeddingModelUnavailable` if the settings of its provider are missing, but those of
+    another are there; `EmbeddingNotConfigured` and `InputError` as `required_provider`.
+    """
+    active = required_or_none()
+    if active is not None and active.model == stored_name(model):
+        return active
+    kind, _, name = model.partition("/")
+    found = _settings()
+    if found.get(PROVIDER, "").lower() == "openai-compatible" and kind == "openai":
+        # That address is the one of another server.
+        found.pop("OMNIGRAPH_EMBED_BASE_URL", None)
+    found.pop("OMNIGRAPH_EMBEDDINGS_MOCK", None)
+    missing = f"'{kind}' is no provider that can be configured"
+    # Vectors without a model are only made where the environment asks for them.
+    if name and kind in _MAKERS and kind != "mock":
+        try:
+            return _provider(tuple(sorted((found | {PROVIDER: kind, _NAMED: name}).items())))
+        except EmbeddingNotConfigured as unset:
+            missing = f"{unset.setting} is not set"
+    if active is None:
+        return required_provider()  # It says what is missing.
+    raise EmbeddingModelUnavailable(model, active.model, missing)
+
+
+def required_or_none() -> Provider | None:
+    """The provider the environment configures, if it does. Raises `InputError`."""
+    try:
+        return required_provider()
+    except EmbeddingNotConfigured:
+        return None
+
+
+def stored_name(model: str) -> str:
+    """The name under which vectors of a model are kept: servers that speak alike are told apart by
+    their models alone."""
+    kind, slash, name = model.partition("/")
+    return f"openai{slash}{name}" if kind == "openai-compatible" else model
+
+
+def _settings() -> dict[str, str]:
+    return {n: os.environ[n] for n in _USED if os.environ.get(n)}
 
 
 @lru_cache(_KEPT)
@@ -55,24 +103,28 @@ def _provider(settings: tuple[tuple[str, str], ...]) -> Provider:
 
 def _gemini(found: Mapping[str, str]) -> Provider:
     key = _required_key(found, "GEMINI_API_KEY")
-    return GeminiProvider(key, found.get("OMNIGRAPH_GEMINI_BASE_URL", GEMINI_URL), _calls(found))
+    url = found.get("OMNIGRAPH_GEMINI_BASE_URL", GEMINI_URL)
+    return GeminiProvider(key, url, _calls(found), found.get(_NAMED, GEMINI_MODEL))
 
 
 def _openai(found: Mapping[str, str]) -> Provider:
     key = _required_key(found, "OPENAI_API_KEY")
     url = found.get("OMNIGRAPH_EMBED_BASE_URL", OPENAI_URL)
-    return OpenAiProvider(key, url, found.get("OMNIGRAPH_EMBED_MODEL", OPENAI_MODEL), _calls(found))
+    model = found.get(_NAMED) or found.get("OMNIGRAPH_EMBED_MODEL", OPENAI_MODEL)
+    return OpenAiProvider(key, url, model, _calls(found))
 
 
 def _openai_compatible(found: Mapping[str, str]) -> Provider:
     """Any server; a local one often wants no key."""
-    for setting in ("OMNIGRAPH_EMBED_BASE_URL", "OMNIGRAPH_EMBED_MODEL"):
-        if setting not in found:
-            raise EmbeddingNotConfigured(setting)
+    model = found.get(_NAMED) or found.get("OMNIGRAPH_EMBED_MODEL")
+    if "OMNIGRAPH_EMBED_BASE_URL" not in found:
+        raise EmbeddingNotConfigured("OMNIGRAPH_EMBED_BASE_URL")
+    if model is None:
+        raise EmbeddingNotConfigured("OMNIGRAPH_EMBED_MODEL")
     return OpenAiProvider(
         _key(found, "OPENAI_API_KEY"),
         found["OMNIGRAPH_EMBED_BASE_URL"],
-        found["OMNIGRAPH_EMBED_MODEL"],
+        model,
         _calls(found),
     )
 

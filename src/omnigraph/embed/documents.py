@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.embed.configured import required_provider
+from omnigraph.embed.configured import provider_of, required_provider, stored_name
 from omnigraph.embed.provider import Provider, Task, Vectors
 from omnigraph.errors import (
     EmbeddingError,
     EmbeddingFailed,
+    EmbeddingModelUnavailable,
     EmbeddingNotConfigured,
     EmbeddingRefused,
 )
@@ -43,14 +44,26 @@ class TextsToEmbed(Exception):
 class DocumentVectors:
     """Asks the configured provider for each distinct text once, and remembers."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: str | None = None) -> None:
         self.failure: EmbeddingError | None = None
         """Why a text has no vector, if one has none."""
-        self._configured: Provider | EmbeddingNotConfigured | None = None
+        self._named = named
+        self._others: dict[str, DocumentVectors] = {}
+        """Those of models that a schema names."""
+        self._configured: Provider | EmbeddingError | None = None
         self._known: dict[int, _Known] = {}
         self._refused = 0
         self._is_down = False
         self._asks = True
+
+    def under(self, model: str | None) -> DocumentVectors:
+        """The vectors of the model that a schema names; without a name, of the configured one."""
+        if model is None:
+            return self
+        if model not in self._others:
+            other = self._others[model] = DocumentVectors(model)
+            other._asks, other._is_down = self._asks, self._is_down
+        return self._others[model]
 
     @property
     def unconfigured(self) -> EmbeddingNotConfigured | None:
@@ -60,12 +73,20 @@ class DocumentVectors:
 
     @property
     def model(self) -> str | None:
-        """The configured model; None without a provider. Raises `InputError`."""
+        """The named or configured model; None without either. Raises `InputError`."""
+        if self._named is not None:
+            return stored_name(self._named)
         provider = self._provider()
-        return None if isinstance(provider, EmbeddingNotConfigured) else provider.model
+        return None if isinstance(provider, EmbeddingError) else provider.model
 
     def can_answer(self) -> bool:
-        """Whether there is a provider; if not, `failure` says what is missing."""
+        """Whether there is a provider; if not, `failure` says what is missing.
+
+        Raises `EmbeddingModelUnavailable`.
+        """
+        provider = self._provider()
+        if isinstance(provider, EmbeddingModelUnavailable):
+            raise provider
         self.failure = self.unconfigured or self.failure
         return self.unconfigured is None
 
@@ -98,21 +119,27 @@ class DocumentVectors:
     def only_known(self) -> Iterator[None]:
         """Within, a text whose vector is not known raises `TextsToEmbed` instead of being sent to
         the provider: the caller holds a lock."""
-        self._asks = False
+        self._set_asking(asks=False)
         try:
             yield
         finally:
-            self._asks = True
+            self._set_asking(asks=True)
+
+    def _set_asking(self, *, asks: bool) -> None:
+        for vectors in (self, *self._others.values()):
+            vectors._asks = asks
 
     def stop(self) -> None:
         """Ask nobody any more: what is known by now is all there is."""
-        self._is_down = True
+        for vectors in (self, *self._others.values()):
+            vectors._is_down = True
 
-    def _provider(self) -> Provider | EmbeddingNotConfigured:
+    def _provider(self) -> Provider | EmbeddingError:
         if self._configured is None:
             try:
-                self._configured = required_provider()
-            except EmbeddingNotConfigured as missing:
+                named = self._named
+                self._configured = required_provider() if named is None else provider_of(named)
+            except (EmbeddingNotConfigured, EmbeddingModelUnavailable) as missing:
                 self._configured = missing
         return self._configured
 
@@ -121,7 +148,7 @@ class DocumentVectors:
         found = np.zeros((len(texts), dimension), np.float32)
         answered = np.zeros(len(texts), np.bool_)
         provider = self._provider()
-        if isinstance(provider, EmbeddingNotConfigured):
+        if isinstance(provider, EmbeddingError):
             self.failure = provider
             return found, answered
         if not self._asks and not self._is_down:

@@ -20,10 +20,12 @@ _AT_ONCE: Final = 8
 
 
 class GeminiProvider:
-    model = f"gemini/{GEMINI_MODEL}"
-
-    def __init__(self, key: str, base_url: str, settings: CallSettings) -> None:
-        self._url = f"{base_url.rstrip('/')}/models/{GEMINI_MODEL}:embedContent"
+    def __init__(
+        self, key: str, base_url: str, settings: CallSettings, model: str = GEMINI_MODEL
+    ) -> None:
+        self.model = f"gemini/{model}"
+        self._name = model
+        self._url = f"{base_url.rstrip('/')}/models/{model}:embedContent"
         self._calls = Calls({"x-goog-api-key": key}, settings)
 
     def embed(self, texts: Sequence[str], task: Task, dimension: int) -> Vectors:
@@ -37,7 +39,7 @@ class GeminiProvider:
         answer = self._calls.post(
             self._url,
             {
-                "model": f"models/{GEMINI_MODEL}",
+                "model": f"models/{self._name}",
                 "content": {"parts": [{"text": text}]},
                 "taskType": task.value,
                 "outputDimensionality": dimension,

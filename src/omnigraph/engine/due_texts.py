@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from omnigraph.catalog.model import Property
+from omnigraph.embed.configured import stored_name
 from omnigraph.engine.shares import Share, shares_of
 from omnigraph.engine.vector_states import read_states
 from omnigraph.rows.bindings import VectorStates
@@ -47,6 +48,7 @@ class DueTexts:
     chosen: Chosen
     due: Callable[[VectorStates], pa.Array]
     model: str
+    """The configured one; properties for which the schema names another have that."""
 
     def shares(self) -> tuple[SharedVector, ...]:
         """All rows, in parts that tasks look at."""
@@ -73,5 +75,6 @@ class DueTexts:
         """The due texts of a property, batch by batch."""
         node = self.snapshot.catalog.nodes[type]
         table = self.snapshot.open(self.tables, node.table_key)
-        for rows in read_states(table, node, prop, self.model, fragments):
+        model = self.model if prop.embed_model is None else stored_name(prop.embed_model)
+        for rows in read_states(table, node, prop, model, fragments):
             yield rows.texts.filter(self.due(rows.states))

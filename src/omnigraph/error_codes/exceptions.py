@@ -54,6 +54,16 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.EmbeddingModelUnavailable,
+        "model of the schema is not configured",
+        """
+        `EmbeddingModelUnavailable`: `@embed(…, model="provider/model")` names a model, and the
+        settings of its provider are missing while another provider is configured. Vectors of two
+        models cannot be compared, so nothing is computed. Set what the message names, hand in
+        vectors of your own, or change the model in the schema.
+        """,
+    ),
+    _of(
         errors.EmbeddingFailed,
         "embedding provider failed",
         """

@@ -298,8 +298,9 @@ SCHEMA_CODES: Final = (
         "S31",
         "key on an edge",
         """
-        `@key` exists for nodes. For an edge, `@unique(src, dst)` in the body does the same: the
-        ends, and any properties listed with them, then identify the edge.
+        The key of an edge names both of its ends: `@key(@src, @dst)`, with any properties listed
+        after them, is another way to write `@unique(src, dst)`. The tuple then identifies the edge.
+        Other keys exist for nodes only.
         """,
         """
         node Lamp { code: String }
@@ -455,5 +456,15 @@ SCHEMA_CODES: Final = (
         applied when a graph is created or its schema is changed.
         """,
         "node Lamp { id: String }",
+    ),
+    _code(
+        "S47",
+        "unusable argument of an annotation",
+        """
+        An annotation has a keyword argument that it does not know, has one twice, or without a
+        value. Only `@embed` takes one, the model that computes the vector:
+        `@embed(text, model="openai/text-embedding-3-large")`.
+        """,
+        'node Lamp { code: String  v: Vector(4)? @embed(code, modell="openai/x") }',
     ),
 )

@@ -63,6 +63,7 @@
     ├── PolicyError              the actor may not do this
     ├── EmbeddingError           a text could not be turned into a vector
     │   ├── EmbeddingNotConfigured  no provider is configured; names the setting
+    │   ├── EmbeddingModelUnavailable  a schema names a model whose provider is not set up
     │   └── EmbeddingFailed      the provider did not answer, or not as asked
     │       └── EmbeddingRefused  the provider dislikes one of the texts
     ├── SparkError               work that was to run on Spark did not
@@ -185,6 +186,7 @@ from omnigraph.errors.missing import (
 from omnigraph.errors.refusals import (
     EmbeddingError,
     EmbeddingFailed,
+    EmbeddingModelUnavailable,
     EmbeddingNotConfigured,
     EmbeddingRefused,
     LimitError,
@@ -233,6 +235,7 @@ __all__ = [
     "EdgesOfType",
     "EmbeddingError",
     "EmbeddingFailed",
+    "EmbeddingModelUnavailable",
     "EmbeddingNotConfigured",
     "EmbeddingRefused",
     "EntityNotFound",

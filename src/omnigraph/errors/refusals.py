@@ -62,6 +62,20 @@ class EmbeddingNotConfigured(EmbeddingError):
         )
 
 
+class EmbeddingModelUnavailable(EmbeddingError):
+    """A schema names a model whose provider is not configured, while another one is."""
+
+    code = "OG-E-004"
+
+    def __init__(self, model: str, configured: str, missing: str) -> None:
+        self.model = model
+        self.configured = configured
+        super().__init__(
+            f"the schema asks for vectors of {model}, and {missing}; "
+            f"those of the configured model {configured} would not compare with them"
+        )
+
+
 class EmbeddingFailed(EmbeddingError):
     """The provider of embeddings did not answer, or not with what was asked for."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from omnigraph.catalog.model import Property
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.language.query.ast import (
     Aggregate,
@@ -95,13 +96,18 @@ class ExpressionChecker:
                 assert_never(expression)
 
     def property(self, access: PropertyAccess, code: str = "T6") -> Prop:
+        variable, prop = self._declared(access, code)
+        return Prop(variable, prop.name, prop.type)
+
+    def _declared(self, access: PropertyAccess, code: str) -> tuple[str, Property]:
+        """The name of a variable, and what its type declares."""
         variable = self._scope.find(access.variable.name)
         if variable is None:
             hint = did_you_mean(access.variable.name, self._scope.names())
             message = f"variable `${access.variable.name}` is not bound"
             self._complaints.refuse(access.variable.span, code, message, hint)
         prop = find_property(self._complaints, variable.node_type, access.property, code)
-        return Prop(variable.name, prop.name, prop.type)
+        return variable.name, prop
 
     def variable(self, variable: Variable) -> Param | EntityId:
         """A parameter, or else the id of a bound variable."""
@@ -196,7 +202,8 @@ class ExpressionChecker:
         if not field.type.is_vector:
             message = f"nearest requires a Vector property, got {field.type.display}"
             self._complaints.refuse(call.field.span, "T15", message)
-        return Nearest(field, self._nearest_query(call, field.type))
+        _, prop = self._declared(call.field, "T15")
+        return Nearest(field, self._nearest_query(call, field.type), prop.embed_model)
 
     def _nearest_query(self, call: NearestCall, vector: PropType) -> Expr:
         if isinstance(call.query, ListLiteral) and is_number_list(call.query):

@@ -75,6 +75,8 @@ class Nearest:
 
     field: Prop
     query: Expr
+    model: str | None = None
+    """The model that computes vectors of this property, if the schema names one."""
     type: PropType = SCORE_TYPE
 
 

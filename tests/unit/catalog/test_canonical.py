@@ -300,3 +300,24 @@ def test_a_rename_does_not_change_which_group_identifies_an_edge():
     assert Catalog.from_ir(schema).edges["E"].identity == ("src", "dst", "a")
     after = Catalog.from_ir(renamed(schema, {"a": "z"}))
     assert after.edges["E"].identity == ("src", "dst", "z")
+
+
+def test_a_key_of_both_ends_is_the_identity_of_an_edge():
+    nodes = "node Item { code: String @key }"
+    edge = "edge Near: Item -> Item { kind: String  %s }"
+    keyed = ir(f"{nodes}\n{edge % '@key(@src, @dst, kind)'}")
+    unique = ir(f"{nodes}\n{edge % '@unique(src, dst, kind)'}")
+    assert (keyed, keyed.hash) == (unique, unique.hash)
+    assert Catalog.from_ir(keyed).edges["Near"].identity == ("src", "dst", "kind")
+    both = ir(f"{nodes}\n{edge % '@unique(kind, dst, src) @key(kind, @dst, @src)'}")
+    assert both == unique
+
+
+def test_the_model_of_a_vector_is_part_of_the_schema():
+    text = "node Note { body: String  vec: Vector(4) @embed(body%s) }"
+    plain, named = ir(text % ""), ir(text % ', model="openai/x"')
+    assert plain.hash != named.hash
+    assert "arguments" not in json.dumps(plain.to_json())
+    assert schema_from_json(named.to_json()) == named
+    vec = Catalog.from_ir(named).nodes["Note"].properties["vec"]
+    assert (vec.embed_source, vec.embed_model) == ("body", "openai/x")

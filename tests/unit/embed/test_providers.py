@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnigraph.embed.configured import required_provider
+from omnigraph.embed.configured import provider_of, required_provider, stored_name
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Task, normalised
 from omnigraph.embed.queries import query_vector
-from omnigraph.errors import EmbeddingFailed, EmbeddingNotConfigured, InputError
+from omnigraph.errors import (
+    EmbeddingFailed,
+    EmbeddingModelUnavailable,
+    EmbeddingNotConfigured,
+    InputError,
+)
 from tests.unit.embed.speaking import Hang, Refuse, Say, serving
 
 SETTINGS = (
@@ -257,3 +262,57 @@ def test_repeated_query_texts_are_asked_once(server, monkeypatch):
 def test_a_vector_of_no_length_stays_as_it_is():
     zero = np.zeros((1, 3), np.float32)
     assert normalised(zero).tolist() == [[0.0, 0.0, 0.0]]
+
+
+# -- models that a schema names -----------------------------------------------------------------
+
+
+def test_a_named_model_is_asked_for_at_its_own_provider(server, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "gemini")
+    monkeypatch.setenv("GEMINI_API_KEY", "g")
+    monkeypatch.setenv("OMNIGRAPH_GEMINI_BASE_URL", server.url)
+    monkeypatch.setenv("OMNIGRAPH_EMBED_BASE_URL", server.url)
+    named = provider_of("openai-compatible/org/small")
+    assert named.model == stored_name("openai-compatible/org/small") == "openai/org/small"
+    named.embed(["x"], Task.DOCUMENT, 4)
+    provider_of("gemini/other").embed(["x"], Task.DOCUMENT, 4)
+    (_, _, first), (path, _, second) = server.requests
+    assert first["model"] == "org/small"
+    assert (path.endswith("/models/other:embedContent"), second["model"]) == (True, "models/other")
+
+
+def test_the_configured_model_may_be_named(server, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "openai-compatible")
+    monkeypatch.setenv("OMNIGRAPH_EMBED_BASE_URL", server.url)
+    monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "local")
+    assert provider_of("openai-compatible/local") is required_provider()
+    # The address of another server is not that of OpenAI, whose key is missing.
+    with pytest.raises(EmbeddingModelUnavailable, match="OPENAI_API_KEY is not set"):
+        provider_of("openai/text-embedding-3-large")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert server.url not in str(vars(provider_of("openai/text-embedding-3-large")))
+
+
+@pytest.mark.parametrize(
+    ("model", "missing"),
+    [
+        ("openai/x", "OPENAI_API_KEY is not set"),
+        ("gemini/x", "GEMINI_API_KEY is not set"),
+        ("openai-compatible/x", "OMNIGRAPH_EMBED_BASE_URL is not set"),
+        ("mock/other", "'mock'"),
+        ("m", "'m'"),
+        ("acme/x", "'acme'"),
+    ],
+)
+def test_a_model_that_is_not_configured_is_refused_naming_both(monkeypatch, model, missing):
+    with pytest.raises(EmbeddingNotConfigured):
+        provider_of(model)
+    monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
+    with pytest.raises(EmbeddingModelUnavailable) as refused:
+        provider_of(model)
+    assert (refused.value.model, refused.value.configured) == (model, MockProvider.model)
+    for text in (model, MockProvider.model, missing):
+        assert text in str(refused.value)
+    with pytest.raises(EmbeddingModelUnavailable):
+        query_vector("x", 4, model)
+    assert provider_of(MockProvider.model) == required_provider()

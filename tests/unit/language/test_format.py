@@ -114,3 +114,19 @@ def test_formatting_keeps_the_schema_hash():
 def test_an_empty_file_stays_empty():
     assert format_schema(Source("x", "")) == ""
     assert format_queries(Source("x", "\n\n")) == ""
+
+
+def test_keyword_arguments_and_keys_of_edges_stay_as_they_are_written():
+    text = """node Note {
+    body: String
+    vec: Vector(4)? @embed("body", model="openai/text-embedding-3-large")
+}
+
+edge Cites: Note -> Note {
+    kind: String
+    @key(@src, @dst, kind)
+}
+"""
+    assert format_schema(Source("x", text)) == text
+    squeezed = text.replace(", model=", ",model =").replace("@src, @dst", "@src,@dst")
+    assert format_schema(Source("x", squeezed)) == text

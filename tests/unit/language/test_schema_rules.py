@@ -93,6 +93,12 @@ RULES = table(
     ("S30", 'node Lamp { t: I32  v: Vector(2) «@embed("t")» }', "must be String", "L-022"),
     ("S30", "node Lamp { t: [String]  v: Vector(2) «@embed(t)» }", "must be String"),
     ("S31", "edge Lit: L -> L { a: String  «@key(a)» }", "@key constraint is not supported on edges"),
+    ("S31", "edge Lit: L -> L { a: String  «@key(@src, a)» }", "without both ends"),
+    ("S31", "edge Lit: L -> L { a: String  «@key(src, dst)» }", "without both ends"),
+    ("S33", "edge Lit: L -> L { @key(@src, @dst, «b») }", "references unknown property 'b'"),
+    ("S33", "node Lamp { a: String  @key(«@src») }", "references unknown property '@src'"),
+    ("S1", "edge Lit: L -> L { @unique(«@»src, @dst) }", "expected a property name"),
+    ("S1", "edge Lit: L -> L { @key(@src, @«end») }", "expected `src` or `dst`"),
     ("S32", "node Lamp { a: String @key  b: String «@key» }", "has multiple @key constraints", "L-010"),
     ("S32", "node Lamp { a: String  b: String  @key(a)  «@key(b)» }", "has multiple @key constraints"),
     ("S32", "node Lamp { a: String «@key»  b: String  @key(b) }", "has multiple @key constraints"),
@@ -124,6 +130,14 @@ RULES = table(
     ("S45", 'node L { a: String  n: I32 «@backfill("x")» }', "invalid @backfill", "L-039"),
     ("S45", "edge Lit: L -> L { p: I32 «@backfill(x)» }", "invalid @backfill"),
     *(("S45", f"node L {{ p: {written} }}", "invalid @backfill") for written in BACKFILLS),
+    ("S47", 'node L { a: String  v: Vector(2) @embed(a, «modell»="x") }', "@embed has no argument 'modell'"),
+    ("S47", 'node L { a: String  v: Vector(2) @embed(a, model="x", «model»="y") }', "more than once"),
+    ("S47", 'node L { a: String  v: Vector(2) @embed(a, «model»=" ") }', "requires a non-empty value"),
+    ("S47", 'node L { a: String @hue(warm, «model»="x") }', "@hue has no argument 'model'"),
+    ("S47", "edge Lit: L -> L @hue(warm, «deep»=3)", "@hue has no argument 'deep'"),
+    ("S1", "node L { a: String  v: Vector(2) @embed(a, model=«x») }", "expected a string, number or boolean"),
+    ("S1", 'node L { a: String  v: Vector(2) @embed(a, «"x"») }', "expected the name of an argument"),
+    ("S1", 'node L { a: String  v: Vector(2) @embed(model«=»"x") }', "expected `)`"),
 )
 
 ORDER = table(

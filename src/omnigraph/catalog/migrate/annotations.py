@@ -2,8 +2,9 @@
 
 `@description` and `@instruction` describe; changing them is a step of its own. Migration hints and
 the annotations that stand for constraints carry no meaning here: the former speak to the planner,
-the latter are compared as constraints. Everything else, `@embed` and custom annotations alike, is
-taken to mean something to somebody and cannot change.
+the latter are compared as constraints. The model of an `@embed` may change: its vectors are stale
+then. Everything else, `@embed` and custom annotations alike, is taken to mean something to somebody
+and cannot change.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _WITHOUT_MEANING_HERE: Final = frozenset({"rename_from", "backfill", "key", "uni
 
 def describing(annotations: Annotations) -> Annotations:
     """The annotations a metadata step carries."""
-    return tuple(a for a in annotations if a.name in _DESCRIBING)
+    return tuple(a for a in annotations if a.name in _DESCRIBING or a.arguments)
 
 
 def fixed(annotations: Annotations) -> Annotations:
     """The annotations that cannot change once a schema with them is accepted."""
     ignored = _DESCRIBING | _WITHOUT_MEANING_HERE
-    return tuple(a for a in annotations if a.name not in ignored)
+    return tuple(replace(a, arguments=()) for a in annotations if a.name not in ignored)
 
 
 def refuse_changes(

@@ -94,7 +94,7 @@ def _annotation_changes(
     entity: Entity, before: PropertyIR, after: PropertyIR, matching: Matching[PropertyIR]
 ) -> Iterator[Step]:
     described = describing(after.annotations)
-    if describing(before.annotations) != described:
+    if with_embed_source(describing(before.annotations), matching.successors.get) != described:
         yield UpdatePropertyMetadata(entity.kind, entity.type_name, after.name, described)
     desired_names = {m.desired.name: m.desired.name for m in matching.matches}
     refusal = refuse_changes(

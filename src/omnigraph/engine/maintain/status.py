@@ -12,6 +12,7 @@ from typing import Any
 
 from omnigraph.catalog.indexes import index_intents
 from omnigraph.catalog.model import EntityType, NodeType
+from omnigraph.embed.configured import stored_name
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.maintain.index_report import IndexState
 from omnigraph.engine.maintain.indexes import unindexed_rows
@@ -120,9 +121,9 @@ def table_statuses(
     """Every type of a snapshot by key."""
     # A graph without such vectors needs no provider, not even the settings of one.
     has_vectors = any(embedded_properties(declared) for declared in snapshot.catalog)
-    model = DocumentVectors().model if has_vectors else None
+    configured = DocumentVectors().model if has_vectors else None
     return tuple(
-        _table_status(snapshot, tables, texts, snapshot.catalog.entity(key), model)
+        _table_status(snapshot, tables, texts, snapshot.catalog.entity(key), configured)
         for key in snapshot.entries
     )
 
@@ -132,7 +133,7 @@ def _table_status(
     tables: TableStore,
     texts: StoredTexts,
     declared: EntityType,
-    model: str | None,
+    configured: str | None,
 ) -> TableStatus:
     table = snapshot.open(tables, declared.table_key)
     indexes, missing = [], []
@@ -151,15 +152,17 @@ def _table_status(
         bytes=table.stored_bytes(),
         indexes=tuple(indexes),
         missing_indexes=tuple(missing),
-        embeddings=tuple(_vectors(table, declared, model)),
+        embeddings=tuple(_vectors(table, declared, configured)),
     )
 
 
-def _vectors(table: Table, declared: EntityType, model: str | None) -> Iterator[VectorStatus]:
+def _vectors(table: Table, declared: EntityType, configured: str | None) -> Iterator[VectorStatus]:
     if not isinstance(declared, NodeType):
         return
     for prop in embedded_properties(declared):
         assert prop.embed_source is not None
+        named = prop.embed_model
+        model = configured if named is None else stored_name(named)
         counts = count_states(table, declared, prop, model)
         yield VectorStatus(prop.name, prop.embed_source, counts)
 

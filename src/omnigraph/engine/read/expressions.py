@@ -321,7 +321,7 @@ class Expressions:
     def _query_vector(self, rank: Nearest) -> npt.NDArray[np.float64] | None:
         assert isinstance(rank.query, Constant | Param)
         assert rank.field.type.dimension is not None
-        return query_numbers(self.value(rank.query), rank.field.type.dimension)
+        return query_numbers(self.value(rank.query), rank.field.type.dimension, rank.model)
 
     def _setting(self, expression: Expr, name: str, least: int, most: int | None = None) -> int:
         """A number that a function is told; a literal was checked before, a parameter is now."""

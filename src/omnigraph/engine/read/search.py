@@ -50,11 +50,11 @@ def text_scores(nodes: Nodes, field: str, query: str | None) -> ScoredRows:
     return bm25(index, (word.text for word in words), nodes.visible)
 
 
-def query_numbers(query: Any, dimension: int) -> npt.NDArray[np.float64] | None:
+def query_numbers(query: Any, dimension: int, model: str | None) -> npt.NDArray[np.float64] | None:
     """The vector that is asked for: given in numbers, or as a text that is embedded."""
     if query is None:
         return None
-    given = query_vector(query, dimension) if isinstance(query, str) else query
+    given = query_vector(query, dimension, model) if isinstance(query, str) else query
     return np.asarray(given, np.float64)
 
 

@@ -97,10 +97,11 @@ class _Values:
             message = f"'{name}' is required, but there are rows without '{prop.embed_source}'"
             raise ConstraintError(f"{message}, the text it is computed from")
         assert prop.type.dimension is not None, "only vectors are computed"
-        found = self.vectors.of(texts, prop.type.dimension)
-        if self.vectors.failure is not None:
-            raise self.vectors.failure
-        model = self.vectors.model
+        mine = self.vectors.under(prop.embed_model)
+        found = mine.of(texts, prop.type.dimension)
+        if mine.failure is not None:
+            raise mine.failure
+        model = mine.model
         assert model is not None, "vectors were computed"
         return found, bindings(texts, model)
 

@@ -85,16 +85,17 @@ def with_kept_vectors(
     kept = dict(columns)
     place = pc.index_in(columns["id"], value_set=_column(previous, "id"))
     for prop in embedded_properties(declared):
+        mine = vectors.under(prop.embed_model)
         texts, hidden = _texts(prop, columns), embed_column(prop.prop_id)
         old, bound = (_column(previous, name).take(place) for name in (prop.name, hidden))
-        states = vector_states(texts, old.is_valid(), bound, vectors.model)
+        states = vector_states(texts, old.is_valid(), bound, mine.model)
         usable = pc.and_not(pc.and_(states.ready, states.has_text), states.given)
         usable = pc.and_(usable, columns[prop.name].is_null())
         if pc.any(usable).as_py():
             kept[prop.name] = pc.if_else(usable, old, columns[prop.name])
             kept[hidden] = pc.if_else(usable, bound, columns[hidden])
-            if vectors.model is not None:
-                vectors.remember(texts.filter(usable), old.filter(usable))
+            if mine.model is not None:
+                mine.remember(texts.filter(usable), old.filter(usable))
     return kept
 
 
@@ -110,7 +111,7 @@ def embed_columns(
     """
     embedded, outcomes = dict(columns), {}
     for prop in properties:
-        vector, bound, outcome = _embed(prop, columns, vectors, due)
+        vector, bound, outcome = _embed(prop, columns, vectors.under(prop.embed_model), due)
         embedded[prop.name], embedded[embed_column(prop.prop_id)] = vector, bound
         outcomes[prop.name] = outcome
     return embedded, outcomes
@@ -156,7 +157,8 @@ def unwritable(
             columns[embed_column(prop.prop_id)],
             None,
         )
-        reason = uncomputable_vector(declared, prop, why_not(vectors.failure))
+        failure = vectors.under(prop.embed_model).failure
+        reason = uncomputable_vector(declared, prop, why_not(failure))
         for row in rows_where(states.pending):
             yield row, prop.name, reason
         for row in rows_where(states.empty):
@@ -175,10 +177,10 @@ def embedding_warnings(
 ) -> Iterator[Warning]:
     """Vectors that are still missing, or still those of earlier texts, in parts of one write."""
     parts = list(outcomes)
-    failure = vectors.failure
-    has_answer = failure is not None and not isinstance(failure, EmbeddingNotConfigured)
-    because = f"; {failure}" if has_answer else ""
     for name in sorted({name for part in parts for name in part}):
+        failure = vectors.under(declared.properties[name].embed_model).failure
+        has_answer = failure is not None and not isinstance(failure, EmbeddingNotConfigured)
+        because = f"; {failure}" if has_answer else ""
         where = f"{declared.name}.{name}"
         pending = sum(part[name].pending.true_count for part in parts)
         if pending:

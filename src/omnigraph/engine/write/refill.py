@@ -52,11 +52,11 @@ class Refiller:
         self, branch: BranchRef, contract: SchemaContract, options: RefillOptions
     ) -> RefillResult:
         """Only count."""
-        chosen, model = options.chosen(contract.catalog), DocumentVectors().model
+        chosen, vectors = options.chosen(contract.catalog), DocumentVectors()
         state = self._parts.manifest.current(branch.physical)
-        counted = self._count(self._parts.snapshot_of(state, contract), chosen, model)
+        counted = self._count(self._parts.snapshot_of(state, contract), chosen, vectors)
         receipt = nothing_done(state, _draft(contract, options))
-        return RefillResult(receipt, branch.public, model, tuple(counted), dry_run=True)
+        return RefillResult(receipt, branch.public, vectors.model, tuple(counted), dry_run=True)
 
     def refill(
         self,
@@ -103,7 +103,7 @@ class Refiller:
         state = self._parts.manifest.current(branch.physical)
         counted = [
             replace(prop, embedded=last.count(prop), skipped=first.count(prop) - last.count(prop))
-            for prop in self._count(self._parts.snapshot_of(state), chosen, vectors.model)
+            for prop in self._count(self._parts.snapshot_of(state), chosen, vectors)
         ]
         receipt = nothing_done(state, draft)
         if commit is not None:
@@ -122,13 +122,14 @@ class Refiller:
             ask_in_tasks(session_of(engine), due, vectors, progress)
 
     def _count(
-        self, snapshot: Snapshot, chosen: Chosen, model: str | None
+        self, snapshot: Snapshot, chosen: Chosen, vectors: DocumentVectors
     ) -> Iterator[RefilledProperty]:
         """The vectors of a snapshot by state."""
         for name, properties in chosen.items():
             node = snapshot.catalog.nodes[name]
             table = snapshot.open(self._parts.tables, node.table_key)
             for prop in properties:
+                model = vectors.under(prop.embed_model).model
                 states = count_states(table, node, prop, model)
                 yield RefilledProperty(node.table_key, prop.name, states)
 
@@ -178,8 +179,13 @@ class _Refill:
 
     def refuse_if_in_vain(self) -> None:
         """Raises what kept every vector that was due from being computed."""
-        if self._vectors.failure is not None and not any(map(len, self.embedded.values())):
-            raise self._vectors.failure
+        models = {prop.embed_model for props in self._chosen.values() for prop in props}
+        failures = (
+            self._vectors.under(model).failure for model in (None, *sorted(filter(None, models)))
+        )
+        failure = next((found for found in failures if found is not None), None)
+        if failure is not None and not any(map(len, self.embedded.values())):
+            raise failure
 
     def _write(
         self, node: NodeType, properties: Sequence[Property], progress: Progress
@@ -220,7 +226,8 @@ class _Refill:
         """The ids of rows with a vector that is due, some thousand at a time."""
         found = [pa.array([], pa.utf8())]
         for prop in properties:
-            for rows in read_states(table, node, prop, self._vectors.model):
+            model = self._vectors.under(prop.embed_model).model
+            for rows in read_states(table, node, prop, model):
                 due = rows.ids.filter(self._options.due(rows.states))
                 if self._among is not None:
                     mine = self._among.get((node.table_key, prop.name), due.slice(0, 0))

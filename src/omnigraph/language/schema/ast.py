@@ -18,9 +18,18 @@ class AnnotationValue:
 
 
 @dataclass(frozen=True, slots=True)
+class AnnotationArgument:
+    """A keyword argument, which comes after the value."""
+
+    name: Name
+    value: AnnotationValue
+
+
+@dataclass(frozen=True, slots=True)
 class Annotation:
     name: Name
     value: AnnotationValue | None = None
+    arguments: tuple[AnnotationArgument, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -61,7 +70,10 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A body constraint. `@range` and `@check` name one column and carry bounds or a pattern."""
+    """A body constraint. `@range` and `@check` name one column and carry bounds or a pattern.
+
+    In a `@key` the ends of an edge are written `@src` and `@dst`, and so they are called here.
+    """
 
     kind: ConstraintKind
     columns: tuple[Name, ...]

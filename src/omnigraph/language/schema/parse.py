@@ -21,6 +21,7 @@ from omnigraph.language.nodes import Name, TypeRef
 from omnigraph.language.reader import TokenReader
 from omnigraph.language.schema.ast import (
     Annotation,
+    AnnotationArgument,
     AnnotationValue,
     Bounds,
     Cardinality,
@@ -236,10 +237,20 @@ class _SchemaParser(TokenReader):
             self.misplaced_cardinality()
             return None
         value = None
+        arguments: list[AnnotationArgument] = []
         if self.accept_symbol("("):
             value = self.annotation_value()
+            while self.accept_symbol(","):
+                arguments.append(self.annotation_argument())
             self.expect_symbol(")", "after the annotation's value")
-        return Annotation(name, value, self.span_since(first))
+        return Annotation(name, value, tuple(arguments), self.span_since(first))
+
+    def annotation_argument(self) -> AnnotationArgument:
+        name = self.expect_ident("the name of an argument")
+        self.expect_symbol("=", "after the name of an argument")
+        if self.kind == WORD and self.text not in ("true", "false"):
+            self.fail("expected a string, number or boolean as argument")
+        return AnnotationArgument(name, self.annotation_value())
 
     def annotation_value(self) -> AnnotationValue:
         spelling = self.text
@@ -301,13 +312,14 @@ class _SchemaParser(TokenReader):
             words = ", ".join(f"`@{word}(…)`" for word in _CONSTRAINTS)
             self.fail(f"expected a property or one of {words}", known=_CONSTRAINTS)
         self.at += 2
-        arguments = [self.argument()]
+        takes_ends = kind is ConstraintKind.KEY
+        arguments = [self.argument(takes_ends=takes_ends)]
         while self.accept_symbol(","):
-            arguments.append(self.argument())
+            arguments.append(self.argument(takes_ends=takes_ends))
         self.expect_symbol(")", "after the constraint's arguments")
         return self.build_constraint(kind, arguments, self.span_since(first))
 
-    def argument(self) -> tuple[_Argument, Span]:
+    def argument(self, *, takes_ends: bool) -> tuple[_Argument, Span]:
         first = self.at
         value: _Argument
         if self.at_number() or self.is_symbol(".."):
@@ -318,6 +330,12 @@ class _SchemaParser(TokenReader):
         elif self.text in ("true", "false") and self.kind == WORD:
             value = self.text
             self.at += 1
+        elif takes_ends and self.accept_symbol("@"):
+            end = self.expect_ident("`src` or `dst`")
+            if end.text not in ("src", "dst"):
+                self.at -= 1
+                self.fail("expected `src` or `dst` after `@`", known=("src", "dst"))
+            value = Name(f"@{end}", self.span_since(first))
         else:
             value = self.expect_ident("a property name, bounds or a literal")
         return value, self.span_since(first)

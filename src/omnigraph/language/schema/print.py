@@ -9,6 +9,7 @@ from omnigraph.language.lexer import Tokens, encode_string
 from omnigraph.language.nodes import TypeRef
 from omnigraph.language.schema.ast import (
     Annotation,
+    AnnotationValue,
     Bounds,
     Cardinality,
     Constraint,
@@ -92,10 +93,12 @@ def _annotations(annotations: Iterable[Annotation]) -> str:
 def _annotation(annotation: Annotation) -> str:
     if annotation.value is None:
         return f"@{annotation.name}"
-    spelling = annotation.value.spelling
-    if spelling is None:
-        spelling = encode_string(annotation.value.text)
-    return f"@{annotation.name}({spelling})"
+    arguments = "".join(f", {a.name}={_value(a.value)}" for a in annotation.arguments)
+    return f"@{annotation.name}({_value(annotation.value)}{arguments})"
+
+
+def _value(value: AnnotationValue) -> str:
+    return encode_string(value.text) if value.spelling is None else value.spelling
 
 
 def _cardinality(cardinality: Cardinality) -> str:

@@ -6,6 +6,8 @@ other's text. Names that clash or dangle are found later, when the catalog is bu
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import ParseError
 from omnigraph.language.schema.ast import (
@@ -54,6 +56,7 @@ def _resolve(
     constraints = [m for m in declared.members if isinstance(m, Constraint)]
     constraints += _desugar(properties)
     if isinstance(declared, Edge):
+        constraints = list(map(_edge_constraint, constraints))
         return ResolvedEdge(
             declared.name,
             declared.source,
@@ -71,6 +74,15 @@ def _resolve(
         (*properties, *injected),
         (*constraints, *_desugar(injected)),
     )
+
+
+def _edge_constraint(constraint: Constraint) -> Constraint:
+    """A key of both ends is the identity that a unique tuple of them declares."""
+    columns = [column.text for column in constraint.columns]
+    if constraint.kind is not ConstraintKind.KEY or not {"@src", "@dst"} <= set(columns):
+        return constraint
+    ends = [replace(column, text=column.text.removeprefix("@")) for column in constraint.columns]
+    return replace(constraint, kind=ConstraintKind.UNIQUE, columns=tuple(ends))
 
 
 def _injected_properties(

@@ -6,8 +6,8 @@ into. Every rule has a code (`S17` …) that `omnigraph errors` explains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Final, NoReturn
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import ParseError
@@ -24,6 +24,7 @@ from omnigraph.language.span import Source, Span
 
 _CONSTRAINT_WORDS = ("key", "unique", "index", "embed")
 _TEXT_WORDS = ("description", "instruction")
+_KEYWORDS: Final[Mapping[str, tuple[str, ...]]] = {"embed": ("model",)}
 ENDPOINTS = ("src", "dst")
 
 
@@ -31,6 +32,7 @@ def check_annotations(source: Source, declared: ResolvedType) -> None:
     """Annotations on the declaration itself, then on each property."""
     for annotation in declared.annotations:
         word = annotation.name.text
+        _check_arguments(source, annotation)
         if word in _CONSTRAINT_WORDS:
             if _is_edge(declared):
                 message = f"@{word} is not supported on edges ({declared.name})"
@@ -58,6 +60,24 @@ def check_constraints(source: Source, declared: ResolvedType) -> None:
             _check_node_column(source, declared, constraint, column)
 
 
+def _check_arguments(source: Source, annotation: Annotation) -> None:
+    """Keyword arguments: `@embed` has one, others have none."""
+    word, seen = annotation.name.text, set()
+    known = _KEYWORDS.get(word, ())
+    for argument in annotation.arguments:
+        name = argument.name.text
+        if name not in known:
+            message = f"@{word} has no argument '{name}'"
+            _refuse(source, argument.name.span, "S47", message, did_you_mean(name, known))
+        if name in seen:
+            message = f"@{word} has argument '{name}' more than once"
+            _refuse(source, argument.name.span, "S47", message)
+        seen.add(name)
+        if not argument.value.text.strip():
+            message = f"@{word} requires a non-empty value for '{name}'"
+            _refuse(source, argument.name.span, "S47", message)
+
+
 def _check_texts(source: Source, owner: str, annotations: Iterable[Annotation]) -> None:
     seen: set[str] = set()
     for annotation in annotations:
@@ -79,6 +99,7 @@ def _check_property(source: Source, declared: ResolvedType, prop: Property) -> N
     seen: set[str] = set()
     for annotation in prop.annotations:
         word = annotation.name.text
+        _check_arguments(source, annotation)
         if word == "instruction":
             message = "@instruction is only supported on node and edge types"
             _refuse(source, annotation.span, "S23", f"{message}, not on property {where}")
@@ -148,8 +169,9 @@ def _check_backfill(source: Source, where: str, prop: Property) -> None:
 def _check_edge_constraint(source: Source, declared: ResolvedType, constraint: Constraint) -> None:
     word = constraint.kind.value
     if constraint.kind is ConstraintKind.KEY:
-        message = f"@key constraint is not supported on edges ({declared.name})"
-        _refuse(source, constraint.span, "S31", message)
+        message = f"@key constraint is not supported on edges ({declared.name}) without both ends"
+        hint = "write `@key(@src, @dst)` or `@unique(src, dst)`"
+        _refuse(source, constraint.span, "S31", message, hint)
     if constraint.kind in (ConstraintKind.RANGE, ConstraintKind.CHECK):
         message = f"@{word} constraint is not supported on edges ({declared.name})"
         _refuse(source, constraint.span, "S37", message)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from omnigraph.language.nodes import Name, TypeRef
 from omnigraph.language.schema.ast import (
     Annotation,
+    AnnotationArgument,
     AnnotationValue,
     Bounds,
     Cardinality,
@@ -117,7 +118,10 @@ def _node_property(draw: st.DrawFn, name: str, types: dict[str, TypeRef]) -> Pro
     sources = sorted(p for p, ref in types.items() if ref.type.is_text)
     if kind.is_vector and sources and draw(st.booleans()):
         source = AnnotationValue(draw(st.sampled_from(sources)))
-        annotations.append(Annotation(Name("embed"), source))
+        named = ("openai/text-embedding-3-large", "gemini/x", 'odd "model"')
+        models = draw(st.lists(st.sampled_from(named), max_size=1))
+        arguments = tuple(AnnotationArgument(Name("model"), AnnotationValue(m)) for m in models)
+        annotations.append(Annotation(Name("embed"), source, arguments))
     return Property(Name(name), types[name], tuple(annotations))
 
 

@@ -226,3 +226,22 @@ def test_a_required_interface_property_needs_a_backfill_too():
     (refusal,) = refusals_of(before, "interface I { x: I32?  y: I32 }")
     assert str(refusal.entity) == "interface:I.y"
     assert steps_of(before, "interface I { x: I32?  y: I32 @backfill(1) }")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("@embed(a)", '@embed(a, model="openai/x")'),
+        ('@embed(a, model="openai/x")', '@embed("a", model="gemini/y")'),
+        ('@embed(a, model="openai/x")', "@embed(a)"),
+    ],
+)
+def test_the_model_of_a_vector_may_change(before, after):
+    (step,) = steps_of(node(f"v: Vector(2)? {before}"), node(f"v: Vector(2)? {after}"))
+    assert step["kind"] == "update_property_metadata"
+
+
+def test_the_source_of_a_vector_may_not_change_with_its_model():
+    before = node('b: String?  v: Vector(2)? @embed(a, model="x/y")')
+    (refusal,) = refusals_of(before, node('b: String?  v: Vector(2)? @embed(b, model="x/z")'))
+    assert "@embed on 'N.v'" in str(refusal)

@@ -37,6 +37,8 @@ _MOST_BUCKETS: Final = 256
 class Told:
     """What the provider said to one task about texts for vectors of one length."""
 
+    named: str | None
+    """The model that the schema names, if it does."""
     texts: pa.Array
     vectors: pa.Array
     failure: EmbeddingError | None
@@ -60,7 +62,8 @@ class AskingWork:
                 places = buckets_of(hashes_of(distinct), self.buckets)
                 for bucket in np.unique(places).tolist():
                     here = distinct.filter(pa.array(places == bucket))
-                    yield Sent(bucket, pickle.dumps((dimension, here)))
+                    content = (dimension, share.prop.embed_model or "", here)
+                    yield Sent(bucket, pickle.dumps(content))
         except OmnigraphError as error:
             yield Failed(error)
         else:
@@ -75,13 +78,14 @@ class AskingWork:
         if vectors.model != self.due.model:
             there, here = vectors.model or "none", self.due.model
             raise SparkExecutorUnfit(f"the embedding model is {there} there and {here} here")
-        wanted: dict[int, list[pa.Array]] = {}
+        wanted: dict[tuple[int, str], list[pa.Array]] = {}
         for content in contents:
-            dimension, texts = pickle.loads(content)
-            wanted.setdefault(dimension, []).append(texts)
-        for dimension, parts in sorted(wanted.items()):
+            dimension, named, texts = pickle.loads(content)
+            wanted.setdefault((dimension, named), []).append(texts)
+        for (dimension, named), parts in sorted(wanted.items()):
+            mine = vectors.under(named or None)
             texts = pc.unique(pa.concat_arrays(parts))
-            yield Told(texts, vectors.of(texts, dimension), vectors.failure)
+            yield Told(named or None, texts, mine.of(texts, dimension), mine.failure)
 
 
 def ask_in_tasks(
@@ -98,6 +102,6 @@ def ask_in_tasks(
             value_of(answer)
         for told in done.verdicts:
             for part in value_of(told):
-                vectors.take_over(part.texts, part.vectors, part.failure)
+                vectors.under(part.named).take_over(part.texts, part.vectors, part.failure)
         progress.advance(count)
     vectors.stop()

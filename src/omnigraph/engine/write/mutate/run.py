@@ -280,8 +280,9 @@ class _Run:
         return with_kept_vectors(declared, columns, previous, self._vectors)
 
     def _null_problems(self, declared: EntityType, columns: Mapping[str, pa.Array]) -> list[str]:
-        needs_provider = any(not p.type.nullable for p in embedded_properties(declared))
-        unconfigured = self._vectors.unconfigured if needs_provider else None
+        required = [p for p in embedded_properties(declared) if not p.type.nullable]
+        missing = (self._vectors.under(p.embed_model).unconfigured for p in required)
+        unconfigured = next((error for error in missing if error is not None), None)
         return null_problems(declared, columns, unconfigured)
 
     # -- values -----------------------------------------------------------------------------
