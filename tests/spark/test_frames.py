@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.engine.graph import Graph, init
-from omnigraph.errors import LoadError, LoadSourceError, UsageError
+from omnigraph.errors import ConstraintError, LoadError, LoadSourceError, UsageError
 from omnigraph.faults import InjectedFault
 from omnigraph.spark.tasks import noting_jobs
 from omnigraph.storage.scratch import FOLDER, Scratch
@@ -88,6 +88,24 @@ def test_a_frame_without_rows_is_loaded_in_every_mode(tmp_path, mode, partitions
     assert (with_bad.quarantined, with_bad.engine) == (0, "spark")
     assert exported(graph) == exported(expected)
     assert scratch_files(graph) == []
+
+
+def test_unknown_properties_and_equal_problems_are_told_as_in_one_process(tmp_path):
+    bad = [json.dumps({"type": "Person", "data": {"name": f"p{n}", "age": "x"}}) for n in range(90)]
+    odd = [json.dumps({"type": "Person", "data": {"name": f"p{n}", "agee": n}}) for n in range(90)]
+    texts: dict[str, list[str]] = {}
+    for engine in ("inline", "spark"):
+        graph = new(tmp_path, engine)
+        with frames_in_this_process(500):
+            for lines in (bad, odd):
+                data = "\n".join(lines).encode()
+                with pytest.raises(ConstraintError) as caught:
+                    graph.load(data, "append", strict=True, engine=engine, max_errors=7)
+                texts.setdefault(engine, []).append(str(caught.value))
+        assert exported(graph) == ""
+    assert texts["inline"] == texts["spark"]
+    assert "records 1, 2, 3, 4, 5 and 85 more: property 'age'" in texts["spark"][0]
+    assert "did you mean `age`? (90 records: <data> record 1," in texts["spark"][1]
 
 
 def test_frames_and_files_are_one_load(tmp_path):

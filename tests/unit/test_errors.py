@@ -30,6 +30,11 @@ SAMPLES = {
         errors.MergeConflict("node:Author", "ada", "divergent_update", "no", {"id": "ada"})
     ],
     "Sequence[BrokenQuery]": [errors.BrokenQuery("friends", DIAGNOSTIC)],
+    "Sequence[UnknownProperty]": [
+        errors.UnknownProperty(
+            type="Person", property="agee", message="…", records=4, first=(("a.jsonl", 2),)
+        )
+    ],
     "Sequence[EdgesOfType]": [errors.EdgesOfType("Knows", 3, ("k1", "k2"))],
     "Sequence[LoadProblem]": [
         errors.LoadProblem(source="a.jsonl", record=3, code="bad_value", message="no")

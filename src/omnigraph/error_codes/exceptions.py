@@ -193,6 +193,16 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.UnknownPropertiesRefused,
+        "unknown properties in a strict load",
+        """
+        `UnknownPropertiesRefused`: a load with `strict` has keys or columns that its types have no
+        property for. Nothing was loaded. `properties` names each with its type, the number of records
+        that have it and the first of them. Correct the names, add the properties to the schema, or load
+        without `strict`, which ignores them with a warning.
+        """,
+    ),
+    _of(
         errors.MutationError,
         "mutation breaks the schema",
         """

@@ -28,6 +28,7 @@
     ├── ConstraintError          data breaks a rule of the schema
     │   ├── LoadError            records of a load are bad; lists them
     │   ├── DanglingEdges        an overwrite removes nodes that edges point to; lists these
+    │   ├── UnknownPropertiesRefused  a strict load has properties its types do not; lists them
     │   └── MutationError        rows a mutation would write break rules; lists them
     ├── ConflictError            somebody else's change is in the way
     │   ├── AlreadyInitialized   there is a graph already
@@ -139,6 +140,8 @@ from omnigraph.errors.data import (
     MutationError,
     QueriesBroken,
     SchemaError,
+    UnknownPropertiesRefused,
+    UnknownProperty,
     UnsupportedMigration,
 )
 from omnigraph.errors.inputs import (
@@ -305,6 +308,8 @@ __all__ = [
     "TableOvertaken",
     "TornVersion",
     "TypeCheckError",
+    "UnknownPropertiesRefused",
+    "UnknownProperty",
     "UnknownType",
     "UnknownVersion",
     "UnsafeStore",

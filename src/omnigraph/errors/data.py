@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from omnigraph.diagnostics import Diagnostic
 from omnigraph.errors.base import OmnigraphError
+from omnigraph.limits import MAX_LOAD_ERRORS
 
 
 class SchemaError(OmnigraphError):
@@ -58,6 +59,10 @@ class QueriesBroken(SchemaError):
         )
 
 
+_RECORDS_SHOWN: Final = 5
+"""Records named in the line about equal problems."""
+
+
 class ConstraintError(OmnigraphError):
     """Data that breaks a rule of the schema; nothing of the write is kept."""
 
@@ -95,23 +100,51 @@ class LoadProblem:
 
 
 class LoadError(ConstraintError):
-    """Records of a load are bad. The first ones are listed, all of them counted; nothing was loaded."""
+    """Records of a load are bad. The first ones are listed, all of them counted; nothing was loaded.
+
+    `alike` has the number of equal problems by source and message, where there are several.
+    """
 
     code = "OG-D-001"
 
     def __init__(
-        self, load_errors: Sequence[LoadProblem], total: int, bad_records: int, records: int
+        self,
+        load_errors: Sequence[LoadProblem],
+        total: int,
+        bad_records: int,
+        records: int,
+        alike: Mapping[tuple[str | None, str], int] | None = None,
     ) -> None:
+        self.alike = dict(alike or {})
         self.load_errors = tuple(load_errors)
         self.load_errors_total = total
         self.bad_records = bad_records
         self.records = records
         noun = "bad record" if bad_records == 1 else "bad records"
         lines = [f"load failed: {bad_records} {noun} of {records}, nothing was loaded"]
-        lines += (f"  {problem}" for problem in self.load_errors)
-        if total > len(self.load_errors):
-            lines.append(f"  … and {total - len(self.load_errors)} more")
+        told = 0
+        for line, problems in self._lines():
+            lines.append(f"  {line}")
+            told += problems
+        if total > told:
+            lines.append(f"  … and {total - told} more")
         super().__init__("\n".join(lines))
+
+    def _lines(self) -> Iterator[tuple[str, int]]:
+        """A line per problem, one for equal ones, each with the number of problems it tells about."""
+        by_message: dict[tuple[str | None, str], list[LoadProblem]] = {}
+        for problem in self.load_errors:
+            by_message.setdefault((problem.source, problem.message), []).append(problem)
+        for (source, message), problems in by_message.items():
+            count = max(self.alike.get((source, message), 0), len(problems))
+            if count == 1 or problems[0].record is None:
+                yield from ((str(problem), 1) for problem in problems)
+                continue
+            shown = ", ".join(str(problem.record) for problem in problems[:_RECORDS_SHOWN])
+            more = count - min(len(problems), _RECORDS_SHOWN)
+            noun = "records" if len(problems) > 1 else "record"
+            rest = f" and {more:,} more" if more else ""
+            yield f"{source} {noun} {shown}{rest}: {message}", count
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +178,49 @@ class DanglingEdges(ConstraintError):
         lines.append(
             "nothing was loaded; load these edge types too, or cascade to delete the edges"
         )
+        super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownProperty:
+    """Something in the input of a load that its type has no property for.
+
+    Of a key of JSON records: how many records have it, and the first of them by source and number. Of a
+    column of a table: the name of its source.
+    """
+
+    type: str
+    property: str
+    message: str
+    records: int | None = None
+    first: tuple[tuple[str, int], ...] = ()
+    source: str | None = None
+
+    def __str__(self) -> str:
+        if self.records is None:
+            return f"{self.source}: {self.message}"
+        places = ", ".join(f"{source} record {record}" for source, record in self.first)
+        more = ", …" if self.records > len(self.first) else ""
+        noun = "record" if self.records == 1 else "records"
+        return f"{self.message} ({self.records:,} {noun}: {places}{more})"
+
+
+class UnknownPropertiesRefused(ConstraintError):
+    """A strict load has properties that its types do not have; nothing was loaded.
+
+    `properties` has all of them, with the number of records and the first ones.
+    """
+
+    code = "OG-D-004"
+
+    def __init__(self, properties: Sequence[UnknownProperty]) -> None:
+        self.properties = tuple(properties)
+        shown = self.properties[:MAX_LOAD_ERRORS]
+        noun = "unknown property" if len(properties) == 1 else "unknown properties"
+        lines = [f"load failed: {len(properties):,} {noun}, nothing was loaded"]
+        lines += (f"  {one}" for one in shown)
+        if len(properties) > len(shown):
+            lines.append(f"  … and {len(properties) - len(shown):,} more")
         super().__init__("\n".join(lines))
 
 

@@ -6,11 +6,17 @@ more records unusable than the one it is reported under.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
+from omnigraph.diagnostics import cut_values
 from omnigraph.errors import LoadError, LoadProblem
 from omnigraph.load.typed_rows import Numbers, Problem
+
+_MESSAGES_COUNTED: Final = 1000
+"""Different messages whose repetitions are counted; bad records without end have no bounded number."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -69,12 +75,18 @@ class FindingLog:
         self.findings: list[Finding] = []
         self.total = 0
         self.bad_records = 0
+        self.alike: Counter[tuple[int | None, str]] = Counter()
+        """Findings by source and message, for the first messages."""
         self._keep = keep
 
     def add(self, findings: Sequence[Finding]) -> None:
         """Take the findings of the next records; no record is told about twice."""
         self.total += len(findings)
         self.bad_records += len({place for f in findings for place in f.bad_records()})
+        for finding in findings:
+            key = None if finding.place is None else finding.place.source, finding.message
+            if key in self.alike or len(self.alike) < _MESSAGES_COUNTED:
+                self.alike[key] += 1
         room = len(findings) if self._keep is None else self._keep - len(self.findings)
         self.findings += findings[: max(0, room)]
 
@@ -85,6 +97,11 @@ class FindingLog:
             total=self.total,
             bad_records=self.bad_records,
             records=records,
+            alike={
+                (None if source is None else names[source], cut_values(message)): count
+                for (source, message), count in self.alike.items()
+                if count > 1
+            },
         )
 
 
@@ -95,7 +112,7 @@ def _problem(finding: Finding, names: Sequence[str]) -> LoadProblem:
         record=None if place is None else place.record,
         line=None if place is None else place.line,
         code=finding.code,
-        message=finding.message,
+        message=cut_values(finding.message),
         type=finding.type,
         id=finding.id,
         property=finding.property,

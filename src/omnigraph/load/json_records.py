@@ -93,11 +93,9 @@ def read_records(
             data = record.get("data") or {}
             new = _Rows(declared, patches=patches)
             rows.setdefault(declared.table_key, new).add(position, record, data)
-            reading.unknown.update(
-                (declared.name, key)
-                for key in data
-                if key != "id" and key not in declared.properties
-            )
+            for key in data:
+                if key != "id" and key not in declared.properties:
+                    reading.unknown.note((declared.name, key), [position])
     reading.rows += (r.typed() for r in rows.values())
     return reading
 

@@ -144,17 +144,17 @@ class JsonReader:
         rows = TypedRows(declared, group.positions, columns, given["id"])
         if not bad.any():
             reading = Reading(len(group.texts), rows=[rows])
-            kept = group.texts
+            kept = group
         else:
             reading = self._read_singly(group.where(bad))
             good = pa.array(~bad)
             reading.rows.append(_filtered(rows, good))
-            kept = group.texts.filter(good)
+            kept = group.where(~bad)
             given = {name: given[name].filter(good) for name in spelling.unknown_keys}
         for name in spelling.unknown_keys:
-            count = _records_with(name, given[name], kept)
-            if count:
-                reading.unknown[declared.name, name] += count
+            found = _records_with(name, given[name], kept)
+            if len(found):
+                reading.unknown.note((declared.name, name), found.tolist())
         return reading
 
 
@@ -191,12 +191,14 @@ def _not_json(column: pa.Array) -> Mask:
     return mask
 
 
-def _records_with(key: str, column: pa.Array, texts: pa.Array) -> int:
-    """How many records have a key, a null value included."""
-    count = len(column) - column.null_count
+def _records_with(key: str, column: pa.Array, group: _Group) -> npt.NDArray[np.int64]:
+    """The positions of records that have a key, a null value included."""
+    has = column.is_valid().to_numpy(zero_copy_only=False)
     if column.null_count:
-        count += pc.sum(has_key(key, texts.filter(column.is_null()))).as_py() or 0
-    return int(count)
+        has = has.copy()
+        has[~has] = has_key(key, group.where(~has).texts).to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.int64] = group.positions[has]
+    return found
 
 
 # -- learning -----------------------------------------------------------------------------------

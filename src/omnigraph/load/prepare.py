@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.diagnostics import shortened, with_hint
+from omnigraph.errors import UnknownPropertiesRefused, UnknownProperty
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load.committed import CommittedRows
 from omnigraph.load.findings import Finding, FindingLog, in_order
@@ -26,6 +27,7 @@ from omnigraph.load.reading import read_sources
 from omnigraph.load.row_store import RowStore
 from omnigraph.load.set_phase import LoadMode, collapse, judge_set
 from omnigraph.load.sources import JsonFile, JsonText, Source
+from omnigraph.load.typed_rows import Key, UnknownProperties
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
@@ -78,13 +80,14 @@ def prepare_load(
     store: RowStore,
     blobs: BlobBases = NO_BASES,
     quarantine: bool = False,
+    strict: bool = False,
     max_errors: int = MAX_LOAD_ERRORS,
     threads: int | None = None,
     progress: Progress = SILENT,
 ) -> PreparedLoad:
     """Read and judge a load. Raises `LoadError` with every error when it cannot be made.
 
-    Rows go through `store`, which has to stay open as long as the result is used.
+    A strict one raises `UnknownPropertiesRefused` for what no property takes. Rows go through `store`, which has to stay open as long as the result is used.
     """
     names = [source.name for source in sources]
     log = FindingLog(None if quarantine else max_errors)
@@ -104,6 +107,8 @@ def prepare_load(
                 store.add(placed.declared, placed.rows)
     if log.total and not quarantine:
         raise log.error(names, records)
+    if strict:
+        notes.refuse_unknown(sources)
     tables = dict(store.tables())
     if mode == "overwrite":
         tables |= emptied(sources, tables)
@@ -188,22 +193,26 @@ class Notes:
     def __init__(self, catalog: Catalog, mode: LoadMode) -> None:
         self._catalog = catalog
         self._mode = mode
-        self.unknown: Counter[tuple[str, str]] = Counter()
+        self.unknown = UnknownProperties()
         self.ignored: Counter[str] = Counter()
         self.unnamed: Counter[str] = Counter()
 
-    def add(
-        self, unknown: Counter[tuple[str, str]], ignored: Counter[str], unnamed: Counter[str]
-    ) -> None:
+    def add(self, unknown: UnknownProperties, ignored: Counter[str], unnamed: Counter[str]) -> None:
         self.unknown.update(unknown)
         self.ignored.update(ignored)
         self.unnamed.update(unnamed)
 
     def warnings(self) -> tuple[LoadWarning, ...]:
+        unknown = sorted(self.unknown.counts.items())
         found = [
-            LoadWarning("unknown_property", self._unknown(type_name, key), count)
-            for (type_name, key), count in sorted(self.unknown.items())
+            LoadWarning("unknown_property", self._unknown(key), count)
+            for key, count in unknown[:MAX_LOAD_ERRORS]
         ]
+        more = unknown[MAX_LOAD_ERRORS:]
+        if more:
+            message = f"{len(more):,} more properties are unknown"
+            count = sum(count for _, count in more)
+            found.append(LoadWarning("unknown_property", message, count))
         for type_name, count in sorted(self.ignored.items()):
             message = f"{type_name} edges have derived ids; explicit ones were replaced"
             found.append(LoadWarning("explicit_edge_id_ignored", message, count))
@@ -213,10 +222,39 @@ class Notes:
                 found.append(LoadWarning("edge_without_identity", message, count))
         return tuple(found)
 
-    def _unknown(self, type_name: str, key: str) -> str:
+    def refuse_unknown(self, sources: Sequence[Source]) -> None:
+        """Raises `UnknownPropertiesRefused` for keys of records and columns of tables without a property."""
+        names = [source.name for source in sources]
+        found = [
+            UnknownProperty(
+                type=key[0],
+                property=key[1],
+                message=self._unknown(key),
+                records=count,
+                first=tuple((names[source], record) for source, record in self.unknown.first[key]),
+            )
+            for key, count in sorted(self.unknown.counts.items())
+        ]
+        for source in sources:
+            if not isinstance(source, JsonText | JsonFile):
+                type_name = source.declared.name
+                found += (
+                    UnknownProperty(
+                        type=type_name,
+                        property=column,
+                        message=self._unknown((type_name, column)),
+                        source=source.name,
+                    )
+                    for column in source.plan.unused
+                )
+        if found:
+            raise UnknownPropertiesRefused(found)
+
+    def _unknown(self, key: Key) -> str:
+        type_name, name = key
         declared = self._catalog.nodes.get(type_name) or self._catalog.edges[type_name]
-        problem = f"{type_name} has no property '{shortened(key)}'"
-        return with_hint(problem, key, declared.properties)
+        problem = f"{type_name} has no property '{shortened(name)}'"
+        return with_hint(problem, name, declared.properties)
 
 
 def edges_without_identity(type_name: str, count: int) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.ir import compact_json
+from omnigraph.diagnostics import cut_values
 from omnigraph.language.temporal import format_date, format_datetime
 from omnigraph.load.findings import Finding, Place
 from omnigraph.load.framing import Records, read_stretches
@@ -48,7 +49,7 @@ class BadRecord:
 
 
 def _error(finding: Finding) -> dict[str, Any]:
-    document = {"code": finding.code, "message": finding.message}
+    document = {"code": finding.code, "message": cut_values(finding.message)}
     return document if finding.property is None else document | {"property": finding.property}
 
 

@@ -30,7 +30,7 @@ from omnigraph.load.placing import place_rows
 from omnigraph.load.row_plan import RowPlan
 from omnigraph.load.sources import CsvFile, JsonFile, JsonObjects, JsonText, Source
 from omnigraph.load.table_rows import TypedCells, read_table
-from omnigraph.load.typed_rows import Problem, Reading
+from omnigraph.load.typed_rows import Problem, Reading, UnknownProperties
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
 
 _Task = Callable[[], "JudgedPiece"]
@@ -60,7 +60,7 @@ class ReadPiece:
     records: int
     rows: list[PlacedRows]
     findings: list[Finding]
-    unknown_properties: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unknown_properties: UnknownProperties = field(default_factory=UnknownProperties)
     ignored_ids: Counter[str] = field(default_factory=Counter)
     unnamed_edges: Counter[str] = field(default_factory=Counter)
     """Edges whose ids were made for this load, by type."""
@@ -205,7 +205,7 @@ def place_piece(
             for judged in piece.judged
         ],
         [place_problem(problem, source, before, lines) for problem in piece.problems],
-        piece.reading.unknown,
+        piece.reading.unknown.placed(source, before),
     )
     for judged in piece.judged:
         if judged.ignored_ids:

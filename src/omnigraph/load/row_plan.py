@@ -7,7 +7,7 @@ columns, so that a table which lacks something is refused as a whole.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Final
 
@@ -59,6 +59,8 @@ class RowPlan:
     constants: Mapping[str, StoredValue]
     ends: Mapping[str, str | KeyColumns]
     id: str | None
+    unused: tuple[str, ...] = ()
+    """Columns of a source without a mapping that no part of a row is called after."""
 
     def sources(self) -> list[str]:
         """The columns that are read, each once."""
@@ -105,6 +107,10 @@ def plan_rows(
     planner = _Planner(declared, present, told, source)
     columns, constants = planner.properties()
     plan = RowPlan(declared, columns, constants, planner.ends(catalog), planner.id())
+    if present is not None and told == Assignment():
+        # The id is a part of every row, also where it is derived from others.
+        known = {*plan.sources(), "id"}
+        plan = replace(plan, unused=tuple(name for name in present if name not in known))
     if present is not None:
         for name in plan.sources():
             if sum(column == name for column in present) > 1:

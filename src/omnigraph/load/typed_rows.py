@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,41 @@ from omnigraph.catalog.model import EntityType
 
 Numbers = npt.NDArray[np.int64]
 
-UnknownProperties = Counter[tuple[str, str]]
-"""Records by type name and by the key no property answers to."""
+_FIRST_RECORDS: Final = 3
+"""Records named in an error about all records that have something in common."""
+
+Key = tuple[str, str]
+"""The name of a type, and a key of its records that none of its properties has."""
+
+
+class UnknownProperties:
+    """Keys that no property has: the number of records with each, and the first of these records."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Key] = Counter()
+        self.first: dict[Key, list[tuple[int, int]]] = {}
+        """Source and record by number; what was not placed yet has its position."""
+
+    def note(self, key: Key, positions: Sequence[int]) -> None:
+        """Count records, the first ones of which come first."""
+        self._add(key, len(positions), [(0, place) for place in positions[:_FIRST_RECORDS]])
+
+    def update(self, other: UnknownProperties) -> None:
+        """Count the records of another part of the load."""
+        for key, count in other.counts.items():
+            self._add(key, count, other.first[key])
+
+    def placed(self, source: int, before: int) -> UnknownProperties:
+        """The same in a source of which so many records come before."""
+        moved = UnknownProperties()
+        for key, count in self.counts.items():
+            first = [(source, before + position + 1) for _, position in self.first[key]]
+            moved._add(key, count, first)
+        return moved
+
+    def _add(self, key: Key, count: int, first: list[tuple[int, int]]) -> None:
+        self.counts[key] += count
+        self.first[key] = sorted([*self.first.get(key, ()), *first])[:_FIRST_RECORDS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +106,7 @@ class Reading:
     lines: Numbers | None = None
     rows: list[TypedRows] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    unknown: UnknownProperties = field(default_factory=Counter)
+    unknown: UnknownProperties = field(default_factory=UnknownProperties)
 
     def add(self, other: Reading) -> None:
         """Take over what another reading of the same piece found."""

@@ -255,6 +255,15 @@ def test_unknown_properties_are_a_warning(cli, empty, library):
     assert outcome.err.splitlines()[-1] == f"warning: {warning['message']}"
 
 
+def test_unknown_properties_are_refused_when_asked(cli, empty, library):
+    path = library / "library.jsonl"
+    path.write_text('{"type": "Author", "data": {"slug": "x", "borm": 3}}\n')
+    code, out, err = cli(*LOAD, "--strict", empty)
+    assert (code, out) == (1, "")
+    assert "load failed: 1 unknown property, nothing was loaded" in err
+    assert "Author has no property 'borm'; did you mean `born`? (1 record: " in err
+
+
 def test_the_inline_engine_can_be_named(cli, empty):
     assert document(cli(*LOAD, "--engine", "inline", "--json", empty))["engine"] == "inline"
 

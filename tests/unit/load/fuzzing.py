@@ -17,7 +17,7 @@ from omnigraph.errors import LoadError, OmnigraphError
 from omnigraph.load.findings import Finding
 from omnigraph.load.json_values import MalformedText, read_value
 from omnigraph.load.pieces import count_piece, cut_sources, placed
-from omnigraph.load.reading import read_piece
+from omnigraph.load.reading import ReadPiece, read_piece
 from omnigraph.load.sources import JsonText
 from tests.unit.load.loading import Anywhere, catalog_of, load
 
@@ -211,11 +211,11 @@ def check_positions() -> None:
         found = outcome(lambda text=text: load(text, CATALOG))  # type: ignore[misc]
         assert isinstance(found, list), (text[:100], found)
         assert [number for number, *_ in found] == [record], (text[:100], found)
-        path_count = sum(piece.records for piece in _pieces_of(text))
-        assert path_count == count, text[:100]
+        read = sum(piece.records for piece in _pieces_of(text))
+        assert read == count, text[:100]
 
 
-def _pieces_of(text: bytes) -> list[object]:
+def _pieces_of(text: bytes) -> list[ReadPiece]:
     source = cut_sources([JsonText(text)], 10**9)[0]
     return list(read_piece(source, CATALOG, "job", threads=1, blobs=Anywhere()))
 

@@ -353,7 +353,7 @@ def test_every_bad_record_is_listed(tmp_path):
 
 @pytest.mark.acceptance("L-271", partly=KERNELS)
 def test_the_list_of_errors_is_capped():
-    text = "\n".join(maker(handle=f"m{n}", age="old") for n in range(150))
+    text = "\n".join(json.dumps({"type": f"Ghost{n}"}) for n in range(150))
     error = refused(text)
     assert len(error.load_errors) == 100
     assert str(error).endswith("\n  … and 50 more")

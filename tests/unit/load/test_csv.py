@@ -256,7 +256,6 @@ def test_edges_take_their_ends_from_columns_of_that_name(file, tmp_path):
     ("text", "message"),
     [
         ("text\nx\n", "source has no column 'k'"),
-        ("", "source has no column 'k'"),
         ("k,k\na,b\n", "source has several columns 'k'"),
         (b"k,\xff\na,b\n", "the header is no UTF-8 text"),
     ],

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -65,7 +66,7 @@ def test_a_null_in_a_string_is_text():
     assert table.column("a").to_pylist() == ["} null {", '"} null']
 
 
-def refusal(given: object, **options: object) -> LoadError:
+def refusal(given: object, **options: Any) -> LoadError:
     with pytest.raises(LoadError) as caught:
         load(given, CATALOG, **options)
     return caught.value

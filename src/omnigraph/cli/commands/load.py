@@ -49,6 +49,7 @@ class LoadOptions(TypedDict):
     max_errors: int
     quarantine: str | None
     cascade: bool
+    strict: bool
     source_format: str | None
     engine: str | None
     master: str | None
@@ -87,6 +88,11 @@ _OPTIONS = (
         "--quarantine",
         metavar="DIR",
         help="Load the good records, and write the bad ones below this folder.",
+    ),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Refuse properties that the schema does not have, instead of ignoring them with a warning.",
     ),
     click.option(
         "--cascade",
@@ -183,6 +189,7 @@ def run_load(
             message=options["message"],
             expected_head=options["expect_head"],
             cascade=options["cascade"],
+            strict=options["strict"],
             max_errors=options["max_errors"],
             quarantine=options["quarantine"],
             format=options["source_format"],

@@ -81,6 +81,7 @@ class Writes(Branching):
         actor: str | None = None,
         message: str | None = None,
         expected_head: str | None = None,
+        strict: bool = False,
         cascade: bool = False,
         max_errors: int = MAX_LOAD_ERRORS,
         quarantine: str | Path | None = None,
@@ -99,6 +100,9 @@ class Writes(Branching):
 
         A missing branch is made from `base` if one is given. Raises `LoadError` that lists every
         bad record; with `quarantine`, good records are loaded and bad ones kept in that folder.
+
+        Properties that the schema does not have are ignored with a warning; with `strict` they raise
+        `UnknownPropertiesRefused`.
 
         An overwrite that removes nodes to which other edges point raises `DanglingEdges`, unless
         their types are loaded too; with `cascade` these edges are deleted in the same commit.
@@ -120,6 +124,7 @@ class Writes(Branching):
             mapping=mapping,
             progress=progress,
             cascade=cascade,
+            strict=strict,
             engine=chosen_engine(engine, spark, master),
         )
         ref, created = self._load_target(branch, base, actor)

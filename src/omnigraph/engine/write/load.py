@@ -79,6 +79,7 @@ class LoadOptions:
     mapping: str | Path | Mapping[str, object] | None = None
     progress: Progress = SILENT
     cascade: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +235,7 @@ class Loader:
                 store=stores.enter_context(RowStore()),
                 blobs=blobs,
                 quarantine=options.quarantine is not None,
+                strict=options.strict,
                 max_errors=options.max_errors,
                 progress=options.progress,
             )
@@ -262,6 +264,7 @@ class Loader:
             quarantine=options.quarantine is not None,
             progress=options.progress,
             cascade=options.cascade,
+            strict=options.strict,
         )
         job = BulkJob(
             spark=session_of(options.engine),

@@ -29,6 +29,7 @@ from omnigraph.load.prepare import whole_rows
 from omnigraph.load.quarantine import split_rows
 from omnigraph.load.reading import read_piece
 from omnigraph.load.screening import Glance, glance, keys_of, screened_columns
+from omnigraph.load.typed_rows import UnknownProperties
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
 from omnigraph.spark.answers import Failed, returning
@@ -55,7 +56,8 @@ class PieceAnswer:
     findings: list[Finding] = field(default_factory=list)
     findings_total: int = 0
     bad_records: int = 0
-    unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
+    alike: Counter[tuple[int | None, str]] = field(default_factory=Counter)
+    unknown: UnknownProperties = field(default_factory=UnknownProperties)
     ignored: Counter[str] = field(default_factory=Counter)
     unnamed: Counter[str] = field(default_factory=Counter)
     lacks: bool = False
@@ -163,7 +165,7 @@ class PieceWork:
                 if self.keep is None or not log.total:
                     store.add(placed.declared, placed.rows)
         answer.findings, answer.findings_total = log.findings, log.total
-        answer.bad_records = log.bad_records
+        answer.bad_records, answer.alike = log.bad_records, log.alike
         if log.total and self.keep is not None:
             return {}
         kept = self._kept(number, store.tables())

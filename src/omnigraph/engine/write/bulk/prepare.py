@@ -8,6 +8,7 @@ Tests: tests/spark.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -66,6 +67,7 @@ class BulkOptions:
     quarantine: bool
     progress: Progress
     cascade: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,8 @@ class _Preparation:
     def run(self) -> ReadyLoad:
         job, options = self._job, self._job.options
         suspicious = self._screened()
+        if options.strict:
+            self._notes().refuse_unknown(job.sources)
         if options.mode == "patch" and (suspicious or any(a.lacks for a in self._answers)):
             raise _NeedsAllRecords
         findings = [finding for answer in self._answers for finding in answer.findings]
@@ -202,14 +206,11 @@ class _Preparation:
             self._work = replace(self._work, writes=True)
             self._write(range(len(self._work.pieces)))
         self._check_rows()
-        notes = Notes(job.catalog, options.mode)
-        for answer in self._answers:
-            notes.add(answer.unknown, answer.ignored, answer.unnamed)
         return ReadyLoad(
             change=change_of(job.catalog, self._writes({*rows_loaded, *present}), cascade),
             records=self._records(),
             rows_loaded=rows_loaded | dict.fromkeys(present, 0),
-            warnings=(*notes.warnings(), *_summed(a.warnings for a in self._answers)),
+            warnings=(*self._notes().warnings(), *_summed(a.warnings for a in self._answers)),
             quarantined=set_aside(self._work.pieces, job.names, in_order(findings)),
         )
 
@@ -349,7 +350,14 @@ class _Preparation:
                 log.add(answer.findings)
             log.total = sum(answer.findings_total for answer in self._answers)
             log.bad_records = sum(answer.bad_records for answer in self._answers)
+            log.alike = sum((answer.alike for answer in self._answers), Counter())
             raise log.error(self._job.names, self._records())
+
+    def _notes(self) -> Notes:
+        notes = Notes(self._job.catalog, self._job.options.mode)
+        for answer in self._answers:
+            notes.add(answer.unknown, answer.ignored, answer.unnamed)
+        return notes
 
     def _records(self) -> int:
         return sum(answer.records for answer in self._answers)
@@ -478,9 +486,13 @@ def _summed(parts: Iterable[Sequence[LoadWarning]]) -> tuple[LoadWarning, ...]:
 
 def _joined(errors: Sequence[LoadError], records: int, max_errors: int) -> LoadError:
     problems = [problem for error in errors for problem in error.load_errors]
+    alike: Counter[tuple[str | None, str]] = Counter()
+    for error in errors:
+        alike.update(error.alike)
     return LoadError(
         problems[:max_errors],
         total=sum(error.load_errors_total for error in errors),
         bad_records=sum(error.bad_records for error in errors),
         records=records,
+        alike=alike,
     )
