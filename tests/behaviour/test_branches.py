@@ -462,6 +462,28 @@ def test_a_branch_whose_deletion_was_interrupted_takes_no_rows_and_has_no_childr
     assert local_graph.branches() == ["main"]
 
 
+def test_a_writer_that_waited_while_its_branch_was_retired_is_told_so(local_graph):
+    """A deleted branch that merges still compare with keeps its ref and all its files."""
+    person = '{"type": "Person", "data": {"name": "Eve"}}'
+    for name in ("feature", "dev"):
+        local_graph.create_branch(name)
+    local_graph.load(person, branch="feature")
+    for target in ("main", "dev"):
+        local_graph.merge("feature", into=target)
+    bound = open_graph(local_graph.uri, branch="feature")
+    other = open_graph(local_graph.uri)
+    backstage = Backstage(local_graph.uri)
+
+    def delete(hit):
+        if hit.context["branch"] == "feature":
+            other._branches.delete(other._branches.find("feature"), lambda: None)
+
+    with armed("lock.after_acquire", Call(delete), times=1), pytest.raises(BranchNotFound):
+        bound.load(person.replace("Eve", "Flo"))
+    assert "feature" in physical_names(backstage)
+    assert local_graph.branches() == ["main", "dev"]
+
+
 def test_commits_on_a_branch_made_again_reach_the_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_DURABILITY", "fsync")
     graph = init(tmp_path / "graph", SCHEMA)

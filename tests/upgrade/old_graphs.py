@@ -19,6 +19,7 @@ from ulid import ULID
 
 from omnigraph.catalog.build import build_declared
 from omnigraph.language.span import Source
+from omnigraph.storage.s3_options import s3_options
 from omnigraph.versioning.upgrade.old_layout import ACTORS_PATH, COMMITS_PATH, RECOVERIES_PATH
 
 SCHEMA = """
@@ -98,10 +99,17 @@ class Past:
 
 
 class OldGraph:
-    """A graph of format 1, 2 or 3 under construction. Branch None is main."""
+    """A graph of format 1, 2 or 3 under construction. Branch None is main.
 
-    def __init__(self, root: Path, stamp: int, *, extra: Sequence[str] = ()) -> None:
+    With `uri` its tables are there, and only its schema files below `root`.
+    """
+
+    def __init__(
+        self, root: Path, stamp: int, *, extra: Sequence[str] = (), uri: str | None = None
+    ) -> None:
         self.root = root
+        self._home = str(root) if uri is None else uri
+        self._options = None if uri is None else s3_options()
         self.history: dict[str | None, list[Past]] = {None: []}
         self._tables: dict[str | None, dict[str, Entry]] = {None: {}}
         self._clock = 0
@@ -244,7 +252,8 @@ class OldGraph:
     def _create(self, path: str, rows: pa.Table) -> None:
         lance.write_dataset(
             rows,
-            str(self.root / path),
+            f"{self._home}/{path}",
+            storage_options=self._options,
             mode="create",
             enable_stable_row_ids=True,
             data_storage_version="2.2",
@@ -252,8 +261,8 @@ class OldGraph:
         )
 
     def _open(self, path: str, branch: str | None = None) -> lance.LanceDataset:
-        place = self.root / path
-        return lance.dataset(str(place if branch is None else place / "tree" / branch))
+        place = f"{self._home}/{path}" + ("" if branch is None else f"/tree/{branch}")
+        return lance.dataset(place, storage_options=self._options)
 
 
 def _manifest_schema(stamp: int) -> pa.Schema:
@@ -327,9 +336,9 @@ def with_history(root: Path, stamp: int) -> OldGraph:
     return old
 
 
-def with_branches(root: Path, stamp: int) -> OldGraph:
+def with_branches(root: Path, stamp: int, uri: str | None = None) -> OldGraph:
     """Branches of people and of single writes, some with rows of their own."""
-    old = OldGraph(root, stamp)
+    old = OldGraph(root, stamp, uri=uri)
     old.add(PERSON, ["ada"], actor="act-ada")
     old.fork("feature")
     old.add(PERSON, ["fay"], branch="feature", actor="act-fay")

@@ -16,7 +16,7 @@ from omnigraph.testing.faults import Fail, armed
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import Backstage
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
-from tests.upgrade.old_graphs import OldGraph
+from tests.upgrade.old_graphs import OldGraph, with_branches
 from tests.upgrade.seen import check_everything
 
 pytestmark = pytest.mark.slow
@@ -29,13 +29,18 @@ def endpoint() -> Iterator[str]:
 
 
 @pytest.fixture
-def uri(endpoint: str, branched: OldGraph, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A branched graph, moved to the store."""
+def uri(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in environment_for(endpoint).items():
         monkeypatch.setenv(name, value)
-    prefix = branched.root.parent.name
-    upload(endpoint, prefix, branched.root)
-    return f"s3://{BUCKET}/{prefix}"
+    return f"s3://{BUCKET}/{tmp_path.name}"
+
+
+@pytest.fixture
+def branched(endpoint: str, root: Path, uri: str) -> OldGraph:
+    """A branched graph, made on the store."""
+    old = with_branches(root, 2, uri)
+    upload(endpoint, uri.rpartition("/")[2], root)
+    return old
 
 
 def upload(endpoint: str, prefix: str, folder: Path) -> None:

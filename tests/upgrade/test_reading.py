@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import ReadOnlyHandle
+from omnigraph.errors import GraphMoved, ReadOnlyHandle
 from tests.behaviour.graphs import tree, without_write_access
 from tests.upgrade.old_graphs import COMPANY, PERSON, OldGraph, with_branches, with_history
 from tests.upgrade.seen import check_everything, history, tables
@@ -83,12 +83,26 @@ def test_a_copy_made_between_two_steps_of_a_conversion_can_be_read(branched, tmp
     for part in ("_schema.ir.json", "__schema_history"):
         source, target = branched.root / part, copy / part
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
-    moved = copy / "__manifest" / "tree" / "my_branch"
-    shutil.rmtree(moved)
-    shutil.copytree(branched.root / "__manifest" / "tree" / "my_branch", moved)
-    reader = open_graph(copy, read_only=True)
+    converted = copy / "__manifest" / "tree" / "my_branch"
+    shutil.rmtree(converted)
+    shutil.copytree(branched.root / "__manifest" / "tree" / "my_branch", converted)
+    # Back to where it was: elsewhere its branches could not be read.
+    shutil.rmtree(branched.root)
+    copy.rename(branched.root)
+    reader = open_graph(branched.root, read_only=True)
     check_everything(reader, branched)
-    assert history(open_graph(copy), "my_branch") == branched.history["my_branch"]
+    assert history(open_graph(branched.root), "my_branch") == branched.history["my_branch"]
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_an_older_graph_that_was_moved_is_used_where_its_branches_were_made(
+    branched, tmp_path, read_only
+):
+    moved = branched.root.rename(tmp_path / "moved")
+    with pytest.raises(GraphMoved, match="graph"):
+        open_graph(moved, read_only=read_only)
+    moved.rename(branched.root)
+    check_everything(open_graph(branched.root, read_only=read_only), branched)
 
 
 def test_later_changes_of_the_commits_alone_are_seen(root):

@@ -266,6 +266,16 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.GraphMoved,
+        "branch was made at another address",
+        """
+        `GraphMoved`: the graph was moved or copied after the branch was made. A branch shares files
+        with the table it was made from and stores their full address; here it would find nothing,
+        or read the files of the original. Main is not affected. Delete the branch, or put the graph
+        back where it was.
+        """,
+    ),
+    _of(
         errors.UnsafeStore,
         "store cannot keep a graph safely",
         """

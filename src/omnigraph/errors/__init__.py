@@ -91,6 +91,7 @@
         │   ├── TableMissing     the table, or this version of it, is not there
         │   ├── TornVersion      the newest version of a table was not written completely
         │   └── FileDamaged      a stored file is complete in size and cannot be read
+        ├── GraphMoved           the graph was moved or copied after the branch was made
         └── UnsafeStore          the store lacks what safe writing needs
 
 Every error crosses process borders, so every error pickles, whatever its constructor takes.
@@ -206,6 +207,7 @@ from omnigraph.errors.spark import (
 from omnigraph.errors.storage import (
     CommitStateUnknown,
     FileDamaged,
+    GraphMoved,
     ManifestDamaged,
     ObjectMissing,
     StorageError,
@@ -248,6 +250,7 @@ __all__ = [
     "FileDamaged",
     "ForkExists",
     "ForkInUse",
+    "GraphMoved",
     "GraphNotFound",
     "HeadMoved",
     "HistoryRemoved",

@@ -117,6 +117,23 @@ class FileDamaged(StoreCallFailed):
         self.action, self.uri, self.cause = "open", uri, cause
 
 
+class GraphMoved(StorageError):
+    """A branch of a graph that was moved or copied since: its files are looked for at the old place."""
+
+    code = "OG-F-010"
+    kind = "conflict"
+    retry = Retry.NEVER
+
+    def __init__(self, branch: str, made_at: str, found_at: str) -> None:
+        self.branch = branch
+        self.made_at = made_at
+        self.found_at = found_at
+        super().__init__(
+            f"branch '{branch}' cannot be used at '{found_at}': it was made when the graph was at "
+            f"'{made_at}' and refers to files there; delete the branch, or put the graph back"
+        )
+
+
 class UnsafeStore(StorageError):
     """The store lets two writers overwrite each other, so no graph may be kept there."""
 

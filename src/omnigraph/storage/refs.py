@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import lance
 from lance.file import LanceFileSession
 
-from omnigraph.errors import ForkInUse
+from omnigraph.errors import ForkInUse, ObjectMissing
 from omnigraph.storage.conflicts import Failure, classify, is_vanished_ref, naming_failures
 from omnigraph.storage.objects import ObjectStore
 
@@ -88,6 +88,15 @@ def rewrite_metadata(path: str, name: str, values: Mapping[str, str], objects: O
     file = f"{path}/{ref_of(name)}"
     ref = json.loads(objects.read_text(file))
     objects.write_text(file, json.dumps({**ref, "metadata": dict(values)}, indent=2))
+
+
+def read_ref(path: str, name: str, objects: ObjectStore) -> StoredBranch | None:
+    """A branch by its ref, without the library; an error of parsing for a ref that is damaged."""
+    try:
+        ref = json.loads(objects.read_text(f"{path}/{ref_of(name)}"))
+    except ObjectMissing:
+        return None
+    return StoredBranch(ref["parentBranch"], ref["parentVersion"], ref.get("metadata") or {})
 
 
 def delete_ref(dataset: lance.LanceDataset, path: str, uri: str, name: str) -> None:

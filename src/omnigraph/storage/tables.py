@@ -24,6 +24,7 @@ from omnigraph.errors import (
     FileDamaged,
     ForkExists,
     ForkInUse,
+    GraphMoved,
     StoreCallFailed,
     TableExists,
     TableMissing,
@@ -31,6 +32,7 @@ from omnigraph.errors import (
 )
 from omnigraph.limits import INDEX_CACHE_BYTES, METADATA_CACHE_BYTES
 from omnigraph.storage import refs
+from omnigraph.storage.base_paths import other_root
 from omnigraph.storage.blobs import stored_schema
 from omnigraph.storage.causes import UNREACHABLE
 from omnigraph.storage.commit_sync import CommitSync
@@ -45,7 +47,7 @@ from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.s3_options import s3_options
 from omnigraph.storage.table import Table
 from omnigraph.storage.torn import Torn, find_torn_version, remove_torn_version
-from omnigraph.storage.torn_branches import list_whole_branches, torn_branches
+from omnigraph.storage.torn_branches import list_whole_branches, oldest_branch, torn_branches
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.storage.versions import newest_version, noted_version
 from omnigraph.temporary import TemporaryFolder
@@ -134,7 +136,8 @@ class TableStore:
         """Open a table at its newest or a given version.
 
         Raises `TableMissing`, `TornVersion` for a newest version that a power loss left incomplete,
-        and `FileDamaged` for one whose file is there to its end and cannot be used.
+        `FileDamaged` for one whose file is there to its end and cannot be used, and `GraphMoved` for
+        a branch that was made at another address.
         """
         lineage = self._lineage(path, branch)
         try:
@@ -154,6 +157,9 @@ class TableStore:
                 raise TornVersion(lineage.uri, torn.version, torn.previous, torn.cause) from error
             self._refuse_damaged(lineage, version, error)
             raise
+        made_at = other_root(lineage, table.dataset) if branch is not None else None
+        if branch is not None and made_at is not None:
+            raise GraphMoved(branch, made_at, self._root.uri)
         return table
 
     def _refuse_damaged(
@@ -252,13 +258,18 @@ class TableStore:
         lineage = self._lineage(path, None)
         return torn_branches(lineage.uri) if lineage.is_local else set()
 
-    def has_ref(self, path: str, name: str) -> bool:
-        """Whether a branch exists, told by its ref alone. One request on an object store."""
-        lineage, file = self._lineage(path, None), refs.ref_of(name)
-        if lineage.is_local:
-            return os.path.exists(lineage.file(file))
-        with naming_failures("look for a branch", lineage.uri):
-            return bool(self._files(path).contains(file))
+    def find_branch(self, path: str, name: str, objects: ObjectStore) -> StoredBranch | None:
+        """One branch of a table, if it has a ref. Costs one request where listing costs many."""
+        # Object stores escape the name of a ref with a slash once more; it is of an older format.
+        if self._root.kind != "memory" and "/" not in name:
+            with suppress(ValueError, KeyError, TypeError):
+                return refs.read_ref(path, name, objects)
+        return self.list_branches(path).get(name)
+
+    def oldest_branch(self, path: str) -> str | None:
+        """A branch of a table on a local disk, the oldest one; None without any, or elsewhere."""
+        lineage = self._lineage(path, None)
+        return oldest_branch(lineage.uri) if lineage.is_local else None
 
     def has_branch_files(self, path: str, name: str) -> bool:
         """Whether anything of a branch is stored, even without a ref (a zombie)."""

@@ -51,6 +51,17 @@ def torn_branches(uri: str) -> set[str]:
     return {name for name, ref in _read_refs(uri) if _is_torn(uri, name, ref)}
 
 
+def oldest_branch(uri: str) -> str | None:
+    """The branch of a local table whose ref was written first, told without reading any."""
+    refs: list[tuple[float, str]] = []
+    with suppress(FileNotFoundError), os.scandir(f"{uri}/{_FOLDER}") as files:
+        for file in files:
+            if file.name.endswith(_SUFFIX):
+                with suppress(FileNotFoundError):
+                    refs.append((file.stat().st_mtime, file.name))
+    return unquote(min(refs)[1].removesuffix(_SUFFIX)) if refs else None
+
+
 def _read_refs(uri: str) -> Iterator[tuple[str, _Ref]]:
     """Every ref file by the name of its branch."""
     with suppress(FileNotFoundError):

@@ -8,7 +8,8 @@ deleted branch leaves behind in storage is unreachable and reclaimed on a best-e
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, count
@@ -18,9 +19,11 @@ from omnigraph.errors import (
     BranchInUse,
     BranchNotFound,
     ForkInUse,
+    GraphMoved,
     InvalidBranchName,
     OmnigraphError,
     StorageError,
+    StoreCallFailed,
     SyncFailed,
 )
 from omnigraph.faults import declare
@@ -35,7 +38,7 @@ from omnigraph.versioning.branch_names import (
     name_of_ref,
     physical_name,
 )
-from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.parting import KnownCommits, Tip, read_by_merge, whole_history
 from omnigraph.versioning.rows import MANIFEST_PATH
 
@@ -100,8 +103,15 @@ class Branches:
         """
         listed = [ref for ref in (*self.retired(), *self.list()) if ref != first]
         refs = listed if first is None else [first, *listed]
-        states = [self._manifest.current(ref.physical) for ref in refs]
-        return whole_history(self._manifest, [Tip.of(state) for state in states])
+        return whole_history(self._manifest, [Tip.of(state) for state in self.states(refs)])
+
+    def states(self, refs: Sequence[BranchRef]) -> Sequence[ManifestState]:
+        """The newest state of those of the branches that were made at this address."""
+        found = []
+        for ref in refs:
+            with suppress(GraphMoved):
+                found.append(self._manifest.current(ref.physical))
+        return found
 
     def find(self, written: str) -> BranchRef:
         """The branch of a name. Raises `BranchNotFound` or `InvalidBranchName`."""
@@ -175,12 +185,7 @@ class Branches:
         if ref.physical is None:
             raise InvalidBranchName(ref.public, "cannot delete branch 'main'")
         self._refuse_if_needed(ref, self.list())
-        state = self._manifest.current(ref.physical)
-        owned = sorted(
-            state.registered[table_id].location
-            for table_id, entry in state.tables.items()
-            if entry.branch == ref.physical
-        )
+        owned = sorted(self._owned(ref.physical))
         is_needed = self._is_read_by_merges(ref)
         check_lock()
         if is_needed:
@@ -205,14 +210,17 @@ class Branches:
         for other in self.retired():
             if other.parent == ref.physical or ref.physical in self._owners(other):
                 return True  # What is kept of the other rests on this one.
-        made = self._manifest.made_on(ref.physical)
+        try:
+            made = self._manifest.made_on(ref.physical)
+        except GraphMoved:
+            return False  # Nothing can be compared with it here.
         if not made:
             return False
+        others = [other for other in self.list() if other.physical != ref.physical]
         tips = [
-            Tip.of(self._manifest.current(other.physical))
-            for other in self.list()
-            if other.physical != ref.physical
-            and self._manifest.told(self._manifest.open(other.physical), made)
+            Tip.of(state)
+            for state in self.states(others)
+            if self._manifest.told(self._manifest.open(state.branch), made)
         ]
         if len(tips) < 2:
             return False
@@ -220,6 +228,50 @@ class Branches:
         pairs = combinations(tips, 2)
         read = (read_by_merge(self._manifest, one, other, whole) for one, other in pairs)
         return any(home.branch == ref.physical for found in read for home in found.values())
+
+    def _owned(self, physical: PhysicalName) -> Sequence[str]:
+        """The locations of tables that a branch has a fork of."""
+        try:
+            state = self._manifest.current(physical)
+        except GraphMoved:
+            # What the branch names cannot be read, but there are branches only under one schema.
+            registered = self._manifest.current(None).registered.values()
+            found = [table.location for table in registered if self._tables.exists(table.location)]
+            return [place for place in found if self._tables.has_branch_files(place, physical)]
+        return [
+            state.registered[table_id].location
+            for table_id, entry in state.tables.items()
+            if entry.branch == physical
+        ]
+
+    def moved(self) -> Iterator[GraphMoved]:
+        """The branches that were made at another address, by name. Each one is opened."""
+        for ref in self.list():
+            try:
+                self._manifest.newest(ref.physical)
+            except GraphMoved as moved:
+                yield moved
+            except OmnigraphError as error:
+                _log.warning("branch %s cannot be opened: %s", ref.public, error)
+
+    def refuse_moved(self, ref: BranchRef) -> None:
+        """Raise `GraphMoved` for a branch that was made at another address.
+
+        For main it is a warning, when the oldest branch was; looking for that is quick on a local
+        disk and not done elsewhere.
+        """
+        if ref.physical is not None:
+            with suppress(StoreCallFailed):  # What is torn or damaged is told by those who read it.
+                self._manifest.newest(ref.physical)
+            return
+        oldest = self._tables.oldest_branch(MANIFEST_PATH)
+        if oldest is not None:
+            try:
+                self._manifest.newest(oldest)
+            except GraphMoved as moved:
+                _log.warning("%s", moved)
+            except OmnigraphError:
+                pass  # That is for those to hear who use the branch.
 
     def _remove_ref(self, ref: BranchRef) -> None:
         """End the branch; files of it that stay behind are nobody's and do no harm."""
@@ -246,9 +298,14 @@ class Branches:
                 raise BranchInUse(ref.public, reason)
 
     def _owners(self, ref: BranchRef) -> set[str | None]:
-        """The branches whose tables a branch reads; none if it was deleted meanwhile."""
+        """The branches whose tables a branch reads; none if it was deleted meanwhile.
+
+        One made at another address reads nothing here, and its parent is known from its ref.
+        """
         try:
             return {entry.branch for entry in self._manifest.current(ref.physical).tables.values()}
+        except GraphMoved:
+            return set()
         except OmnigraphError:
             if ref.physical in [other.physical for other in self.list()]:
                 raise

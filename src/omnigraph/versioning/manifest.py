@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from omnigraph.errors import (
     BranchNotFound,
+    GraphMoved,
     HeadMoved,
     ManifestDamaged,
     StoreCallFailed,
@@ -205,6 +206,8 @@ class Manifest:
             if branch is None:
                 raise
             raise BranchNotFound(public_name(branch)) from None
+        except GraphMoved as moved:
+            raise GraphMoved(public_name(branch), moved.made_at, moved.found_at) from None
         return self._checked(table)
 
     def _checked(self, table: Table) -> Table:

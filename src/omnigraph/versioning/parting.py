@@ -8,10 +8,11 @@ Tests: tests/behaviour/test_merge_bases.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from omnigraph.errors import ManifestDamaged
+from omnigraph.errors import GraphMoved, ManifestDamaged
 from omnigraph.versioning.ancestry import merge_bases, nearest, parents_of
 from omnigraph.versioning.commits import CommitId, CommitRecord
 from omnigraph.versioning.manifest import Manifest, ManifestState
@@ -124,7 +125,9 @@ def brought_along(
 ) -> tuple[CommitRecord, ...]:
     """The commits a merge of `merged` brings to a branch, as far as they are still known."""
     for physical in (None, *sorted(manifest.refs())):
-        commit = manifest.find_commit(physical, merged)
+        commit = None
+        with suppress(GraphMoved):
+            commit = manifest.find_commit(physical, merged)
         if commit is not None:
             source = Tip(physical, commit.sequence, merged)
             target = Tip.of(manifest.current(branch))

@@ -41,6 +41,8 @@ class Needed:
     registered: Mapping[TableId, TableRegistration]
     unneeded: frozenset[str] = frozenset()
     """Storage names of branches that were retired and that no merge would read any more."""
+    moved: frozenset[str] = frozenset()
+    """Storage names of branches that were made at another address: nobody can ask them."""
 
     @property
     def locations(self) -> frozenset[str]:
@@ -53,8 +55,11 @@ def what_is_needed(manifest: Manifest, branches: Branches, pins: Sequence[NamedP
     forks: set[Fork] = set()
     registered: dict[TableId, TableRegistration] = {}
     lines: set[str | None] = set()
+    listed = branches.list()
+    heads = branches.states(listed)
+    moved = {ref.physical for ref in listed} - {state.branch for state in heads}
     pinned = ((manifest.at(None, pin.version), f"pinned as {pin.name}") for pin in pins)
-    for state, reason in chain(_states(manifest, branches), pinned):
+    for state, reason in chain(_states(manifest, heads, branches), pinned):
         lines.add(state.branch)
         registered |= state.registered
         for table, entry in state.tables.items():
@@ -63,7 +68,13 @@ def what_is_needed(manifest: Manifest, branches: Branches, pins: Sequence[NamedP
             else:
                 forks.add((state.registered[table].location, entry.branch))
     retired = {ref.physical for ref in branches.retired() if ref.physical is not None}
-    return Needed(versions, frozenset(forks), registered, frozenset(retired - lines))
+    return Needed(
+        versions,
+        frozenset(forks),
+        registered,
+        unneeded=frozenset(retired - lines),
+        moved=frozenset(name for name in moved if name is not None),
+    )
 
 
 def names_fork(state: ManifestState, fork: Fork) -> bool:
@@ -90,8 +101,9 @@ def removed_tables(tables: TableStore, state: ManifestState) -> Iterator[TableId
                 yield table_id
 
 
-def _states(manifest: Manifest, branches: Branches) -> Iterator[tuple[ManifestState, str]]:
-    heads = [manifest.current(ref.physical) for ref in branches.list()]
+def _states(
+    manifest: Manifest, heads: Sequence[ManifestState], branches: Branches
+) -> Iterator[tuple[ManifestState, str]]:
     for state in heads:
         yield state, f"current on {public_name(state.branch)}"
     whole = cache(branches.history)

@@ -11,6 +11,7 @@ from omnigraph.errors import (
     BranchInUse,
     BranchNotFound,
     CommitNotFound,
+    GraphMoved,
     InputError,
 )
 from omnigraph.versioning.branch_names import BranchName
@@ -62,7 +63,9 @@ class Branching(GraphHandle):
             self._recovery.heal_locked(None, lock)
             # A writer may have died since the refresh. Its sidecar must not outlive the branch: the
             # next branch of that name would be given what it wrote.
-            self._recovery.heal_locked(ref.physical, lock)
+            # That of a branch made at another address is discarded once the branch is gone.
+            with suppress(GraphMoved):
+                self._recovery.heal_locked(ref.physical, lock)
             self._branches.delete(ref, lock.check)
 
     def _bound_to(self, ref: BranchRef) -> Self:

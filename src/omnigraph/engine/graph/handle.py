@@ -20,6 +20,7 @@ from omnigraph.errors import (
     BranchNotFound,
     CommitBranchGone,
     CommitNotFound,
+    GraphMoved,
     GraphNotFound,
     InputError,
     ReadOnlyHandle,
@@ -222,22 +223,29 @@ class GraphHandle:
     def _locate(self, commit_id: CommitId) -> tuple[CommitRecord, BranchRef]:
         """The handle's branch first, then main, then the others: every hit is the same commit."""
         listed = self._branches.list()
+        elsewhere: GraphMoved | None = None
         for ref in sorted(listed, key=lambda ref: ref.physical != self._bound.physical):
             # A branch that is deleted while we look has nothing for us.
             with suppress(BranchNotFound):
-                commit = self._manifest.find_commit(ref.physical, commit_id)
+                try:
+                    commit = self._manifest.find_commit(ref.physical, commit_id)
+                except GraphMoved as moved:
+                    elsewhere = moved
+                    continue
                 if commit is not None:
                     return commit, ref
         brought = self._brought(commit_id, listed)
         if brought is not None:
             raise CommitBranchGone(commit_id, public_name(brought.branch))
+        if elsewhere is not None:
+            raise elsewhere
         branches = [ref.physical for ref in listed]
         raise CommitNotFound(commit_id, meant_commit(self._manifest, branches, commit_id))
 
     def _brought(self, commit_id: CommitId, listed: list[BranchRef]) -> CommitRecord | None:
         """A commit that merges have brought to a branch, and whose own branch is gone."""
         for ref in listed:
-            with suppress(BranchNotFound):
+            with suppress(BranchNotFound, GraphMoved):
                 found = self._manifest.find_ancestor(ref.physical, commit_id)
                 if found is not None:
                     return found

@@ -12,7 +12,7 @@ from omnigraph.engine.maintain.indexes import Indexing
 from omnigraph.engine.maintain.optimize import OptimizeReport, Optimizing
 from omnigraph.engine.maintain.orphans import abandoned_scratch
 from omnigraph.engine.maintain.repair import Repair, RepairOptions, RepairReport
-from omnigraph.engine.maintain.status import GraphStatus, table_statuses
+from omnigraph.engine.maintain.status import GraphStatus, MovedBranch, table_statuses
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.locks import held_leases
@@ -33,6 +33,7 @@ class Maintenance(GraphHandle):
             uri=self.uri,
             snapshot=snapshot,
             branches=len(self._branches.list()),
+            moved=tuple(MovedBranch(m.branch, m.made_at) for m in self._branches.moved()),
             tables=table_statuses(snapshot, self._tables, self._texts),
             recovery=self._recovery.status(),
             leases=tuple(held_leases(self._objects)),

@@ -59,6 +59,7 @@ def open(uri: str | Path, *, branch: str = "main", read_only: bool = False) -> G
     locks = None if read_only else graph._locks
     restore_schema(objects, manifest, graph._branches, schemas, locks)
     graph.sync_branch(branch)
+    graph._branches.refuse_moved(graph._bound)
     return graph
 
 

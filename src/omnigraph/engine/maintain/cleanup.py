@@ -223,7 +223,7 @@ class _Sweep:
     ) -> CleanedTable:
         table = self.tables.open(location)
         has_forks = any(forked == location for forked, _ in self.needed.forks)
-        if needed or has_forks or self.policy.keeps_dropped(age):
+        if needed or has_forks or self.needed.moved or self.policy.keeps_dropped(age):
             return self._clean(key, table, needed, self.policy)
         size = Removed(len(stored_versions(table)), table.stored_bytes())
         if not self.dry_run:
@@ -258,6 +258,8 @@ class _Sweep:
         stored = stored_versions(table)
         for place, version in enumerate(stored):
             reason = needed.get(version.number) or policy.why_kept(stored, place, now)
+            if reason is None and self.needed.moved:
+                reason = "a branch made at another address may need it"
             if reason is None:
                 going.append(version.number)
             else:

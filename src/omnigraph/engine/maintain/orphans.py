@@ -107,7 +107,7 @@ class Orphans:
         have been made just then; or a writer of it has died and left the fork to recovery.
         """
         location, branch = fork
-        if branch in self._parts.recovery.named_branches():
+        if branch in self._parts.recovery.named_branches() or branch in self._needed.moved:
             return True
         if branch not in [ref.physical for ref in self._parts.branches.list()]:
             return False

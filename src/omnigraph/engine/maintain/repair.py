@@ -198,7 +198,8 @@ class Repair:
         for found in quarantined:
             if found.tables is None:
                 # It may be about any table of any branch.
-                keep = any(self._drifted(ref.physical) for ref in self._parts.branches.list())
+                branches = self._parts.branches
+                keep = any(self._drifted(s.branch) for s in branches.states(branches.list()))
             else:
                 keep = found.branch != branch.physical or bool(found.tables & drifted)
             if not keep:

@@ -73,12 +73,24 @@ class TableStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedBranch:
+    """A branch that cannot be used, because the graph was at another address when it was made."""
+
+    branch: str
+    made_at: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"branch": self.branch, "made_at": self.made_at}
+
+
+@dataclass(frozen=True, slots=True)
 class GraphStatus:
     """How one branch of a graph is doing, and what concerns all of them."""
 
     uri: str
     snapshot: Snapshot
     branches: int
+    moved: tuple[MovedBranch, ...]
     tables: tuple[TableStatus, ...]
     recovery: RecoveryStatus
     leases: tuple[LeaseNote, ...]
@@ -100,6 +112,7 @@ class GraphStatus:
             "format_version": FORMAT_STAMP,
             "schema_hash": self.snapshot.catalog.hash,
             "branches": self.branches,
+            "moved_branches": [moved.to_json() for moved in self.moved],
             "tables": [table.to_json() for table in self.tables],
             "recovery": {
                 "pending": len(self.recovery.pending),
@@ -173,6 +186,11 @@ def _advice(status: GraphStatus) -> Iterator[str]:
     if status.recovery.pending:
         count = len(status.recovery.pending)
         yield f"open the graph for writing: interrupted writes wait to be settled ({count})"
+    for moved in status.moved:
+        yield (
+            f"`omnigraph branch delete {moved.branch}`: it was made when the graph was at "
+            f"'{moved.made_at}' and cannot be used here"
+        )
     if status.scratch:
         yield f"`omnigraph cleanup`: scratch files of loads that were killed ({len(status.scratch)})"
     pieces = [t.table_key for t in status.tables if t.small_fragments > _MANY_PIECES]

@@ -16,6 +16,7 @@ from typing import Any
 from omnigraph.errors import (
     BranchLocked,
     BranchNotFound,
+    GraphMoved,
     OmnigraphError,
     StoreCallFailed,
     TableMissing,
@@ -26,7 +27,7 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.torn import Torn, refuse_incomplete
-from omnigraph.versioning.branch_names import public_name
+from omnigraph.versioning.branch_names import RETIRED_KEY, public_name
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock, WriterLocks
@@ -135,6 +136,9 @@ class Recovery:
             except BranchLocked as error:
                 _log.warning("recovery on %s is left to its writer: %s", public_name(branch), error)
                 continue
+            except GraphMoved as error:
+                _log.warning("a write to %s was not finished: %s", public_name(branch), error)
+                continue
             settled += healed.settled
             quarantined |= {found.name: found for found in healed.quarantined}
         self._settle_schema_files()
@@ -232,6 +236,8 @@ class Recovery:
         for sidecar in readable:
             try:
                 verdict = self._judge(sidecar, _operations(names))
+            except GraphMoved:
+                verdict = None
             except OmnigraphError:
                 # Its writer may be done by now, and its branch written to by others, or deleted.
                 if self.sidecars.read(sidecar.name) is None:
@@ -246,10 +252,13 @@ class Recovery:
     def state(self, branch: str | None) -> ManifestState:
         """The state of a branch for a writer that holds its lock; a torn newest version goes.
 
-        Raises `BranchNotFound` also where a deletion that was interrupted has left files of it.
+        Raises `BranchNotFound` also for one of which a deletion has left something: files after an
+        interruption, or all of it, for merges to compare with.
         """
-        if branch is not None and not self._tables.has_ref(MANIFEST_PATH, branch):
-            raise BranchNotFound(public_name(branch))
+        if branch is not None:
+            stored = self._tables.find_branch(MANIFEST_PATH, branch, self._objects)
+            if stored is None or RETIRED_KEY in stored.metadata:
+                raise BranchNotFound(public_name(branch))
         known = self._manifest.known_on_disk(branch)
         return self._mended(branch) if known is None else known
 
@@ -306,6 +315,10 @@ class Recovery:
     ) -> Quarantined | None:
         """Settle a sidecar; returns it if only an operator can."""
         lock.check()
+        if branch is not None:
+            # Of a branch made at another address nothing may look torn, or be undone.
+            with suppress(StoreCallFailed):
+                self._manifest.newest(branch)
         if sidecar.physical != branch:
             self.state(branch)
             if not self._is_settled(sidecar, branch):
