@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
+import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -15,12 +18,12 @@ import pytest
 from omnigraph.engine.graph import init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.errors import BranchLocked
-from omnigraph.testing.faults import Arm, PauseAcrossProcesses
+from omnigraph.testing.faults import Arm, Kill, PauseAcrossProcesses
 from tests.behaviour.graphs import SCHEMA
 from tests.processes.branching import Notes, lost_rows
 from tests.processes.children import child
 from tests.processes.conftest import Place
-from tests.processes.writing import short_leases
+from tests.processes.writing import exported, short_leases
 
 MERGED = "branch_merge.post_phase_b_pre_manifest_commit"
 
@@ -159,3 +162,51 @@ def test_cleaners_take_nothing_from_branches_in_ten_minutes(place: Place, tmp_pa
     crew = BesideCleaners(place, tmp_path)
     crew.work(600, kill_every=20)
     crew.check()
+
+
+# -- what killed writers leave ----------------------------------------------------------------
+
+
+def _kill_writers(place: Place, deaths: Sequence[int]) -> None:
+    """Writers that die when they are about to bring so many files onto the disk."""
+    for number in deaths:
+        arms = [Arm("durability.before_fsync", Kill(), first=number)]
+        writer = child(place, arms, "write_once", place.uri, (), f"p{number}", "feature")
+        assert writer.wait(300) == -signal.SIGKILL
+
+
+def _temporary(folder: Path) -> set[Path]:
+    """Files under names that only unfinished ones have."""
+    return {f for f in folder.rglob("*") if f.is_file() and re.search(r"#\d|\.tmp", f.name)}
+
+
+def _check_left_files_go(uri: str, deaths: Sequence[int]) -> None:
+    place, root = Place(uri, {"OMNIGRAPH_DURABILITY": "fsync"}), Path(uri)
+    init(uri, SCHEMA).create_branch("feature")
+    _kill_writers(place, deaths)
+    graph = open_graph(place.uri)
+    graph.wait_for_upkeep()
+    before = {name: exported(graph, name) for name in graph.branches()}
+    left = _temporary(root)
+    print(f"{len(left)} temporary files of {len(deaths)} writers")
+    assert left
+    assert graph.cleanup(keep_versions=1_000_000).temporary == 0
+    assert _temporary(root) == left
+    for file in left:
+        os.utime(file, (time.time() - 2 * 86400,) * 2)
+    assert graph.cleanup(keep_versions=1_000_000, dry_run=True).temporary == len(left)
+    report = graph.cleanup(keep_versions=1_000_000)
+    assert report.temporary == report.to_json()["temporary_files"] == len(left)
+    assert _temporary(root) == set()
+    assert graph.cleanup(keep_versions=1_000_000).temporary == 0
+    again = open_graph(place.uri)
+    assert {name: exported(again, name) for name in again.branches()} == before
+
+
+def test_temporary_files_of_killed_writers_go_when_they_are_a_day_old(local_place: Place) -> None:
+    _check_left_files_go(local_place.uri, [1, 2])
+
+
+@pytest.mark.slow
+def test_temporary_files_of_writers_killed_anywhere_go(local_place: Place) -> None:
+    _check_left_files_go(local_place.uri, range(1, 12))

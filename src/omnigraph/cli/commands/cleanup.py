@@ -117,5 +117,7 @@ def _lines(uri: str, policy: str, report: CleanupReport) -> Iterator[str]:
             yield f"{table.table_key}: {done} {counted(table.removed.versions, 'version')}{kept}"
     for orphan in report.orphans:
         yield f"{done} what nobody refers to: {orphan}"
+    if report.temporary:
+        yield f"{done} {counted(report.temporary, 'temporary file')} of writers that were killed"
     if failed:
         yield f"failed: {', '.join(f'{table.table_key} ({table.error})' for table in failed)}"

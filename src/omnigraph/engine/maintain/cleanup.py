@@ -122,6 +122,8 @@ class CleanupReport:
     dry_run: bool
     tables: tuple[CleanedTable, ...]
     orphans: tuple[str, ...]
+    temporary: int = 0
+    """How many temporary files and empty folders of killed writers went."""
 
     @property
     def removed(self) -> Removed:
@@ -137,6 +139,7 @@ class CleanupReport:
             "dry_run": self.dry_run,
             "tables": [table.to_json() for table in self.tables],
             "orphans": list(self.orphans),
+            "temporary_files": self.temporary,
         }
 
 
@@ -157,7 +160,8 @@ class Cleanup:
                 raise RecoveryPending("cleanup", merges)
             state = self._parts.recovery.state(None)
             needed = what_is_needed(self._parts.manifest, self._parts.branches, self._pins.list())
-            orphans = Orphans(self._parts, needed, lock).reclaim(dry_run=dry_run)
+            orphans = Orphans(self._parts, needed, lock)
+            reclaimed = orphans.reclaim(dry_run=dry_run)
             sweep = _Sweep(self._parts.tables, self._parts.objects, policy, needed, lock, dry_run)
             snapshot = self._parts.snapshot_of(state)
             cleaned = [
@@ -168,7 +172,8 @@ class Cleanup:
             cleaned.append(sweep.manifest())
             if not dry_run:
                 self._parts.locks.forget_others(ref.physical for ref in self._parts.branches.list())
-        return CleanupReport(policy, dry_run, tuple(cleaned), orphans)
+        temporary = orphans.remove_temporary(dry_run=dry_run)
+        return CleanupReport(policy, dry_run, tuple(cleaned), reclaimed, temporary)
 
     def _dropped_at(self, state: ManifestState) -> Mapping[TableId, datetime]:
         """When tables that are registered and belong to main no more were dropped."""

@@ -1,4 +1,5 @@
-"""Reclaiming what nobody refers to: forks of branches that are gone, tables that never were, scratch files.
+"""Reclaiming what nobody refers to: forks of branches that are gone, tables that never were, scratch files,
+temporary files of writers that were killed.
 
 Left behind by interrupted first writes, branch deletes, schema changes and loads. Each fork is reclaimed under the
 lock of its branch, after another look at whether the branch exists and what it names; one whose lock cannot be had,
@@ -17,17 +18,26 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import BranchLocked, OmnigraphError
 from omnigraph.faults import InjectedFault, declare
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.probe import PROBE_DIR
+from omnigraph.storage.scratch import FOLDER as SCRATCH_DIR
 from omnigraph.storage.scratch import list_scratch, remove_scratch
+from omnigraph.storage.temporary_files import list_temporary_files, remove_temporary_files
 from omnigraph.versioning.branch_names import decode_physical_name
+from omnigraph.versioning.contract import HISTORY_DIR
 from omnigraph.versioning.ids import made_at
 from omnigraph.versioning.locks import HeldLock
+from omnigraph.versioning.pins import PINS_DIR
 from omnigraph.versioning.retention import Fork, Needed, names_fork
-from omnigraph.versioning.rows import MANIFEST_PATH
+from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR
 from omnigraph.versioning.upgrade.old_layout import OLD_TABLES
 
 BEFORE_RECLAIM = declare("cleanup.reconcile_fork", "before each orphan is reclaimed")
 
 _FOLDERS: Final = ("nodes", "edges")
+GRAPH_FOLDERS: Final = (
+    *_FOLDERS, MANIFEST_PATH, *OLD_TABLES, RECOVERY_DIR, PINS_DIR, HISTORY_DIR, PROBE_DIR, SCRATCH_DIR,
+)  # fmt: skip
+"""Where a graph keeps its files. What else is beside them is not ours."""
 _UNTOUCHED: Final = timedelta(hours=1)
 """A table nobody has registered may belong to a change of the schema that is at work just now."""
 
@@ -58,6 +68,20 @@ class Orphans:
         objects = self._parts.objects
         done += abandoned_scratch(objects) if dry_run else remove_scratch(objects, _is_over)
         return tuple(sorted(done))
+
+    def remove_temporary(self, *, dry_run: bool) -> int:
+        """Remove temporary objects of writers that were killed; how many went, or would.
+
+        No lock is needed: they belong to nothing, and a writer at work has touched its own lately.
+        """
+        root, objects = self._parts.tables.root, self._parts.objects
+        age = _FINISHED.total_seconds()
+        probes = [path for path in objects.list_dir(PROBE_DIR) if _is_over(path.rpartition("/")[2])]
+        if dry_run:
+            return len(probes) + len(list_temporary_files(root, GRAPH_FOLDERS, age))
+        for path in probes:
+            objects.delete(path)
+        return len(probes) + len(remove_temporary_files(root, GRAPH_FOLDERS, age))
 
     def _unneeded_forks(self) -> Iterator[Fork]:
         """Forks that no branch needed when all were asked, older ones first.
