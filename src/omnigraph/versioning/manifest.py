@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
+from operator import attrgetter
 from threading import Lock
 from typing import Any
 
@@ -371,7 +372,7 @@ class Manifest:
         rows = _rows(self.open(branch), wanted)
         own = [_commit(row) for row in rows if row["object_type"] == "graph_commit"]
         brought = [_ancestor(row) for row in rows if row["object_type"] == "ancestor_commit"]
-        return sorted(own, key=_place), brought
+        return sorted(own, key=attrgetter("sequence")), brought
 
     def states_after(
         self, branch: str | None, start: int, end: int
@@ -502,7 +503,9 @@ def _continued(known: _Known, table: Table) -> ManifestState | None:
     """
     state = known.state
     rows = _newer_rows(known, table)
-    commits = sorted((_commit(r) for r in rows if r["object_type"] == "graph_commit"), key=_place)
+    commits = sorted(
+        (_commit(r) for r in rows if r["object_type"] == "graph_commit"), key=attrgetter("sequence")
+    )
     if commits:
         return fold(state, rows) if commits[0].parent_commit_id == state.head else None
     at_head = And(
@@ -529,10 +532,6 @@ def _newer_rows(known: _Known, table: Table) -> list[dict[str, Any]]:
     if known.row_count + len(rows) == table.row_count():
         return rows
     return _rows(table, _after(known.state.sequence))
-
-
-def _place(commit: CommitRecord) -> int:
-    return commit.sequence
 
 
 def _cold_state(table: Table, sequence: int | None) -> ManifestState:
