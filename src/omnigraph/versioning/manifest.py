@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
-from operator import attrgetter
 from threading import Lock
 from typing import Any
 
@@ -372,7 +371,7 @@ class Manifest:
         rows = _rows(self.open(branch), wanted)
         own = [_commit(row) for row in rows if row["object_type"] == "graph_commit"]
         brought = [_ancestor(row) for row in rows if row["object_type"] == "ancestor_commit"]
-        return sorted(own, key=attrgetter("sequence")), brought
+        return sorted(own, key=lambda commit: commit.sequence), brought
 
     def states_after(
         self, branch: str | None, start: int, end: int
@@ -503,9 +502,8 @@ def _continued(known: _Known, table: Table) -> ManifestState | None:
     """
     state = known.state
     rows = _newer_rows(known, table)
-    commits = sorted(
-        (_commit(r) for r in rows if r["object_type"] == "graph_commit"), key=attrgetter("sequence")
-    )
+    made = (_commit(row) for row in rows if row["object_type"] == "graph_commit")
+    commits = sorted(made, key=lambda commit: commit.sequence)
     if commits:
         return fold(state, rows) if commits[0].parent_commit_id == state.head else None
     at_head = And(
