@@ -120,6 +120,10 @@ QUERY_TIMEOUT_SECONDS: Final = 300.0
 """What one query may use unless the caller says otherwise. Honest questions stay far below; a cross
 product by mistake ends with an error instead of a full memory."""
 
+BRANCH_MAX_DEPTH: Final = 64
+"""Links of a pattern that are counted inside each other. Counting is recursive; a longer chain that
+nobody looks at is followed hop by hop instead."""
+
 LOOKUP_MAX_FRONTIER: Final = 1024
 LOOKUP_MAX_HOPS: Final = 6
 """Most nodes and hops for which edges are looked up one by one before they are read as a whole. More

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from itertools import pairwise
+from contextlib import nullcontext
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
+from omnigraph.engine.read.frame import Frame
 from omnigraph.errors import InputError, OmnigraphError, QueryBudgetExceeded, QueryCancelled
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
@@ -385,6 +387,77 @@ def test_the_time_of_a_query_counts_from_its_beginning(workshop, monkeypatch):
     late = time.monotonic() + 3600
     monkeypatch.setattr("omnigraph.engine.read.budget.time.monotonic", lambda: late)
     assert len(workshop.query(EVERYTHING, budget=budget)) == 64
+
+
+def test_rows_of_many_columns_count_as_what_they_take(workshop):
+    match = "  ".join(f"$m{n} mentors $m{n + 1}" for n in range(8))
+    columns = ", ".join(f"$m{n}" for n in range(9))
+    text = f"query q() {{ match {{ {match} }} return {{ {columns} }} }}"
+    rows = len(workshop.query(text))
+    with pytest.raises(QueryBudgetExceeded, match="budget exceeded: bytes;"):
+        workshop.query(text, budget=QueryBudget(max_bytes=rows * 40))
+
+
+def test_compiling_and_planning_count_against_the_time(workshop, monkeypatch):
+    """The clock is past the limit once a plan is being made; no step is run."""
+    started = time.monotonic()
+    text = EVERYTHING.replace("query q", "query planned")
+    clock = iter([started, started])
+    monkeypatch.setattr(
+        "omnigraph.engine.read.budget.time.monotonic", lambda: next(clock, started + 3600)
+    )
+    monkeypatch.setattr("omnigraph.engine.read.reader.execute_read", None)
+    with pytest.raises(QueryBudgetExceeded, match="budget exceeded: seconds;"):
+        workshop.query(text, budget=QueryBudget(timeout_s=60))
+
+
+MANY = 4000
+
+
+def test_thousands_of_unconnected_bindings_end_before_they_are_multiplied(workshop, monkeypatch):
+    monkeypatch.setattr(Frame, "take", None)
+    match = "  ".join(f"$m{n}: Maker" for n in range(MANY))
+    text = f"query q() {{ match {{ {match} }} return {{ count($m0) as n }} }}"
+    with pytest.raises(QueryBudgetExceeded, match="budget exceeded: rows;"):
+        workshop.query(text)
+
+
+@pytest.mark.parametrize(
+    ("match", "back", "rows"),
+    [
+        (lambda n: f'$m{n}: Maker {{ handle: "bo" }}', lambda n: f"$m{n}.age", 1),
+        (lambda n: f"$m0: Maker  $m0.age != {n + 100}", lambda _: "$m0.age", 3),
+        (lambda _: "$m0: Maker  not { $m0 mentors $_ }", lambda _: "$m0", 1),
+        (lambda n: f"$m0: Maker  $m0 mentors $x{n}", lambda _: "$m0", None),
+    ],
+    ids=["bindings", "filters and columns", "negations", "a star"],
+)
+def test_thousands_of_everything_end_soon(workshop, match, back, rows):
+    """Not timed: each of them took minutes, much memory or too deep a recursion once."""
+    clauses, columns = "  ".join(map(match, range(MANY))), ", ".join(map(back, range(MANY)))
+    text = f"query q() {{ match {{ {clauses} }} return {{ {columns} }} order {{ $m0.handle }} }}"
+    with nullcontext() if rows is not None else pytest.raises(QueryBudgetExceeded):
+        assert len(workshop.query(text, budget=QueryBudget(max_rows=100_000))) == rows
+
+
+def test_a_chain_of_thousands_of_hops_is_followed(changing):
+    changing.mutate('query q() { delete Mentors where from != "nobody" }')
+    for ends in (("ada", "bo"), ("bo", "cy"), ("cy", "ada")):
+        text = "query q($a: String, $b: String) { insert Mentors { from: $a, to: $b } }"
+        changing.mutate(text, a=ends[0], b=ends[1])
+    hops = "  ".join(f"$m{n} mentors $m{n + 1}" for n in range(MANY))
+    assert len(ask(changing, hops, "$m0")) == 3
+    assert len(ask(changing, hops, f"$m0, $m{MANY}")) == 3
+    assert ask(changing, f'$m0: Maker {{ handle: "ada" }}  not {{ {hops} }}', "$m0") == []
+
+
+def test_rows_that_no_number_can_count_are_refused(changing):
+    for a, b in product(("ada", "bo", "cy"), repeat=2):
+        text = "query q($a: String, $b: String) { insert Mentors { from: $a, to: $b } }"
+        changing.mutate(text, a=a, b=b)
+    hops = "  ".join(f"$m{n} mentors $m{n + 1}" for n in range(60))
+    with pytest.raises(QueryBudgetExceeded, match="more than can be counted"):
+        ask(changing, hops, "count($m0) as n")
 
 
 def test_a_query_is_cancelled_from_outside_and_leaves_nothing_behind(workshop):

@@ -25,6 +25,7 @@ from omnigraph.language.query.ast import QueryFile
 from omnigraph.language.query.print import print_queries
 from omnigraph.language.span import Source
 from omnigraph.plan.params import JsonParameters
+from omnigraph.plan.physical import arrange as arranging
 from omnigraph.storage.filters import Comparison, IsNull
 from omnigraph.testing.generate import read_queries
 from omnigraph.testing.model.image import Image
@@ -256,6 +257,26 @@ def test_self_loops_come_and_go_with_their_edges_and_nodes(hops):
         image = image_of(graph)
         for text, view, handle in product(texts, seen, handles):
             assert_right(image, asked(text, {}, view), engine_of(handle))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("match", "returned"),
+    [
+        ("$m knows $n  $n knows $o  $o knows $p", "$m"),
+        ("$m knows $n  $n knows $o  $c of $o", "$m, count($m)"),
+        ("$c of $m  $m knows $n  $n knows $o  $o.i = 1", "count($c)"),
+        ("$m: A  not { $m knows $n  $n knows $o  $o knows $p  $p.i = 2 }", "$m"),
+        ("$m knows $n  not { $n knows $o  $o knows $p  $p knows $q  $_ of $q }", "$m"),
+    ],
+)
+def test_long_chains_are_followed_where_others_are_counted(
+    small, monkeypatch, depth, match, returned
+):
+    monkeypatch.setattr(arranging, "BRANCH_MAX_DEPTH", depth)
+    text = f"query q() {{ match {{ {match} }} return {{ {returned} }} }}"
+    for way in WAYS.values():
+        assert_right(SMALL, asked(text, {}), engine_of(way(small.uri)))
 
 
 def test_a_value_is_found_where_it_was_written_last():

@@ -41,13 +41,15 @@ def under_present_names(past: SchemaIR, present: SchemaIR) -> SchemaIR:
         {e.name: e.type_id for e in past.edges}, {e.type_id: e.name for e in present.edges}
     )
     interfaces = {i.name: i for i in present.interfaces}
+    present_nodes = {n.type_id: n for n in present.nodes}
+    present_edges = {e.type_id: e for e in present.edges}
     return SchemaIR(
         next_id=past.next_id,
         interfaces=tuple(interfaces.get(i.name, i) for i in past.interfaces),
-        nodes=_by_name(_restated(n, nodes, present.nodes) for n in past.nodes),
+        nodes=_by_name(_restated(n, nodes, present_nodes) for n in past.nodes),
         edges=_by_name(
             replace(
-                _restated(e, edges, present.edges),
+                _restated(e, edges, present_edges),
                 from_type=nodes[e.from_type],
                 to_type=nodes[e.to_type],
             )
@@ -56,8 +58,8 @@ def under_present_names(past: SchemaIR, present: SchemaIR) -> SchemaIR:
     )
 
 
-def _restated(declared: T, names: _Names, present: tuple[T, ...]) -> T:
-    successor = next((p for p in present if p.type_id == declared.type_id), None)
+def _restated(declared: T, names: _Names, present: Mapping[int, T]) -> T:
+    successor = present.get(declared.type_id)
     now = () if successor is None else successor.properties
     properties = _names(
         {p.name: p.prop_id for p in declared.properties}, {p.prop_id: p.name for p in now}

@@ -132,12 +132,12 @@ def name_columns(
     """Result columns with distinct names: repeated names are numbered in projection order."""
     columns: list[Column] = []
     taken: set[str] = set()
+    last: dict[str, int] = {}
     for projection, expression in zip(projections, projected, strict=True):
         base = name = _column_name(projection, expression)
-        number = 1
         while name in taken:
-            number += 1
-            name = f"{base}_{number}"
+            last[base] = last.get(base, 1) + 1
+            name = f"{base}_{last[base]}"
         taken.add(name)
         columns.append(Column(name, expression))
     return tuple(columns)

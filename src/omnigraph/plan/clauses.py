@@ -51,9 +51,10 @@ class ClauseChecker:
 
     def check(self, clauses: Iterable[Clause]) -> tuple[CheckedClause, ...]:
         clauses = tuple(clauses)
-        return tuple(self._clause(clause, clauses) for clause in clauses)
+        self._scope.introduces(name for clause in clauses for name in _introduced_variables(clause))
+        return tuple(map(self._clause, clauses))
 
-    def _clause(self, clause: Clause, siblings: tuple[Clause, ...]) -> CheckedClause:
+    def _clause(self, clause: Clause) -> CheckedClause:
         match clause:
             case Binding():
                 return self._binding(clause)
@@ -64,7 +65,7 @@ class ClauseChecker:
             case TextClause(call):
                 return ir.Filter(self._expressions.check(call), Operator.EQ, _TRUE)
             case Negation():
-                return self._negation(clause, siblings)
+                return self._negation(clause)
 
     # -- bindings ---------------------------------------------------------------------------
 
@@ -220,15 +221,12 @@ class ClauseChecker:
 
     # -- negation ---------------------------------------------------------------------------
 
-    def _negation(self, negation: Negation, siblings: tuple[Clause, ...]) -> CheckedNegation:
+    def _negation(self, negation: Negation) -> CheckedNegation:
         mentioned = {name for clause in negation.clauses for name in _direct_variables(clause)}
         if not any(self._scope.find(name) for name in mentioned):
             message = "negation block must reference at least one variable bound outside of it"
             self._complaints.refuse(negation.span, "T9", message)
-        taken = self._scope.taken_by_enclosing | frozenset(
-            name for clause in siblings for name in _introduced_variables(clause)
-        )
-        inner = Scope(self._scope.parameters, parent=self._scope, taken_by_enclosing=taken)
+        inner = Scope(self._scope.parameters, parent=self._scope)
         checker = ClauseChecker(self._complaints, self._catalog, inner)
         return CheckedNegation(checker.check(negation.clauses))
 

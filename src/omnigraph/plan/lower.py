@@ -61,9 +61,11 @@ class _Temporaries:
         self._count = 0
 
     def take(self, variable: str) -> str:
-        self._count += 1
-        name = f"__temp_{variable}_{self._count}"
-        return self.take(variable) if name in self._variables else name
+        while True:
+            self._count += 1
+            name = f"__temp_{variable}_{self._count}"
+            if name not in self._variables:
+                return name
 
 
 class _ClauseLowering:
@@ -80,7 +82,7 @@ class _ClauseLowering:
         self._filters = _of_type(clauses, Filter)
         self._negations = _of_type(clauses, CheckedNegation)
         self._outer = outer
-        self._bound = set(outer)
+        self._own: set[str] = set()
         self._ops: list[Op] = []
         self._matches = self._collect_matches()
         self._temporaries = temporaries
@@ -90,24 +92,26 @@ class _ClauseLowering:
         self._expand_all()
         self._filter_outer_bindings()
         self._ops.extend(self._filters)
+        bound = self._outer | self._own if self._negations else self._outer
         for negation in self._negations:
-            bound = frozenset(self._bound)
             inner = _ClauseLowering(negation.clauses, bound, self._temporaries).lower()
-            mentioned = _variables(inner)
-            outer = tuple(name for name in sorted(self._bound) if name in mentioned)
+            outer = tuple(sorted(name for name in _variables(inner) if name in bound))
             self._ops.append(AntiJoin(outer, inner))
         return tuple(self._ops)
 
+    def _is_bound(self, variable: str) -> bool:
+        return variable in self._own or variable in self._outer
+
     def _collect_matches(self) -> dict[str, tuple[Match, ...]]:
         """All conditions of a variable, also when its binding is written more than once."""
-        matches: dict[str, tuple[Match, ...]] = {}
+        matches: dict[str, list[Match]] = {}
         for binding in self._bindings:
-            matches[binding.variable] = (*matches.get(binding.variable, ()), *binding.matches)
-        return matches
+            matches.setdefault(binding.variable, []).extend(binding.matches)
+        return {variable: tuple(found) for variable, found in matches.items()}
 
     def _scan_roots(self) -> None:
         component = _components(self._traversals)
-        rooted = {component.get(name, name) for name in self._outer}
+        rooted = {root for name, root in component.items() if name in self._outer}
         for binding in self._bindings:
             root = component.get(binding.variable, binding.variable)
             if not binding.outer and root not in rooted:
@@ -116,25 +120,34 @@ class _ClauseLowering:
 
     def _scan(self, variable: str, node_type: str) -> None:
         self._ops.append(NodeScan(variable, node_type, self._matches.get(variable, ())))
-        self._bound.add(variable)
+        self._own.add(variable)
 
     def _expand_all(self) -> None:
-        waiting = list(self._traversals)
+        """In rounds: what touches a variable that was bound before the round, in text order."""
+        touching: dict[str, list[int]] = {}
+        for number, t in enumerate(self._traversals):
+            for variable in {t.left, t.right}:
+                touching.setdefault(variable, []).append(number)
+        waiting = dict.fromkeys(range(len(self._traversals)))
+        fresh = [variable for variable in touching if self._is_bound(variable)]
         while waiting:
-            reachable = [t for t in waiting if t.left in self._bound or t.right in self._bound]
-            if not reachable:
-                first = waiting[0]
+            if not fresh:
+                first = self._traversals[next(iter(waiting))]
                 self._scan(first.left, first.left_type)
-                continue
-            for traversal in reachable:
-                self._expand(traversal)
-            waiting = [t for t in waiting if t not in reachable]
+                fresh = [first.left]
+            reachable = {n for variable in fresh for n in touching[variable] if n in waiting}
+            fresh = []
+            for number in sorted(reachable):
+                del waiting[number]
+                t = self._traversals[number]
+                fresh += [v for v in (t.left, t.right) if not self._is_bound(v)]
+                self._expand(t)
 
     def _expand(self, t: CheckedTraversal) -> None:
-        if t.left not in self._bound:
+        if not self._is_bound(t.left):
             flipped = Direction.IN if t.direction is Direction.OUT else Direction.OUT
             self._expand_to(t, t.right, t.left, t.left_type, flipped)
-        elif t.right not in self._bound:
+        elif not self._is_bound(t.right):
             self._expand_to(t, t.left, t.right, t.right_type, t.direction)
         else:
             temporary = self._temporaries.take(t.right)
@@ -161,7 +174,7 @@ class _ClauseLowering:
                 target_matches=self._matches.get(target, ()),
             )
         )
-        self._bound.add(target)
+        self._own.add(target)
 
     def _filter_outer_bindings(self) -> None:
         """A binding that re-states an enclosing list's variable only adds conditions to it."""
@@ -195,7 +208,7 @@ def _components(traversals: Iterable[CheckedTraversal]) -> dict[str, str]:
     def root(name: str) -> str:
         parent.setdefault(name, name)
         while parent[name] != name:
-            name = parent[name]
+            parent[name] = name = parent[parent[name]]
         return name
 
     for traversal in traversals:

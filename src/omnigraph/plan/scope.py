@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import NoReturn
 
@@ -48,17 +48,11 @@ class BoundVariable:
 class Scope:
     """Variables bound so far in one clause list, on top of those of the enclosing lists."""
 
-    def __init__(
-        self,
-        parameters: Mapping[str, PropType],
-        *,
-        parent: Scope | None = None,
-        taken_by_enclosing: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, parameters: Mapping[str, PropType], *, parent: Scope | None = None) -> None:
         self.parameters = parameters
         self.parent = parent
         self._own: dict[str, BoundVariable] = {}
-        self.taken_by_enclosing = taken_by_enclosing
+        self._introduced: frozenset[str] = frozenset()
         self._depth: int = parent._depth + 1 if parent else 0
         self._anonymous: Iterator[int] = parent._anonymous if parent else count(1)
 
@@ -75,6 +69,16 @@ class Scope:
     def is_outer(self, name: str) -> bool:
         return self.parent is not None and self.parent.find(name) is not None
 
+    def introduces(self, names: Iterable[str]) -> None:
+        """Say which variables the clause list binds, also further down in the text."""
+        self._introduced = frozenset(names)
+
+    def _is_taken_by_enclosing(self, name: str) -> bool:
+        scope = self.parent
+        while scope is not None and name not in scope._introduced:
+            scope = scope.parent
+        return scope is not None
+
     def introduce(self, name: str, node_type: NodeType) -> BoundVariable:
         """Bind a new variable. Every `$_` is a variable of its own that nothing can refer to.
 
@@ -84,7 +88,7 @@ class Scope:
         """
         if name == ANONYMOUS:
             return BoundVariable(f"_#{next(self._anonymous)}", node_type)
-        unique = name + "#" * self._depth if name in self.taken_by_enclosing else name
+        unique = name + "#" * self._depth if self._is_taken_by_enclosing(name) else name
         variable = BoundVariable(unique, node_type)
         self._own[name] = variable
         return variable

@@ -42,13 +42,14 @@ def constraint_steps(
     if kind == "edge":
         successors = _without_endpoints(successors)
     kept = [_renamed(constraint, successors) for constraint in before]
-    removed = [c for c in kept if c not in after]
+    wanted, known = set(after), set(kept)
+    removed = [c for c in kept if c not in wanted]
     if removed:
         texts = ", ".join(constraint_text(c) for c in removed)
         reason = f"removing constraints from '{type_name}' is not supported: {texts}"
         yield UnsupportedChange(entity, reason)
     for constraint in after:
-        if constraint in kept:
+        if constraint in known:
             continue
         if isinstance(constraint, IndexIR):
             yield AddConstraint(kind, type_name, constraint)

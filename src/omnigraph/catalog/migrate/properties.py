@@ -6,7 +6,7 @@ would need the rows rewritten and is refused, numeric widening and nullability i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from omnigraph.catalog.ir import PropertyIR
@@ -36,6 +36,7 @@ def property_steps(
     owner: Entity, matching: Matching[PropertyIR], drop_mode: DropMode
 ) -> Iterator[Step]:
     """Desired properties by name, then what was dropped. `owner` is the type as desired."""
+    desired = {m.desired.name: m.desired.name for m in matching.matches}
     for match in matching.matches:
         entity = replace(owner, property_name=match.desired.name)
         if match.refusal is not None:
@@ -44,7 +45,8 @@ def property_steps(
             yield _addition(entity, match.desired)
         else:
             yield from _changes(entity, match.accepted, match.desired)
-            yield from _annotation_changes(entity, match.accepted, match.desired, matching)
+            names = matching.successors, desired
+            yield from _annotation_changes(entity, match.accepted, match.desired, *names)
     for prop in matching.leftovers:
         yield DropProperty(owner.kind, owner.type_name, prop.name, drop_mode)
 
@@ -91,16 +93,19 @@ def _added_enum_values(before: PropType, after: PropType) -> tuple[str, ...]:
 
 
 def _annotation_changes(
-    entity: Entity, before: PropertyIR, after: PropertyIR, matching: Matching[PropertyIR]
+    entity: Entity,
+    before: PropertyIR,
+    after: PropertyIR,
+    successors: Mapping[str, str],
+    desired: Mapping[str, str],
 ) -> Iterator[Step]:
     described = describing(after.annotations)
-    if with_embed_source(describing(before.annotations), matching.successors.get) != described:
+    if with_embed_source(describing(before.annotations), successors.get) != described:
         yield UpdatePropertyMetadata(entity.kind, entity.type_name, after.name, described)
-    desired_names = {m.desired.name: m.desired.name for m in matching.matches}
     refusal = refuse_changes(
         entity,
-        with_embed_source(fixed(before.annotations), matching.successors.get),
-        with_embed_source(fixed(after.annotations), desired_names.get),
+        with_embed_source(fixed(before.annotations), successors.get),
+        with_embed_source(fixed(after.annotations), desired.get),
     )
     if refusal:
         yield refusal

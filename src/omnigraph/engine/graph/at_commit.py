@@ -155,10 +155,11 @@ class GraphAt:
             raise InputError(
                 "the second argument is the name of a query; parameters come third or as keywords"
             )
+        meter = (budget or QueryBudget.from_environment()).start()
         plan = self._reader.compile(query, name, self.catalog, view)
+        meter.check()
         target = None if self._is_newest else self.commit_id
-        limits = budget or QueryBudget.from_environment()
-        return Reading(plan, self.snapshot, target, view, limits, exact)
+        return Reading(plan, self.snapshot, target, view, meter, exact)
 
     def _export(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
@@ -40,15 +41,20 @@ class Arrangements:
         self._entries: OrderedDict[int, _Arranged] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, plan: ReadPlan, snapshot: Snapshot) -> Arrangement:
-        """The arrangement of a plan for types of about these sizes."""
+    def of(
+        self, plan: ReadPlan, snapshot: Snapshot, check: Callable[[], None] = lambda: None
+    ) -> Arrangement:
+        """The arrangement of a plan for types of about these sizes.
+
+        Making one calls `check` again and again, which raises when the query may take no longer.
+        """
         with self._lock:
             found = self._entries.get(id(plan))
             if found is not None and found.magnitudes == _magnitudes(found.tables, snapshot):
                 self._entries.move_to_end(id(plan))
                 return found.arrangement
         sizes = sizes_of(snapshot)
-        arrangement = arrange(plan, sizes)
+        arrangement = arrange(plan, sizes, check)
         tables = _tables(arrangement, sizes)
         # Holding on to the plan keeps its identity from being given to another one.
         made = _Arranged(plan, arrangement, tables, _magnitudes(tables, snapshot))

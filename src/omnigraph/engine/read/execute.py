@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, assert_never
 
 import numpy as np
@@ -12,7 +13,13 @@ import numpy as np
 from omnigraph.engine.read.adjacency import Counts, summed
 from omnigraph.engine.read.budget import Meter
 from omnigraph.engine.read.expressions import Expressions
-from omnigraph.engine.read.frame import Frame, concatenated, everything
+from omnigraph.engine.read.frame import (
+    Frame,
+    concatenated,
+    everything,
+    product,
+    refuse_uncountable,
+)
 from omnigraph.engine.read.hops import Hops
 from omnigraph.engine.read.joins import EqualRows
 from omnigraph.engine.read.looked_up import LookedUpNodes
@@ -69,11 +76,16 @@ class Executor:
         self._meter = meter
         self._hops = Hops(source, meter)
         self._report = report
+        self._scanned: dict[tuple[str, tuple[Filter, ...], int | None], Positions] = {}
 
     def run(self, steps: tuple[Step, ...], frame: Frame) -> Frame:
-        for step in steps:
+        before: Step | None = None
+        for number, step in enumerate(steps):
             started, lookups = time.perf_counter(), self._source.work.lookups
             self._meter.check(frame.length)
+            if isinstance(step, Scan) and not isinstance(before, Scan):
+                self._refuse_large_product(steps[number:], frame.length)
+            before = step
             frame = self._step(step, frame)
             if self._report is not None:
                 seconds = time.perf_counter() - started
@@ -124,12 +136,27 @@ class Executor:
     # -- steps ------------------------------------------------------------------------------
 
     def _scan(self, step: Scan, frame: Frame) -> Frame:
-        found = self._found(step.node_type, step.conditions, step.enough)
+        found = self._scan_once(step)
         if frame.length == 1 and not frame.columns:
             return Frame(len(found), {step.variable: found}, {step.variable: step.node_type})
         self._meter.check(frame.length * len(found), 8 * (len(frame.columns) + 1))
         rows = np.repeat(np.arange(frame.length, dtype=np.int64), len(found))
         return frame.take(rows).bind(step.variable, step.node_type, np.tile(found, frame.length))
+
+    def _refuse_large_product(self, steps: tuple[Step, ...], rows: int) -> None:
+        """Scans in a row multiply each other: see what comes of all before the first is multiplied."""
+        for step in takewhile(lambda step: isinstance(step, Scan), steps):
+            assert isinstance(step, Scan)
+            rows *= len(self._scan_once(step))
+            self._meter.check(rows)
+
+    def _scan_once(self, step: Scan) -> Positions:
+        """The nodes of a scan, which may occur many times in one query."""
+        key = (step.node_type, step.conditions, step.enough)
+        found = self._scanned.get(key)
+        if found is None:
+            found = self._scanned[key] = self._found(*key)
+        return found
 
     def _found(
         self, node_type: str, conditions: tuple[Filter, ...], enough: int | None = None
@@ -166,6 +193,7 @@ class Executor:
                 self._source.nodes(step.hop.node_type), step.conditions, nodes
             )
             rows, nodes = rows[met], nodes[met]
+        self._meter.check(len(rows), 8 * (len(frame.columns) + 1))
         return frame.take(rows).bind(step.target, step.hop.node_type, nodes)
 
     def _without(self, step: Without, frame: Frame) -> Frame:
@@ -228,10 +256,13 @@ class Executor:
         weights: Counts | None = None
         for further in branch.branches:
             found = self.solutions(further, nodes)
-            weights = found if weights is None else weights * found
+            weights = found if weights is None else product(weights, found)
         for lacking in branch.without:
             is_free = (self.solutions(lacking, nodes) == 0).astype(np.int64)
             weights = is_free if weights is None else weights * is_free
+        if weights is not None and len(weights):
+            # No source leads to more than all of them.
+            refuse_uncountable(float(weights.max()) * len(weights))
         return weights
 
     def _start(self, branch: Branch) -> Nodes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,9 @@ from omnigraph.plan.ir import Rrf
 
 Weights = npt.NDArray[np.int64]
 
-_MOST = 2**62
+_MOST: Final = 2**62
+_SEVERAL: Final = 4
+"""Columns from which on it pays to see first whether taking rows changes anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Frame:
 
     def take(self, rows: Positions) -> Frame:
         """The given rows, in the given order."""
+        if len(rows) == self.length and len(self.columns) > _SEVERAL and _is_identity(rows):
+            return self
         return Frame(
             len(rows),
             {name: column[rows] for name, column in self.columns.items()},
@@ -67,7 +72,7 @@ class Frame:
 
     def times(self, factors: Weights) -> Frame:
         """With every weight multiplied; rows of weight zero go."""
-        weights = factors if self.weights is None else _product(self.weights, factors)
+        weights = factors if self.weights is None else product(self.weights, factors)
         frame = Frame(self.length, self.columns, self.types, weights)
         return frame.where(weights > 0)
 
@@ -83,10 +88,20 @@ class Frame:
         return self.length if self.weights is None else int(self.weights.sum())
 
 
-def _product(left: Weights, right: Weights) -> Weights:
-    if len(left) and float(left.max()) * float(right.max()) > _MOST:
-        raise QueryBudgetExceeded("rows", "more than can be counted", f"{_MOST:,}")
+def product(left: Weights, right: Weights) -> Weights:
+    """Weights multiplied. Raises `QueryBudgetExceeded` for what no longer fits into 64 bits."""
+    if len(left):
+        refuse_uncountable(float(left.max()) * float(right.max()))
     return left * right
+
+
+def refuse_uncountable(rows: float) -> None:
+    if rows > _MOST:
+        raise QueryBudgetExceeded("rows", "more than can be counted", f"{_MOST:,}")
+
+
+def _is_identity(rows: Positions) -> bool:
+    return bool(np.array_equal(rows, np.arange(len(rows))))
 
 
 def concatenated(frames: Sequence[Frame]) -> Frame:

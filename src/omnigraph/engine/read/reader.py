@@ -15,7 +15,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.engine.queries import Queries
 from omnigraph.engine.read.access import Ledger, TooMuchWork, TraversalSettings, Work
 from omnigraph.engine.read.arrangements import Arrangements, sizes_of
-from omnigraph.engine.read.budget import QueryBudget
+from omnigraph.engine.read.budget import Meter
 from omnigraph.engine.read.cache import ByteCache, GuestCache
 from omnigraph.engine.read.explain import Explained, Explanation, Reports, explain
 from omnigraph.engine.read.memory import keep_freed_memory
@@ -34,7 +34,8 @@ from omnigraph.versioning.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One read: a plan, the state it reads, as whom, and within which limits.
+    """One read: a plan, the state it reads, as whom, and within which limits, of which compiling has
+    used some already.
 
     `target` is the commit that was asked for, if it was not a branch. With `exact` the nearest
     vectors are those of all, however many there are.
@@ -44,7 +45,7 @@ class Reading:
     snapshot: Snapshot
     target: str | None
     view: ReadView
-    budget: QueryBudget
+    meter: Meter
     exact: bool = False
 
     @property
@@ -85,7 +86,7 @@ class Reader:
     def run(self, reading: Reading, parameters: Mapping[str, object]) -> Result:
         """Run a compiled read."""
         plan, snapshot = reading.plan, reading.snapshot
-        arrangement = self._arrangements.of(plan, snapshot)
+        arrangement = self._arrangements.of(plan, snapshot, reading.meter.check)
         table = self._execute(reading, arrangement, _bound(plan, parameters))
         return Result(
             plan.name,
@@ -98,7 +99,7 @@ class Reader:
 
     def explain(self, reading: Reading, parameters: Mapping[str, object] | None) -> Explanation:
         """The steps of a read. With parameters it is run, and each step says what came of it."""
-        arrangement = self._arrangements.of(reading.plan, reading.snapshot)
+        arrangement = self._arrangements.of(reading.plan, reading.snapshot, reading.meter.check)
         # Before a run: it leaves in memory what it has read.
         first = next(self._sources(reading, arrangement))
         reports = None
@@ -125,7 +126,7 @@ class Reader:
         parameters: Mapping[str, Any],
         reports: Reports | None = None,
     ) -> pa.Table:
-        meter = reading.budget.start()
+        meter = reading.meter
         for source in self._sources(reading, arrangement):
             if reports is not None:
                 reports.start(source.work)

@@ -6,6 +6,7 @@ other's text. Names that clash or dangle are found later, when the catalog is bu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from omnigraph.diagnostics import did_you_mean
@@ -18,7 +19,6 @@ from omnigraph.language.schema.ast import (
     Interface,
     Node,
     Property,
-    Schema,
 )
 from omnigraph.language.schema.parse import parse_schema
 from omnigraph.language.schema.resolved import ResolvedEdge, ResolvedNode, ResolvedSchema
@@ -33,7 +33,9 @@ _DESUGARED = {
 def resolve_schema(source: Source) -> ResolvedSchema:
     """Parse a schema and apply every rule that a single file can break."""
     schema = parse_schema(source)
-    resolved = [_resolve(source, schema, d) for d in schema.declarations]
+    declarations = reversed(schema.declarations)
+    interfaces = {d.name.text: d for d in declarations if isinstance(d, Interface)}
+    resolved = [_resolve(source, interfaces, d) for d in schema.declarations]
     types = [t for t in resolved if not isinstance(t, Interface)]
     for declared in types:
         check_annotations(source, declared)
@@ -48,7 +50,7 @@ def resolve_schema(source: Source) -> ResolvedSchema:
 
 
 def _resolve(
-    source: Source, schema: Schema, declared: Interface | Node | Edge
+    source: Source, interfaces: Mapping[str, Interface], declared: Interface | Node | Edge
 ) -> Interface | ResolvedNode | ResolvedEdge:
     if isinstance(declared, Interface):
         return declared
@@ -66,7 +68,7 @@ def _resolve(
             tuple(properties),
             tuple(constraints),
         )
-    injected = _injected_properties(source, schema, declared, properties)
+    injected = _injected_properties(source, interfaces, declared, properties)
     return ResolvedNode(
         declared.name,
         declared.annotations,
@@ -86,9 +88,8 @@ def _edge_constraint(constraint: Constraint) -> Constraint:
 
 
 def _injected_properties(
-    source: Source, schema: Schema, node: Node, own: list[Property]
+    source: Source, interfaces: Mapping[str, Interface], node: Node, own: list[Property]
 ) -> list[Property]:
-    interfaces = {d.name.text: d for d in reversed(schema.declarations) if isinstance(d, Interface)}
     known = {p.name.text: p for p in reversed(own)}
     injected = []
     for name in node.implements:

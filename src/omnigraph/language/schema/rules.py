@@ -140,7 +140,7 @@ def _check_embed(
     if not origin.strip():
         message = f"@embed on {where} requires a non-empty source property name"
         _refuse(source, annotation.span, "S28", message)
-    found = _property(declared, origin)
+    found = declared.by_name.get(origin)
     if found is None:
         message = f"@embed on {where} references unknown source property '{origin}'"
         hint = did_you_mean(origin, _names(declared))
@@ -225,17 +225,13 @@ def _known_property(
     column: Name,
     extra: tuple[str, ...] = (),
 ) -> Property:
-    prop = _property(declared, column.text)
+    prop = declared.by_name.get(column.text)
     if prop is None:
         word = constraint.kind.value
         message = f"@{word} on {declared.name} references unknown property '{column}'"
         hint = did_you_mean(column.text, (*_names(declared), *extra))
         _refuse(source, column.span, "S33", message, hint)
     return prop
-
-
-def _property(declared: ResolvedType, name: str) -> Property | None:
-    return next((p for p in declared.properties if p.name.text == name), None)
 
 
 def _names(declared: ResolvedType) -> list[str]:

@@ -6,11 +6,13 @@ branch: it is counted with degrees and never spelled out. Tests: tests/unit/plan
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
-from typing import Final
+from heapq import heappop, heappush
+from typing import Final, Generic, TypeVar
 
 from omnigraph.language.query.ast import AggregateFunction, Operator
+from omnigraph.limits import BRANCH_MAX_DEPTH
 from omnigraph.plan.ir import Aggregated, EntityId, Expr, Filter, Prop, ReadPlan, variables_of
 from omnigraph.plan.physical.estimate import Sizes
 from omnigraph.plan.physical.pattern import Link, Negation, Pattern, pattern_of
@@ -30,15 +32,21 @@ from omnigraph.plan.physical.steps import (
     Without,
 )
 
+_T = TypeVar("_T")
+
 _WAY_IN: Final = 0.1
 """A variable that leads to less than this share of its neighbour's nodes is a good place to start."""
 
 
-def arrange(plan: ReadPlan, sizes: Sizes) -> Arrangement:
-    """The steps that find all rows of a read."""
+def arrange(plan: ReadPlan, sizes: Sizes, check: Callable[[], None] = lambda: None) -> Arrangement:
+    """The steps that find all rows of a read.
+
+    The work grows with the size of the pattern, not with its square. `check` is called between
+    decisions and may raise.
+    """
     pattern = pattern_of(plan.pipeline)
     counted = not _ignores_repetition(plan)
-    builder = _Builder(pattern, sizes, wanted=_wanted(plan), outer={}, counted=counted)
+    builder = _Builder(pattern, sizes, check, wanted=_wanted(plan), outer={}, counted=counted)
     steps = builder.build()
     # A fused rank depends on all rows, also on those that a limit cuts off.
     needs_all = plan.order or plan.is_aggregate or plan.fused_ranks()
@@ -78,6 +86,45 @@ def _looked_at(expression: Expr) -> frozenset[str]:
     return variables_of(expression)
 
 
+class _Waiting(Generic[_T]):
+    """Items that can be had once all variables they mention are bound, in their order."""
+
+    def __init__(self, items: Iterable[tuple[_T, Iterable[str]]], bound: Container[str]) -> None:
+        self._items: dict[int, _T] = {}
+        self._missing: dict[int, int] = {}
+        self._mentioning: dict[str, list[int]] = {}
+        self._ready: list[int] = []
+        for number, (item, variables) in enumerate(items):
+            mentioned = set(variables)
+            self._items[number] = item
+            for variable in mentioned:
+                self._mentioning.setdefault(variable, []).append(number)
+            self._missing[number] = sum(variable not in bound for variable in mentioned)
+            if not self._missing[number]:
+                self._ready.append(number)
+
+    def bind(self, variable: str) -> None:
+        for number in self._mentioning.get(variable, ()):
+            self._missing[number] -= 1
+            if not self._missing[number]:
+                self._ready.append(number)
+
+    def take_ready(self) -> list[_T]:
+        ready, self._ready = sorted(self._ready), []
+        return [self._items.pop(number) for number in ready if number in self._items]
+
+    def mentioning(self, variable: str) -> list[tuple[int, _T]]:
+        """The items left that mention a variable, with their numbers."""
+        numbers = self._mentioning.get(variable, ())
+        return [(number, self._items[number]) for number in numbers if number in self._items]
+
+    def get(self, number: int) -> _T | None:
+        return self._items.get(number)
+
+    def remove(self, number: int) -> None:
+        del self._items[number]
+
+
 class _Builder:
     """Arranges one pattern on top of variables that are bound already (`outer`, with types).
 
@@ -88,6 +135,7 @@ class _Builder:
         self,
         pattern: Pattern,
         sizes: Sizes,
+        check: Callable[[], None],
         *,
         wanted: frozenset[str],
         outer: dict[str, str],
@@ -95,6 +143,7 @@ class _Builder:
     ) -> None:
         self._pattern = pattern
         self._sizes = sizes
+        self._check = check
         self._wanted = wanted
         self._outer = outer
         self._counted = counted
@@ -102,19 +151,31 @@ class _Builder:
         self._steps: list[Step] = []
         self._bound: dict[str, None] = dict.fromkeys(outer)
         self._rows = 1.0
-        self._checks = list(pattern.filters)
-        self._negations = [n for n in pattern.negations if not self._hangs_on_one(n)]
+        self._shares: dict[str, float] = {}
         self._lacking: dict[str, list[Branch]] = {}
+        self._depths: dict[str, int] = {}
+        """How deeply the branches are nested that hang on a variable."""
+        negations = []
         for negation in pattern.negations:
-            if self._hangs_on_one(negation):
-                source, branch = self._negated_branch(negation)
-                self._lacking.setdefault(source, []).append(branch)
+            depth = self._depth_on_one(negation)
+            if depth is None:
+                negations.append((negation, negation.outer))
+                continue
+            source, branch = self._negated_branch(negation)
+            self._lacking.setdefault(source, []).append(branch)
+            self._depths[source] = max(self._depths.get(source, 0), depth)
+        filters = [(f, variables_of(f.left) | variables_of(f.right)) for f in pattern.filters]
+        self._checks = _Waiting(filters, self._bound)
+        self._negations = _Waiting(negations, self._bound)
         needed = set(wanted) & self._types.keys()
-        for check in self._checks:
-            needed |= variables_of(check.left) | variables_of(check.right)
-        for negation in self._negations:
-            needed |= set(negation.outer)
+        needed.update(*(mentioned for _, mentioned in filters))
+        needed.update(*(mentioned for _, mentioned in negations))
         self._kept = self._core(needed)
+        self._link_numbers = {id(link): number for number, link in enumerate(pattern.links)}
+        self._open_links: list[tuple[float, int, bool, Link, str]] = []
+        self._joins: list[tuple[float, int]] = []
+        for variable in outer:
+            self._open(variable)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -122,51 +183,63 @@ class _Builder:
 
     def build(self) -> list[Step]:
         self._start_outer()
-        while waiting := [v for v in self._types if v in self._kept and v not in self._bound]:
+        starts = iter(sorted(self.kept, key=self._scan_estimate))
+        start = next(starts, None)
+        while True:
+            self._check()
             link = self._cheapest_link()
             if link is not None:
                 self._follow(*link)
                 continue
-            start = min(waiting, key=self._scan_estimate)
+            while start is not None and start in self._bound:
+                start = next(starts, None)
+            if start is None:
+                return self._steps
             join = self._cheapest_join()
-            if join is not None and self._join_growth(join) <= self._scan_estimate(start):
-                self._join(join)
+            if join is not None and join[0] <= self._scan_estimate(start):
+                self._join(join[1])
             else:
                 self._scan(start)
-        return self._steps
 
     # -- what is kept -----------------------------------------------------------------------
 
     def _core(self, needed: set[str]) -> set[str]:
-        """Needed variables, those between them, and one per component that has none of them."""
-        kept = set(self._types)
-        links = list(self._pattern.links)
-        while True:
-            leaf = next(
-                (
-                    variable
-                    for variable in sorted(kept)
-                    if variable not in needed
-                    and variable not in self._outer
-                    and self._is_leaf(variable, links, needed)
-                ),
-                None,
-            )
-            if leaf is None:
-                return kept
-            kept.discard(leaf)
-            links = [link for link in links if not link.touches(leaf)]
+        """Needed variables, those between them, and one per component that has none of them.
 
-    def _is_leaf(self, variable: str, links: list[Link], needed: set[str]) -> bool:
-        mine = [link for link in links if link.touches(variable)]
-        if len(mine) != 1 or mine[0].left == mine[0].right:
+        The first leaf by name is taken off until there is none. One that is left can become a leaf
+        when it loses a link, and then waits again.
+        """
+        kept = set(self._types)
+        links = {
+            variable: {id(link): link for link in self._pattern.links_of(variable)}
+            for variable in kept
+        }
+        waiting = sorted(kept - needed - self._outer.keys())
+        while waiting:
+            self._check()
+            leaf = heappop(waiting)
+            if leaf not in kept or not self._is_leaf(leaf, links, needed):
+                continue
+            kept.discard(leaf)
+            [link] = links.pop(leaf).values()
+            other = link.other(leaf)
+            del links[other][id(link)]
+            self._depths[other] = max(self._depths.get(other, 0), self._depths.get(leaf, 0) + 1)
+            if other not in needed and other not in self._outer:
+                heappush(waiting, other)
+        return kept
+
+    def _is_leaf(self, variable: str, links: dict[str, dict[int, Link]], needed: set[str]) -> bool:
+        if len(links[variable]) != 1 or self._depths.get(variable, 0) >= BRANCH_MAX_DEPTH:
             return False
-        other = mine[0].other(variable)
-        if self._is_way_in(mine[0], variable, other):
+        [link] = links[variable].values()
+        if link.left == link.right:
+            return False
+        other = link.other(variable)
+        if self._is_way_in(link, variable, other):
             return False
         # The last two of a component: the one that hangs on more is kept, it has the degrees.
-        others = [link for link in links if link.touches(other)]
-        if len(others) > 1 or other in needed or other in self._outer:
+        if len(links[other]) > 1 or other in needed or other in self._outer:
             return True
         return self._weight_of(other) >= self._weight_of(variable)
 
@@ -205,10 +278,12 @@ class _Builder:
         self._steps.append(Scan(variable, self._types[variable], conditions, self._rows))
         self._bind(variable)
 
-    def _join(self, check: Filter) -> None:
+    def _join(self, number: int) -> None:
+        check = self._checks.get(number)
+        assert check is not None
         bound, prop = self._sides(check)
         variable = prop.variable
-        self._checks.remove(check)
+        self._checks.remove(number)
         self._rows *= self._join_growth(check)
         only_whether = not self._counted and not self._is_looked_at(variable)
         self._steps.append(
@@ -223,7 +298,7 @@ class _Builder:
             )
         )
         if only_whether:
-            self._bound[variable] = None
+            self._mark_bound(variable)
         else:
             self._bind(variable)
 
@@ -233,20 +308,38 @@ class _Builder:
             variable in self._wanted
             or self._pattern.links_of(variable)
             or self._lacking.get(variable)
-            or any(variable in variables_of(c.left) | variables_of(c.right) for c in self._checks)
-            or any(variable in negation.outer for negation in self._negations)
+            or self._checks.mentioning(variable)
+            or self._negations.mentioning(variable)
         )
 
     def _follow(self, link: Link, source: str) -> None:
         target = link.other(source)
         hop = self._hop(link, source)
         conditions = self._pattern.conditions.get(target, ())
-        self._rows *= self._sizes.fan_out(hop) * self._sizes.selectivity(hop.node_type, conditions)
+        self._rows *= self._growth(link, source)
         self._steps.append(Follow(source, target, hop, conditions, self._rows))
         self._bind(target, through=link)
 
-    def _bind(self, variable: str, through: Link | None = None) -> None:
+    def _mark_bound(self, variable: str) -> None:
         self._bound[variable] = None
+        self._checks.bind(variable)
+        self._negations.bind(variable)
+        self._open(variable)
+
+    def _open(self, variable: str) -> None:
+        """Links and equalities that lead on from a variable that is bound now."""
+        for link in self._pattern.links_of(variable):
+            target = link.other(variable)
+            if target in self._kept and target not in self._bound:
+                number, is_right = self._link_numbers[id(link)], variable != link.left
+                entry = (self._growth(link, variable), number, is_right, link, variable)
+                heappush(self._open_links, entry)
+        for number, check in self._checks.mentioning(variable):
+            if self._can_join(check):
+                heappush(self._joins, (self._join_growth(check), number))
+
+    def _bind(self, variable: str, through: Link | None = None) -> None:
+        self._mark_bound(variable)
         for link in self._pattern.links_of(variable):
             other = link.other(variable)
             if link is not through and other in self._bound:
@@ -274,21 +367,23 @@ class _Builder:
 
     def _run_checks(self) -> None:
         """Comparisons and negations as soon as all they mention is bound."""
-        for check in list(self._checks):
-            if variables_of(check.left) | variables_of(check.right) <= self._bound.keys():
-                self._checks.remove(check)
-                self._rows *= 0.33
-                self._steps.append(Check(check, self._rows))
-        for negation in list(self._negations):
-            if set(negation.outer) <= self._bound.keys():
-                self._negations.remove(negation)
-                self._rows *= 0.5
-                self._steps.append(self._without(negation))
+        for check in self._checks.take_ready():
+            self._rows *= 0.33
+            self._steps.append(Check(check, self._rows))
+        for negation in self._negations.take_ready():
+            self._rows *= 0.5
+            self._steps.append(self._without(negation))
 
     def _without(self, negation: Negation) -> Without:
         outer = {name: self._types[name] for name in negation.outer}
-        nothing = frozenset[str]()
-        inner = _Builder(negation.inner, self._sizes, wanted=nothing, outer=outer, counted=False)
+        inner = _Builder(
+            negation.inner,
+            self._sizes,
+            self._check,
+            wanted=frozenset(),
+            outer=outer,
+            counted=False,
+        )
         return Without(negation.outer, tuple(inner.build()), self._rows)
 
     # -- branches ---------------------------------------------------------------------------
@@ -309,15 +404,17 @@ class _Builder:
             tuple(self._lacking.get(variable, ())),
         )
 
-    def _hangs_on_one(self, negation: Negation) -> bool:
-        """Whether a negation is a tree of links on one outer variable, with plain conditions."""
+    def _depth_on_one(self, negation: Negation) -> int | None:
+        """How deep a negation is if it is a tree of links on one outer variable, with plain
+        conditions; None if it is anything else, or too deep to be counted."""
         inner = negation.inner
         if len(negation.outer) != 1 or inner.filters or inner.negations:
-            return False
+            return None
         source = negation.outer[0]
         if inner.conditions.get(source) or len(inner.links_of(source)) != 1:
-            return False
-        return _is_tree(source, inner)
+            return None
+        depth = _depth_of_tree(source, inner)
+        return None if depth is None or depth > BRANCH_MAX_DEPTH else depth
 
     def _negated_branch(self, negation: Negation) -> tuple[str, Branch]:
         source = negation.outer[0]
@@ -326,22 +423,35 @@ class _Builder:
 
     # -- costs ------------------------------------------------------------------------------
 
+    def _share(self, variable: str) -> float:
+        """The share of its type's nodes that the conditions on a variable leave."""
+        found = self._shares.get(variable)
+        if found is None:
+            conditions = self._pattern.conditions.get(variable, ())
+            found = self._sizes.selectivity(self._types[variable], conditions)
+            self._shares[variable] = found
+        return found
+
     def _scan_estimate(self, variable: str) -> float:
-        node_type = self._types[variable]
-        conditions = self._pattern.conditions.get(variable, ())
-        return self._sizes.nodes(node_type) * self._sizes.selectivity(node_type, conditions)
+        return self._sizes.nodes(self._types[variable]) * self._share(variable)
 
     def _cheapest_link(self) -> tuple[Link, str] | None:
         """The link to a kept variable that multiplies the rows least."""
-        found = list(self._open_links())
-        if not found:
-            return None
-        return min(found, key=lambda pair: self._growth(*pair))
+        while self._open_links:
+            *_, link, source = heappop(self._open_links)
+            if link.other(source) not in self._bound:
+                return link, source
+        return None
 
-    def _cheapest_join(self) -> Filter | None:
-        """The equality of a bound and an unbound variable that multiplies the rows least."""
-        found = [check for check in self._checks if self._can_join(check)]
-        return min(found, key=self._join_growth, default=None)
+    def _cheapest_join(self) -> tuple[float, int] | None:
+        """The equality of a bound and an unbound variable that multiplies the rows least: by how
+        much, and its number."""
+        while self._joins:
+            check = self._checks.get(self._joins[0][1])
+            if check is not None and self._can_join(check):
+                return self._joins[0]
+            heappop(self._joins)
+        return None
 
     def _can_join(self, check: Filter) -> bool:
         left, right = check.left, check.right
@@ -363,17 +473,8 @@ class _Builder:
         share = self._sizes.equal(self._types[prop.variable], prop)
         return self._scan_estimate(prop.variable) * share
 
-    def _open_links(self) -> Iterator[tuple[Link, str]]:
-        for link in self._pattern.links:
-            for source in (link.left, link.right):
-                target = link.other(source)
-                if source in self._bound and target in self._kept and target not in self._bound:
-                    yield link, source
-
     def _growth(self, link: Link, source: str) -> float:
-        hop = self._hop(link, source)
-        conditions = self._pattern.conditions.get(link.other(source), ())
-        return self._sizes.fan_out(hop) * self._sizes.selectivity(hop.node_type, conditions)
+        return self._sizes.fan_out(self._hop(link, source)) * self._share(link.other(source))
 
     def _hop(self, link: Link, source: str) -> Hop:
         return _hop(link, source, self._types)
@@ -384,22 +485,24 @@ def _hop(link: Link, source: str, types: dict[str, str]) -> Hop:
     return Hop(link.edge, link.direction_from(source), link.low, link.high, target)
 
 
-def _is_tree(source: str, pattern: Pattern) -> bool:
-    """Whether all variables of a pattern hang on one, each by a single link."""
-    seen, waiting = {source}, [source]
+def _depth_of_tree(source: str, pattern: Pattern) -> int | None:
+    """How many links are between one variable and those that hang on it, each by a single link; None
+    if they are not all that hangs there."""
+    depths, waiting = {source: 0}, [source]
     used: set[int] = set()
     while waiting:
         variable = waiting.pop()
-        for number, link in enumerate(pattern.links):
-            if number in used or not link.touches(variable):
+        for link in pattern.links_of(variable):
+            if id(link) in used:
                 continue
-            used.add(number)
+            used.add(id(link))
             other = link.other(variable)
-            if other in seen:
-                return False
-            seen.add(other)
+            if other in depths:
+                return None
+            depths[other] = depths[variable] + 1
             waiting.append(other)
-    return len(used) == len(pattern.links) and seen == {source, *pattern.types}
+    is_all = len(used) == len(pattern.links) and depths.keys() == {source, *pattern.types}
+    return max(depths.values()) if is_all else None
 
 
 def _tree(link: Link, source: str, pattern: Pattern, types: dict[str, str]) -> Branch:

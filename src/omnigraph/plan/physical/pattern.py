@@ -6,7 +6,7 @@ so that another one may be chosen. Nothing here depends on data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from omnigraph.language.query.ast import Operator
@@ -68,9 +68,18 @@ class Pattern:
     links: tuple[Link, ...] = ()
     filters: tuple[Filter, ...] = ()
     negations: tuple[Negation, ...] = ()
+    _touching: dict[str, list[Link]] = field(init=False, compare=False, repr=False)
 
-    def links_of(self, variable: str) -> list[Link]:
-        return [link for link in self.links if link.touches(variable)]
+    def __post_init__(self) -> None:
+        touching: dict[str, list[Link]] = {}
+        for link in self.links:
+            for variable in {link.left, link.right}:
+                touching.setdefault(variable, []).append(link)
+        object.__setattr__(self, "_touching", touching)
+
+    def links_of(self, variable: str) -> Sequence[Link]:
+        """The links that touch a variable, in text order."""
+        return self._touching.get(variable, ())
 
 
 def pattern_of(pipeline: Pipeline) -> Pattern:
