@@ -108,6 +108,16 @@ def test_unknown_properties_and_equal_problems_are_told_as_in_one_process(tmp_pa
     assert "did you mean `age`? (90 records: <data> record 1," in texts["spark"][1]
 
 
+def test_numbers_that_are_not_finite_are_refused_with_their_record(tmp_path):
+    graph = init(str(tmp_path / "graph"), "node Spot { name: String @key  x: F64?  v: Vector(2)? }")
+    vectors = pa.array([[1.0, 2.0], [1.0, float("inf")]])
+    spots = pa.table({"name": ["a", "b"], "x": [float("nan"), 1.0], "v": vectors})
+    good = pa.table({"name": ["c"], "x": [1.0], "v": [[1.0, 2.0]]})
+    with frames_in_this_process(10**9), pytest.raises(LoadError) as caught:
+        graph.load({"Spot": SparkLike(good, spots)}, "append", engine="spark")
+    assert [(e.record, e.property) for e in caught.value.load_errors] == [(2, "x"), (3, "v")]
+
+
 def test_frames_and_files_are_one_load(tmp_path):
     graph = new(tmp_path, "graph")
     with frames_in_this_process(10**9):
