@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -50,6 +50,13 @@ _FORMATS: Final[Mapping[str, Format]] = {
     ".tsv": "csv",
     ".parquet": "parquet",
 }
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """A stream of text or bytes."""
+
+    def read(self) -> str | bytes: ...
 
 
 def recognise_sources(
@@ -127,6 +134,15 @@ class _Recogniser:
             case Mapping():
                 for name, rows in given.items():
                     yield self._frame(str(name), rows, None)
+            case Readable():
+                # A stream of lines is one text: its records are numbered through, and may span lines.
+                content = given.read()
+                text = (
+                    content.encode("utf-8", "surrogatepass")
+                    if isinstance(content, str)
+                    else content
+                )
+                yield JsonText(bytes(text))
             case Iterable() if not hasattr(given, "__arrow_c_stream__"):
                 for one in given:
                     yield from self._others(one)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import json
 import os
 import pickle
 
@@ -43,6 +45,19 @@ def test_a_file_of_any_other_name_is_a_json_stream(tmp_path, name):
     (tmp_path / name).write_text(SHED % "x")
     (source,) = recognise_sources(tmp_path / name, W)
     assert isinstance(source, JsonFile)
+
+
+@pytest.mark.parametrize("kind", ["bytes", "text", "file", "gzip"])
+def test_a_stream_is_one_text_whose_records_are_numbered_through(tmp_path, kind):
+    records = [json.dumps(json.loads(SHED % name), indent=1) for name in "abc"]
+    text = "\n".join([*records, "null", SHED % "d", "null"])
+    path = tmp_path / "seed"
+    path.write_bytes(gzip.compress(text.encode()) if kind == "gzip" else text.encode())
+    streams = {"bytes": io.BytesIO(text.encode()), "text": io.StringIO(text)}
+    with streams.get(kind) or path.open("rb") as stream, pytest.raises(LoadError) as caught:
+        load(stream, W)
+    assert [problem.record for problem in caught.value.load_errors] == [4, 6]
+    assert caught.value.records == 6
 
 
 def test_a_pipe_is_read_once_and_kept():
