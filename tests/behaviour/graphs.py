@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from omnigraph.engine.graph import Graph
 from omnigraph.storage.durability import durability_from_environment
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.stage import commit_staged, stage_append
+from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from omnigraph.versioning.branches import Branches
@@ -91,6 +92,9 @@ class Backstage:
                 for field in table.schema
             }
         )
+        return self._appended(entry, table, rows)
+
+    def _appended(self, entry: SnapshotEntry, table: Table, rows: pa.Table) -> TableVersion:
         staged = stage_append(table, rows)
         committed = commit_staged(table, staged, operation_id=new_ulid(), writer_kind="Load")
         return TableVersion(
@@ -104,10 +108,20 @@ class Backstage:
     def add(self, graph: Graph, table_key: str, names: Sequence[str]) -> CommitRecord:
         """Rows in a table of main, in one commit."""
         entry = graph.snapshot("main").entry(table_key)
-        publication = Publication(
-            self.draft(), (self.append(entry, names),), expected={entry.table_id: entry.pin}
+        return self._publish_version(entry, self.append(entry, names))
+
+    def add_rows(self, graph: Graph, table_key: str, rows: Mapping[str, Any]) -> CommitRecord:
+        """Rows in a table of main, in one commit, whatever a load would say about their values."""
+        entry = graph.snapshot("main").entry(table_key)
+        table = self.tables.open(entry.location)
+        stored = pa.table({f.name: pa.array(rows[f.name], f.type) for f in table.schema})
+        return self._publish_version(entry, self._appended(entry, table, stored))
+
+    def _publish_version(self, entry: SnapshotEntry, version: TableVersion) -> CommitRecord:
+        expected = {entry.table_id: entry.pin}
+        return publish(
+            self.manifest, None, Publication(self.draft(), (version,), expected=expected)
         )
-        return publish(self.manifest, None, publication)
 
     def rows(self, branch: str | None = None, version: int | None = None) -> list[dict[str, Any]]:
         """The rows of the manifest, at its newest or another stored version."""
