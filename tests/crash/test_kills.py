@@ -24,9 +24,10 @@ from tests.crash.kinds import KINDS, Kind
 NEEDS_OBJECT_STORE = frozenset(["lock.renew", "lock.before_takeover"])
 """Steps of leases, which there are none of on a disk. tests/crash/test_leases.py is for them."""
 
-# A point is known once its module is imported, and some modules are only imported when needed.
+# A point is known once its module is imported, and some modules are only imported when needed. Importing
+# the entry point of the command would have it answer the signals of this process.
 for _module in pkgutil.walk_packages(omnigraph.__path__, "omnigraph."):
-    if not _module.name.endswith("__main__"):
+    if not _module.name.endswith(("__main__", ".cli.entry")):
         importlib.import_module(_module.name)
 
 POINTS = [point.name for point in FAULT_POINTS.all() if point.name not in NEEDS_OBJECT_STORE]
