@@ -102,24 +102,6 @@ def test_a_table_is_written_in_the_simplest_way_that_is_right(workshop, statemen
 
 
 @pytest.mark.parametrize(
-    ("statements", "strict"),
-    [
-        ('insert Maker { handle: "eve" }  insert Mentors { from: "eve", to: "ada" }', set()),
-        ("update Maker set { age: 1 } where age = 29", {"node:Maker"}),
-        (
-            'insert Maker { handle: "eve" }  update Maker set { age: 1 } where handle = "nobody"',
-            {"node:Maker"},
-        ),
-        ('delete Borrows where from = "bo"', {"edge:Borrows"}),
-        ('delete Tool where code = "sa-1"', {"node:Tool", "edge:Borrows", "edge:StoredIn"}),
-    ],
-)
-def test_tables_whose_rows_were_searched_are_written_strictly(workshop, statements, strict):
-    change = prepare(workshop, statements).change
-    assert {w.table_key for w in change.writes if w.strict} == strict
-
-
-@pytest.mark.parametrize(
     ("statements", "reads"),
     [
         ('insert Shed { slug: "east" }', set()),
