@@ -115,6 +115,7 @@ class Writes(Branching):
         options = LoadOptions(
             mode=known_mode,
             load_id=known_id,
+            is_id_new=load_id is None,
             actor=actor,
             message=message,
             expected_head=None if expected_head is None else CommitId(expected_head),

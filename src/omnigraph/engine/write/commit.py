@@ -73,6 +73,8 @@ class WriteRequest:
     again without the lock."""
     complete_draft: Callable[[CommitDraft], CommitDraft] = _unchanged
     """Adds what only the last preparation can tell, right before the commit."""
+    is_key_new: bool = False
+    """Whether the key was made for this very call, so that no other call can have used it."""
     expected_head: CommitId | None = None
     commits_without_rows: bool = False
     ancestors: tuple[CommitRecord, ...] = ()
@@ -160,7 +162,7 @@ class TableWriter:
     def _refuse_repeated(self, request: WriteRequest) -> None:
         """Raises `AlreadyWritten` when another call with the same key was quicker."""
         draft = request.draft
-        if draft.idempotency_key != draft.operation_id:
+        if not request.is_key_new and draft.idempotency_key != draft.operation_id:
             found = self.parts.manifest.find_keyed(request.branch.physical, draft.idempotency_key)
             if found is not None:
                 raise AlreadyWritten(found)

@@ -69,6 +69,8 @@ class LoadOptions:
 
     mode: LoadMode
     load_id: str
+    is_id_new: bool = False
+    """Whether the id was made for this call instead of chosen by the caller."""
     actor: str | None = None
     message: str | None = None
     expected_head: CommitId | None = None
@@ -186,6 +188,7 @@ class Loader:
                 kind=WriterKind.LOAD,
                 draft=_draft(contract, options),
                 change=prepared.change,
+                is_key_new=options.is_id_new,
                 complete_draft=lambda draft: _completed(draft, options, prepared),
                 prepare=prepare_again,
                 expected_head=options.expected_head,
