@@ -13,7 +13,7 @@ from omnigraph.diagnostics import shortened
 
 
 class JsonError(ValueError):
-    """A text that is no JSON; the message says where and why."""
+    """A text that is not valid JSON; the message says where and why."""
 
 
 def parse_json(text: str) -> Any:

@@ -63,7 +63,7 @@ def read_operator_config() -> OperatorConfig:
     except OSError as error:
         raise OperatorConfigError(str(path), (error.strerror or "unreadable").lower()) from None
     except UnicodeDecodeError:
-        raise OperatorConfigError(str(path), "it is no UTF-8 text") from None
+        raise OperatorConfigError(str(path), "it is not UTF-8 text") from None
     # Most people have no such file, and every command would wait for YAML.
     from omnigraph.documents import DocumentError, parse_document
 

@@ -57,7 +57,7 @@ def provider_of(model: str) -> Provider:
         # That address is the one of another server.
         found.pop("OMNIGRAPH_EMBED_BASE_URL", None)
     found.pop("OMNIGRAPH_EMBEDDINGS_MOCK", None)
-    missing = f"'{kind}' is no provider that can be configured"
+    missing = f"'{kind}' is not a provider that can be configured"
     # Vectors without a model are only made where the environment asks for them.
     if name and kind in _MAKERS and kind != "mock":
         try:

@@ -70,7 +70,7 @@ def read_mapping(given: str | Path | Mapping[str, object], catalog: Catalog) -> 
         reason = (error.strerror or "cannot be opened").lower()
         raise SourceUnreadable(str(path), reason, "check the path of the mapping") from None
     except UnicodeDecodeError:
-        raise SourceUnreadable(str(path), "is no UTF-8 text", "save it as UTF-8") from None
+        raise SourceUnreadable(str(path), "is not UTF-8 text", "save it as UTF-8") from None
     # Imported here because few loads have a mapping, and every command would wait for YAML.
     from omnigraph.documents import DocumentError, parse_document
 

@@ -280,7 +280,7 @@ def csv_columns(path: str, dialect: Dialect, held: bytes | None) -> tuple[str, .
         try:
             return read_columns(stream, dialect)
         except UnicodeDecodeError:
-            raise LoadSourceError(path, "the header is no UTF-8 text") from None
+            raise LoadSourceError(path, "the header is not UTF-8 text") from None
 
 
 def pipe_content(path: str) -> bytes | None:

@@ -160,7 +160,7 @@ def test_a_report_is_filled_in_and_given_back(cli, parted):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "No such file"), ("{", "is no JSON"), ("3", "no list"), ('[{"take": "ours"}]', "table_key")],
+    [(None, "No such file"), ("{", "is not valid JSON"), ("3", "no list"), ('[{"take": "ours"}]', "table_key")],
 )  # fmt: skip
 def test_a_file_that_resolves_nothing_is_refused(cli, parted, content, message):
     if content is not None:

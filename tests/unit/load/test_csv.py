@@ -257,7 +257,7 @@ def test_edges_take_their_ends_from_columns_of_that_name(file, tmp_path):
     [
         ("text\nx\n", "source has no column 'k'"),
         ("k,k\na,b\n", "source has several columns 'k'"),
-        (b"k,\xff\na,b\n", "the header is no UTF-8 text"),
+        (b"k,\xff\na,b\n", "the header is not UTF-8 text"),
     ],
 )
 def test_a_file_that_lacks_its_columns_is_refused_before_it_is_read(file, text, message):

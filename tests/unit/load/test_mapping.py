@@ -344,7 +344,7 @@ def test_a_mapping_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(SourceUnreadable, match="no such file"):
         load(None, mapping=tmp_path / "none.yaml")
     (tmp_path / "m.yaml").write_bytes(b"\xff")
-    with pytest.raises(SourceUnreadable, match="is no UTF-8 text"):
+    with pytest.raises(SourceUnreadable, match="is not UTF-8 text"):
         load(None, mapping=tmp_path / "m.yaml")
 
 

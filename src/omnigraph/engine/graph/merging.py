@@ -100,16 +100,10 @@ class Merges(GraphHandle):
         Raises `MergeConflicts` when rows it wrote have changed since. A second call with the same
         `idempotency_key` changes nothing and returns what the first one did.
         """
-        options = MergeOptions(
-            choices=Choices(),
-            request=keyed_request(idempotency_key, "revert", commit_id),
-            actor=actor,
-            message=message,
-            expected_head=None if expected_head is None else CommitId(expected_head),
-            dry_run=dry_run,
-            engine=chosen_engine(engine, spark, master),
-            progress=progress,
-        )
+        request = keyed_request(idempotency_key, "revert", commit_id)
+        head = None if expected_head is None else CommitId(expected_head)
+        choice = chosen_engine(engine, spark, master)
+        options = MergeOptions(Choices(), request, actor, message, head, dry_run, choice, progress)
         return self._apply(OperationKind.REVERT, commit_id, branch, options)
 
     def cherry_pick(
@@ -132,16 +126,10 @@ class Merges(GraphHandle):
         Raises `MergeConflicts` when the rows it changed are not the same here. A second call with
         the same `idempotency_key` changes nothing and returns what the first one did.
         """
-        options = MergeOptions(
-            choices=Choices(),
-            request=keyed_request(idempotency_key, "cherry_pick", commit_id),
-            actor=actor,
-            message=message,
-            expected_head=None if expected_head is None else CommitId(expected_head),
-            dry_run=dry_run,
-            engine=chosen_engine(engine, spark, master),
-            progress=progress,
-        )
+        request = keyed_request(idempotency_key, "cherry_pick", commit_id)
+        head = None if expected_head is None else CommitId(expected_head)
+        choice = chosen_engine(engine, spark, master)
+        options = MergeOptions(Choices(), request, actor, message, head, dry_run, choice, progress)
         return self._apply(OperationKind.CHERRY_PICK, commit_id, branch, options)
 
     def _apply(

@@ -118,9 +118,9 @@ def read_resolutions(path: Path) -> list[Mapping[str, Any]]:
         reason = error.strerror or str(error)
         raise SourceUnreadable(str(path), reason, "give the file of a conflict report") from error
     except UnicodeDecodeError:
-        raise InputError(f"{path} is no UTF-8 text; save it as UTF-8") from None
+        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except JsonError as error:
-        raise InputError(f"{path} is no JSON: {error}") from None
+        raise InputError(f"{path} is not valid JSON: {error}") from None
     found = document.get("conflicts") if isinstance(document, dict) else document
     if not isinstance(found, list):
         raise InputError(f"{path} holds no list of resolutions")
