@@ -36,7 +36,6 @@ run omnigraph fmt --diff untidy.gq
 
 say "A graph is created from the schema and filled with one atomic load, which computes missing vectors."
 export OMNIGRAPH_EMBEDDINGS_MOCK=1 # instead of a provider, so that the demo needs no key
-export OMNIGRAPH_SPARK_CACHE=off # no process stays behind to make later starts of Spark quicker
 run omnigraph init --schema schema.pg workshop.omni
 run omnigraph load workshop.omni --data seed.jsonl --mode append -m "the workshop as we found it"
 

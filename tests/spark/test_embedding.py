@@ -169,7 +169,7 @@ def test_many_texts_are_for_spark(graph, monkeypatch):
     with embedding_in_this_process(), patched((refill, "session_of", used.append)):
         graph.embed(engine="auto", types=["Note"])
         assert used == []
-        monkeypatch.setattr("omnigraph.engine.engines.SPARK_INPUT_BYTES", 100)
+        monkeypatch.setattr("omnigraph.engine.write.refill.SPARK_TEXT_BYTES", 100)
         graph.embed(engine="auto")
         assert len(used) == 1
         graph.embed(engine="auto")

@@ -215,7 +215,7 @@ def test_a_full_disk_is_told_and_nothing_is_made(graph, tmp_path):
 def test_large_graphs_are_exported_by_spark(graph, monkeypatch, limit, expected):
     used: list[object] = []
     monkeypatch.setattr("omnigraph.spark.session.is_running", lambda: False)
-    monkeypatch.setattr("omnigraph.engine.engines.SPARK_INPUT_BYTES", limit)
+    monkeypatch.setattr("omnigraph.engine.engines.spark_pays_from", lambda: limit)
     with exports_in_this_process(), patched((snapshot, "session_of", used.append)):
         assert lines(graph, "auto") == lines(graph)
     assert (len(used) == 1) == expected

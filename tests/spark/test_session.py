@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from omnigraph.engine.engines import AUTO, chosen_engine, runs_on_spark
+from omnigraph.engine.engines import AUTO, chosen_engine, runs_on_spark, spark_pays_from
 from omnigraph.engine.write.bulk.input_size import input_bytes
 from omnigraph.errors import SparkUnavailable, UsageError
 from omnigraph.load.sources import JsonFile, JsonText
@@ -91,10 +91,33 @@ def test_large_files_are_for_spark(tmp_path, size, expected):
     path = tmp_path / "seed.jsonl"
     with path.open("wb") as file:
         file.truncate(size)
-    with patch("omnigraph.spark.session.is_running", return_value=False):
+    with (
+        patch("omnigraph.spark.session.is_running", return_value=False),
+        patch("omnigraph.engine.engines.spark_pays_from", return_value=8 * 2**20),
+    ):
         file, text = [JsonFile(str(path))], [JsonText(b"x" * size)]
         assert runs_on_spark(AUTO, lambda: input_bytes(file), shared=True) == expected
         assert not runs_on_spark(AUTO, lambda: input_bytes(text), shared=True)
+
+
+GB = 10**9
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory", "expected"),
+    [
+        (1, 64 * GB, 16 * GB),  # Never quicker; only memory speaks for it.
+        (2, 64 * GB, 3 * GB // 2),
+        (2, 4 * GB, GB),
+        (8, 64 * GB, GB * 6 / 12.25),
+    ],
+)
+def test_spark_pays_earlier_with_more_cores_or_less_memory(cores, memory, expected):
+    assert spark_pays_from(cores, memory) == int(expected)
+
+
+def test_the_machine_tells_its_own_cores_and_memory():
+    assert 10**8 < spark_pays_from() < 10**15
 
 
 def test_a_configured_master_is_for_spark(monkeypatch):

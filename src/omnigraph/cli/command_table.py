@@ -82,6 +82,7 @@ _ENTRIES = (
     CommandEntry("repair", "repair", Plane.STORAGE, "Decide about tables nobody published."),
     CommandEntry("lint", "lint", Plane.STORAGE, "Find mistakes in a query file."),
     CommandEntry("fmt", "fmt", Plane.SESSION, "Lay out schema and query files the standard way."),
+    CommandEntry("spark warm", "spark", Plane.SESSION, "Make Spark start sooner here.", "warm"),
     CommandEntry("errors", "errors", Plane.SESSION, "Explain error codes."),
     CommandEntry("version", "version", Plane.SESSION, "Print the version."),
 )
@@ -97,6 +98,7 @@ FAMILIES = {
     "commit": "Look at the history.",
     "pin": "Keep commits from being cleaned up.",
     "schema": "Show, plan and change the schema.",
+    "spark": "Prepare Spark on this machine.",
 }
 """The first words that several commands share, with the line the help shows for all of them."""
 

@@ -10,6 +10,7 @@ from shlex import quote
 from omnigraph.errors import (
     AlreadyInitialized,
     GraphNotFound,
+    MissingExtra,
     OmnigraphError,
     RecoveryPending,
     RecoveryQuarantined,
@@ -27,6 +28,8 @@ def hint_for(error: OmnigraphError) -> str | None:
             return "`omnigraph init --force` replaces what an unfinished init left"
         case AlreadyInitialized():
             return "--force replaces what an unfinished init left, never a graph"
+        case MissingExtra(missing="the extra 'spark'", feature="engine 'spark'"):
+            return "--engine inline works without it"
         case TableDrift() | RecoveryQuarantined() | RecoveryPending():
             return "`omnigraph repair` shows what it would do"
         case RepairRefused():

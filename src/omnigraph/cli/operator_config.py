@@ -47,6 +47,10 @@ def settled_engine(engine: str | None, master: str | None) -> str | None:
         told = os.environ.get(ENGINE_VARIABLE) or config.engine
         engine = told if master is None else "spark"
     if engine == "spark":
+        # Before Java is started; a call without Spark would only find out later.
+        from omnigraph.spark.installed import require_spark
+
+        require_spark("engine 'spark'" if master is None else f"the Spark master '{master}'")
         from omnigraph.spark.session import expect_session
 
         expect_session(master)

@@ -34,7 +34,7 @@ def _engine_option(much: str) -> Callable[[F], F]:
         "--engine",
         type=click.Choice(get_args(Engine)),
         help="Where the work is done. Default: OMNIGRAPH_ENGINE, defaults.engine in the operator config, "
-        f"or auto, which takes Spark for {much} and more.",
+        f"or auto, which takes Spark for {much}.",
     )
 
 
@@ -48,17 +48,24 @@ _master_option = click.option(
 
 def engine_options(function: F) -> F:
     """Declare `--engine` and `--master`, for commands that can run on Spark."""
-    return _engine_option("8 MB of data")(_master_option(function))
+    return _engine_option("data from the size on at which it is quicker here")(
+        _master_option(function)
+    )
+
+
+def asking_engine_options(function: F) -> F:
+    """The same for commands that ask a provider."""
+    return _engine_option("8 MB of texts and more")(_master_option(function))
 
 
 def comparing_engine_options(function: F) -> F:
     """The same for commands that compare rows."""
-    return _engine_option("a million rows that may differ")(_master_option(function))
+    return _engine_option("a million rows that may differ and more")(_master_option(function))
 
 
 def rewriting_engine_options(function: F) -> F:
     """The same for commands that write rows anew."""
-    return _engine_option("twenty million rows")(_master_option(function))
+    return _engine_option("twenty million rows and more")(_master_option(function))
 
 
 def expect_head_option(branch: str = "the branch") -> Callable[[F], F]:

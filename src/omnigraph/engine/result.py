@@ -14,7 +14,6 @@ from omnigraph.catalog.ir import compact_json
 from omnigraph.diagnostics import counted
 from omnigraph.engine.result_json import ELEMENTS, INDENTED, LINES, RowLayout, json_rows
 from omnigraph.engine.result_preview import html_preview, text_preview
-from omnigraph.errors import InputError
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.versioning.commits import CommitId
 
@@ -208,9 +207,10 @@ class Result:
 
 
 def _optional(library: str, method: str) -> Any:
-    """A library that is only needed here. Raises `InputError` when it is not installed."""
+    """A library that is only needed here. Raises `MissingExtra` when it is not installed."""
     try:
         return import_module(library)
     except ImportError:
-        advice = f"install it with `pip install {library}`"
-        raise InputError(f"{method} needs the library {library}; {advice}") from None
+        from omnigraph.extras import missing_library
+
+        raise missing_library(library, f"{method}()") from None

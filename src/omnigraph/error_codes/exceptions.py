@@ -98,6 +98,15 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.StartCacheFailed,
+        "no start cache",
+        """
+        `StartCacheFailed`: the file with which Java starts sooner could not be made: Java is older
+        than 25, the cache folder cannot be written, or `OMNIGRAPH_SPARK_CACHE` is `off`. Spark
+        works without the file.
+        """,
+    ),
+    _of(
         errors.SparkExecutorUnfit,
         "executors cannot run the tasks",
         """
@@ -384,6 +393,15 @@ EXCEPTION_CODES: Final = (
         """
         `BlobRangeError`: the part that was asked for begins behind the end of the blob. The message
         has the blob's size. A part may reach beyond the end; what is there is returned.
+        """,
+    ),
+    _of(
+        errors.MissingExtra,
+        "library is not installed",
+        """
+        `MissingExtra`: something was asked for that needs libraries a plain installation leaves out:
+        the engine `spark`, or a data frame of pandas or Polars. The message ends with the command
+        that installs them. `engine="inline"` does the same work without Spark.
         """,
     ),
     _of(

@@ -21,6 +21,7 @@
     │   ├── ExternalBlobRefused  a blob kept elsewhere, under no base the graph allows
     │   ├── NotABlob             the bytes of something that has none
     │   ├── BlobRangeError       a part of a blob that is not there
+    │   ├── MissingExtra         a library is not installed; says the command that adds it
     │   └── OperatorConfigError  the operator's configuration cannot be read
     ├── SchemaError              a schema change cannot be made
     │   ├── UnsupportedMigration
@@ -69,6 +70,7 @@
     │       └── EmbeddingRefused  the provider dislikes one of the texts
     ├── SparkError               work that was to run on Spark did not
     │   ├── SparkUnavailable     no session could be had
+    │   ├── StartCacheFailed     the file for quicker starts of Java could not be made
     │   ├── SparkExecutorUnfit   executors lack something, or have another version of it
     │   └── SparkJobFailed       a job ended without its result
     ├── NotFoundError            a named thing does not exist
@@ -154,6 +156,7 @@ from omnigraph.errors.inputs import (
     InputError,
     InvalidBranchName,
     LoadSourceError,
+    MissingExtra,
     NewerFormat,
     NotABlob,
     OperatorConfigError,
@@ -203,6 +206,7 @@ from omnigraph.errors.spark import (
     SparkExecutorUnfit,
     SparkJobFailed,
     SparkUnavailable,
+    StartCacheFailed,
 )
 from omnigraph.errors.storage import (
     CommitStateUnknown,
@@ -268,6 +272,7 @@ __all__ = [
     "ManifestDamaged",
     "MergeConflict",
     "MergeConflicts",
+    "MissingExtra",
     "MutationError",
     "NewerFormat",
     "NotABlob",
@@ -301,6 +306,7 @@ __all__ = [
     "SparkExecutorUnfit",
     "SparkJobFailed",
     "SparkUnavailable",
+    "StartCacheFailed",
     "StorageError",
     "StoreCallFailed",
     "SyncFailed",

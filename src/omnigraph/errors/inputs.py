@@ -156,6 +156,18 @@ class BlobRangeError(InputError):
         super().__init__(f"the blob has {size} bytes, and the part asked for begins at {offset}")
 
 
+class MissingExtra(InputError):
+    """Something was asked for that needs libraries a plain installation does not have."""
+
+    code = "OG-I-017"
+
+    def __init__(self, feature: str, missing: str, command: str) -> None:
+        self.feature = feature
+        self.missing = missing
+        self.command = command
+        super().__init__(f"{feature} needs {missing}; install it with: {command}")
+
+
 class OperatorConfigError(InputError):
     """The configuration file of the person at this machine cannot be used."""
 

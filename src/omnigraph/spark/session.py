@@ -24,7 +24,7 @@ from omnigraph.errors import SparkUnavailable
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
 from omnigraph.spark.gateway import Gateway, StartingJava, has_room_for_sockets, start_java
 from omnigraph.spark.java import find_java
-from omnigraph.spark.start_cache import cache_flags, make_later
+from omnigraph.spark.start_cache import cache_flags
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,7 +139,6 @@ def _close() -> None:
         if own.gateway is not None:
             _forget_gateway()
             own.gateway.close()
-            make_later(find_java())
 
 
 def _active() -> SparkSession | None:
@@ -279,7 +278,6 @@ def _leave() -> None:
             # So would a thread that tells Java which objects nobody uses any more.
             logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
             own.gateway.end()
-            make_later(find_java())
             return
     # Without the lock: no other thread is left, and an interrupt may have left it taken.
     _close()

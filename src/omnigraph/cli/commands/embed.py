@@ -13,7 +13,7 @@ from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
 from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
-    engine_options,
+    asking_engine_options,
     expect_head_option,
     json_option,
     message_option,
@@ -82,7 +82,7 @@ class Options(GraphOptions, FileOptions):
     "--include-given", is_flag=True, help="Also vectors that were given, if their text changed."
 )
 @click.option("--dry-run", is_flag=True, help="Count the vectors, compute none.")
-@engine_options
+@asking_engine_options
 @expect_head_option()
 @message_option
 @click.option("--seed", metavar="FILE", help="Manifest (YAML) that names a file to embed, and how.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING, TextIO
 import pyarrow as pa
 
 from omnigraph.catalog.model import EntityType
-from omnigraph.engine.engines import AUTO, EngineChoice, runs_on_spark, session_of
+from omnigraph.engine.engines import (
+    AUTO,
+    EngineChoice,
+    inline_for_want_of_spark,
+    runs_on_spark,
+    session_of,
+)
 from omnigraph.engine.export.folders import new_folder
 from omnigraph.engine.export.rows import read_rows
 from omnigraph.export import export_lines, file_names, select_types, write_parquet
@@ -19,6 +26,8 @@ from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from omnigraph.engine.export.bulk import BulkExport
+
+_log = logging.getLogger(__name__)
 
 
 class SnapshotExport:
@@ -80,7 +89,13 @@ class SnapshotExport:
 
     def _runs_on_spark(self) -> bool:
         shared = self._tables.is_shared
-        return bool(self._filled) and runs_on_spark(self._engine, self._bytes, shared=shared)
+        if not self._filled:
+            return False
+        if runs_on_spark(self._engine, self._bytes, shared=shared):
+            return True
+        if note := inline_for_want_of_spark(self._engine, self._bytes, shared=shared):
+            _log.warning(note)
+        return False
 
     def _bulk(self) -> BulkExport:
         # Work in this process does not wait for what only tasks need.
