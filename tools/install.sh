@@ -70,6 +70,7 @@ show() {
             verb = $1 == "Using" ? "cached" : "downloaded"
             file = verb == "cached" ? $3 : $2
             size = verb == "cached" ? $4 " " $5 : $3 " " $4
+            sub(/ +$/, "", size)
             sub(/.*\//, "", file); sub(/-(py|cp)[0-9].*/, "", file); sub(/\.tar\.gz$/, "", file)
             print "  " file " " size
         }

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.result import Result
-from omnigraph.errors import InputError
+from omnigraph.errors import MissingExtra
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
 from omnigraph.testing.model.values import shortest_float32
 from omnigraph.versioning.commits import CommitId
@@ -284,7 +284,7 @@ def test_the_arrow_types_are_those_of_the_properties():
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_data_frame_needs_its_library(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(InputError, match=f"pip install {library}"):
+    with pytest.raises(MissingExtra, match=f"; install it with: pip install '{library}"):
         getattr(result_of(AUTHORS), f"to_{library}")()
 
 
