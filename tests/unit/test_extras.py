@@ -12,7 +12,7 @@ import pytest
 
 from omnigraph import extras
 from omnigraph.errors import InputError, MissingExtra
-from omnigraph.extras import SPARK, is_installed, missing_library
+from omnigraph.extras import CONNECT, SPARK, is_installed, missing_library
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -21,9 +21,10 @@ def noted(url: str, **details: object) -> str:
     return json.dumps({"url": url, **details})
 
 
-def test_the_libraries_of_an_extra_are_those_of_the_project_file():
-    declared = PROJECT["project"]["optional-dependencies"]["spark"]
-    assert [f"{name}{bounds}" for name, bounds in SPARK.libraries.items()] == declared
+@pytest.mark.parametrize("extra", [SPARK, CONNECT], ids=lambda extra: extra.name)
+def test_the_libraries_of_an_extra_are_those_of_the_project_file(extra):
+    declared = PROJECT["project"]["optional-dependencies"][extra.name]
+    assert [f"{name}{bounds}" for name, bounds in extra.libraries.items()] == declared
 
 
 def test_the_message_is_one_sentence_with_the_command(monkeypatch):

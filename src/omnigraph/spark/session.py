@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import SparkUnavailable
+from omnigraph.extras import CONNECT, is_installed
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
 from omnigraph.spark.gateway import Gateway, StartingJava, has_room_for_sockets, start_java
 from omnigraph.spark.java import find_java
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
 EMBEDDED: Final = "local[*,4]"
 """All cores of this machine; a task whose process dies is tried again."""
+
+_CONNECT_MODULES: Final = ("grpc", "grpc_status", "zstandard")
+"""What pyspark imports for a master at `sc://`."""
 
 _STANDALONE: Final = re.compile(r"spark://([^/]+)")
 _SETTINGS: Final = {
@@ -219,6 +223,8 @@ def new_session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _connect(master: str) -> SparkSession:
+    if not all(map(is_installed, _CONNECT_MODULES)):
+        raise CONNECT.missing(f"the Spark master '{master}'")
     from pyspark.sql import SparkSession
 
     try:
