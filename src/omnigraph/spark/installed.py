@@ -11,14 +11,24 @@ from omnigraph.spark.java import named_java
 
 
 def has_spark() -> bool:
-    """Whether a session could be started. A Java of the environment does instead of the bundled one."""
-    return all(map(is_installed, _needed()))
+    """Whether there is a session, or one could be started.
+
+    A Java of the environment does instead of the bundled one.
+    """
+    return all(map(is_installed, _needed())) or _has_session()
 
 
 def require_spark(feature: str) -> None:
     """Raise `MissingExtra` unless a session could be started."""
     if not has_spark():
         raise SPARK.missing(feature)
+
+
+def _has_session() -> bool:
+    # Imported only now: an installation that is complete never asks.
+    from omnigraph.spark.session import is_running
+
+    return is_running()
 
 
 def _needed() -> list[str]:
