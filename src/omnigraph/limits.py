@@ -144,9 +144,10 @@ SPARK_AHEAD_SECONDS: Final = 6.0
 INLINE_SECONDS_PER_GB: Final = 26.0
 SPARK_SECONDS_PER_GB: Final = 11.0
 SPARK_CORE_SECONDS_PER_GB: Final = 22.0
-"""What a load of JSON lines takes, measured on two cores (`benchmarks/load.py`): in one process; and on
-Spark for starting, for what the driver does alone, and for what cores share. From these follows the input
-from which Spark is quicker: 1.5 GB on two cores, 0.5 GB on eight, none on one."""
+"""What a load of JSON lines takes: in one process; and on Spark for starting, for what the driver does
+alone, and for what cores share. Estimated from the core seconds of loads of 47 and 281 MB on two cores, not
+from the clock. From these follows the input from which Spark should be quicker: 1.5 GB on two cores, 0.5 GB
+on eight, none on one."""
 
 SPARK_MEMORY_SHARE: Final = 0.25
 """Input as a share of the memory from which a load runs on Spark even if that takes longer. One process

@@ -19,6 +19,8 @@ import pytest
 
 from omnigraph._version import __version__
 
+pytestmark = pytest.mark.xdist_group("wheel")
+
 ROOT = Path(__file__).parents[2]
 SCHEMA = "node Person { email: String @key  name: String }\nedge Knows: Person -> Person\n"
 SEED = """\
