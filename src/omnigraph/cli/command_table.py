@@ -80,6 +80,7 @@ _ENTRIES = (
     CommandEntry("optimize", "optimize", Plane.STORAGE, "Store the same rows better."),
     CommandEntry("cleanup", "cleanup", Plane.STORAGE, "Remove what is stored of the past."),
     CommandEntry("repair", "repair", Plane.STORAGE, "Decide about tables nobody published."),
+    CommandEntry("verify", "verify", Plane.STORAGE, "Check every row and every file."),
     CommandEntry("lint", "lint", Plane.STORAGE, "Find mistakes in a query file."),
     CommandEntry("fmt", "fmt", Plane.SESSION, "Lay out schema and query files the standard way."),
     CommandEntry("errors", "errors", Plane.SESSION, "Explain error codes."),

@@ -80,6 +80,10 @@ class TableStore:
         """In another process the same tables, reached from there."""
         return TableStore, (self._root, self._durability)
 
+    def uncached(self) -> TableStore:
+        """The same tables, without anything that was read of them before."""
+        return TableStore(self._root, self._durability)
+
     @property
     def root(self) -> GraphRoot:
         """The graph the tables belong to."""
