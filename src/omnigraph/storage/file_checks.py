@@ -2,7 +2,7 @@
 
 What a file holds is not looked at: who reads all rows finds out whether it can be decoded. On an object
 store that is all there is; a listing would tell no sizes.
-Tests: tests/behaviour/test_verify.py.
+Tests: tests/behaviour/test_verify_files.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Nothing is changed and no lock is taken. What is read comes from the store, not from what this process
 remembers. A problem never ends the check: what cannot be read is reported, and the rest is checked.
 The head of every branch is checked in full; of tagged commits only that their tables are still there.
-Tests: tests/behaviour/test_verify.py.
+Tests: tests/behaviour/test_verify.py, tests/behaviour/test_verify_files.py.
 """
 
 from __future__ import annotations
