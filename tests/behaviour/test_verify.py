@@ -9,6 +9,7 @@ import json
 import math
 import shutil
 from datetime import timedelta
+from threading import Thread
 
 import pyarrow as pa
 import pytest
@@ -31,6 +32,7 @@ from tests.behaviour.damaging import (
     VISITED,
     Victim,
     blob,
+    edge,
     found,
     make_graph,
     only,
@@ -383,6 +385,31 @@ def test_versions_that_are_cleaned_up_meanwhile_are_no_problem(victim):
     report = verify_graph(victim.graph._parts, progress=Cleaning())
     assert report.problems == ()
     assert report.rows == 9
+
+
+def test_a_graph_is_sound_while_others_write_to_it(local_uri):
+    graph = init(local_uri, SCHEMA)
+    graph.load(ROWS)
+    reader = open_graph(local_uri, read_only=True)
+    writer = Thread(target=_write_for_a_while, args=(local_uri,))
+    writer.start()
+    reports = []
+    while writer.is_alive():
+        reports.append(verify_graph(reader._parts))
+    writer.join()
+    assert [report.problems for report in reports] == [()] * len(reports)
+    assert len(graph.commits()) > 20
+
+
+def _write_for_a_while(uri: str) -> None:
+    graph = open_graph(uri)
+    for number in range(10):
+        graph.load(person(f"p{number}") + edge("Visited", f"p{number}", ROME))
+        graph.create_branch("short").load(person(f"q{number}"))
+        graph.merge("short")
+        graph.delete_branch("short")
+        graph.mutate(f'query q() {{ delete Person where name = "p{number}" }}')
+        graph.cleanup(keep_versions=1, min_age=timedelta())
 
 
 def test_a_graph_that_was_moved_says_so_of_its_branches(victim):

@@ -29,9 +29,11 @@ from omnigraph.versioning.rows import (
 from tests.behaviour.damaging import (
     BRANCHES,
     KNOWS,
+    ON_BRANCH,
     PERSON,
     PLACE,
     ROME,
+    ROWS,
     SCHEMA,
     VISITED,
     Victim,
@@ -43,6 +45,7 @@ from tests.behaviour.damaging import (
     spoil,
 )
 from tests.behaviour.graphs import Backstage
+from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +228,31 @@ def test_a_branch_of_a_table_without_a_ref_is_reported(victim):
     assert "its ref is missing" in problem.examples[0]
 
 
+def test_a_damaged_ref_of_a_table_is_reported_and_its_rows_are_checked(victim):
+    victim.add(PLACE, "dev", {"id": "x", "country": "no", "town": "Oslo"})
+    (victim.folder(PLACE, "main") / "_refs" / "branches" / "dev.json").write_text("[]")
+    assert found(victim.verify()) == {("damaged_file", "dev", PLACE), ("wrong_id", "dev", PLACE)}
+
+
+def test_a_damaged_ref_of_a_branch_is_reported_and_main_is_checked(victim):
+    victim.add(PLACE, "main", {"id": "x", "country": "no", "town": "Oslo"})
+    (victim.root / MANIFEST_PATH / "_refs" / "branches" / "dev.json").write_text("[]")
+    report = victim.verify()
+    assert found(report) == {("branch", "main", None), ("wrong_id", "main", PLACE)}
+    assert report.branches == ("main",)
+
+
+@pytest.mark.parametrize("branch", BRANCHES)
+def test_a_version_that_was_not_written_completely_is_reported(victim, branch):
+    newest = victim.files(MANIFEST_PATH, branch, "_versions/*.manifest")[0]
+    newest.with_stem(f"{int(newest.stem) - 1:020d}").write_bytes(b"")
+    report = victim.verify()
+    problem = only(report)
+    assert (problem.kind.value, problem.branch) == ("branch", branch)
+    assert "so the branch is read as version" in problem.examples[0]
+    assert (report.branches, report.rows) == (("main", "dev"), 23)
+
+
 def test_a_branch_whose_manifest_is_gone_is_reported(victim):
     shutil.rmtree(victim.folder(MANIFEST_PATH, "dev"))
     problem = only(victim.verify())
@@ -390,3 +418,24 @@ def test_a_tag_that_cannot_be_read_is_reported(victim):
     problem = only(victim.verify())
     assert (problem.kind.value, problem.count) == ("tag", 1)
     assert "'first'" in problem.examples[0]
+
+
+# -- elsewhere ----------------------------------------------------------------------------------
+
+
+def test_a_graph_on_an_object_store_is_checked_as_well(monkeypatch):
+    with running_server() as endpoint:
+        for key, value in environment_for(endpoint).items():
+            monkeypatch.setenv(key, value)
+        graph = init(f"s3://{BUCKET}/g", SCHEMA)
+        graph.load(ROWS)
+        graph.create_branch("dev").load(ON_BRANCH)
+        reader = open_graph(graph.uri, read_only=True)
+        report = verify_graph(reader._parts)
+        assert (report.problems, report.branches) == ((), ("main", "dev"))
+        location = graph.snapshot().entry(PLACE).location
+        graph._objects.delete_prefix(f"{location}/data")
+        graph._objects.delete_prefix(f"{graph.snapshot().entry(KNOWS).location}/_versions")
+        assert {("damaged_file", "main", PLACE), ("missing_table", "main", KNOWS)} <= found(
+            verify_graph(reader._parts)
+        )

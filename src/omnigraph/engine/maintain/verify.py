@@ -161,10 +161,11 @@ class _Verification:
         """The state of a branch, with everything that is wrong with the manifest itself."""
         branch = _Branch(ref, Findings())
         try:
-            table = self._manifest.newest(ref.physical)
+            table = self._manifest.open(ref.physical)
+            branch.state = self._manifest.read(table)
             if not self._is_old:
                 self._check_manifest(table, branch.findings)
-            branch.state = self._manifest.read(self._manifest.open(ref.physical))
+                self._check_torn(ref, branch.findings)
         except OmnigraphError as error:
             branch.findings.add(ProblemKind.BRANCH, str(error))
             return branch
@@ -224,6 +225,16 @@ class _Verification:
         twice = counted.filter(pc.greater(counted.field("counts"), 1)).field("values")
         texts = (f"the manifest has '{key}' more than once" for key in twice.to_pylist())
         findings.extend(ProblemKind.COMMITS, len(twice), texts)
+
+    def _check_torn(self, ref: BranchRef, findings: Findings) -> None:
+        """A newest version of the manifest that readers pass over, as after a power loss."""
+        torn = self._tables.find_torn(MANIFEST_PATH, ref.physical)
+        if torn is not None:
+            text = (
+                f"version {torn.version} of the manifest cannot be read ({torn.cause}), so the branch "
+                f"is read as version {torn.previous} left it"
+            )
+            findings.add(ProblemKind.BRANCH, text)
 
     def _check_commits(self, state: ManifestState, findings: Findings) -> Sequence[CommitRecord]:
         """The commits of a branch, oldest first."""
@@ -337,9 +348,9 @@ class _Verification:
     def _check_table(self, entry: SnapshotEntry, at: _TableAt, declared: EntityType) -> None:
         findings = Findings(entry.table_key)
         self._results[at] = TableResult(findings)
+        self._check_fork(at, findings)
         try:
             table = self._tables.open(at.location, at.branch, at.version)
-            self._check_fork(at, findings)
             check = TableCheck(declared, table, findings, self._progress)
             self._results[at] = check.run(entry.row_count)
             _check_indexes(table, findings)
@@ -355,10 +366,15 @@ class _Verification:
         """A branch of a table has to have a ref: without, files that it shares may be removed."""
         if at.branch is None or self._is_old:
             return
-        for _ in range(2):
-            if at.branch in self._forks.get(at.location, ()):
+        if at.branch not in self._forks.get(at.location, ()):
+            # It may have been made since they were listed.
+            try:
+                self._forks[at.location] = set(self._tables.list_branches(at.location))
+            except TableMissing:
+                return  # Opening its version tells that.
+            except StoreCallFailed as error:
+                findings.add(ProblemKind.DAMAGED_FILE, str(error))
                 return
-            self._forks[at.location] = set(self._tables.list_branches(at.location))
         if at.branch not in self._forks[at.location]:
             text = f"branch '{at.branch}' of '{at.location}' has versions, and its ref is missing"
             findings.add(ProblemKind.MISSING_TABLE, text)

@@ -64,7 +64,7 @@ _WORDS: Final[Mapping[ProblemKind, tuple[str, str, str]]] = {
     ProblemKind.DAMAGED_FILE: ("file", "files", "missing or damaged"),
     ProblemKind.DAMAGED_BLOB: ("file of blobs", "files of blobs", "missing or damaged"),
     ProblemKind.DAMAGED_INDEX: ("index", "indexes", "missing or damaged"),
-    ProblemKind.BRANCH: ("branch", "branches", "that cannot be read"),
+    ProblemKind.BRANCH: ("branch", "branches", "that cannot be read as it was written"),
     ProblemKind.COMMITS: ("problem", "problems", "in the history"),
     ProblemKind.SCHEMA: ("problem", "problems", "with schema files"),
     ProblemKind.TAG: ("problem", "problems", "with tagged commits"),

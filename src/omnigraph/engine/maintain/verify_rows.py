@@ -495,5 +495,8 @@ def _named(ids: pa.Array | pa.ChunkedArray, row: int) -> str:
 
 
 def _shown(column: pa.Array, row: int) -> str:
-    text = str(column[row])
+    try:
+        text = str(column[row])
+    except (ValueError, OverflowError):  # Python's dates end at the year 9999.
+        text = "a time that has no text"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
