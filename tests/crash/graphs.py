@@ -111,6 +111,12 @@ def parted(root: Path) -> None:
     graph.mutate(update, branch="feature")
 
 
+def tagged(root: Path) -> None:
+    """The same, and a name for a commit."""
+    parted(root)
+    open_graph(root).create_tag("v1", "main~1")
+
+
 def in_pieces(root: Path) -> None:
     """Several versions of a table, in several pieces, and a fork that nobody refers to any more."""
     people(root)

@@ -200,6 +200,31 @@ def _create_branch_of_branch(uri: str) -> None:
     open_graph(uri).create_branch("new/er", source="feature")
 
 
+def _create_branch_at_commit(uri: str) -> None:
+    open_graph(uri).create_branch("new", source="main~1")
+
+
+def _create_branch_at_commit_of_branch(uri: str) -> None:
+    """The commit has tables of the branch it was made on."""
+    open_graph(uri).create_branch("new/er", source="feature~1")
+
+
+def _reset_branch(uri: str) -> None:
+    open_graph(uri).reset_branch("feature", "main", actor="ada")
+
+
+def _reset_main(uri: str) -> None:
+    open_graph(uri).reset_branch("main", "main~1")
+
+
+def _create_tag(uri: str) -> None:
+    open_graph(uri).create_tag("v2", "feature~1", actor="ada")
+
+
+def _delete_tag(uri: str) -> None:
+    open_graph(uri).delete_tag("v1")
+
+
 def _delete_branch(uri: str) -> None:
     open_graph(uri).delete_branch("feature")
 
@@ -308,6 +333,16 @@ KINDS = {
         Kind("cherry-pick", graphs.parted, _cherry_pick),
         Kind("branch create", graphs.people, _create_branch),
         Kind("branch create from a branch", graphs.people, _create_branch_of_branch),
+        Kind("branch create from an earlier commit", graphs.parted, _create_branch_at_commit),
+        Kind(
+            "branch create from an earlier commit of a branch",
+            graphs.parted,
+            _create_branch_at_commit_of_branch,
+        ),
+        Kind("branch reset", graphs.parted, _reset_branch),
+        Kind("reset of main", graphs.parted, _reset_main),
+        Kind("tag create", graphs.tagged, _create_tag),
+        Kind("tag delete", graphs.tagged, _delete_tag),
         Kind("branch delete", graphs.people, _delete_branch),
         Kind("roll forward", unfinished(_append, _TABLES_DONE), _open, is_recovery=True),
         Kind("roll back", unfinished(_append, _TABLE_DONE, 2), _open, is_recovery=True),

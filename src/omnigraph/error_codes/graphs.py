@@ -69,8 +69,21 @@ GRAPH_CODES: Final = (
     _of(
         errors.BranchInUse,
         "branch is still needed",
-        "other branches were made from the branch or use its data, or the handle is bound to it. "
-        "Delete those first, or bind the handle to another branch.",
+        "other branches were made from the branch or use its data, tags name commits of it, or the "
+        "handle is bound to it. Delete those first, or bind the handle to another branch.",
+    ),
+    _of(
+        errors.TagExists,
+        "tag name is taken",
+        "a tag of this name exists, and tags and branches share one set of names. Choose another "
+        "name, or delete the tag first.",
+    ),
+    _of(
+        errors.RefUnderOtherSchema,
+        "state of another schema",
+        "the schema has changed since the commit was made. Its state can be read, compared and "
+        "exported, but no branch can begin there and no branch can be reset to it. Nothing was "
+        "changed.",
     ),
     _of(
         errors.BranchLocked,
@@ -132,7 +145,32 @@ GRAPH_CODES: Final = (
     _of(
         errors.CommitNotFound,
         "unknown commit",
-        "no branch of the graph has a commit with this id.",
+        "no branch or tag of the graph has this name, and no commit this id. At least six "
+        "characters from the beginning or the end of an id are enough, if only one commit has them.",
+    ),
+    _of(
+        errors.RefNotFound,
+        "ref before the first commit",
+        "`main~20` on a branch with fewer commits, or `main@{2020-01-01}` on a graph that did not "
+        "exist then. The message says how far the branch goes back.",
+    ),
+    _of(
+        errors.TagNotFound,
+        "unknown tag",
+        "the graph has no tag of this name. The message suggests a close one if there is any.",
+    ),
+    _of(
+        errors.InvalidTagName,
+        "unusable tag name",
+        "a tag name has letters, digits, `.`, `-` and `_`, at most 64 characters, and begins with "
+        "a letter or digit. It cannot be a whole commit id.",
+    ),
+    _of(
+        errors.AmbiguousRef,
+        "abbreviated id of several commits",
+        "several commits have an id that begins or ends with the given characters. The message "
+        "lists some of them. Ids begin with the time they were made at, so the last characters "
+        "tell more than the first.",
     ),
     _of(
         errors.SchemaMoved,

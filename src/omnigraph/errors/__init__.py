@@ -13,6 +13,8 @@
     │   ├── HostValueError       a host-language value has no counterpart in the engine
     │   ├── UsageError           flags or arguments that do not go together
     │   ├── InvalidBranchName    a branch name breaks a rule
+    │   ├── InvalidTagName       a tag name breaks a rule
+    │   ├── AmbiguousRef         several commits have the abbreviated id; lists some
     │   ├── ReadOnlyHandle       a write through a graph opened for reading
     │   ├── NewerFormat          the graph was written by a newer version of the product
     │   ├── LoadSourceError      a load cannot read a source, or not tell what it holds
@@ -37,7 +39,9 @@
     │   ├── PublishContention    other writers kept winning the next version
     │   ├── OperationFenced      recovery has undone this operation already
     │   ├── BranchExists         the name of the new branch is taken
-    │   ├── BranchInUse          other branches or this handle need the branch
+    │   ├── TagExists            the name of the new tag or branch is that of a tag
+    │   ├── RefUnderOtherSchema  the state of a ref does not fit the present schema
+    │   ├── BranchInUse          other branches, tags or this handle need the branch
     │   ├── BranchLocked         another writer held the branch for the whole waiting time
     │   │   └── BranchLockLost   another writer took the branch over in the middle of a write
     │   ├── LoadIdReused         the load id belongs to another load
@@ -76,6 +80,8 @@
     │   ├── BranchNotFound
     │   ├── CommitNotFound
     │   ├── CommitBranchGone     the commit is known, but its branch was deleted
+    │   ├── RefNotFound          a ref leads to before the first commit of a branch
+    │   ├── TagNotFound
     │   ├── HistoryRemoved       cleanup has removed what a state was stored in
     │   ├── ChangeFeedGap        changes after a cursor can no longer be told
     │   ├── UnknownVersion       the branch has no such version
@@ -121,6 +127,7 @@ from omnigraph.errors.conflicts import (
     RecoveryError,
     RecoveryPending,
     RecoveryQuarantined,
+    RefUnderOtherSchema,
     RepairRefused,
     SchemaApplyBlocked,
     SchemaApplyRunning,
@@ -130,6 +137,7 @@ from omnigraph.errors.conflicts import (
     TableDrift,
     TableExists,
     TableOvertaken,
+    TagExists,
 )
 from omnigraph.errors.data import (
     BrokenQuery,
@@ -146,6 +154,7 @@ from omnigraph.errors.data import (
     UnsupportedMigration,
 )
 from omnigraph.errors.inputs import (
+    AmbiguousRef,
     AssignmentError,
     BlobRangeError,
     ExportError,
@@ -153,6 +162,7 @@ from omnigraph.errors.inputs import (
     HostValueError,
     InputError,
     InvalidBranchName,
+    InvalidTagName,
     LoadSourceError,
     NewerFormat,
     NotABlob,
@@ -184,6 +194,8 @@ from omnigraph.errors.missing import (
     GraphNotFound,
     HistoryRemoved,
     NotFoundError,
+    RefNotFound,
+    TagNotFound,
     UnknownType,
     UnknownVersion,
 )
@@ -220,6 +232,7 @@ from omnigraph.errors.storage import (
 
 __all__ = [
     "AlreadyInitialized",
+    "AmbiguousRef",
     "AssignmentError",
     "BlobMissing",
     "BlobRangeError",
@@ -258,6 +271,7 @@ __all__ = [
     "IdempotencyKeyReused",
     "InputError",
     "InvalidBranchName",
+    "InvalidTagName",
     "KeyTaken",
     "LanguageError",
     "LimitError",
@@ -289,6 +303,8 @@ __all__ = [
     "RecoveryError",
     "RecoveryPending",
     "RecoveryQuarantined",
+    "RefNotFound",
+    "RefUnderOtherSchema",
     "RepairRefused",
     "Retry",
     "SchemaApplyBlocked",
@@ -309,6 +325,8 @@ __all__ = [
     "TableExists",
     "TableMissing",
     "TableOvertaken",
+    "TagExists",
+    "TagNotFound",
     "TornVersion",
     "TypeCheckError",
     "UnknownPropertiesRefused",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from omnigraph.diagnostics import with_hint
 from omnigraph.errors.base import OmnigraphError
@@ -66,6 +66,36 @@ class InvalidBranchName(InputError):
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         super().__init__(f"invalid branch name '{name}': {reason}")
+
+
+class InvalidTagName(InputError):
+    """A tag name that breaks a rule."""
+
+    code = "OG-I-020"
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(f"invalid tag name '{name}': {reason}")
+
+
+class AmbiguousRef(InputError):
+    """An abbreviated commit id that several commits share.
+
+    `candidates` describes up to five of them, newest first.
+    """
+
+    code = "OG-I-021"
+
+    def __init__(self, ref: str, candidates: Sequence[str], total: int) -> None:
+        self.ref = ref
+        self.candidates = tuple(candidates)
+        self.total = total
+        more = "" if total <= len(candidates) else f", and {total - len(candidates)} more"
+        listed = "; ".join(candidates)
+        super().__init__(
+            f"ref '{ref}' is ambiguous: {total} commits begin or end like that ({listed}{more}); "
+            "write more of the id"
+        )
 
 
 class ReadOnlyHandle(InputError):

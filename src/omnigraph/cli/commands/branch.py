@@ -1,4 +1,4 @@
-"""`omnigraph branch create`, `branch list` and `branch delete`."""
+"""`omnigraph branch create`, `branch list`, `branch delete` and `branch reset`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import json_option, uri_option
+from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.options import (
+    comparing_engine_options,
+    expect_head_option,
+    idempotency_key_option,
+    json_option,
+    message_option,
+    uri_option,
+)
 from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.progress import progress
+from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 
 
 @declare("branch create")
@@ -18,8 +28,8 @@ from omnigraph.cli.output.answer import write_answer
     "source",
     default="main",
     show_default=True,
-    metavar="BRANCH",
-    help="Branch whose present state the new one starts with.",
+    metavar="REF",
+    help="Branch, tag or commit whose state the new branch starts with.",
 )
 @uri_option
 @json_option
@@ -59,3 +69,54 @@ def delete(context: Context, name: str, uri: str | None, as_json: bool) -> None:
         [f"deleted branch {name}"],
         as_json=as_json,
     )
+
+
+@declare("branch reset")
+@click.argument("name")
+@click.argument("ref")
+@uri_option
+@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@comparing_engine_options
+@expect_head_option()
+@idempotency_key_option
+@message_option
+@json_option
+@click.pass_obj
+def reset(
+    context: Context,
+    name: str,
+    ref: str,
+    uri: str | None,
+    dry_run: bool,
+    engine: str | None,
+    master: str | None,
+    expect_head: str | None,
+    idempotency_key: str | None,
+    message: str | None,
+    as_json: bool,
+) -> None:
+    """Give the branch NAME the content of REF, as a new commit. Its history stays."""
+    engine = settled_engine(engine, master)
+    graph = open_graph(graph_uri(uri, context))
+    with progress(f"resetting {name}", as_json=as_json) as shown:
+        done = graph.reset_branch(
+            name,
+            ref,
+            dry_run=dry_run,
+            actor=context.actor,
+            message=message,
+            expected_head=expect_head,
+            idempotency_key=idempotency_key,
+            progress=shown,
+            engine=engine,
+            master=master,
+        )
+    warn_of(done.receipt)
+    document: dict[str, object] = {"branch": done.branch, "reset_to": done.commit_id}
+    if done.dry_run:
+        document["dry_run"] = True
+    what = "would reset" if done.dry_run else "reset"
+    nothing = "" if done.dry_run or done.receipt.graph_commit_id else ": nothing to change"
+    line = f"{what} {done.branch} to {done.commit_id}{nothing}"
+    lines = [line, *commit_lines(done.receipt)]
+    write_answer(document | receipt_fields(done.receipt), lines, as_json=as_json)

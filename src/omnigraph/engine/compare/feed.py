@@ -14,8 +14,8 @@ from omnigraph.engine.compare.comparison import Comparison
 from omnigraph.engine.compare.cursors import FeedPlace, is_cursor, read_feed_place
 from omnigraph.engine.compare.diff import ChangeFilter, Changes
 from omnigraph.engine.compare.snapshots import compare_snapshots
-from omnigraph.engine.meant_commits import meant_commit
 from omnigraph.engine.parts import GraphParts
+from omnigraph.engine.refs import meant_commit
 from omnigraph.errors import ChangeFeedGap, CommitNotFound, HistoryRemoved
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import KEEPING_ROWS, CommitId, CommitRecord

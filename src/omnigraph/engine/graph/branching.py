@@ -5,18 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Self
 
+from omnigraph.engine.branch_creation import create_branch, resolve_source
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
+from omnigraph.engine.refs import Ref
 from omnigraph.errors import (
     BranchInUse,
-    BranchNotFound,
-    CommitNotFound,
     GraphMoved,
-    InputError,
 )
 from omnigraph.versioning.branch_names import BranchName
-from omnigraph.versioning.branches import BranchRef, new_branch_name
-from omnigraph.versioning.commits import CommitId
+from omnigraph.versioning.branches import BranchRef
 
 
 class Branching(GraphHandle):
@@ -28,27 +26,15 @@ class Branching(GraphHandle):
         return [ref.public for ref in self._branches.list()]
 
     def create_branch(
-        self, name: str, *, source: str | None = None, actor: str | None = None
+        self, name: str, *, source: Ref | None = None, actor: str | None = None
     ) -> Self:
-        """Fork a branch and return a handle bound to it. Copies nothing."""
+        """Fork a branch from a ref and return a handle bound to it. Copies nothing."""
         self._writable("create a branch")
-        origin = self._origin(source)
-        self._gate.check(Request(actor, Action.BRANCH_CREATE, origin.public, name))
+        wanted = self.branch if source is None else source
+        origin = resolve_source(self._parts, self._bound, wanted)
+        self._gate.check(Request(actor, Action.BRANCH_CREATE, origin.branch.public, name))
         self._schemas.contract()
-        checked = new_branch_name(name)
-        # Whatever the source is, main is locked: branches are made one at a time, and none while
-        # another process cleans up.
-        with self._locks.hold(None, "branch create") as main_lock:
-            # A change of the schema that died is settled first: it was made for a graph that has
-            # only main, and the new branch would keep the tables of the old schema.
-            self._recovery.heal_locked(None, main_lock)
-            physical = self._branches.free_name(checked, self._recovery.named_branches())
-            locked = {origin.physical, physical} - {None}
-            with self._locks.hold_all(locked, "branch create", beside=main_lock) as lock:
-                if origin.physical is not None:
-                    self._recovery.heal_locked(origin.physical, lock)
-                created = self._branches.create(checked, physical, origin, lock.check)
-        return self._bound_to(created)
+        return self._bound_to(create_branch(self._parts, name, origin))
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """Delete a branch that nothing depends on."""
@@ -81,13 +67,3 @@ class Branching(GraphHandle):
         )
         other._bound = ref
         return other
-
-    def _origin(self, source: str | None) -> BranchRef:
-        """The branch a new one is made from."""
-        try:
-            return self._ref(source)
-        except BranchNotFound as error:
-            with suppress(CommitNotFound):
-                self._locate(CommitId(error.branch))
-                raise InputError("a branch is made from a branch, not from a commit") from None
-            raise

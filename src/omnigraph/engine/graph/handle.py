@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from omnigraph.catalog.model import Catalog
-from omnigraph.diagnostics import suggest
 from omnigraph.engine.gate import Gate, OpenGate
 from omnigraph.engine.graph.at_commit import GraphAt
-from omnigraph.engine.meant_commits import meant_commit
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.refs import Ref, ResolvedRef, resolve_ref
 from omnigraph.engine.schema_cache import SchemaCache
 from omnigraph.engine.write.commit import TableWriter
 from omnigraph.engine.write.load import Loader
 from omnigraph.engine.write.mutation import Mutator
 from omnigraph.errors import (
-    BranchNotFound,
-    CommitBranchGone,
-    CommitNotFound,
-    GraphMoved,
     GraphNotFound,
     InputError,
     ReadOnlyHandle,
@@ -29,9 +22,9 @@ from omnigraph.errors import (
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
-from omnigraph.versioning.branch_names import BranchName, public_name
+from omnigraph.versioning.branch_names import BranchName
 from omnigraph.versioning.branches import Branches, BranchRef
-from omnigraph.versioning.commits import CommitId, CommitRecord
+from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
@@ -126,27 +119,23 @@ class GraphHandle:
 
     def snapshot_of(self, commit_id: str) -> Snapshot:
         """The graph as a commit left it. Raises `CommitNotFound`."""
-        commit, branch = self._locate(CommitId(commit_id))
-        return self._past_snapshot(self._manifest.at(branch.physical, commit.sequence))
+        return self.snapshot_at(commit_id)
 
-    def snapshot_at(self, target: str | int) -> Snapshot:
-        """The graph at a version number, a commit id or the head of a branch."""
-        if isinstance(target, int):
-            return self.snapshot_at_version(target)
-        names = [ref.public for ref in self._branches.list()]
-        if target in names:
-            return self.snapshot(target)
-        try:
-            return self.snapshot_of(target)
-        except CommitNotFound as error:
-            branch = suggest(target, names)
-            raise (CommitNotFound(target, branch) if branch else error) from None
+    def snapshot_at(self, target: Ref) -> Snapshot:
+        """The graph at a ref: a branch, a tag, a commit, a time or a number."""
+        found = self._resolve(target)
+        if found.is_branch_head:
+            return self._snapshot(found.state)
+        return self._past_snapshot(found.state)
 
-    def at(self, target: str | int) -> GraphAt:
-        """The graph at a version number, a commit id or the head of a branch, to be asked."""
+    def at(self, target: Ref) -> GraphAt:
+        """The graph at a ref, to be asked."""
         return GraphAt(self.snapshot_at(target), self._reader, self._tables)
 
-    def _seen(self, branch: str | None, at: str | int | None) -> GraphAt:
+    def _resolve(self, ref: Ref, argument: str = "at") -> ResolvedRef:
+        return resolve_ref(self._parts, self._bound, ref, argument=argument)
+
+    def _seen(self, branch: str | None, at: Ref | None) -> GraphAt:
         """What a question is asked of: the newest state of a branch, or an earlier one."""
         if at is None:
             return GraphAt(self.snapshot(branch), self._reader, self._tables, is_newest=True)
@@ -219,37 +208,6 @@ class GraphHandle:
             return self._branches.find(name)
         except TableMissing:
             raise GraphNotFound(self._root.uri) from None
-
-    def _locate(self, commit_id: CommitId) -> tuple[CommitRecord, BranchRef]:
-        """The handle's branch first, then main, then the others: every hit is the same commit."""
-        listed = self._branches.list()
-        elsewhere: GraphMoved | None = None
-        for ref in sorted(listed, key=lambda ref: ref.physical != self._bound.physical):
-            # A branch that is deleted while we look has nothing for us.
-            with suppress(BranchNotFound):
-                try:
-                    commit = self._manifest.find_commit(ref.physical, commit_id)
-                except GraphMoved as moved:
-                    elsewhere = moved
-                    continue
-                if commit is not None:
-                    return commit, ref
-        brought = self._brought(commit_id, listed)
-        if brought is not None:
-            raise CommitBranchGone(commit_id, public_name(brought.branch))
-        if elsewhere is not None:
-            raise elsewhere
-        branches = [ref.physical for ref in listed]
-        raise CommitNotFound(commit_id, meant_commit(self._manifest, branches, commit_id))
-
-    def _brought(self, commit_id: CommitId, listed: list[BranchRef]) -> CommitRecord | None:
-        """A commit that merges have brought to a branch, and whose own branch is gone."""
-        for ref in listed:
-            with suppress(BranchNotFound, GraphMoved):
-                found = self._manifest.find_ancestor(ref.physical, commit_id)
-                if found is not None:
-                    return found
-        return None
 
     # -- writing ----------------------------------------------------------------------------
 

@@ -7,10 +7,10 @@ from typing import Any
 from omnigraph.engine.commit_selection import CommitOrTime, CommitSelection
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.receipts import Receipt, receipt_of
-from omnigraph.errors import CommitBranchGone
+from omnigraph.engine.refs import Ref, find_commit
 from omnigraph.versioning.ancestry import newest_first
 from omnigraph.versioning.audit import RecordedAudit
-from omnigraph.versioning.commits import CommitId, CommitRecord
+from omnigraph.versioning.commits import CommitRecord
 
 
 class History(GraphHandle):
@@ -34,18 +34,12 @@ class History(GraphHandle):
         wanted = CommitSelection(actor, operation, since, until, limit, newest_first)
         return wanted.of(self._manifest.commits(self._ref(branch).physical))
 
-    def commit(self, commit_id: str) -> CommitRecord:
+    def commit(self, ref: Ref) -> CommitRecord:
         """One commit, from whichever branch has it. Raises `CommitNotFound`.
 
         A commit that a merge has brought along is found after its own branch was deleted.
         """
-        try:
-            return self._locate(CommitId(commit_id))[0]
-        except CommitBranchGone:
-            found = self._brought(CommitId(commit_id), self._branches.list())
-            if found is None:
-                raise
-            return found
+        return find_commit(self._parts, self._bound, ref)
 
     def ancestry(self, branch: str | None = None) -> list[CommitRecord]:
         """Everything a branch descends from, merged commits too, each after its descendants."""
@@ -54,9 +48,9 @@ class History(GraphHandle):
         known = {commit.graph_commit_id: commit for commit in (*brought, *own)}
         return newest_first(known, state.head)
 
-    def receipt_of(self, commit_id: str) -> Receipt:
+    def receipt_of(self, ref: Ref) -> Receipt:
         """The receipt the write that made a commit returned."""
-        return receipt_of(self.commit(commit_id), self.catalog)
+        return receipt_of(self.commit(ref), self.catalog)
 
     def recoveries(self, branch: str | None = None) -> list[RecordedAudit]:
         """What recovery has done on a branch, oldest first."""
@@ -66,6 +60,6 @@ class History(GraphHandle):
         """One entity of the bound branch as commit number `version` left it, or None."""
         return self.at(version).entity(table_key, id)
 
-    def entity_at_target(self, target: str | int, table_key: str, id: str) -> dict[str, Any] | None:
+    def entity_at_target(self, target: Ref, table_key: str, id: str) -> dict[str, Any] | None:
         """One entity at a version, a commit or the head of a branch, or None; see `GraphAt.entity`."""
         return self.at(target).entity(table_key, id)

@@ -10,6 +10,7 @@ from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.merge.choices import Choices
 from omnigraph.engine.merge.run import AppliedCommit, MergeOptions, Merger, MergeResult
+from omnigraph.engine.refs import Ref, written_form
 from omnigraph.engine.write.keys import keyed_request
 from omnigraph.errors import InputError
 from omnigraph.progress import SILENT, Progress
@@ -82,7 +83,7 @@ class Merges(GraphHandle):
 
     def revert(
         self,
-        commit_id: str,
+        commit_id: Ref,
         *,
         branch: str | None = None,
         dry_run: bool = False,
@@ -100,7 +101,7 @@ class Merges(GraphHandle):
         Raises `MergeConflicts` when rows it wrote have changed since. A second call with the same
         `idempotency_key` changes nothing and returns what the first one did.
         """
-        request = keyed_request(idempotency_key, "revert", commit_id)
+        request = keyed_request(idempotency_key, "revert", written_form(commit_id))
         head = None if expected_head is None else CommitId(expected_head)
         choice = chosen_engine(engine, spark, master)
         options = MergeOptions(Choices(), request, actor, message, head, dry_run, choice, progress)
@@ -108,7 +109,7 @@ class Merges(GraphHandle):
 
     def cherry_pick(
         self,
-        commit_id: str,
+        commit_id: Ref,
         *,
         branch: str | None = None,
         dry_run: bool = False,
@@ -126,23 +127,61 @@ class Merges(GraphHandle):
         Raises `MergeConflicts` when the rows it changed are not the same here. A second call with
         the same `idempotency_key` changes nothing and returns what the first one did.
         """
-        request = keyed_request(idempotency_key, "cherry_pick", commit_id)
+        request = keyed_request(idempotency_key, "cherry_pick", written_form(commit_id))
         head = None if expected_head is None else CommitId(expected_head)
         choice = chosen_engine(engine, spark, master)
         options = MergeOptions(Choices(), request, actor, message, head, dry_run, choice, progress)
         return self._apply(OperationKind.CHERRY_PICK, commit_id, branch, options)
 
+    def reset_branch(
+        self,
+        name: str,
+        ref: Ref,
+        *,
+        dry_run: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+        expected_head: str | None = None,
+        idempotency_key: str | None = None,
+        progress: Progress = SILENT,
+        engine: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
+    ) -> AppliedCommit:
+        """Give a branch the content of another state, as one new commit; its history stays.
+
+        A branch that has that content already gets no commit. A second call with the same
+        `idempotency_key` changes nothing and returns what the first one did.
+        """
+        self._writable("reset a branch")
+        branch = self._ref(name)
+        self._gate.check(Request(actor, Action.CHANGE, branch=branch.public))
+        quarantined = self._recover(branch)
+        contract = self._schemas.contract()
+        request = keyed_request(idempotency_key, "reset", written_form(ref))
+        head = None if expected_head is None else CommitId(expected_head)
+        choice = chosen_engine(engine, spark, master)
+        options = MergeOptions(Choices(), request, actor, message, head, dry_run, choice, progress)
+        merger = self._merger()
+        earlier = merger.reset_before(branch, contract, options)
+        if earlier is not None:
+            return earlier
+        target = self._resolve(ref, "ref")
+        return merger.reset(target, branch, contract, options, quarantined)
+
     def _apply(
-        self, operation: OperationKind, commit_id: str, branch: str | None, options: MergeOptions
+        self, operation: OperationKind, commit_id: Ref, branch: str | None, options: MergeOptions
     ) -> AppliedCommit:
         self._writable(operation.value.replace("_", "-"))
         ref = self._ref(branch)
         self._gate.check(Request(options.actor, Action.CHANGE, branch=ref.public))
         quarantined = self._recover(ref)
         contract = self._schemas.contract()
-        commit, home = self._locate(CommitId(commit_id))
+        found = self._resolve(commit_id, "commit_id")
         merger = self._merger()
-        return merger.apply(operation, commit, home, ref, contract, options, quarantined)
+        return merger.apply(
+            operation, found.commit, found.branch, ref, contract, options, quarantined
+        )
 
     def _merger(self) -> Merger:
         return Merger(self._parts, self._writer)

@@ -14,9 +14,9 @@ from omnigraph.engine.graph.embeddings import Embeddings
 from omnigraph.engine.graph.history import History
 from omnigraph.engine.graph.maintenance import Maintenance
 from omnigraph.engine.graph.merging import Merges
-from omnigraph.engine.graph.pinning import Pinning
 from omnigraph.engine.graph.reading import Reads
 from omnigraph.engine.graph.schema import Schemas
+from omnigraph.engine.graph.tagging import Tagging
 from omnigraph.engine.graph.writing import Writes
 from omnigraph.engine.opening import open_manifest, restore_schema
 from omnigraph.engine.source_files import schema_source
@@ -73,6 +73,6 @@ class Graph(
     Comparisons,
     History,
     Maintenance,
-    Pinning,
+    Tagging,
 ):
     """An open graph, bound to one branch."""

@@ -34,9 +34,9 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.pins import Pins
 from omnigraph.versioning.retention import Needed, what_is_needed
 from omnigraph.versioning.rows import MANIFEST_PATH
+from omnigraph.versioning.tags import Tags
 
 BEFORE_TABLE = declare("cleanup.table_gc", "before versions of each table are removed")
 
@@ -148,7 +148,7 @@ class Cleanup:
 
     def __init__(self, parts: GraphParts) -> None:
         self._parts = parts
-        self._pins = Pins(parts.objects)
+        self._tags = Tags(parts.objects)
 
     def run(self, policy: CleanupPolicy, *, dry_run: bool) -> CleanupReport:
         """Remove what the policy lets go and nobody needs. Raises `RecoveryPending`."""
@@ -159,7 +159,7 @@ class Cleanup:
                 # What they refer to is needed as soon as they are finished.
                 raise RecoveryPending("cleanup", merges)
             state = self._parts.recovery.state(None)
-            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._pins.list())
+            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
             orphans = Orphans(self._parts, needed, lock)
             reclaimed = orphans.reclaim(dry_run=dry_run)
             sweep = _Sweep(self._parts.tables, self._parts.objects, policy, needed, lock, dry_run)

@@ -1,8 +1,9 @@
-"""Merges, reverts and cherry-picks: what leads from one state to another, brought into a branch.
+"""Merges, reverts, cherry-picks and resets: what leads from one state to another, brought into a branch.
 
-All three are the same three-way merge with other states: a merge brings what the source has done since
-the common ancestor, a cherry-pick what one commit did, a revert the opposite of that.
-Tests: tests/behaviour/test_merge*.py, tests/behaviour/test_reverts.py.
+All are the same three-way merge with other states: a merge brings what the source has done since the
+common ancestor, a cherry-pick what one commit did, a revert the opposite of that, and a reset what
+leads from the head of the branch to another state.
+Tests: tests/behaviour/test_merge*.py, tests/behaviour/test_reverts.py, tests/behaviour/test_resets.py.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from omnigraph.engine.merge.images import Image
 from omnigraph.engine.merge.plan import MergePlan, MergePlanner
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
+from omnigraph.engine.refs import ResolvedRef, refuse_other_schema
 from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.engine.write.keys import KeyedRequest
@@ -93,7 +95,7 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class AppliedCommit:
-    """What a revert or cherry-pick did, or would do. `commit_id` is the commit it was about."""
+    """What a revert, cherry-pick or reset did, or would do; `commit_id` is the commit it was about."""
 
     receipt: Receipt
     branch: str
@@ -110,6 +112,7 @@ class _Attempt:
     plan: MergePlan
     checked: Snapshot
     base: CommitId | None = None
+    """The common ancestor of a merge; otherwise the commit that the call is about."""
     ancestors: tuple[CommitRecord, ...] = field(default_factory=tuple)
 
 
@@ -238,14 +241,59 @@ class Merger:
         if not options.dry_run:
             earlier = options.request.earlier(self._parts.manifest, branch.physical)
             if earlier is not None:
-                return _replayed(earlier, commit, branch, contract)
+                return _replayed(earlier, commit.graph_commit_id, branch, contract)
         expected = options.expected_head
         self._parts.manifest.require_head(self._parts.manifest.current(branch.physical), expected)
         base, source = self._around(commit, home)
         if operation is OperationKind.REVERT:
             base, source = source, base
         draft = _draft(operation, contract, options)
-        return self._apply(commit, base, source, branch, contract, draft, options, quarantined)
+
+        def plan(planner: MergePlanner, ours: Snapshot) -> MergePlan:
+            return planner.plan(Image(base), source, ours, options.choices)
+
+        applied = commit.graph_commit_id
+        return self._apply(applied, plan, branch, contract, draft, options, quarantined)
+
+    def reset_before(
+        self, branch: BranchRef, contract: SchemaContract, options: MergeOptions
+    ) -> AppliedCommit | None:
+        """What an earlier call with the same idempotency key did. The ref may lead elsewhere since."""
+        if options.dry_run:
+            return None
+        commit = options.request.earlier(self._parts.manifest, branch.physical)
+        if commit is None:
+            return None
+        assert commit.draft.write_key is not None
+        return _replayed(commit, commit.draft.write_key.answer["base"], branch, contract)
+
+    def reset(
+        self,
+        target: ResolvedRef,
+        branch: BranchRef,
+        contract: SchemaContract,
+        options: MergeOptions,
+        quarantined: tuple[Quarantined, ...],
+    ) -> AppliedCommit:
+        """Bring a branch to the content of another state, by what leads there from its head.
+
+        It is recorded as a revert: of everything that the state does not have.
+        """
+        reset_to = target.commit_id
+        head = self._parts.manifest.current(branch.physical)
+        self._parts.manifest.require_head(head, options.expected_head)
+        refuse_other_schema(self._parts, target, f"'{branch.public}' cannot be reset to it")
+        source = self._parts.snapshot_of(target.state)
+        message = options.message or f"reset to {reset_to}"
+        draft = _draft(OperationKind.REVERT, contract, replace(options, message=message))
+
+        def plan(planner: MergePlanner, ours: Snapshot) -> MergePlan:
+            planned = planner.plan(Image(ours), source, ours, options.choices)
+            # Whatever is written meanwhile would otherwise stay.
+            everything = frozenset(ours.entries) - {w.table_key for w in planned.change.writes}
+            return replace(planned, change=replace(planned.change, reads=everything))
+
+        return self._apply(reset_to, plan, branch, contract, draft, options, quarantined)
 
     def _around(self, commit: CommitRecord, home: BranchRef) -> tuple[Snapshot, Snapshot]:
         """The states before and after a commit."""
@@ -260,9 +308,8 @@ class Merger:
 
     def _apply(
         self,
-        commit: CommitRecord,
-        base: Snapshot,
-        source: Snapshot,
+        applied: CommitId,
+        plan: Callable[[MergePlanner, Snapshot], MergePlan],
         branch: BranchRef,
         contract: SchemaContract,
         draft: CommitDraft,
@@ -272,10 +319,10 @@ class Merger:
         def attempt(ours: Snapshot) -> _Attempt:
             _check_schema(ours, contract)
             planner = self._planner(branch, options, adopts=False)
-            return _Attempt(planner.plan(Image(base), source, ours, options.choices), ours)
+            return _Attempt(plan(planner, ours), ours, applied)
 
         def result(receipt: Receipt) -> AppliedCommit:
-            return AppliedCommit(receipt, branch.public, commit.graph_commit_id, options.dry_run)
+            return AppliedCommit(receipt, branch.public, applied, options.dry_run)
 
         first = attempt(self._parts.snapshot_of(self._parts.manifest.current(branch.physical)))
         if options.dry_run:
@@ -290,7 +337,7 @@ class Merger:
                 branch, WriterKind.MUTATION, draft, first, attempt, options, quarantined
             )
         except AlreadyWritten as already:
-            return _replayed(options.request.same(already.found), commit, branch, contract)
+            return _replayed(options.request.same(already.found), applied, branch, contract)
         if made is None:
             return result(self._nothing(branch, draft))
         return result(receipt_of(made, contract.catalog))
@@ -404,10 +451,10 @@ def _replayed_merge(
 
 
 def _replayed(
-    made: CommitRecord, applied: CommitRecord, branch: BranchRef, contract: SchemaContract
+    made: CommitRecord, applied: CommitId, branch: BranchRef, contract: SchemaContract
 ) -> AppliedCommit:
     receipt = receipt_of(made, contract.catalog, replayed=True)
-    return AppliedCommit(receipt, branch.public, applied.graph_commit_id)
+    return AppliedCommit(receipt, branch.public, applied)
 
 
 def _outcome(parent: CommitId | None, base: CommitId | None) -> MergeOutcome:

@@ -54,8 +54,8 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.pins import Pins
 from omnigraph.versioning.retention import what_is_needed
+from omnigraph.versioning.tags import Tags
 
 BEFORE_REMOVAL = declare("schema_apply.before_removal", "before dropped data is removed")
 
@@ -107,7 +107,7 @@ class SchemaApplication:
 
     def __init__(self, parts: GraphParts) -> None:
         self._parts = parts
-        self._pins = Pins(parts.objects)
+        self._tags = Tags(parts.objects)
 
     def plan(self, desired: Source, *, allow_data_loss: bool) -> MigrationPlan:
         """The steps from the accepted schema to the desired one. Looks at no rows."""
@@ -168,7 +168,7 @@ class SchemaApplication:
             BEFORE_REMOVAL.hit()
             each = self._each(options)
             rewrite_without_dropped(self._parts, change.work, change.draft, each, lock)
-            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._pins.list())
+            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
             work, before = change.work, change.snapshot
             remove_dropped(self._parts.tables, self._parts.objects, work, before, needed, lock)
         except InjectedFault:
