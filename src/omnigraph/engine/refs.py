@@ -37,7 +37,7 @@ from omnigraph.versioning.commits import CommitId, CommitRecord
 from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.retention import removed_tables
 from omnigraph.versioning.snapshot import table_keys
-from omnigraph.versioning.tags import StoredTag, Tags
+from omnigraph.versioning.tags import Tags
 
 SHORT_ID: Final = 8
 """Characters of a printed short id, taken from its end."""
@@ -142,7 +142,7 @@ def _micros(moment: datetime) -> int:
 
 def short_id(commit_id: str) -> str:
     """The end of a commit id, which is how commits are told apart when they are printed."""
-    return commit_id[-SHORT_ID:].lower()
+    return commit_id[-SHORT_ID:]
 
 
 # -- looking up -----------------------------------------------------------------------------
@@ -225,8 +225,6 @@ class _Resolver:
             case datetime():
                 shown = f"{self.bound.public}@{{{ref.isoformat()}}}"
                 return self._timed(self._living(self.bound.public), _micros(ref), shown)
-            case StoredTag():
-                return self._tag(ref)
             case _:
                 return self._object(ref)
 
@@ -282,7 +280,7 @@ class _Resolver:
                 return self._head(branch)
         tag = Tags(self.parts.objects).find(name)
         if tag is not None:
-            return self._tag(tag)
+            return self._located(tag.graph_commit_id)
         found = self._find(CommitId(name), listed)
         upper = name.upper()
         if found is None and upper != name and _ID.fullmatch(upper):
@@ -291,9 +289,6 @@ class _Resolver:
             found = self._abbreviated(name, upper, listed) or found
         known = () if isinstance(found, ResolvedRef) else Tags(self.parts.objects).names()
         return self._required(found, name, listed, known)
-
-    def _tag(self, tag: StoredTag) -> ResolvedRef:
-        return self._located(tag.graph_commit_id)
 
     def _abbreviated(
         self, name: str, written: str, listed: Sequence[BranchRef]

@@ -68,7 +68,7 @@ class Tags:
 
     def find(self, name: str) -> StoredTag | None:
         """The tag of a name, or None. Costs one request, and none for what cannot be a name."""
-        if not _NAME.fullmatch(name):
+        if not _NAME.fullmatch(name) or made_at(name) is not None:
             return None
         try:
             return self._read(name)

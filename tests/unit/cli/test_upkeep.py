@@ -153,3 +153,31 @@ def test_pins_are_made_listed_and_removed(cli, pieces):
     assert (pin["name"], pin["graph_commit_id"], pin["version"]) == ("base", first, 2)
     assert cli("pin", "delete", "base", "--uri", pieces).out == "removed pin base\n"
     assert cli("pin", "delete", "base", "--uri", pieces).code == 1
+
+
+def test_tags_are_made_listed_and_deleted(cli, pieces):
+    first = og.open(pieces).commits()[1].graph_commit_id
+    code, out, err = cli("tag", "create", "base", first[-8:], "--uri", pieces)
+    assert (code, out, err) == (0, f"tagged {first} on main as base\n", "")
+    assert cli("tag", "list", "--uri", pieces).out == f"base {first} main version=2\n"
+    [tag] = json.loads(cli("tag", "list", "--uri", pieces, "--json").out)["tags"]
+    assert (tag["name"], tag["graph_commit_id"], tag["branch"]) == ("base", first, "main")
+    assert cli("pin", "list", pieces).out == f"base {first} version=2\n"
+    made = json.loads(cli("tag", "create", "head", "--uri", pieces, "--json").out)
+    assert made["graph_commit_id"] == og.open(pieces).head()
+    gone = json.loads(cli("tag", "delete", "head", "--uri", pieces, "--json").out)
+    assert (gone["name"], gone["actor_id"]) == ("head", None)
+    assert cli("tag", "delete", "base", "--uri", pieces).out == "deleted tag base\n"
+
+
+def test_a_branch_is_made_from_a_ref_and_reset_to_one(cli, pieces):
+    graph = og.open(pieces)
+    made = cli("branch", "create", "old", "--from", "main~1", "--uri", pieces)
+    assert (made.code, made.out) == (0, "created branch old from main~1\n")
+    assert graph.head("old") == graph.commits()[-2].graph_commit_id
+    would = cli("branch", "reset", "old", "main", "--dry-run", "--uri", pieces)
+    assert (would.code, would.out.splitlines()[0]) == (0, f"would reset old to {graph.head()}")
+    done = json.loads(cli("branch", "reset", "old", "main", "--uri", pieces, "--json").out)
+    assert (done["branch"], done["reset_to"], done["operation"]) == ("old", graph.head(), "revert")
+    again = cli("branch", "reset", "old", "main", "--uri", pieces)
+    assert again.out == f"reset old to {graph.head()}: nothing to change\n"

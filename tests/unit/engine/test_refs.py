@@ -85,7 +85,7 @@ def test_no_branch_or_tag_can_be_named_like_a_longer_ref(before, mark, after):
 
 
 def test_a_short_id_is_the_end_of_an_id():
-    assert short_id("01KV8Z6M3Q9V2X4T7B5N0C1D2E") == "5n0c1d2e"
+    assert short_id("01KV8Z6M3Q9V2X4T7B5N0C1D2E") == "5N0C1D2E"
 
 
 def test_a_ref_has_one_written_form():
