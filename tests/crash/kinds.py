@@ -214,7 +214,8 @@ def _reset_branch(uri: str) -> None:
 
 
 def _reset_main(uri: str) -> None:
-    open_graph(uri).reset_branch("main", "main~1")
+    graph = open_graph(uri)
+    graph.reset_branch("main", graph.commits(operation="load")[0])
 
 
 def _create_tag(uri: str) -> None:

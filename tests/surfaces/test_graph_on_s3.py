@@ -72,6 +72,24 @@ def test_a_graph_is_created_loaded_branched_changed_and_exported(cli):
     assert [json.loads(line)["data"]["slug"] for line in exported] == ["bob", "cy"]
 
 
+def test_a_branch_begins_at_a_tag_and_is_merged_back(cli):
+    place = f"s3://{BUCKET}/tagged"
+    assert cli("init", "--schema", "library.pg", place)[0] == 0
+    graph = og.open(place)
+    for slug in ("ada", "bob", "cy"):
+        graph.mutate(f'query q() {{ insert Author {{ slug: "{slug}" }} }}')
+    assert cli("tag", "create", "v1", "main~2", "--uri", place)[0] == 0
+    assert cli("branch", "create", "old", "--from", "v1", "--uri", place)[0] == 0
+    graph.mutate('query q() { delete Author where slug = "ada" }', branch="old")
+    assert [c.sequence for c in graph.commits("old")] == [1, 2, 3]
+    assert cli("merge", "old", "--uri", place)[1].startswith("merged old into main: merged\n")
+    slugs = "query q() { match { $a: Author } return { $a.slug } order { $a.slug } }"
+    assert [row["a.slug"] for row in graph.query(slugs).to_dicts()] == ["bob", "cy"]
+    assert [row["a.slug"] for row in graph.query(slugs, at="v1").to_dicts()] == ["ada"]
+    assert cli("branch", "reset", "main", "v1", "--uri", place)[0] == 0
+    assert [row["a.slug"] for row in graph.query(slugs).to_dicts()] == ["ada"]
+
+
 def test_a_blob_beside_the_graph_is_read_in_parts(cli, monkeypatch):
     place, kept = f"s3://{BUCKET}/pictures", f"s3://{BUCKET}/kept"
     open_store(normalise_root(kept), Durability.NONE).write_bytes("ada.bin", b"kept outside")
