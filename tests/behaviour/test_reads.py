@@ -28,10 +28,11 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 
 def ask(graph: Graph, match: str, returned: str, tail: str = "", **params: Any) -> list[Any]:
-    """The rows; single columns as their value."""
+    """The rows in their JSON forms; single columns as their value."""
     declared, branch = params.pop("declared", ""), params.pop("branch", None)
     text = f"query q({declared}) {{ match {{ {match} }} return {{ {returned} }} {tail} }}"
-    rows = [tuple(row.values()) for row in graph.query(text, "q", params, branch=branch)]
+    found = graph.query(text, "q", params, branch=branch).to_envelope()["rows"]
+    rows = [tuple(row.values()) for row in found]
     return [row[0] if len(row) == 1 else row for row in rows]
 
 

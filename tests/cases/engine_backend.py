@@ -86,7 +86,8 @@ class EngineBackend:
     def query(self, query: str, parameters: Mapping[str, Json], target: str):
         with _refusing():
             given = JsonParameters(parameters)
-            return self._graph.query(query + "\n", None, given, at=target).to_dicts()
+            found = self._graph.query(query + "\n", None, given, at=target)
+            return found.to_envelope()["rows"]
 
     def export(self, target: str, types: Sequence[str]) -> list[str]:
         out = io.StringIO()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.catalog.model import Catalog, EntityType, Property
 from omnigraph.errors import (
     BlobMissing,
     BlobRangeError,
@@ -25,6 +25,7 @@ from omnigraph.limits import BLOB_READ_BYTES
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.storage.blobs import OpenBlob, find_blob
 from omnigraph.storage.scan import ROW_ID
+from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -65,12 +66,20 @@ def open_blob(
     rows = table.lookup(pa.array([id]), [ROW_ID]).column(ROW_ID).to_pylist()
     if not rows:
         raise EntityNotFound(type_name, id)
-    column = declared.properties[property].column
-    place = find_blob(table, column, rows[0]) if column in table.schema.names else None
-    if place is None:
+    blob = blob_of_row(table, declared.properties[property], rows[0])
+    if blob is None:
         raise BlobMissing(type_name, id, property)
+    return blob
+
+
+def blob_of_row(table: Table, property: Property, row_id: int) -> Blob | None:
+    """The blob of a row; None where it is null. Raises `ExternalBlobRefused`."""
+    column = property.column
+    place = find_blob(table, column, row_id) if column in table.schema.names else None
+    if place is None:
+        return None
     if place.uri is not None and not BlobBases.from_environment().allow_reading(place.uri):
-        raise ExternalBlobRefused(property, place.uri)
+        raise ExternalBlobRefused(property.name, place.uri)
     stored = place.open()
     return Blob(stored.size, place.uri, stored)
 

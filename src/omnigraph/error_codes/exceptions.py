@@ -314,9 +314,9 @@ EXCEPTION_CODES: Final = (
         errors.ParameterError,
         "parameter does not fit",
         """
-        `ParameterError`: a required parameter is missing, or its JSON value cannot become the
-        declared type. The message names the parameter and what was expected. Declare the
-        parameter with `?` if it may be left out.
+        `ParameterError`: a required parameter is missing, a name is given that the query does not
+        declare, or a value cannot become the declared type. The message names the parameter and what
+        was expected. Declare the parameter with `?` if it may be left out.
         """,
     ),
     _of(
@@ -325,7 +325,7 @@ EXCEPTION_CODES: Final = (
         """
         `HostValueError`: a Python value given as a parameter cannot be represented: an integer
         beyond 64 bits, a float that is not finite, an object of an unknown class. Pass text,
-        numbers, booleans, dates, lists or `None`.
+        numbers, booleans, dates, datetimes, UUIDs, bytes for blobs, lists or arrays of them, or `None`.
         """,
     ),
     _of(

@@ -183,6 +183,13 @@ GRAPH_CODES: Final = (
         "schema, capitals included.",
     ),
     _of(
+        errors.UnknownColumn,
+        "no such column",
+        "a type that is scanned, or the result of a query, has no column of this name. Columns of a "
+        "type are `id`, for an edge `src` and `dst`, and its properties; those of a result are named "
+        "in `return`. It is a `KeyError` as well.",
+    ),
+    _of(
         errors.EntityNotFound,
         "no such entity",
         "the type has no node or edge with this id, on this branch and at this commit. The id of a "

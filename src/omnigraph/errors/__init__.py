@@ -9,7 +9,7 @@
     ├── InputError               an argument, file or parameter cannot be used
     │   ├── SourceUnreadable     a source file is missing, not text, or too large
     │   ├── QuerySelectionError  the file does not hold the one query that was asked for
-    │   ├── ParameterError       a parameter value does not fit its declaration
+    │   ├── ParameterError       a parameter is missing, unknown or does not fit its declaration
     │   ├── HostValueError       a host-language value has no counterpart in the engine
     │   ├── UsageError           flags or arguments that do not go together
     │   ├── InvalidBranchName    a branch name breaks a rule
@@ -80,6 +80,7 @@
     │   ├── ChangeFeedGap        changes after a cursor can no longer be told
     │   ├── UnknownVersion       the branch has no such version
     │   ├── UnknownType          the schema has no such type
+    │   ├── UnknownColumn        a type or a result has no such column; also a KeyError
     │   ├── EntityNotFound       no node or edge has the id
     │   └── BlobMissing          the entity has no blob there
     └── StorageError             the store failed
@@ -184,6 +185,7 @@ from omnigraph.errors.missing import (
     GraphNotFound,
     HistoryRemoved,
     NotFoundError,
+    UnknownColumn,
     UnknownType,
     UnknownVersion,
 )
@@ -311,6 +313,7 @@ __all__ = [
     "TableOvertaken",
     "TornVersion",
     "TypeCheckError",
+    "UnknownColumn",
     "UnknownPropertiesRefused",
     "UnknownProperty",
     "UnknownType",

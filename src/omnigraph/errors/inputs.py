@@ -33,7 +33,7 @@ class QuerySelectionError(InputError):
 
 
 class ParameterError(InputError):
-    """A parameter is missing or its value does not fit the declared type."""
+    """A parameter is missing or unknown, or its value does not fit the declared type."""
 
     code = "OG-I-003"
 

@@ -95,6 +95,20 @@ class UnknownType(NotFoundError):
         super().__init__(with_hint(f"unknown {kind} type '{name}'", name, known))
 
 
+class UnknownColumn(NotFoundError, KeyError):
+    """A type or a result has no column of this name."""
+
+    code = "OG-N-014"
+
+    def __init__(self, column: str, owner: str, known: Iterable[str] = ()) -> None:
+        self.column = column
+        super().__init__(with_hint(f"{owner} has no column '{column}'", column, known))
+
+    def __str__(self) -> str:
+        """The message. A `KeyError` would show it in quotes."""
+        return self.message
+
+
 class EntityNotFound(NotFoundError):
     """A type has no node or edge with this id."""
 

@@ -132,7 +132,7 @@ def test_the_graph_that_is_missing_is_made_by_the_command_of_the_hint(cli, libra
         ("query G --query lib.gq --name by_slg", "'by_slg' not found; did you mean `by_slug`?"),
         (
             'query G --query lib.gq --name by_slug --params {"slugg":"ada"}',
-            "parameter 'slug' not provided, but there is 'slugg'; did you mean `slug`?",
+            "unknown parameter 'slugg' (declared: slug); did you mean `slug`?",
         ),
         ("errors OG-N-00", "did you mean `OG-N-000`?"),
     ],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,14 +71,27 @@ class Meter:
 
     def check(self, rows: int = 0, bytes_per_row: int = 16) -> None:
         """Raises `QueryBudgetExceeded` or `QueryCancelled`; `rows` are about to be made."""
+        self.check_size(rows, rows * bytes_per_row)
+
+    def check_size(self, rows: int, nbytes: int) -> None:
+        """As `check`, for rows of a known size."""
         budget = self._budget
         if budget.cancel is not None and budget.cancel.is_cancelled:
             raise QueryCancelled
         if rows > budget.max_rows:
             raise QueryBudgetExceeded("rows", f"{rows:,}", f"{budget.max_rows:,}")
-        if rows * bytes_per_row > budget.max_bytes:
-            raise QueryBudgetExceeded("bytes", f"{rows * bytes_per_row:,}", f"{budget.max_bytes:,}")
+        if nbytes > budget.max_bytes:
+            raise QueryBudgetExceeded("bytes", f"{nbytes:,}", f"{budget.max_bytes:,}")
         if time.monotonic() - self._started > budget.timeout_s:
             raise QueryBudgetExceeded(
                 "seconds", f"over {budget.timeout_s:g}", f"{budget.timeout_s:g}"
             )
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out the time in which the caller works and the query waits."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._started += time.monotonic() - began

@@ -26,7 +26,7 @@ from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.result import Result
 from omnigraph.limits import CACHE_SHARE
 from omnigraph.plan.ir import NOW_PARAMETER, ReadPlan
-from omnigraph.plan.params import bind_host_values
+from omnigraph.plan.params import bind_host_values, check_names
 from omnigraph.plan.physical.steps import Arrangement
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
@@ -97,8 +97,16 @@ class Reader:
             commit_id=snapshot.commit_id,
         )
 
-    def explain(self, reading: Reading, parameters: Mapping[str, object] | None) -> Explanation:
-        """The steps of a read. With parameters it is run, and each step says what came of it."""
+    def explain(
+        self, reading: Reading, parameters: Mapping[str, object] | None, *, analyze: bool = True
+    ) -> Explanation:
+        """The steps of a read. With parameters it is run, and each step says what came of it.
+
+        Without `analyze` it is not run, and parameters are checked by their names.
+        """
+        if parameters is not None and not analyze:
+            check_names(reading.plan.parameters, parameters)
+            parameters = None
         arrangement = self._arrangements.of(reading.plan, reading.snapshot, reading.meter.check)
         # Before a run: it leaves in memory what it has read.
         first = next(self._sources(reading, arrangement))
