@@ -1,15 +1,27 @@
-"""Single entities: one row as JSON, at any version, commit or branch."""
+"""Single entities: one row as JSON or as Python values, at any version, commit or branch."""
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
+from typing import Any
 
 import pytest
 
+from omnigraph.engine.entities import get_entity
 from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
-from omnigraph.errors import BranchNotFound, CommitNotFound, UnknownVersion
+from omnigraph.engine.read.view import ReadView
+from omnigraph.errors import (
+    BranchNotFound,
+    CommitNotFound,
+    InputError,
+    UnknownType,
+    UnknownVersion,
+)
+from omnigraph.storage.filters import Comparison
+from omnigraph.storage.table import Table
 from tests.behaviour.graphs import COMPANY, PERSON
 
 RICH = """
@@ -152,3 +164,103 @@ def test_an_edge_has_its_ends(uri):
     found = graph.entity_at("edge:Near", "e1", 2)
     assert found == {"id": "e1", "src": "a", "dst": "b", "since": 5}
     assert list(found) == ["id", "src", "dst", "since"]
+
+
+# -- as Python values ---------------------------------------------------------------------------
+
+
+def get(graph: Graph, type_name: Any, id: Any, **wanted: Any) -> dict[str, Any] | None:
+    return get_entity(graph.snapshot(), graph._parts.tables, type_name, id, **wanted)
+
+
+def test_an_entity_is_had_by_the_name_of_its_type_with_python_values(uri, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_EXTERNAL_BLOBS", "s3://elsewhere")
+    graph = init(uri, RICH)
+    graph.load(json.dumps({"type": "Thing", "data": THING}), "append")
+    found = get(graph, "Thing", THING["name"])
+    assert found is not None
+    assert list(found) == ["id", *graph.catalog.nodes["Thing"].properties]
+    assert found.pop("half") == pytest.approx(0.1)
+    assert found == {
+        **{name: value for name, value in THING.items() if name != "half"},
+        "id": THING["name"],
+        "day": dt.date(2020, 1, 2),
+        "moment": dt.datetime(2020, 1, 2, 3, 4, 5, 6000, tzinfo=dt.UTC),
+        "days": [dt.date(1970, 1, 2)],
+        "place": [0.5, -1.0],
+        "image": b"Hi",
+    }
+
+
+def test_an_edge_is_had_by_the_name_of_its_type(uri):
+    graph = init(uri, RICH)
+    rows = [{"type": "Thing", "data": {"name": name}} for name in "ab"]
+    edge = {"edge": "Near", "from": "a", "to": "b", "data": {"id": "e1", "since": 5}}
+    graph.load("\n".join(map(json.dumps, [*rows, edge])), "append")
+    found = get(graph, "Near", "e1")
+    assert found == {"id": "e1", "src": "a", "dst": "b", "since": dt.date(1970, 1, 6)}
+    assert list(found) == ["id", "src", "dst", "since"]
+    assert get(graph, "Near", "e2") is None
+
+
+def test_an_id_of_a_composite_key_is_taken_as_stored(memory_uri):
+    graph = init(memory_uri, "node Cell { x: I32  y: Bool  @key(x, y) }")
+    graph.load('{"type": "Cell", "data": {"x": 1, "y": true}}', "append")
+    assert get(graph, "Cell", '["1","true"]') == {"id": '["1","true"]', "x": 1, "y": True}
+
+
+def test_what_a_type_does_not_have_is_none(history):
+    for id in ("nobody", "", "ada", "' or true --"):
+        assert get(history, "Person", id) is None
+    assert get(history, "Company", "bo") is None
+
+
+@pytest.mark.parametrize(
+    ("type_name", "message"),
+    [
+        ("Persn", "unknown node or edge type 'Persn'; did you mean `Person`?"),
+        ("node:Person", "unknown node or edge type 'node:Person'"),
+        ("person", "unknown node or edge type 'person'; did you mean `Person`?"),
+    ],
+)
+def test_an_unknown_type_is_an_error_and_not_an_absent_entity(history, type_name, message):
+    with pytest.raises(UnknownType) as caught:
+        get(history, type_name, "bo")
+    assert str(caught.value) == message
+
+
+def test_arguments_of_a_wrong_kind_are_named(history):
+    for id, found in ((None, "NoneType"), (7, "int")):
+        with pytest.raises(InputError, match=f"id must be the text of an id, not a {found}"):
+            get(history, "Person", id)
+    with pytest.raises(InputError, match="type must be the name of a type"):
+        get(history, None, "bo")
+
+
+def test_what_a_view_hides_is_none_or_unknown(graph):
+    rows = [person("ada", 1), person("bo", 9)]
+    edge = json.dumps({"edge": "Knows", "from": "ada", "to": "bo", "data": {"id": "k"}})
+    graph.load("".join(rows) + edge, "append")
+    elders = ReadView(rows={"Person": Comparison("age", ">", 5)})
+    assert get(graph, "Person", "ada", view=elders) is None
+    assert get(graph, "Person", "bo", view=elders) is not None
+    assert get(graph, "Knows", "k", view=elders) is None
+    ageless = ReadView(hidden_properties=frozenset({("Person", "age")}))
+    assert get(graph, "Person", "ada", view=ageless) == {"id": "ada", "name": "ada"}
+    with pytest.raises(UnknownType):
+        get(graph, "Person", "ada", view=ReadView(hidden_types=frozenset({"Person"})))
+
+
+def test_a_look_up_reads_only_fragments_that_may_have_the_id(local_graph, monkeypatch):
+    for number in range(8):
+        local_graph.load(person(f"p{number}", number), "append")
+    read = []
+    real = Table._worth_reading
+
+    def noting(self, filter):
+        read.append(real(self, filter))
+        return read[-1]
+
+    monkeypatch.setattr(Table, "_worth_reading", noting)
+    assert get(local_graph, "Person", "p3") == {"id": "p3", "age": 3, "name": "p3"}
+    assert [len(fragments) for fragments in read] == [1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from contextlib import nullcontext
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,15 @@ from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
 from omnigraph.engine.read.frame import Frame
-from omnigraph.errors import InputError, OmnigraphError, QueryBudgetExceeded, QueryCancelled
+from omnigraph.engine.read.reader import Reading
+from omnigraph.engine.read.view import ReadView
+from omnigraph.errors import (
+    InputError,
+    OmnigraphError,
+    ParameterError,
+    QueryBudgetExceeded,
+    QueryCancelled,
+)
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
 
@@ -179,6 +188,28 @@ def test_a_parameter_that_is_missing_or_null_is_named(workshop):
         ask(workshop, match, "$m", declared=declared)
     with pytest.raises(OmnigraphError, match="null is not accepted"):
         ask(workshop, match, "$m", declared=declared, who=None)
+
+
+def test_an_undeclared_parameter_is_refused_by_every_call(workshop):
+    text = "query q($who: String) { match { $m: Maker { handle: $who } } return { $m } }"
+    unknown = r"unknown parameter 'whoo' \(declared: who\); did you mean `who`\?"
+    for call in (workshop.query, partial(workshop.explain, analyze=True)):
+        with pytest.raises(ParameterError, match=unknown):
+            call(text, None, {"whoo": "ada"})
+    change = "query q($who: String) { delete Maker where handle = $who }"
+    with pytest.raises(ParameterError, match=unknown):
+        workshop.mutate(change, None, {"whoo": "ada"})
+
+
+def test_an_explanation_without_a_run_needs_no_parameters_but_knows_their_names(workshop):
+    text = "query q($who: String) { match { $m: Maker { handle: $who } } return { $m } }"
+    reader, snapshot = workshop._reader, workshop.snapshot()
+    plan = reader.compile(text + "\n", None, snapshot.catalog, ReadView.ALL)
+    reading = Reading(plan, snapshot, None, ReadView.ALL, QueryBudget().start())
+    for given in ({}, {"who": "ada"}, {"who": 7}):
+        assert reader.explain(reading, given, analyze=False).steps[0].measured is None
+    with pytest.raises(ParameterError, match="unknown parameter 'whoo'"):
+        reader.explain(reading, {"whoo": "ada"}, analyze=False)
 
 
 @pytest.mark.acceptance("L-175", "L-176", "L-177")

@@ -11,11 +11,11 @@ from omnigraph.errors import (
     AlreadyInitialized,
     GraphNotFound,
     OmnigraphError,
-    ParameterError,
     RecoveryPending,
     RecoveryQuarantined,
     RepairRefused,
     TableDrift,
+    UnknownParameter,
 )
 
 
@@ -28,7 +28,7 @@ def hint_for(error: OmnigraphError) -> str | None:
             return "`omnigraph init --force` replaces what an unfinished init left"
         case AlreadyInitialized():
             return "--force replaces what an unfinished init left, never a graph"
-        case ParameterError():
+        case UnknownParameter():
             return "--params and --params-file take a JSON object, one key per declared parameter"
         case TableDrift() | RecoveryQuarantined() | RecoveryPending():
             return "`omnigraph repair` shows what it would do"

@@ -161,8 +161,12 @@ class Result:
 
         With `js_safe`, integers beyond ±(2^53−1) are strings of their digits, here and in `to_json`.
         """
-        rows = json.loads(f"[{''.join(self._elements(ELEMENTS, js_safe))}]")
-        return {**self._head(), "rows": rows}
+        return {**self._head(), "rows": list(self.json_dicts(js_safe))}
+
+    def json_dicts(self, js_safe: bool = False) -> Iterator[dict[str, Any]]:
+        """One dict per row whose values have their JSON forms."""
+        for text in self._rows(ELEMENTS, js_safe):
+            yield from json.loads(f"[{text.removeprefix(',')}]")
 
     def to_json(self, js_safe: bool = False) -> str:
         """The document of a read as JSON without blanks."""

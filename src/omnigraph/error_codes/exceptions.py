@@ -314,9 +314,18 @@ EXCEPTION_CODES: Final = (
         errors.ParameterError,
         "parameter does not fit",
         """
-        `ParameterError`: a required parameter is missing, a name is given that the query does not
-        declare, or a value cannot become the declared type. The message names the parameter and what
-        was expected. Declare the parameter with `?` if it may be left out.
+        `ParameterError`: a required parameter is missing, or a value cannot become the declared
+        type. The message names the parameter and what was expected. Declare the parameter with `?`
+        if it may be left out.
+        """,
+    ),
+    _of(
+        errors.UnknownParameter,
+        "parameter is not declared",
+        """
+        `UnknownParameter`: a value was given for a parameter that the query does not declare, or that
+        the condition of a scan does not use. The message lists those there are. Names are given
+        without `$`.
         """,
     ),
     _of(

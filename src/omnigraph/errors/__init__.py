@@ -9,7 +9,8 @@
     ├── InputError               an argument, file or parameter cannot be used
     │   ├── SourceUnreadable     a source file is missing, not text, or too large
     │   ├── QuerySelectionError  the file does not hold the one query that was asked for
-    │   ├── ParameterError       a parameter is missing, unknown or does not fit its declaration
+    │   ├── ParameterError       a parameter is missing or does not fit its declaration
+    │   │   └── UnknownParameter  it is not declared
     │   ├── HostValueError       a host-language value has no counterpart in the engine
     │   ├── UsageError           flags or arguments that do not go together
     │   ├── InvalidBranchName    a branch name breaks a rule
@@ -162,6 +163,7 @@ from omnigraph.errors.inputs import (
     QuerySelectionError,
     ReadOnlyHandle,
     SourceUnreadable,
+    UnknownParameter,
     UsageError,
 )
 from omnigraph.errors.language import (
@@ -314,6 +316,7 @@ __all__ = [
     "TornVersion",
     "TypeCheckError",
     "UnknownColumn",
+    "UnknownParameter",
     "UnknownPropertiesRefused",
     "UnknownProperty",
     "UnknownType",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from omnigraph.diagnostics import with_hint
 from omnigraph.errors.base import OmnigraphError
@@ -33,13 +33,29 @@ class QuerySelectionError(InputError):
 
 
 class ParameterError(InputError):
-    """A parameter is missing or unknown, or its value does not fit the declared type."""
+    """A parameter is missing, or its value does not fit the declared type."""
 
     code = "OG-I-003"
 
     def __init__(self, parameter: str | None, message: str) -> None:
         self.parameter = parameter
         super().__init__(message)
+
+
+class UnknownParameter(ParameterError):
+    """A value is given for a parameter that is not declared."""
+
+    code = "OG-I-017"
+
+    def __init__(self, parameter: str, declared: Sequence[str]) -> None:
+        self.declared = tuple(declared)
+        known = f"declared: {', '.join(declared)}" if declared else "none is declared"
+        message = f"unknown parameter '{parameter}' ({known})"
+        if parameter.removeprefix("$") in declared:
+            message += "; leave out the `$`"
+        else:
+            message = with_hint(message, parameter, declared)
+        super().__init__(parameter, message)
 
 
 class HostValueError(InputError):

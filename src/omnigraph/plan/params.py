@@ -16,8 +16,7 @@ from enum import Enum
 from typing import NoReturn, TypeGuard, cast
 from uuid import UUID
 
-from omnigraph.diagnostics import with_hint
-from omnigraph.errors import HostValueError, ParameterError
+from omnigraph.errors import HostValueError, ParameterError, UnknownParameter
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import F32_MAX, INTEGER_RANGES, PropType, Scalar
 from omnigraph.plan.ir import DATETIME_TYPE, NOW_PARAMETER, ParameterSpec
@@ -94,19 +93,11 @@ def bind_host_values(
 
 
 def check_names(parameters: Iterable[ParameterSpec], given: Mapping[str, object]) -> None:
-    """Raises `ParameterError` for a name that is not a declared parameter."""
+    """Raises `UnknownParameter` for a name that is not a declared parameter."""
     declared = [parameter.name for parameter in parameters]
     for name in given:
         if name not in declared and name != NOW_PARAMETER:
-            _refuse_undeclared(str(name), declared)
-
-
-def _refuse_undeclared(name: str, declared: Sequence[str]) -> NoReturn:
-    known = f"declared: {', '.join(declared)}" if declared else "none is declared"
-    message = f"unknown parameter '{name}' ({known})"
-    if name.removeprefix("$") in declared:
-        raise ParameterError(name, f"{message}; leave out the `$`")
-    raise ParameterError(name, with_hint(message, name, declared))
+            raise UnknownParameter(str(name), declared)
 
 
 def _refuse_missing(name: str, given: Mapping[str, object]) -> NoReturn:

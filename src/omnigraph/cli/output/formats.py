@@ -38,7 +38,9 @@ def write_result(
 
 
 def _rows(result: Result) -> Rows:
-    return Rows(result.summary, result.columns, (tuple(row.values()) for row in result))
+    return Rows(
+        result.summary, result.columns, (tuple(row.values()) for row in result.json_dicts())
+    )
 
 
 def choose_format(*wishes: Format | None) -> Format:
