@@ -23,7 +23,7 @@ from omnigraph.engine.write.mutate import MutationIds, prepare_mutation
 from omnigraph.errors import (
     ExternalBlobRefused,
     InputError,
-    OmnigraphError,
+    LanguageError,
     ParameterError,
     ParseError,
     QueryBudgetExceeded,
@@ -319,7 +319,7 @@ def test_a_bad_condition_is_shown_with_its_place(graph):
 )
 def test_what_a_mutation_would_refuse_a_scan_refuses(graph, type_name, where):
     text = f"query q() {{ delete {type_name} where {where} }}"
-    with pytest.raises(OmnigraphError) as mutation:
+    with pytest.raises(LanguageError) as mutation:
         graph.mutate(text)
     with pytest.raises(type(mutation.value)) as scanning:
         reader(graph, type_name, where=where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
@@ -211,7 +212,7 @@ def test_a_query_without_parameters_says_so():
 
 def test_python_parameters_come_as_a_mapping():
     with pytest.raises(ParameterError, match="params must be a mapping of names to values, not a"):
-        bind_host_values((), ["x"])
+        bind_host_values((), cast(Any, ["x"]))
 
 
 def test_a_host_may_set_the_time():
