@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.graph import Graph, init
+from omnigraph.engine.python_values import public_type
 from omnigraph.engine.read.view import ReadView
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.span import Source
@@ -68,8 +68,8 @@ def assert_right(image: Image, question: Question, engine: Engine) -> None:
 
 
 def column_type(kind: PropType) -> pa.DataType:
-    """Blobs are read as null strings, everything else as it is stored."""
-    return pa.utf8() if kind.is_blob else arrow_type(kind)
+    """Blobs are read as null strings, DateTime as timestamps, everything else as it is stored."""
+    return pa.utf8() if kind.is_blob else public_type(kind)
 
 
 def result_rows(table: pa.Table, types: tuple[PropType, ...]) -> list[tuple[Any, ...]]:
