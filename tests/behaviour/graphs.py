@@ -34,8 +34,8 @@ from omnigraph.versioning.contract import check_files, read_files
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest
-from omnigraph.versioning.publish import Pin, Publication, publish
-from omnigraph.versioning.rows import MANIFEST_PATH, TableVersion
+from omnigraph.versioning.publish import Publication, publish
+from omnigraph.versioning.rows import MANIFEST_PATH, Pin, TableVersion
 from omnigraph.versioning.snapshot import SnapshotEntry
 
 SCHEMA = """

@@ -35,10 +35,11 @@ from omnigraph.testing.faults import Call, Fail, armed
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.commits import CommitId, CommitRecord, Counts, LoadNote, TableId
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState
-from omnigraph.versioning.publish import Pin, Publication, publish
+from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
     MANIFEST_PATH,
+    Pin,
     TableRegistration,
     TableVersion,
     commit_rows,

@@ -8,8 +8,6 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from omnigraph.engine.engines import Engine
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
@@ -30,6 +28,8 @@ message_option = click.option(
 
 
 def _engine_option(much: str) -> Callable[[F], F]:
+    from omnigraph.engine.engines import Engine
+
     return click.option(
         "--engine",
         type=click.Choice(get_args(Engine)),

@@ -13,7 +13,6 @@ import pyarrow as pa
 from omnigraph.catalog.ir import compact_json
 from omnigraph.diagnostics import counted
 from omnigraph.engine.result_json import ELEMENTS, INDENTED, LINES, RowLayout, json_rows
-from omnigraph.engine.result_preview import html_preview, text_preview
 from omnigraph.errors import InputError
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.versioning.commits import CommitId
@@ -197,9 +196,13 @@ class Result:
     # -- people -----------------------------------------------------------------------------
 
     def __repr__(self) -> str:
+        from omnigraph.engine.result_preview import text_preview
+
         return text_preview(self.summary, self.columns, self._first(_TEXT_ROWS), self.row_count)
 
     def _repr_html_(self) -> str:
+        from omnigraph.engine.result_preview import html_preview
+
         return html_preview(self.summary, self.columns, self._first(_HTML_ROWS), self.row_count)
 
     def _first(self, rows: int) -> list[dict[str, Any]]:

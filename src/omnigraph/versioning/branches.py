@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, count
+from typing import TYPE_CHECKING
 
 from omnigraph.errors import (
     BranchExists,
@@ -39,8 +40,10 @@ from omnigraph.versioning.branch_names import (
     physical_name,
 )
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.parting import KnownCommits, Tip, read_by_merge, whole_history
 from omnigraph.versioning.rows import MANIFEST_PATH
+
+if TYPE_CHECKING:
+    from omnigraph.versioning.parting import KnownCommits
 
 BEFORE_CREATE = declare("branch_create.before_manifest_branch_create", "before the ref is made")
 BEFORE_CLEANUP = declare("branch_delete.before_table_cleanup", "before a table's fork is removed")
@@ -101,6 +104,8 @@ class Branches:
 
         `first` is a branch that is about to be deleted: read from it is what no other has.
         """
+        from omnigraph.versioning.parting import Tip, whole_history
+
         listed = [ref for ref in (*self.retired(), *self.list()) if ref != first]
         refs = listed if first is None else [first, *listed]
         return whole_history(self._manifest, [Tip.of(state) for state in self.states(refs)])
@@ -206,6 +211,8 @@ class Branches:
         Whatever two branches will have in common later, two have in common now: what a merge brings
         to one of them, it brings from a branch that exists.
         """
+        from omnigraph.versioning.parting import Tip, read_by_merge
+
         assert ref.physical is not None
         for other in self.retired():
             if other.parent == ref.physical or ref.physical in self._owners(other):

@@ -15,7 +15,7 @@ from omnigraph.errors import InputError
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitRecord, TableId
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.publish import Pin
+from omnigraph.versioning.rows import Pin
 from omnigraph.versioning.snapshot import table_id
 
 

@@ -15,7 +15,7 @@ import json
 import logging
 import zlib
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,10 @@ from omnigraph.errors import ObjectMissing
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.table import Table
-from omnigraph.text.index import TextIndex, build_index
-from omnigraph.text.stored import StoredIndex, from_bytes, to_bytes
-from omnigraph.versioning.ids import new_ulid
+
+if TYPE_CHECKING:
+    from omnigraph.text.index import TextIndex
+    from omnigraph.text.stored import StoredIndex
 
 _FORMAT: Final = 1
 _FOLDER: Final = "_text"
@@ -103,6 +104,8 @@ class StoredTexts:
 
     def read(self, table: Table, column: str, row_ids: RowIds) -> TextIndex | None:
         """The index of a column whose rows have these ids, in order; None if none is of help."""
+        from omnigraph.text.stored import from_bytes
+
         found = self._find(table, column)
         if found is None:
             return None
@@ -122,6 +125,10 @@ class StoredTexts:
 
     def write(self, table: Table, column: str) -> None:
         """Keep the index of a column as it is in this version."""
+        from omnigraph.text.index import build_index
+        from omnigraph.text.stored import StoredIndex, to_bytes
+        from omnigraph.versioning.ids import new_ulid
+
         rows = table.read([ROW_ID, ROW_ADDRESS]).sort_by(ROW_ID)
         row_ids = rows.column(ROW_ID).to_numpy()
         index = self.read(table, column, row_ids)
