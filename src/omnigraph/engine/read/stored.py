@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from omnigraph.catalog.model import EntityType
 from omnigraph.storage.filters import And, Comparison, Filter, In, IsNull, Not, Or
