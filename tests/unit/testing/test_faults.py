@@ -30,7 +30,6 @@ from omnigraph.testing.faults import (
     recording,
 )
 
-
 PACKAGE = Path(omnigraph.__file__).parent
 
 
