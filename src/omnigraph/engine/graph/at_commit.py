@@ -7,25 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.engine.blobs import Blob, open_blob
-from omnigraph.engine.engines import chosen_engine
-from omnigraph.engine.entities import read_entity
-from omnigraph.engine.export.snapshot import SnapshotExport
 from omnigraph.engine.graph.parameters import joined_parameters
 from omnigraph.engine.read.budget import QueryBudget
-from omnigraph.engine.read.explain import Explanation
 from omnigraph.engine.read.reader import Reader, Reading
 from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.result import Result
 from omnigraph.errors import InputError
 from omnigraph.progress import SILENT, Progress
 from omnigraph.storage.tables import TableStore
-from omnigraph.versioning.branch_names import BranchName
-from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from omnigraph.engine.blobs import Blob
+    from omnigraph.engine.export.snapshot import SnapshotExport
+    from omnigraph.engine.read.explain import Explanation
+    from omnigraph.engine.result import Result
+    from omnigraph.versioning.branch_names import BranchName
+    from omnigraph.versioning.commits import CommitId
 
 
 class GraphAt:
@@ -103,10 +102,14 @@ class GraphAt:
 
         A document with `id`, for an edge `src` and `dst`, and every property; values as exported.
         """
+        from omnigraph.engine.entities import read_entity
+
         return read_entity(self.snapshot, self._tables, table_key, id)
 
     def open_blob(self, type_name: str, id: str, property: str) -> Blob:
         """One blob of a node or edge: its size, and its bytes in parts."""
+        from omnigraph.engine.blobs import open_blob
+
         return open_blob(self.snapshot, self._tables, type_name, id, property)
 
     # -- rows as files ----------------------------------------------------------------------
@@ -169,5 +172,8 @@ class GraphAt:
         spark: SparkSession | None,
         master: str | None,
     ) -> SnapshotExport:
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.export.snapshot import SnapshotExport
+
         choice = chosen_engine(engine, spark, master)
         return SnapshotExport(self.snapshot, self._tables, wanted, choice, progress)

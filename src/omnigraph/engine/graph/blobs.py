@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from omnigraph.engine.blobs import Blob
+from typing import TYPE_CHECKING
+
 from omnigraph.engine.graph.handle import GraphHandle
+
+if TYPE_CHECKING:
+    from omnigraph.engine.blobs import Blob
 
 
 class Blobs(GraphHandle):

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from omnigraph.engine.compare.comparison import Comparison
-from omnigraph.engine.compare.diff import ChangeFilter, Diff
-from omnigraph.engine.compare.entity_history import EntityChange, entity_history
-from omnigraph.engine.compare.feed import ChangeFeed, CommitChanges
-from omnigraph.engine.compare.snapshots import compare_snapshots
-from omnigraph.engine.engines import chosen_engine
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.read.view import ReadView
 from omnigraph.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from omnigraph.engine.compare.diff import Diff
+    from omnigraph.engine.compare.entity_history import EntityChange
+    from omnigraph.engine.compare.feed import CommitChanges
 
 
 class Comparisons(GraphHandle):
@@ -42,6 +40,11 @@ class Comparisons(GraphHandle):
         `engine` says where rows are compared: `spark`, `inline`, or `auto`, which takes Spark when
         very many may differ; `spark` and `master` are as for `load`.
         """
+        from omnigraph.engine.compare.comparison import Comparison
+        from omnigraph.engine.compare.diff import ChangeFilter, Diff
+        from omnigraph.engine.compare.snapshots import compare_snapshots
+        from omnigraph.engine.engines import chosen_engine
+
         choice = chosen_engine(engine, spark, master)
         wanted = ChangeFilter.of(types, kinds, ops)
         old, new = self.snapshot_at(before), self.snapshot_at(after)
@@ -65,6 +68,9 @@ class Comparisons(GraphHandle):
         beginning. It ends at the head the branch has now. Raises `ChangeFeedGap` when cleanup has
         removed what it needs.
         """
+        from omnigraph.engine.compare.diff import ChangeFilter
+        from omnigraph.engine.compare.feed import ChangeFeed
+
         feed = ChangeFeed(self._parts)
         wanted = ChangeFilter.of(types, kinds, ops)
         wanted.check(self.catalog)
@@ -74,4 +80,6 @@ class Comparisons(GraphHandle):
         self, type_name: str, id: str, *, branch: str | None = None
     ) -> Iterator[EntityChange]:
         """The commits that changed one node or edge, oldest first, with what it was before and after."""
+        from omnigraph.engine.compare.entity_history import entity_history
+
         return entity_history(self._parts, self._ref(branch), type_name, id)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from omnigraph.engine.engines import chosen_engine
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
-from omnigraph.engine.write.refill import Refiller
-from omnigraph.engine.write.refill_report import RefillOptions, RefillResult
 from omnigraph.errors import InputError
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.commits import CommitId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from omnigraph.engine.write.refill_report import RefillResult
 
 
 class Embeddings(GraphHandle):
@@ -49,6 +48,10 @@ class Embeddings(GraphHandle):
         `engine` says where the provider is asked, `spark` and `master` on which session, as for
         `load`; the vectors are the same.
         """
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.write.refill import Refiller
+        from omnigraph.engine.write.refill_report import RefillOptions
+
         if (pending or stale) and all:
             raise InputError("`all` takes in what is pending and stale; leave those out")
         head = None if expected_head is None else CommitId(expected_head)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import suggest
 from omnigraph.engine.gate import Gate, OpenGate
 from omnigraph.engine.graph.at_commit import GraphAt
-from omnigraph.engine.meant_commits import meant_commit
-from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.schema_cache import SchemaCache
-from omnigraph.engine.write.commit import TableWriter
-from omnigraph.engine.write.load import Loader
-from omnigraph.engine.write.mutation import Mutator
 from omnigraph.errors import (
     BranchNotFound,
     CommitBranchGone,
@@ -32,12 +29,18 @@ from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.branch_names import BranchName, public_name
 from omnigraph.versioning.branches import Branches, BranchRef
 from omnigraph.versioning.commits import CommitId, CommitRecord
-from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.recovery.heal import Recovery
-from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from omnigraph.engine.parts import GraphParts
+    from omnigraph.engine.write.commit import TableWriter
+    from omnigraph.engine.write.load import Loader
+    from omnigraph.engine.write.mutation import Mutator
+    from omnigraph.versioning.contract import SchemaContract
+    from omnigraph.versioning.locks import WriterLocks
+    from omnigraph.versioning.recovery.heal import Recovery
+    from omnigraph.versioning.recovery.quarantine import Quarantined
 
 
 class GraphHandle:
@@ -66,29 +69,55 @@ class GraphHandle:
         self._gate: Gate = gate or OpenGate()
         self._read_only = read_only
         self._reader = reader or Reader(tables, texts=self._texts)
-        self._use_locks(WriterLocks(root, objects))
         self._bound = self._find_bound("main")
 
-    def _use_locks(self, locks: WriterLocks) -> None:
-        """Write under these locks."""
-        self._locks = locks
-        self._recovery = Recovery(
-            self._tables, self._objects, self._manifest, self._branches, locks
-        )
-        self._parts = GraphParts(
+    # What writes work with is made when the first one comes.
+
+    @cached_property
+    def _locks(self) -> WriterLocks:
+        from omnigraph.versioning.locks import WriterLocks
+
+        return WriterLocks(self._root, self._objects)
+
+    @cached_property
+    def _recovery(self) -> Recovery:
+        from omnigraph.versioning.recovery.heal import Recovery
+
+        return Recovery(self._tables, self._objects, self._manifest, self._branches, self._locks)
+
+    @cached_property
+    def _parts(self) -> GraphParts:
+        from omnigraph.engine.parts import GraphParts
+
+        return GraphParts(
             tables=self._tables,
             objects=self._objects,
             manifest=self._manifest,
             branches=self._branches,
             schemas=self._schemas,
-            locks=locks,
+            locks=self._locks,
             recovery=self._recovery,
             texts=self._texts,
             snapshot_of=self._snapshot,
         )
-        self._writer = TableWriter(self._parts)
-        self._loader = Loader(self._parts, self._writer)
-        self._mutator = Mutator(self._parts, self._writer)
+
+    @cached_property
+    def _writer(self) -> TableWriter:
+        from omnigraph.engine.write.commit import TableWriter
+
+        return TableWriter(self._parts)
+
+    @cached_property
+    def _loader(self) -> Loader:
+        from omnigraph.engine.write.load import Loader
+
+        return Loader(self._parts, self._writer)
+
+    @cached_property
+    def _mutator(self) -> Mutator:
+        from omnigraph.engine.write.mutation import Mutator
+
+        return Mutator(self._parts, self._writer)
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -222,6 +251,8 @@ class GraphHandle:
 
     def _locate(self, commit_id: CommitId) -> tuple[CommitRecord, BranchRef]:
         """The handle's branch first, then main, then the others: every hit is the same commit."""
+        from omnigraph.engine.meant_commits import meant_commit
+
         listed = self._branches.list()
         elsewhere: GraphMoved | None = None
         for ref in sorted(listed, key=lambda ref: ref.physical != self._bound.physical):

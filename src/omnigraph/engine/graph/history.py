@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from omnigraph.engine.commit_selection import CommitOrTime, CommitSelection
 from omnigraph.engine.graph.handle import GraphHandle
-from omnigraph.engine.receipts import Receipt, receipt_of
 from omnigraph.errors import CommitBranchGone
-from omnigraph.versioning.ancestry import newest_first
-from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.commits import CommitId, CommitRecord
+
+if TYPE_CHECKING:
+    from omnigraph.engine.commit_selection import CommitOrTime
+    from omnigraph.engine.receipts import Receipt
+    from omnigraph.versioning.audit import RecordedAudit
 
 
 class History(GraphHandle):
@@ -31,6 +32,8 @@ class History(GraphHandle):
 
         `since` and `until` are commits or moments, and are part of what is listed.
         """
+        from omnigraph.engine.commit_selection import CommitSelection
+
         wanted = CommitSelection(actor, operation, since, until, limit, newest_first)
         return wanted.of(self._manifest.commits(self._ref(branch).physical))
 
@@ -49,13 +52,17 @@ class History(GraphHandle):
 
     def ancestry(self, branch: str | None = None) -> list[CommitRecord]:
         """Everything a branch descends from, merged commits too, each after its descendants."""
+        from omnigraph.versioning.ancestry import newest_first as in_order
+
         state = self._manifest.current(self._ref(branch).physical)
         own, brought = self._manifest.told_commits(state.branch, state.sequence)
         known = {commit.graph_commit_id: commit for commit in (*brought, *own)}
-        return newest_first(known, state.head)
+        return in_order(known, state.head)
 
     def receipt_of(self, commit_id: str) -> Receipt:
         """The receipt the write that made a commit returned."""
+        from omnigraph.engine.receipts import receipt_of
+
         return receipt_of(self.commit(commit_id), self.catalog)
 
     def recoveries(self, branch: str | None = None) -> list[RecordedAudit]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
-from omnigraph.engine.maintain.cleanup import MIN_AGE, Cleanup, CleanupPolicy, CleanupReport
-from omnigraph.engine.maintain.index_report import IndexReport
-from omnigraph.engine.maintain.indexes import Indexing
-from omnigraph.engine.maintain.optimize import OptimizeReport, Optimizing
-from omnigraph.engine.maintain.orphans import abandoned_scratch
-from omnigraph.engine.maintain.repair import Repair, RepairOptions, RepairReport
-from omnigraph.engine.maintain.status import GraphStatus, MovedBranch, table_statuses
+from omnigraph.limits import CLEANUP_MIN_AGE_SECONDS
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.branch_names import MAIN
-from omnigraph.versioning.locks import held_leases
-from omnigraph.versioning.recovery.heal import RecoveryStatus
+
+if TYPE_CHECKING:
+    from omnigraph.engine.maintain.cleanup import CleanupReport
+    from omnigraph.engine.maintain.index_report import IndexReport
+    from omnigraph.engine.maintain.optimize import OptimizeReport
+    from omnigraph.engine.maintain.repair import RepairReport
+    from omnigraph.engine.maintain.status import GraphStatus
+    from omnigraph.versioning.recovery.heal import RecoveryStatus
 
 
 class Maintenance(GraphHandle):
@@ -28,6 +29,10 @@ class Maintenance(GraphHandle):
 
     def status(self, branch: str | None = None) -> GraphStatus:
         """How a branch is stored, what indexes and vectors it has, and what should be seen to."""
+        from omnigraph.engine.maintain.orphans import abandoned_scratch
+        from omnigraph.engine.maintain.status import GraphStatus, MovedBranch, table_statuses
+        from omnigraph.versioning.locks import held_leases
+
         snapshot = self.snapshot(branch)
         return GraphStatus(
             uri=self.uri,
@@ -62,6 +67,8 @@ class Maintenance(GraphHandle):
         What a branch only reads from main is left alone. Every index is a stage that
         `progress` is told about.
         """
+        from omnigraph.engine.maintain.indexes import Indexing
+
         self._writable("ensure_indices")
         contract = self._schemas.contract()
         ref = self._ref(branch)
@@ -76,6 +83,8 @@ class Maintenance(GraphHandle):
         One commit, or none if there is nothing to do. No row, id or answer changes. Raises
         `RecoveryPending` while an interrupted write waits to be settled.
         """
+        from omnigraph.engine.maintain.optimize import Optimizing
+
         self._writable("optimize")
         self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
         optimizing = Optimizing(self._parts)
@@ -86,7 +95,7 @@ class Maintenance(GraphHandle):
         *,
         keep_versions: int | None = None,
         older_than: timedelta | None = None,
-        min_age: timedelta = MIN_AGE,
+        min_age: timedelta = timedelta(seconds=CLEANUP_MIN_AGE_SECONDS),
         dry_run: bool = False,
         actor: str | None = None,
     ) -> CleanupReport:
@@ -97,6 +106,8 @@ class Maintenance(GraphHandle):
         stays in any case, because it may be read just now, and so does what a branch reads or a
         merge would compare with. With `dry_run` nothing is removed. Raises `RecoveryPending`.
         """
+        from omnigraph.engine.maintain.cleanup import Cleanup, CleanupPolicy
+
         policy = CleanupPolicy(keep_versions, older_than, min_age)
         self._writable("cleanup")
         self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
@@ -117,6 +128,8 @@ class Maintenance(GraphHandle):
         Without `confirm` nothing is changed. Raises `RecoveryPending` while an interrupted write
         of the branch waits to be settled.
         """
+        from omnigraph.engine.maintain.repair import Repair, RepairOptions
+
         self._writable("repair")
         options = RepairOptions(confirm, force, rollback)
         repair = Repair(self._parts)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.engine.engines import chosen_engine
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
-from omnigraph.engine.merge.choices import Choices
-from omnigraph.engine.merge.run import AppliedCommit, MergeOptions, Merger, MergeResult
-from omnigraph.engine.write.keys import keyed_request
 from omnigraph.errors import InputError
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.commits import CommitId, OperationKind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from omnigraph.engine.merge.run import AppliedCommit, MergeOptions, Merger, MergeResult
 
 
 class Merges(GraphHandle):
@@ -52,6 +50,11 @@ class Merges(GraphHandle):
         `engine` says where rows are merged: `spark`, `inline`, or `auto`, which takes Spark when
         very many may differ; `spark` and `master` are as for `load`.
         """
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.merge.choices import Choices
+        from omnigraph.engine.merge.run import MergeOptions
+        from omnigraph.engine.write.keys import keyed_request
+
         self._writable("merge")
         decided = tuple(resolutions)
         choices, ours = Choices.of(strategy, granularity, decided), self._ref(into)
@@ -100,6 +103,11 @@ class Merges(GraphHandle):
         Raises `MergeConflicts` when rows it wrote have changed since. A second call with the same
         `idempotency_key` changes nothing and returns what the first one did.
         """
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.merge.choices import Choices
+        from omnigraph.engine.merge.run import MergeOptions
+        from omnigraph.engine.write.keys import keyed_request
+
         request = keyed_request(idempotency_key, "revert", commit_id)
         head = None if expected_head is None else CommitId(expected_head)
         choice = chosen_engine(engine, spark, master)
@@ -126,6 +134,11 @@ class Merges(GraphHandle):
         Raises `MergeConflicts` when the rows it changed are not the same here. A second call with
         the same `idempotency_key` changes nothing and returns what the first one did.
         """
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.merge.choices import Choices
+        from omnigraph.engine.merge.run import MergeOptions
+        from omnigraph.engine.write.keys import keyed_request
+
         request = keyed_request(idempotency_key, "cherry_pick", commit_id)
         head = None if expected_head is None else CommitId(expected_head)
         choice = chosen_engine(engine, spark, master)
@@ -145,4 +158,6 @@ class Merges(GraphHandle):
         return merger.apply(operation, commit, home, ref, contract, options, quarantined)
 
     def _merger(self) -> Merger:
+        from omnigraph.engine.merge.run import Merger
+
         return Merger(self._parts, self._writer)

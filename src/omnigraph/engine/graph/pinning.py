@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
-from omnigraph.engine.meant_commits import meant_commit
 from omnigraph.errors import CommitNotFound, HistoryRemoved
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.commits import CommitId
-from omnigraph.versioning.ids import now_micros
-from omnigraph.versioning.pins import NamedPin, Pins, check_pin_name
-from omnigraph.versioning.retention import removed_tables
+
+if TYPE_CHECKING:
+    from omnigraph.versioning.pins import NamedPin
 
 
 class Pinning(GraphHandle):
@@ -18,6 +19,8 @@ class Pinning(GraphHandle):
 
     def pins(self) -> list[NamedPin]:
         """All pins by name."""
+        from omnigraph.versioning.pins import Pins
+
         return Pins(self._objects).list()
 
     def pin(self, name: str, commit_id: str | None = None, *, actor: str | None = None) -> NamedPin:
@@ -25,6 +28,11 @@ class Pinning(GraphHandle):
 
         Raises `CommitNotFound`, or `HistoryRemoved` when it is too late.
         """
+        from omnigraph.engine.meant_commits import meant_commit
+        from omnigraph.versioning.ids import now_micros
+        from omnigraph.versioning.pins import NamedPin, Pins, check_pin_name
+        from omnigraph.versioning.retention import removed_tables
+
         self._writable("pin a commit")
         self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
         check_pin_name(name)
@@ -45,6 +53,8 @@ class Pinning(GraphHandle):
 
     def unpin(self, name: str, *, actor: str | None = None) -> None:
         """Let a pinned commit go with the next cleanup. Raises `NotFoundError`."""
+        from omnigraph.versioning.pins import Pins
+
         self._writable("unpin a commit")
         self._gate.check(Request(actor, Action.CHANGE, branch=MAIN))
         with self._locks.hold(None, "pin"):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, TextIO
 
 from omnigraph.engine.graph.handle import GraphHandle
 from omnigraph.engine.read.budget import QueryBudget
-from omnigraph.engine.read.explain import Explanation
 from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.result import Result
 from omnigraph.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from omnigraph.engine.read.explain import Explanation
+    from omnigraph.engine.result import Result
 
 
 class Reads(GraphHandle):

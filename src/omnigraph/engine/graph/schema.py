@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.catalog.migrate import MigrationPlan
-from omnigraph.engine.engines import chosen_engine
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.handle import GraphHandle
-from omnigraph.engine.schema import SchemaApplication, SchemaApplyOptions, SchemaApplyResult
-from omnigraph.engine.source_files import query_source, schema_source
-from omnigraph.engine.write.keys import keyed_request
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.commits import CommitId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from omnigraph.catalog.migrate import MigrationPlan
+    from omnigraph.engine.schema import SchemaApplication, SchemaApplyResult
 
 
 class Schemas(GraphHandle):
@@ -29,6 +27,8 @@ class Schemas(GraphHandle):
 
         `schema` is schema text or the path of a schema file.
         """
+        from omnigraph.engine.source_files import schema_source
+
         desired = schema_source(schema)
         return self._application().plan(desired, allow_data_loss=allow_data_loss)
 
@@ -58,6 +58,11 @@ class Schemas(GraphHandle):
         did. `engine` says where rows are written anew, `spark` and `master` on which session, as for
         `load`; `auto` takes Spark for twenty million rows. `progress` is told about tables and rows.
         """
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.schema import SchemaApplyOptions
+        from omnigraph.engine.source_files import query_source, schema_source
+        from omnigraph.engine.write.keys import keyed_request
+
         self._writable("apply a schema")
         self._gate.check(Request(actor, Action.SCHEMA_APPLY, target_branch=MAIN))
         head = None if expected_head is None else CommitId(expected_head)
@@ -79,4 +84,6 @@ class Schemas(GraphHandle):
             self.sync_branch(self.branch)
 
     def _application(self) -> SchemaApplication:
+        from omnigraph.engine.schema import SchemaApplication
+
         return SchemaApplication(self._parts)

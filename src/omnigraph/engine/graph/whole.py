@@ -19,21 +19,21 @@ from omnigraph.engine.graph.reading import Reads
 from omnigraph.engine.graph.schema import Schemas
 from omnigraph.engine.graph.writing import Writes
 from omnigraph.engine.opening import open_manifest, restore_schema
-from omnigraph.engine.source_files import schema_source
 from omnigraph.errors import (
     GraphNotFound,
 )
 from omnigraph.storage.durability import durability_from_environment
 from omnigraph.storage.objects import open_store
-from omnigraph.storage.probe import probe_hard_links
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
-from omnigraph.versioning.genesis import create_graph
-from omnigraph.versioning.locks import lock_wait_from_environment
 
 
 def init(uri: str | Path, schema: str | Path, *, force: bool = False) -> Graph:
     """Create a graph and open it. `schema` is schema text or the path of a schema file."""
+    from omnigraph.engine.source_files import schema_source
+    from omnigraph.versioning.genesis import create_graph
+    from omnigraph.versioning.locks import lock_wait_from_environment
+
     root = normalise_root(str(uri))
     durability = durability_from_environment()
     # A wrong setting is reported before anything is made.
@@ -54,6 +54,8 @@ def open(uri: str | Path, *, branch: str = "main", read_only: bool = False) -> G
     manifest, schemas = open_manifest(root, objects, tables, read_only=read_only)
     graph = Graph(root, objects, tables, manifest=manifest, schemas=schemas, read_only=read_only)
     if not read_only:
+        from omnigraph.storage.probe import probe_hard_links
+
         probe_hard_links(root)
         graph._recovery.heal_everywhere()
     locks = None if read_only else graph._locks

@@ -6,25 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.engine.engines import chosen_engine
 from omnigraph.engine.gate import Action, Request
 from omnigraph.engine.graph.branching import Branching
 from omnigraph.engine.graph.parameters import joined_parameters
-from omnigraph.engine.receipts import receipt_of
-from omnigraph.engine.write.keys import keyed_request
-from omnigraph.engine.write.load import LoadOptions, LoadResult, check_load_options
-from omnigraph.engine.write.mutation import MutationOptions, MutationResult
 from omnigraph.errors import (
     BranchNotFound,
 )
 from omnigraph.limits import MAX_LOAD_ERRORS
-from omnigraph.plan.params import bind_host_values
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from omnigraph.engine.write.load import LoadResult
+    from omnigraph.engine.write.mutation import MutationResult
 
 
 class Writes(Branching):
@@ -53,6 +50,10 @@ class Writes(Branching):
         that is not `expected_head`. A second call with the same `idempotency_key` changes nothing
         and returns what the first one did.
         """
+        from omnigraph.engine.write.keys import keyed_request
+        from omnigraph.engine.write.mutation import MutationOptions
+        from omnigraph.plan.params import bind_host_values
+
         self._writable("mutate")
         ref = self._ref(branch)
         self._gate.check(Request(actor, Action.CHANGE, branch=ref.public))
@@ -110,6 +111,10 @@ class Writes(Branching):
         `engine` says where it runs: `spark`, `inline`, or `auto`, which takes Spark for large input.
         A session that is handed in is used and not stopped; `master` names one to start.
         """
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.receipts import receipt_of
+        from omnigraph.engine.write.load import LoadOptions, LoadResult, check_load_options
+
         self._writable("load")
         known_mode, known_id = check_load_options(mode, load_id, cascade=cascade)
         options = LoadOptions(
