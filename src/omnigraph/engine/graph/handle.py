@@ -79,6 +79,12 @@ class GraphHandle:
 
         return WriterLocks(self._root, self._objects)
 
+    def _use_locks(self, locks: WriterLocks) -> None:
+        """Write under these locks."""
+        for name in ("_recovery", "_parts", "_writer", "_loader", "_mutator"):
+            self.__dict__.pop(name, None)
+        self._locks = locks
+
     @cached_property
     def _recovery(self) -> Recovery:
         from omnigraph.versioning.recovery.heal import Recovery
