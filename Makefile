@@ -14,11 +14,12 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: install
-install: ## Create or refresh .venv (PYTHON=… picks the interpreter)
-	@tools/install.sh
+install: ## Create or refresh .venv with the development tools (PYTHON=… picks the interpreter)
+	@tools/install.sh dev
 
 .PHONY: demo
-demo: install ## Show what the product does today
+demo: ## Show what the product does today
+	@tools/install.sh demo
 	@bash examples/demo.sh
 
 .PHONY: test
@@ -54,13 +55,15 @@ format: install ## Reformat the code and apply the safe lint fixes
 	$(BIN)/ruff check --fix
 
 .PHONY: bench
-bench: install ## Run the benchmarks
+bench: ## Run the benchmarks, beside the peers they are compared with
+	@tools/install.sh bench
 	@for file in benchmarks/*.py; do $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
 
 .PHONY: docs
 docs: install ## Regenerate the reference pages that tests compare with the code
 	$(BIN)/python -m omnigraph.cli.reference > docs/user/cli.md
 	$(BIN)/python -m omnigraph.error_codes > docs/user/errors.md
+	$(BIN)/python -m omnigraph.api.reference > docs/user/python.md
 
 .PHONY: constraints
 constraints: install ## Resolve the newest versions and rewrite constraints.txt

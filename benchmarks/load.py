@@ -33,7 +33,7 @@ from benchmarks.support.memory import core_seconds, watching
 from benchmarks.support.network import SCHEMA, Network, Sizes, generate
 from benchmarks.support.network_files import rows_in, write_json_lines, write_parquet
 from benchmarks.support.timing import readable
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 from omnigraph.engine.write.lookups import index_lookups
 from omnigraph.spark.session import open_session
 from omnigraph.spark.tasks import noting_jobs

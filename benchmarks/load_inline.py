@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.support.social import SCHEMA, write_social_graph
 from benchmarks.support.timing import readable
-from omnigraph.engine.graph import init
+from omnigraph.api.graph import init
 from omnigraph.progress import SILENT, Progress
 
 
@@ -92,12 +92,14 @@ def main() -> None:
             return timed(lambda: other.load(source, "append", engine="inline", progress=progress))
 
         listened = into_a_new_graph("listened", source, Listener())
-        as_parquet = timed(lambda: graph.export_parquet(folder / "parquet", engine="inline"))
+        as_parquet = timed(
+            lambda: graph.export(folder / "parquet", format="parquet", engine="inline")
+        )
         write_csv_files(folder / "parquet", folder / "csv")
         from_parquet = into_a_new_graph("from_parquet", folder / "parquet")
         from_csv = into_a_new_graph("from_csv", folder / "csv")
         again = timed(lambda: graph.load(source, "merge", load_id="again", engine="inline"))
-        exporting = timed(lambda: graph.export(io.StringIO(), engine="inline"))
+        exporting = timed(lambda: graph.export(io.BytesIO(), engine="inline"))
         floor = timed(lambda: unchecked(source, folder))
         loop = timed(lambda: python_loop(source))
         print(f"{count} records, {source.stat().st_size / 1e6:.0f} MB of JSON lines")

@@ -20,7 +20,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from benchmarks.support.timing import readable
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 from omnigraph.engine.maintain import cleanup
 from omnigraph.versioning.rows import MANIFEST_PATH
 
@@ -69,7 +69,7 @@ def schema_changes(graph: Graph) -> dict[str, float]:
         "index": indexed,
         "drop": dropped,
     }
-    return {name: timed(partial(graph.apply_schema, text)) for name, text in steps.items()}
+    return {name: timed(partial(graph.schema.apply, text)) for name, text in steps.items()}
 
 
 def bytes_of(graph: Graph, part: str = "") -> int:
@@ -96,8 +96,7 @@ def commit_much(graph: Graph, commits: int, rows: int) -> None:
 def anew(graph: Graph, folder: Path) -> Graph:
     """The same rows in a graph of their own."""
     file = folder / "export.jsonl"
-    with file.open("w", encoding="utf-8") as out:
-        graph.export(out)
+    graph.export(file)
     fresh = init(folder / "anew", SCHEMA)
     fresh.load(file, mode="append", engine="inline")
     return fresh
@@ -126,23 +125,30 @@ def main() -> None:
         written = timed(lambda: commit_much(graph, options.commits, rows))
         print(f"\nupkeep after {options.commits:,} small commits on {rows:,} rows")
         show("the commits", written, f"{bytes_of(graph) / before:.1f}x the bytes")
-        show("optimize", timed(graph.optimize))
-        show("optimize again", timed(graph.optimize))
-        show("status", timed(graph.status))
+        show("optimize", timed(graph.maintenance.optimize))
+        show("optimize again", timed(graph.maintenance.optimize))
+        show("status", timed(graph.maintenance.status))
         kept = bytes_of(graph)
         show(
             "dry run",
-            timed(lambda: graph.cleanup(keep_versions=1, min_age=timedelta(), dry_run=True)),
+            timed(
+                lambda: graph.maintenance.cleanup(
+                    keep_versions=1, min_age=timedelta(), dry_run=True
+                )
+            ),
         )
         with patch.object(cleanup, "_MANIFEST_AGE", timedelta()):  # As it is an hour later.
             show(
-                "cleanup", timed(lambda: graph.cleanup(older_than=timedelta(), min_age=timedelta()))
+                "cleanup",
+                timed(
+                    lambda: graph.maintenance.cleanup(older_than=timedelta(), min_age=timedelta())
+                ),
             )
         left, history = bytes_of(graph), bytes_of(graph, MANIFEST_PATH)
         fresh = bytes_of(anew(graph, folder))
         print(f"  removed {kept - left:,} of {kept:,} bytes")
         print(f"  disk against a graph loaded anew: {left / fresh:.2f}x (goal {GOAL}x)")
-        print(f"  of that, {history / len(graph.commits()):,.0f} bytes per commit that is listed")
+        print(f"  of that, {history / len(graph.log()):,.0f} bytes per commit that is listed")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from benchmarks.support.memory import watching
 from benchmarks.support.timing import readable
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 
 ROUNDS = 3
 LOADED_AT_ONCE = 50_000
@@ -97,7 +97,7 @@ def measure(graph: Graph, rows: int, dimensions: int, changed: int) -> Figure:
     for number in range(ROUNDS):
         seed = hash((changed, number)) % 1_000_003
         touched = np.unique(np.random.default_rng(seed).integers(0, rows, changed))
-        branch = graph.create_branch("work")
+        branch = graph.branches.create("work")
         branch.load({"Doc": documents(touched, dimensions, seed)}, "merge", engine="inline")
         graph.load(
             {"Doc": documents(np.array([rows + number]), dimensions, seed)},
@@ -114,7 +114,7 @@ def measure(graph: Graph, rows: int, dimensions: int, changed: int) -> Figure:
             merged = clock.lap()
         above = peaks.megabytes["driver"] - before.megabytes["driver"]
         found.append(Figure(compared, merged, above))
-        graph.delete_branch("work")
+        graph.branches.delete("work")
     return Figure(
         middle(f.diff for f in found), middle(f.merge for f in found), max(f.memory for f in found)
     )

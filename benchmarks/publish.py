@@ -24,8 +24,8 @@ from pathlib import Path
 
 from benchmarks.support.counting_proxy import Traffic, counting_proxy
 from benchmarks.support.timing import readable
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.limits import CHECKPOINT_INTERVAL
 from omnigraph.storage.durability import DURABILITY_VARIABLE, Durability
 from omnigraph.storage.keyed_insert import insert_if_absent
@@ -58,7 +58,7 @@ def draft(like: CommitDraft) -> CommitDraft:
 
 
 def load_one(graph: Graph) -> None:
-    graph.load(f'{{"type":"A","data":{{"k":"k{next(_numbers)}"}}}}', "merge")
+    graph.load([{"type": "A", "data": {"k": f"k{next(_numbers)}"}}], "merge")
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -99,7 +99,7 @@ class History:
         self.behind.current(None)
 
     def cold_open(self) -> None:
-        open_graph(self.graph.uri).snapshot()
+        open_graph(self.graph.uri)._snapshot()
 
     def load(self) -> None:
         load_one(self.graph)
@@ -113,7 +113,7 @@ def build_history(folder: Path, commits: int) -> History:
     quick = history_of(made, Durability.NONE)
     while (left := commits - quick.writer.current(None).sequence) > 0:
         quick.load()
-        quick.graph.wait_for_upkeep()
+        quick.graph.maintenance.wait()
         quick.publish_many(min(left, AT_ONCE))
     os.environ[DURABILITY_VARIABLE] = Durability.FSYNC.value
     return history_of(open_graph(uri), Durability.FSYNC)
@@ -121,7 +121,7 @@ def build_history(folder: Path, commits: int) -> History:
 
 def history_of(graph: Graph, durability: Durability) -> History:
     tables = TableStore(normalise_root(graph.uri), durability)
-    newest = graph.commit(graph.head()).draft
+    newest = graph._core.manifest.commits(None)[-1].draft
     return History(
         graph, Manifest(tables), Manifest(tables), replace(newest, counts={}, load_id=None)
     )
@@ -185,10 +185,10 @@ def print_branches(folder: Path) -> None:
     graphs = {types: graph_of(str(folder), types) for types in TYPES}
     found: dict[int, list[float]] = {types: [] for types in TYPES}
     for graph in graphs.values():
-        graph.create_branch("first")
+        graph.branches.create("first")
     for number in range(ROUNDS):
         for types, graph in graphs.items():
-            found[types].append(seconds(lambda g=graph, n=number: g.create_branch(f"b{n}")))  # type: ignore[misc]
+            found[types].append(seconds(lambda g=graph, n=number: g.branches.create(f"b{n}")))  # type: ignore[misc]
     few, many = (statistics.median(found[types]) for types in TYPES)
     print(f"branch create: {readable(few)} with {TYPES[0]} types, {readable(many)} with {TYPES[1]}")
     print(
@@ -213,16 +213,16 @@ def print_requests(lengths: list[int]) -> None:
                 history.publish_many(min(left, AT_ONCE))
             calls: dict[str, Callable[[], object]] = {
                 "open": lambda p=place: open_graph(p),  # type: ignore[misc]
-                "snapshot": history.graph.snapshot,
+                "snapshot": history.graph._snapshot,
                 "publish": history.publish,
                 "load one row": history.load,
-                "branch create": lambda h=history: h.graph.create_branch("b"),  # type: ignore[misc]
+                "branch create": lambda h=history: h.graph.branches.create("b"),  # type: ignore[misc]
             }
             for name, call in calls.items():
                 print_traffic(f"{name}, {length:,} commits", counted(traffic, call))
         for types in TYPES:
             graph = graph_of(f"s3://{BUCKET}", types)
-            used = counted(traffic, lambda g=graph: g.create_branch("b"))  # type: ignore[misc]
+            used = counted(traffic, lambda g=graph: g.branches.create("b"))  # type: ignore[misc]
             print_traffic(f"branch create, {types} types", used)
 
 

@@ -25,7 +25,7 @@ from rich.table import Table
 
 import benchmarks.support.quiet  # noqa: F401
 from benchmarks.support.timing import readable
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 
 DIMENSION = 128
 BEST = 10
@@ -94,7 +94,7 @@ class Answer:
 def ask(graph: Graph, question: Vectors, below: int, *, exact: bool) -> Answer:
     given = {"v": question.tolist(), "below": below}
     started = time.perf_counter()
-    found = graph.query(NEAREST, None, given, exact=exact)
+    found = graph.query(NEAREST, given, exact=exact)
     return Answer([float(row["distance"]) for row in found], time.perf_counter() - started)
 
 
@@ -128,7 +128,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             graph = init(Path(folder) / "graph", SCHEMA)
             graph.load({"Doc": docs(make(chance, options.rows), chance)}, "append")
-            graph.ensure_indices()
+            graph.maintenance.ensure_indexes()
             shares += compare(table, kind, graph, make(chance, options.questions))
     console.print(table)
     console.print(f"the least share found: {min(shares):.3f} (goal {GOAL})")

@@ -29,8 +29,8 @@ from rich.table import Table
 
 import benchmarks.support.quiet  # noqa: F401
 from benchmarks.support.timing import readable
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 
 DIMENSION = 128
 WORDS_EACH = 10
@@ -136,7 +136,7 @@ class Ours:
             order {{ {RANKS[rank]} }} limit {BEST}
         }}"""
         names = [part[1:].partition(":")[0] for part in declared]
-        found = self._graph.query(query, None, {n: given[n] for n in names}, exact=exact)
+        found = self._graph.query(query, {n: given[n] for n in names}, exact=exact)
         return [int(row["number"]) for row in found]
 
 
@@ -278,7 +278,7 @@ class Stages:
 def index(console: Console, graph: Graph) -> None:
     """Make all indexes, and say how long each took."""
     stages = Stages()
-    graph.ensure_indices(progress=stages)
+    graph.maintenance.ensure_indexes(progress=stages)
     ends = [at for _, at in stages.begun[1:]] + [time.perf_counter()]
     for (name, start), end in zip(stages.begun, ends, strict=True):
         console.print(f"indexed {name} in {readable(end - start)}")

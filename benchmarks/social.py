@@ -167,7 +167,7 @@ def show_guesses(console: Console, engine: OmniGraph) -> None:
     """The rows expected of each step against those that came of it."""
     table = Table("question", "step", "expected", "rows", "off by", title="worst guess of each")
     for question in QUESTIONS:
-        explained = engine.graph.explain(question.gq, None, question.parameters, analyze=True)
+        explained = engine.graph.explain(question.gq, question.parameters, analyze=True)
         worst = max(explained.steps, key=_off_by)
         rows = worst.measured.rows if worst.measured else 0
         table.add_row(

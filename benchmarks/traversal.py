@@ -29,8 +29,8 @@ from rich.table import Table
 
 from benchmarks.support.at_once import gain
 from benchmarks.support.timing import readable, settle
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.read.budget import QueryBudget
 from omnigraph.engine.read.cache import ByteCache
 from omnigraph.engine.read.source import GraphSource
@@ -178,7 +178,7 @@ class Peers:
 
 
 def ours(graph: Graph, question: Question) -> int:
-    result = graph.query(question.gq, None, question.parameters, budget=BUDGET)
+    result = graph.query(question.gq, question.parameters, budget=BUDGET)
     return int(result.to_arrow().column(0)[0].as_py())
 
 
@@ -209,7 +209,7 @@ def compare(
 
 def building(console: Console, graph: Graph) -> None:
     """What the first question pays for: numbering the nodes and compressing the edges."""
-    source = GraphSource(graph.snapshot(), graph._tables, ByteCache(2**40), ReadView.ALL)
+    source = GraphSource(graph._snapshot(), graph._core.tables, ByteCache(2**40), ReadView.ALL)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     nodes = seconds(lambda: source.nodes("Person"))
     edges = seconds(lambda: source.adjacency("Knows", Direction.OUT))
@@ -226,7 +226,7 @@ def after_a_write(console: Console, graph: Graph, question: Question, runs: int)
     add = "query add($a: String, $b: String) { insert Knows { from: $a, to: $b } }"
     for number in range(runs):
         plain.append(seconds(lambda: ours(graph, question)))
-        graph.mutate(add, None, {"a": str(number), "b": str(number + 2)})
+        graph.mutate(add, {"a": str(number), "b": str(number + 2)})
         later.append(seconds(lambda: ours(graph, question)))
     more = statistics.median(later) - statistics.median(plain)
     console.print(f"{question.name}: {readable(more)} more after a write of one edge (goal 20 ms)")

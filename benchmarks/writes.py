@@ -28,8 +28,8 @@ import lance
 import pyarrow as pa
 
 from benchmarks.support.timing import readable
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -115,16 +115,16 @@ def kinds(graph: Graph, rows: int, turn: int = 0) -> dict[str, Kind]:
         return f"p{(number * stride + 4 * turn + place) % rows}"
 
     def add(_: int) -> object:
-        return graph.mutate(QUERIES, "add", {"name": f"new{turn}-{next(fresh)}"})
+        return graph.mutate(QUERIES, {"name": f"new{turn}-{next(fresh)}"}, name="add")
 
     def change(number: int) -> object:
-        return graph.mutate(QUERIES, "change", {"name": name(number, 0), "age": 5})
+        return graph.mutate(QUERIES, {"name": name(number, 0), "age": 5}, name="change")
 
     def remove(number: int) -> object:
-        return graph.mutate(QUERIES, "remove", {"name": name(number, 1)})
+        return graph.mutate(QUERIES, {"name": name(number, 1)}, name="remove")
 
     def link(number: int) -> object:
-        return graph.mutate(QUERIES, "link", {"a": name(number, 2), "b": name(number, 3)})
+        return graph.mutate(QUERIES, {"a": name(number, 2), "b": name(number, 3)}, name="link")
 
     def upsert(number: int) -> object:
         some = people(rows).slice((number + WARM_UP) * UPSERT_ROWS % (rows // 2), UPSERT_ROWS)
@@ -160,9 +160,9 @@ def first_write_on_a_branch(graph: Graph) -> Figure:
 
     def write(_: int) -> float:
         branch = f"b{next(names)}"
-        graph.create_branch(branch)
+        graph.branches.create(branch)
         started = time.perf_counter()
-        graph.mutate(QUERIES, "add", {"name": "first"}, branch=branch)
+        graph.mutate(QUERIES, {"name": "first"}, name="add", branch=branch)
         return time.perf_counter() - started
 
     found = [write(number) for number in range(20)]
@@ -217,22 +217,22 @@ def lengthen(graph: Graph, commits: int, rows: int) -> None:
     """Bring the history to a length by one-row updates, each a commit as any other, unsynced."""
     quick = open_graph(graph.uri)
     numbers = count()
-    while quick.snapshot().version < commits:
+    while quick._snapshot().version < commits:
         number = next(numbers)
         name = f"p{(number * 17 + 8) % rows}"
-        quick.mutate(QUERIES, "change", {"name": name, "age": number % 90})
+        quick.mutate(QUERIES, {"name": name, "age": number % 90}, name="change")
 
 
 def write_many(
     uri: str, worker: int, start: Barrier, seconds: float, done: SimpleQueue[int]
 ) -> None:
     graph = open_graph(uri)
-    graph.mutate(QUERIES, "add", {"name": f"w{worker}-warm"})
+    graph.mutate(QUERIES, {"name": f"w{worker}-warm"}, name="add")
     start.wait(timeout=120)
     end = time.monotonic() + seconds
     written = 0
     while time.monotonic() < end:
-        graph.mutate(QUERIES, "add", {"name": f"w{worker}-{written}"})
+        graph.mutate(QUERIES, {"name": f"w{worker}-{written}"}, name="add")
         written += 1
     done.put(written)
 

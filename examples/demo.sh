@@ -36,7 +36,6 @@ run omnigraph fmt --diff untidy.gq
 
 say "A graph is created from the schema and filled with one atomic load, which computes missing vectors."
 export OMNIGRAPH_EMBEDDINGS_MOCK=1 # instead of a provider, so that the demo needs no key
-export OMNIGRAPH_SPARK_CACHE=off # no process stays behind to make later starts of Spark quicker
 run omnigraph init --schema schema.pg workshop.omni
 run omnigraph load workshop.omni --data seed.jsonl --mode append -m "the workshop as we found it"
 
@@ -84,5 +83,6 @@ say "An export loads back into an equal graph, as JSON lines or from Parquet fil
 run omnigraph export workshop.omni --type Tool
 run omnigraph export workshop.omni --format parquet --out backup
 
-say "The same in Python: the graph then and now, a typed plan, a migration plan."
+say "The same in Python: the graph now and then, a branch from an earlier commit, a migration plan."
+run cat library.py
 run python library.py

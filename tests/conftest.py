@@ -25,7 +25,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # A process that has run tests of Spark still has a session, which other loads would take.
 os.environ["OMNIGRAPH_ENGINE"] = "inline"
 
-# Sessions of tests leave no process behind that makes a file for the next ones.
+# What tests show does not depend on a start cache that this machine has.
 os.environ["OMNIGRAPH_SPARK_CACHE"] = "off"
 
 # What the person who runs the tests prefers is none of their business.

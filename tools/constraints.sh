@@ -10,7 +10,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 .venv/bin/python -m venv "$scratch/venv"
-"$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check '.[dev,bench]'
+"$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check '.[all,dev,bench]'
 {
     echo '# Exact versions of everything the environment holds. Regenerate with `make constraints`.'
     "$scratch/venv/bin/python" -m pip freeze --exclude omnigraph

@@ -35,16 +35,16 @@ class OmniGraph:
 
     @staticmethod
     def prepare() -> None:
-        import omnigraph.engine.graph  # noqa: F401
+        import omnigraph.api.graph  # noqa: F401
 
     def __init__(self, folder: Path) -> None:
-        from omnigraph.engine.graph import open as open_graph
+        from omnigraph.api.graph import open as open_graph
 
         self.graph = open_graph(folder / "graph")
 
     @staticmethod
     def make(folder: Path, network: Network) -> None:
-        from omnigraph.engine.graph import init
+        from omnigraph.api.graph import init
 
         graph = init(folder / "graph", SCHEMA)
         graph.load(dict(network.nodes), mode="append")
@@ -52,11 +52,11 @@ class OmniGraph:
         graph.load(texts, mode="append")
 
     def ask(self, question: Question) -> Rows:
-        result = self.graph.query(question.gq, None, question.parameters)
+        result = self.graph.query(question.gq, question.parameters)
         return [tuple(row.values()) for row in result.to_dicts()]
 
     def follow(self, source: int, target: int) -> None:
-        self.graph.mutate(_ADD, None, {"a": str(source), "b": str(target)})
+        self.graph.mutate(_ADD, {"a": str(source), "b": str(target)})
 
     def close(self) -> None:
         pass

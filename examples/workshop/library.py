@@ -1,34 +1,24 @@
-"""Look at the workshop now and then, compile its queries, and plan next year's schema."""
+"""The workshop from Python: query it now and then, work on a branch, plan next year's schema."""
 
-import json
+from pathlib import Path
 
 import omnigraph as og
-from omnigraph.catalog.build import build_declared
-from omnigraph.catalog.compile import compile_schema
-from omnigraph.catalog.migrate.plan import plan_migration
-from omnigraph.catalog.migrate.render import plan_lines
-from omnigraph.engine.source_files import read_source
-from omnigraph.plan.compile import QueryCompiler
-from omnigraph.plan.describe import describe_plan
-from omnigraph.plan.stored import catalogue_entry
 
-graph = og.open("workshop.omni", branch="review/newcomers")
-count_makers = "query q() { match { $m: Maker } return { count($m) as makers } }"
-for then in (graph.at(1), graph.at("main"), graph.at("review/newcomers")):
-    [counted] = then.query(count_makers)
-    print(f"version {then.version} of {then.branch}: {counted['makers']} makers")
-print()
-
-catalog = compile_schema(read_source("schema.pg"))
-compiler = QueryCompiler(catalog)
-queries = read_source("queries.gq")
-
-for name in ("taught_by", "like_this", "lend"):
-    print(describe_plan(compiler.compile(queries, name).plan))
+with og.open("workshop.omni", actor="ada") as graph:
+    print(graph)
+    print(graph.query("queries.gq", {"who": "ada"}, name="taught_by"))
     print()
 
-print(json.dumps(catalogue_entry(compiler.compile(queries, "like_this")), indent=2))
-print()
+    for ref in (1, "main~1", "main"):
+        then = graph.at(ref)
+        print(f"commit {then.number} of {then.branch}: {then.counts['Maker']} makers")
+    print()
 
-next_schema = build_declared(read_source("next_schema.pg"))
-print("\n".join(plan_lines(plan_migration(catalog.ir, next_schema))))
+    trial = graph.branches.create("trial", source="main~1")
+    trial.upsert("Maker", [{"handle": "ida", "level": "novice"}], message="a trial")
+    print(graph.diff("main~1", "trial"))
+    print(graph.merge("trial", dry_run=True))
+    graph.branches.delete("trial")
+    print()
+
+    print(graph.schema.plan(Path("next_schema.pg")))

@@ -1,8 +1,7 @@
 """OmniGraph: a typed property graph with branches and history.
 
-This module is the public interface; everything behind it may change. The names that need the
-storage libraries are loaded when they are first used, and so are all others: the command answers
-signals only when this is done.
+This module is the public interface; everything behind it may change. Names are imported when they
+are first used, so that importing the package is cheap.
 """
 
 from omnigraph._version import __version__
@@ -12,63 +11,134 @@ if TYPE_CHECKING:
     from typing import Any
 
     from omnigraph import errors
+    from omnigraph.api.blobs import Blobs
+    from omnigraph.api.branches import Branches
+    from omnigraph.api.graph import Graph, init, open
+    from omnigraph.api.graph_at import GraphAt
+    from omnigraph.api.maintenance import Maintenance
+    from omnigraph.api.protocol import GraphAtProtocol, GraphProtocol
+    from omnigraph.api.schema import Schema
+    from omnigraph.api.tags import Tags
+    from omnigraph.catalog.migrate import MigrationPlan
+    from omnigraph.catalog.model import Catalog
+    from omnigraph.engine.blobs import Blob
+    from omnigraph.engine.commits import Commit
     from omnigraph.engine.compare.diff import Diff
+    from omnigraph.engine.compare.entity_history import EntityChange
     from omnigraph.engine.compare.feed import CommitChanges
-    from omnigraph.engine.graph import Graph, init, open
-    from omnigraph.engine.graph.at_commit import GraphAt
+    from omnigraph.engine.engines import Spark
+    from omnigraph.engine.maintain.cleanup import CleanupReport
+    from omnigraph.engine.maintain.index_report import IndexReport
+    from omnigraph.engine.maintain.optimize import OptimizeReport
+    from omnigraph.engine.maintain.repair import RepairReport
+    from omnigraph.engine.maintain.status import GraphStatus
+    from omnigraph.engine.maintain.verify_report import VerifyReport
     from omnigraph.engine.merge.run import AppliedCommit, MergeResult
     from omnigraph.engine.read.budget import CancelToken, QueryBudget
     from omnigraph.engine.read.explain import Explanation
     from omnigraph.engine.read.view import ReadView
     from omnigraph.engine.receipts import Receipt
+    from omnigraph.engine.refs import Ref
     from omnigraph.engine.result import Result
+    from omnigraph.engine.schema.apply import SchemaApplyResult
+    from omnigraph.engine.tags import Tag
     from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
+    from omnigraph.engine.write.refill_report import EmbedResult
     from omnigraph.errors import OmnigraphError
-    from omnigraph.versioning.snapshot import Snapshot
+    from omnigraph.progress import Progress
+    from omnigraph.versioning.audit import RecordedAudit
 
 __all__ = [
     "AppliedCommit",
+    "Blob",
+    "Blobs",
+    "Branches",
     "CancelToken",
+    "Catalog",
+    "CleanupReport",
+    "Commit",
     "CommitChanges",
     "Diff",
+    "EmbedResult",
+    "EntityChange",
     "Explanation",
     "Graph",
     "GraphAt",
+    "GraphAtProtocol",
+    "GraphProtocol",
+    "GraphStatus",
+    "IndexReport",
     "LoadResult",
+    "Maintenance",
     "MergeResult",
+    "MigrationPlan",
     "MutationResult",
     "OmnigraphError",
+    "OptimizeReport",
+    "Progress",
     "QueryBudget",
     "ReadView",
     "Receipt",
+    "RecordedAudit",
+    "Ref",
+    "RepairReport",
     "Result",
-    "Snapshot",
+    "Schema",
+    "SchemaApplyResult",
+    "Spark",
+    "Tag",
+    "Tags",
+    "VerifyReport",
     "__version__",
     "errors",
     "init",
     "open",
 ]
 
-_LATE = {
+_MODULES = {
     "AppliedCommit": "omnigraph.engine.merge.run",
+    "Blob": "omnigraph.engine.blobs",
+    "Blobs": "omnigraph.api.blobs",
+    "Branches": "omnigraph.api.branches",
     "CancelToken": "omnigraph.engine.read.budget",
+    "Catalog": "omnigraph.catalog.model",
+    "CleanupReport": "omnigraph.engine.maintain.cleanup",
+    "Commit": "omnigraph.engine.commits",
     "CommitChanges": "omnigraph.engine.compare.feed",
     "Diff": "omnigraph.engine.compare.diff",
+    "EmbedResult": "omnigraph.engine.write.refill_report",
+    "EntityChange": "omnigraph.engine.compare.entity_history",
     "Explanation": "omnigraph.engine.read.explain",
-    "Graph": "omnigraph.engine.graph",
-    "GraphAt": "omnigraph.engine.graph.at_commit",
+    "Graph": "omnigraph.api.graph",
+    "GraphAt": "omnigraph.api.graph_at",
+    "GraphAtProtocol": "omnigraph.api.protocol",
+    "GraphProtocol": "omnigraph.api.protocol",
+    "GraphStatus": "omnigraph.engine.maintain.status",
+    "IndexReport": "omnigraph.engine.maintain.index_report",
     "LoadResult": "omnigraph.engine.write.load",
+    "Maintenance": "omnigraph.api.maintenance",
     "MergeResult": "omnigraph.engine.merge.run",
+    "MigrationPlan": "omnigraph.catalog.migrate",
     "MutationResult": "omnigraph.engine.write.mutation",
     "OmnigraphError": "omnigraph.errors",
+    "OptimizeReport": "omnigraph.engine.maintain.optimize",
+    "Progress": "omnigraph.progress",
     "QueryBudget": "omnigraph.engine.read.budget",
     "ReadView": "omnigraph.engine.read.view",
     "Receipt": "omnigraph.engine.receipts",
+    "RecordedAudit": "omnigraph.versioning.audit",
+    "Ref": "omnigraph.engine.refs",
+    "RepairReport": "omnigraph.engine.maintain.repair",
     "Result": "omnigraph.engine.result",
-    "Snapshot": "omnigraph.versioning.snapshot",
-    "init": "omnigraph.engine.graph",
-    "open": "omnigraph.engine.graph",
+    "Schema": "omnigraph.api.schema",
+    "SchemaApplyResult": "omnigraph.engine.schema.apply",
+    "Spark": "omnigraph.engine.engines",
+    "Tag": "omnigraph.engine.tags",
+    "Tags": "omnigraph.api.tags",
+    "VerifyReport": "omnigraph.engine.maintain.verify_report",
+    "init": "omnigraph.api.graph",
+    "open": "omnigraph.api.graph",
 }
 
 
@@ -77,6 +147,10 @@ def __getattr__(name: str) -> "Any":
 
     if name == "errors":
         return import_module("omnigraph.errors")
-    if name in _LATE:
-        return getattr(import_module(_LATE[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'omnigraph' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -140,9 +140,25 @@ brace would make the rest of any stream a single record."""
 LOAD_MEMORY_BYTES: Final = 512 * 1024 * 1024
 """Rows of an undecided load kept in memory; beyond it they wait in scratch files."""
 
-SPARK_INPUT_BYTES: Final = 8 * 1024 * 1024
-"""Input from which a load runs on Spark unless told otherwise. A smaller one is done before a Java
-process has started."""
+SPARK_AHEAD_SECONDS: Final = 6.0
+INLINE_SECONDS_PER_GB: Final = 26.0
+SPARK_SECONDS_PER_GB: Final = 11.0
+SPARK_CORE_SECONDS_PER_GB: Final = 22.0
+"""What a load of JSON lines takes: in one process; and on Spark for starting, for what the driver does
+alone, and for what cores share. Estimated from the core seconds of loads of 47 and 281 MB on two cores, not
+from the clock. From these follows the input from which Spark should be quicker: 1.5 GB on two cores, 0.5 GB
+on eight, none on one."""
+
+SPARK_MEMORY_SHARE: Final = 0.25
+"""Input as a share of the memory from which a load runs on Spark even if that takes longer. One process
+holds about as many bytes as it reads; tasks hold what one of them reads."""
+
+SPARK_TEXT_BYTES: Final = 8 * 1024 * 1024
+"""Texts from which vectors are asked for by Spark tasks unless told otherwise. Providers answer slowly, so
+that more processes that ask pay off early."""
+
+LARGE_INLINE_BYTES: Final = 150_000_000
+"""Input from which a call that leaves the choice to us says that Spark is not installed."""
 
 LOAD_RANGE_BYTES: Final = 32 * 1024 * 1024
 """Input that one task reads. Larger ranges are no quicker; smaller ones leave many small files."""
@@ -154,8 +170,8 @@ SPARK_START_SECONDS: Final = 120.0
 """How long a Java process may take to start or to end. It takes two on an idle machine."""
 
 START_CACHE_SECONDS: Final = 1800.0
-"""How long making a file for quicker starts of Java may take. It takes a minute on an idle machine;
-one that was begun longer ago is begun anew."""
+"""How long making a start cache for Java may take. It takes a minute on an idle machine. Unfinished
+files that are older belong to no running command."""
 
 SPARK_REACH_SECONDS: Final = 5.0
 """How long a master may take to accept a connection."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from tests.behaviour.graphs import SCHEMA, Backstage
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
@@ -65,7 +65,7 @@ def local_graph(local_uri: str) -> Graph:
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph of which tests get copies."""
     root = tmp_path_factory.mktemp("workshop") / "graph"
-    init(root, WORKSHOP).load(WORKSHOP_ROWS)
+    init(root, WORKSHOP).load(WORKSHOP_ROWS.encode(), "merge")
     return root
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.engine.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.storage.durability import durability_from_environment
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.stage import commit_staged, stage_append
@@ -34,8 +34,8 @@ from omnigraph.versioning.contract import check_files, read_files
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest
-from omnigraph.versioning.publish import Pin, Publication, publish
-from omnigraph.versioning.rows import MANIFEST_PATH, TableVersion
+from omnigraph.versioning.publish import Publication, publish
+from omnigraph.versioning.rows import MANIFEST_PATH, Pin, TableVersion
 from omnigraph.versioning.snapshot import SnapshotEntry
 
 SCHEMA = """
@@ -107,12 +107,12 @@ class Backstage:
 
     def add(self, graph: Graph, table_key: str, names: Sequence[str]) -> CommitRecord:
         """Rows in a table of main, in one commit."""
-        entry = graph.snapshot("main").entry(table_key)
+        entry = graph._snapshot("main").entry(table_key)
         return self._publish_version(entry, self.append(entry, names))
 
     def add_rows(self, graph: Graph, table_key: str, rows: Mapping[str, Any]) -> CommitRecord:
         """Rows in a table of main, in one commit, whatever a load would say about their values."""
-        entry = graph.snapshot("main").entry(table_key)
+        entry = graph._snapshot("main").entry(table_key)
         table = self.tables.open(entry.location)
         stored = pa.table({f.name: pa.array(rows[f.name], f.type) for f in table.schema})
         return self._publish_version(entry, self._appended(entry, table, stored))
@@ -132,7 +132,7 @@ class Backstage:
 
 
 def pins(graph: Graph, branch: str = "main") -> dict[str, Pin]:
-    return {key: entry.pin for key, entry in graph.snapshot(branch).entries.items()}
+    return {key: entry.pin for key, entry in graph._snapshot(branch).entries.items()}
 
 
 def tree(folder: Path) -> dict[str, tuple[int, str]]:

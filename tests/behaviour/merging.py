@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 from omnigraph.errors import MergeConflicts
 from tests.behaviour.graphs import SCHEMA
 
@@ -31,14 +31,14 @@ def four_people(uri: str) -> Graph:
     graph = init(uri, SCHEMA)
     rows = [person("Alice", age=30), person("Bob", age=40), person("Carol"), person("Dan")]
     graph.load(lines(*rows, edge("Knows", "Bob", "Carol", id="k1")), "append")
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     return graph
 
 
 def exported(graph: Graph, branch: str = "main", *types: str) -> list[dict[str, Any]]:
-    out = io.StringIO()
+    out = io.BytesIO()
     graph.export(out, branch=branch, types=types)
-    return [json.loads(line) for line in out.getvalue().splitlines()]
+    return [json.loads(line) for line in out.getvalue().decode().splitlines()]
 
 
 def ages(graph: Graph, branch: str = "main") -> dict[str, int | None]:

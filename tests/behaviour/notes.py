@@ -12,11 +12,11 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.api.graph import Graph
 from omnigraph.catalog.arrow import physical_schema
 from omnigraph.catalog.model import EntityType
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Task
-from omnigraph.engine.graph import Graph
 from omnigraph.engine.write import tables
 from omnigraph.versioning import genesis
 
@@ -45,7 +45,7 @@ def before_bindings() -> Iterator[None]:
 
 def run(graph: Graph, statements: str, **params: Any) -> Any:
     declared = ", ".join(f"${name}: Vector(4)?" for name in params)
-    return graph.mutate(f"query q({declared}) {{ {statements} }}", **params)
+    return graph.mutate(f"query q({declared}) {{ {statements} }}", params)
 
 
 def notes(*rows: dict[str, Any]) -> bytes:
@@ -60,9 +60,9 @@ def _singles(vector: list[float] | None) -> list[float] | None:
 
 def vectors(graph: Graph, **options: Any) -> dict[str, list[float] | None]:
     """The vector of every note."""
-    out = io.StringIO()
+    out = io.BytesIO()
     graph.export(out, types=["Note"], **options)
-    rows = [json.loads(line)["data"] for line in out.getvalue().splitlines()]
+    rows = [json.loads(line)["data"] for line in out.getvalue().decode().splitlines()]
     return {row["slug"]: _singles(row["vec"]) for row in rows}
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from omnigraph.api.graph import Graph
 from omnigraph.catalog.model import Catalog, EntityType, NodeType, Property
-from omnigraph.engine.graph import Graph
 from omnigraph.engine.read.view import ReadView
 from omnigraph.language.query.ast import (
     BoolLiteral,
@@ -190,13 +190,13 @@ def changes(draw: st.DrawFn, image: Image) -> Change:
             key = (node.key or ("",))[0]
             id = draw(st.sampled_from(sorted(image.tables[node.table_key])))
             text = f"query d($id: String) {{ delete {node.name} where {key} = $id }}"
-            return lambda graph: graph.mutate(text, id=id)
+            return lambda graph: graph.mutate(text, {"id": id})
         case "edge" if edges:
             edge = draw(st.sampled_from(edges))
             rows = image.tables[edge.table_key].values()
             source = draw(st.sampled_from(sorted(str(row["src"]) for row in rows)))
             text = f"query d($id: String) {{ delete {edge.name} where from = $id }}"
-            return lambda graph: graph.mutate(text, id=source)
+            return lambda graph: graph.mutate(text, {"id": source})
         case _:
             lines = export(draw(images(catalog, most=3)), ())
             return lambda graph: lines and graph.load("\n".join(lines).encode(), "merge")

@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.api.graph import Graph, init
 from omnigraph.catalog.arrow import arrow_type
-from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.read.view import ReadView
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.span import Source
-from omnigraph.language.types import PropType
+from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_parameters
@@ -28,6 +28,7 @@ from omnigraph.testing.model.read import Answer, answer
 from tests.unit.load.loading import stored_values
 
 NOW = "2020-02-29T23:59:59.999Z"
+MOMENT = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ def assert_right(image: Image, question: Question, engine: Engine) -> None:
 
 
 def column_type(kind: PropType) -> pa.DataType:
-    """Blobs are read as null strings, everything else as it is stored."""
+    """Blobs are read as null strings, moments are in UTC, everything else is as it is stored."""
+    if kind.scalar is Scalar.DATETIME:
+        return pa.list_(MOMENT) if kind.list else MOMENT
     return pa.utf8() if kind.is_blob else arrow_type(kind)
 
 
@@ -83,12 +86,12 @@ def result_rows(table: pa.Table, types: tuple[PropType, ...]) -> list[tuple[Any,
 
 def image_of(graph: Graph) -> Image:
     """What an engine's graph holds now, as it says in an export."""
-    text = io.StringIO()
+    text = io.BytesIO()
     graph.export(text)
-    tables = Image.empty(graph.catalog).working_copy()
-    for row in LoadInput(text.getvalue(), graph.catalog, numbered_ids()).rows:
+    tables = Image.empty(graph.schema.catalog).working_copy()
+    for row in LoadInput(text.getvalue().decode(), graph.schema.catalog, numbered_ids()).rows:
         tables[row.declared.table_key][row.id] = row.row
-    return Image(graph.catalog, tables)
+    return Image(graph.schema.catalog, tables)
 
 
 def graph_of(schema: str, image: Image) -> Graph:

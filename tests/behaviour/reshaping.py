@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from io import StringIO
+from io import BytesIO
 
-from omnigraph.engine.graph import Graph
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph
+from omnigraph.api.graph import open as open_graph
 from tests.workshop import WORKSHOP
 
 SCORES = "query q() { match { $m: Maker } return { $m.handle, $m.score } order { $m.handle } }"
@@ -22,13 +22,13 @@ def makers(graph: Graph, *properties: str, at: str | None = None) -> list[list[o
 
 
 def table_versions(graph: Graph) -> dict[str, tuple[str, int]]:
-    return {e.table_id: (e.location, e.version) for e in graph.snapshot().entries.values()}
+    return {e.table_id: (e.location, e.version) for e in graph._snapshot().entries.values()}
 
 
 def exported(graph: Graph, *types: str) -> list[str]:
-    out = StringIO()
+    out = BytesIO()
     graph.export(out, types=types)
-    return out.getvalue().splitlines()
+    return out.getvalue().decode().splitlines()
 
 
 def open_again(graph: Graph) -> Graph:

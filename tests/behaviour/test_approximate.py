@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain import partitions
-from omnigraph.engine.read import approximate, expressions, vector_index
+from omnigraph.engine.read import approximate, ranks, vector_index
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold as folding
 from omnigraph.storage import nearest
@@ -66,7 +66,7 @@ def pages(numbers: Sequence[int], given: Sequence[np.ndarray] | None = None) -> 
 def few_are_many():
     """Some hundreds of vectors count as very many."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (partitions, approximate, expressions, vector_index):
+        for module in (partitions, approximate, ranks, vector_index):
             patch.setattr(module, "APPROXIMATE_FROM", MANY)
         patch.setattr(partitions, "LEAST_PROBES", 1)
         yield
@@ -76,7 +76,7 @@ def few_are_many():
 def graph(few_are_many, tmp_path_factory) -> Graph:
     made = init(tmp_path_factory.mktemp("approximate") / "graph", SCHEMA)
     made.load(pages(range(PAGES)), "append")
-    made.ensure_indices()
+    made.maintenance.ensure_indexes()
     return made
 
 
@@ -84,7 +84,7 @@ def graph(few_are_many, tmp_path_factory) -> Graph:
 def copy(few_are_many, tmp_path) -> Graph:
     made = init(tmp_path / "graph", SCHEMA)
     made.load(pages(range(PAGES)), "append")
-    made.ensure_indices()
+    made.maintenance.ensure_indexes()
     return made
 
 
@@ -103,7 +103,7 @@ def asked(monkeypatch) -> list[int]:
 
 
 def found(graph: Graph, v, low: int = 0, **options) -> list[tuple[int, float]]:
-    rows = graph.query(NEAREST, None, {"v": list(map(float, v)), "low": low}, **options)
+    rows = graph.query(NEAREST, {"v": list(map(float, v)), "low": low}, **options)
     return [(row["number"], row["distance"]) for row in rows]
 
 
@@ -122,7 +122,9 @@ def recall(graph: Graph, low: int = 0, **options) -> float:
 
 
 def test_nearly_all_of_the_nearest_are_found_in_some_of_the_partitions(graph, asked):
-    [index] = [i for i in graph.ensure_indices().tables[0].existing if i.column == "vec"]
+    [index] = [
+        i for i in graph.maintenance.ensure_indexes().tables[0].existing if i.column == "vec"
+    ]
     assert index.unindexed_rows == 0
     assert recall(graph) >= 0.95
     assert asked == [LIMIT] * 20
@@ -133,7 +135,7 @@ def test_vectors_that_are_there_many_times_are_found(few_are_many, tmp_path, cop
     graph = init(tmp_path / "graph", SCHEMA)
     distinct = vectors(range(PAGES // copies), seed=1)
     graph.load(pages(range(PAGES), list(np.repeat(distinct, copies, axis=0))), "append")
-    graph.ensure_indices()
+    graph.maintenance.ensure_indexes()
     shares = []
     for v in vectors(range(40), seed=9):
         furthest = max(distance for _, distance in found(graph, v, exact=True))
@@ -180,10 +182,8 @@ def test_a_reader_gets_the_nearest_of_what_it_sees(graph):
 def test_nearest_in_a_fused_rank(graph, asked):
     for v in vectors(range(8), seed=9):
         parameters = {"v": v.tolist()}
-        exact = {
-            row["number"]: row["score"] for row in graph.query(FUSED, None, parameters, exact=True)
-        }
-        given = {row["number"]: row["score"] for row in graph.query(FUSED, None, parameters)}
+        exact = {row["number"]: row["score"] for row in graph.query(FUSED, parameters, exact=True)}
+        given = {row["number"]: row["score"] for row in graph.query(FUSED, parameters)}
         assert len(given.keys() & exact.keys()) >= 9
     assert asked == [LIMIT] * 8
 
@@ -191,7 +191,7 @@ def test_nearest_in_a_fused_rank(graph, asked):
 def test_rows_that_came_later_are_found_before_and_after_a_fold(copy, asked, monkeypatch):
     v = vectors([5], seed=11)[0]
     copy.load(pages([PAGES, PAGES + 1], [v, -v]), "append")
-    copy.mutate("query d($n: I32) { delete Page where number = $n }", None, {"n": 5})
+    copy.mutate("query d($n: I32) { delete Page where number = $n }", {"n": 5})
     copy.load(pages([6], [v]), "merge")
 
     def check(graph: Graph) -> None:
@@ -208,8 +208,8 @@ def test_rows_that_came_later_are_found_before_and_after_a_fold(copy, asked, mon
     monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 0)
     monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
     copy.load(pages([PAGES + 2]), "append")
-    copy.wait_for_upkeep()
-    assert copy.commits()[-1].draft.operation.value == "optimize"
+    copy.maintenance.wait()
+    assert copy.log(reverse=True)[-1].operation == "optimize"
     check(copy)
     check(open_graph(copy.uri))
 
@@ -226,8 +226,8 @@ def test_the_nearest_of_rows_that_were_joined(copy):
     v = vectors([7], seed=2)[0]
     query = NEAREST.replace("$p: Page  ", "$o: Page { number: 0 }  $o links $p  ")
     parameters = {"v": v.tolist(), "low": 0}
-    given = [row["number"] for row in copy.query(query, None, parameters)]
-    exact = [row["number"] for row in copy.query(query, None, parameters, exact=True)]
+    given = [row["number"] for row in copy.query(query, parameters)]
+    exact = [row["number"] for row in copy.query(query, parameters, exact=True)]
     assert len(set(given) & set(exact)) >= 9
 
 

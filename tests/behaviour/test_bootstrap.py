@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import ConflictError, SchemaContractBroken
 from omnigraph.faults import InjectedFault
 from omnigraph.testing.faults import Fail, armed
@@ -31,34 +31,37 @@ def test_opening_for_writing_makes_the_files_again(graph, backstage):
     held = lose(backstage)
     again = open_graph(graph.uri)
     assert {name: backstage.objects.read_text(name) for name in COMPILED} == held
-    assert list(again.snapshot().entries) == KEYS
-    assert again.load('{"type": "Person", "data": {"name": "bo"}}').receipt.manifest_version == 3
-    assert graph.snapshot().version == 3
+    assert list(again._snapshot().entries) == KEYS
+    assert (
+        again.load(b'{"type": "Person", "data": {"name": "bo"}}', "merge").receipt.manifest_version
+        == 3
+    )
+    assert graph._snapshot().version == 3
 
 
 @pytest.mark.acceptance("S-009")
 def test_opening_for_reading_works_and_writes_nothing(local_uri):
     graph = init(local_uri, SCHEMA)
-    catalog = graph.catalog
+    catalog = graph.schema.catalog
     held = lose(Backstage(local_uri))
     before = tree(Path(local_uri))
     reader = open_graph(local_uri, read_only=True)
-    assert reader.catalog == catalog
-    assert list(reader.snapshot().entries) == KEYS
+    assert reader.schema.catalog == catalog
+    assert list(reader._snapshot().entries) == KEYS
     assert tree(Path(local_uri)) == before
     # Files that come back are used again, and an edit is noticed all the same.
     for name, text in held.items():
         Backstage(local_uri).objects.write_text(name, text)
-    assert reader.catalog == catalog
+    assert reader.schema.catalog == catalog
     Backstage(local_uri).objects.write_text(SOURCE_FILE, OTHER_SCHEMA)
     with pytest.raises(SchemaContractBroken, match="no longer matches"):
-        reader.snapshot()
+        reader._snapshot()
 
 
 @pytest.mark.acceptance("S-010")
 @pytest.mark.parametrize("read_only", [False, True])
 def test_other_branches_keep_the_files_from_being_made_again(graph, backstage, read_only):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     lose(backstage)
     with pytest.raises(ConflictError, match="public branches block schema evolution entirely"):
         open_graph(graph.uri, read_only=read_only)
@@ -85,21 +88,21 @@ def test_a_graph_that_lost_its_old_schemas_too_is_refused(graph, backstage):
 def test_a_handle_that_was_open_before_goes_on_refusing(graph, backstage):
     lose(backstage)
     with pytest.raises(SchemaContractBroken, match="missing persisted schema state"):
-        graph.snapshot()
+        graph._snapshot()
 
 
 def test_a_reader_whose_files_vanish_later_refuses_too(graph, backstage):
     reader = open_graph(graph.uri, read_only=True)
     lose(backstage)
     with pytest.raises(SchemaContractBroken, match="missing persisted schema state"):
-        reader.snapshot()
+        reader._snapshot()
 
 
 def test_a_failure_before_the_files_are_written_is_overcome_by_the_next_opening(graph, backstage):
     lose(backstage)
     with armed("bootstrap.before_write", Fail()), pytest.raises(InjectedFault):
         open_graph(graph.uri)
-    assert open_graph(graph.uri).snapshot().version == 1
+    assert open_graph(graph.uri)._snapshot().version == 1
 
 
 @pytest.mark.parametrize("hit", range(1, 9))
@@ -113,8 +116,8 @@ def test_a_crash_while_the_files_are_written_is_overcome_by_the_next_opening(
     lose(backstage)
     with armed("durability.after_fsync", Fail(), first=hit), pytest.raises(InjectedFault):
         open_graph(graph.uri)
-    assert open_graph(graph.uri, read_only=True).snapshot().version == 1
-    assert open_graph(graph.uri).snapshot().version == 1
+    assert open_graph(graph.uri, read_only=True)._snapshot().version == 1
+    assert open_graph(graph.uri)._snapshot().version == 1
     assert {name: backstage.objects.read_text(name) for name in COMPILED} == before
     assert not list(Path(local_uri).glob("*.staging"))
 
@@ -123,6 +126,6 @@ def test_a_crash_while_the_files_are_written_is_overcome_by_the_next_opening(
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_schema_file_that_is_no_text_breaks_the_contract(local_graph, name, read_only):
     (Path(local_graph.uri) / name).write_bytes(b"node \xff\xfe {")
-    for use in (local_graph.snapshot, lambda: open_graph(local_graph.uri, read_only=read_only)):
+    for use in (local_graph._snapshot, lambda: open_graph(local_graph.uri, read_only=read_only)):
         with pytest.raises(SchemaContractBroken, match=f"{name} is not UTF-8 text"):
             use()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 from omnigraph.errors import ChangeFeedGap, CommitNotFound, InputError, TableMissing
 from omnigraph.storage.tables import TableStore
 from tests.behaviour.graphs import PERSON, SCHEMA
@@ -21,7 +21,7 @@ def graph(memory_uri: str) -> Graph:
 def told(graph: Graph, since: str | None = None, **wanted) -> list[tuple[str, list[str]]]:
     return [
         (
-            commit.commit.draft.operation.value,
+            commit.commit.operation,
             [f"{c['op']} {c['id']}" for c in commit.changes.documents()],
         )
         for commit in graph.changes(since, **wanted)
@@ -46,11 +46,11 @@ def test_a_cursor_leads_to_exactly_what_came_after_it(graph):
     assert told(graph, cursor) == [("mutate", ["update Bob"]), ("mutate", ["delete Alice"])]
     first = next(iter(graph.changes(cursor)))
     assert told(graph, first.cursor) == [("mutate", ["delete Alice"])]
-    assert told(graph, first.commit.graph_commit_id) == [("mutate", ["delete Alice"])]
+    assert told(graph, first.commit.id) == [("mutate", ["delete Alice"])]
 
 
 def test_a_merge_is_told_as_what_it_changed_on_its_branch(graph):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     set_age(graph, "feature", "Bob", 41)
     set_age(graph, "feature", "Bob", 42)
     cursor = list(graph.changes())[-1].cursor
@@ -67,7 +67,7 @@ def test_commits_without_rows_are_told_too(graph):
 
 def test_only_wanted_changes_are_told_but_every_commit(graph):
     cursor = list(graph.changes())[-1].cursor
-    graph.load(b'{"type": "Company", "data": {"name": "Acme"}}')
+    graph.load(b'{"type": "Company", "data": {"name": "Acme"}}', "merge")
     add(graph, "main", "Dan")
     assert told(graph, cursor, types=["Company"]) == [("load", ["insert Acme"]), ("mutate", [])]
     with pytest.raises(InputError):
@@ -102,11 +102,11 @@ def test_places_that_are_none_are_refused(graph):
 
 
 def test_the_cursor_of_a_branch_that_was_made_anew_leads_nowhere(graph):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     add(graph, "feature", "Dan")
     cursor = list(graph.changes(branch="feature"))[-1].cursor
-    graph.delete_branch("feature")
-    graph.create_branch("feature")
+    graph.branches.delete("feature")
+    graph.branches.create("feature")
     add(graph, "feature", "Eve")
     with pytest.raises(ChangeFeedGap, match="not part of its history"):
         list(graph.changes(cursor, branch="feature"))
@@ -116,7 +116,7 @@ def test_changes_whose_rows_were_removed_cannot_be_told(graph, monkeypatch):
     cursor = list(graph.changes())[1].cursor
     set_age(graph, "main", "Bob", 41)
     set_age(graph, "main", "Bob", 42)
-    entry = graph.snapshot().entry(PERSON)
+    entry = graph._snapshot().entry(PERSON)
     kept = TableStore.open
 
     def cleaned(store, path, branch=None, version=None):
@@ -125,7 +125,7 @@ def test_changes_whose_rows_were_removed_cannot_be_told(graph, monkeypatch):
         return kept(store, path, branch, version)
 
     monkeypatch.setattr(TableStore, "open", cleaned)
-    graph._last_snapshots.clear()
+    graph._core._last_snapshots.clear()
     with pytest.raises(ChangeFeedGap) as gap:
         list(graph.changes(cursor))
     assert gap.value.code == "OG-N-010"

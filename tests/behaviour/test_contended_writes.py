@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.write import commit as committing
 from omnigraph.engine.write.tables import stage_early
 from omnigraph.testing.faults import Pause, armed, recording
@@ -58,10 +58,10 @@ def test_a_write_waits_for_a_live_writer_once(graph):
     other = open_graph(graph.uri)
     pause = Pause()
     with armed(AFTER_TABLE, pause, times=1), ThreadPoolExecutor(2) as pool:
-        first = pool.submit(graph.mutate, ADD, who="Eve")
+        first = pool.submit(graph.mutate, ADD, {"who": "Eve"})
         pause.wait_until_reached()
         with recording() as record:
-            second = pool.submit(other.mutate, ADD, who="Flo")
+            second = pool.submit(other.mutate, ADD, {"who": "Flo"})
             threading.Timer(SOON, pause.release).start()
             first.result(timeout=60)
             second.result(timeout=60)
@@ -77,11 +77,11 @@ def test_a_write_waits_for_a_live_writer_once(graph):
 def test_what_a_dead_writer_left_is_settled_as_soon_as_the_branch_is_free(
     graph, point, kind, left_alone
 ):
-    interrupted(point, lambda: graph.mutate(ADD, who="Flo"))
+    interrupted(point, lambda: graph.mutate(ADD, {"who": "Flo"}))
     of_another_process(graph)
 
     def update() -> object:
-        return graph.mutate(AGE, who="Bob", age=5)
+        return graph.mutate(AGE, {"who": "Bob", "age": 5})
 
     if left_alone:
         update()
@@ -105,15 +105,15 @@ def test_a_small_write_is_staged_once_while_others_write_the_same_table(graph, m
 
     def stages_early(name: str) -> bool:
         staged.clear()
-        graph.mutate(ADD, who=name)
+        graph.mutate(ADD, {"who": name})
         return bool(staged)
 
     assert stages_early("a")
     pause = Pause()
     with armed(AFTER_TABLE, pause, times=1), ThreadPoolExecutor(2) as pool:
-        first = pool.submit(other.mutate, ADD, who="b")
+        first = pool.submit(other.mutate, ADD, {"who": "b"})
         pause.wait_until_reached()
-        second = pool.submit(graph.mutate, ADD, who="c")
+        second = pool.submit(graph.mutate, ADD, {"who": "c"})
         threading.Timer(SOON, pause.release).start()
         first.result(timeout=60)
         second.result(timeout=60)

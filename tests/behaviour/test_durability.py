@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 from omnigraph.testing.faults import recording
 from tests.behaviour.graphs import SCHEMA
 
@@ -18,18 +18,18 @@ def written(uri: str) -> tuple[str, int]:
     """What a graph holds after writes of every kind, and how often the disk was asked to confirm."""
     with recording() as record:
         graph = init(uri, SCHEMA)
-        graph.load('{"type": "Person", "data": {"name": "ada"}}', "append")
-        graph.mutate(ADD, "add", {"name": "bo"})
-        graph.create_branch("feature").mutate(ADD, "add", {"name": "cy"})
-        graph.delete_branch("feature")
+        graph.load(b'{"type": "Person", "data": {"name": "ada"}}', "append")
+        graph.mutate(ADD, {"name": "bo"}, name="add")
+        graph.branches.create("feature").mutate(ADD, {"name": "cy"}, name="add")
+        graph.branches.delete("feature")
     synced = [hit for hit in record.hits if hit.name == "durability.before_fsync"]
     return exported(graph), len(synced)
 
 
 def exported(graph: Graph) -> str:
-    out = io.StringIO()
+    out = io.BytesIO()
     graph.export(out)
-    return out.getvalue()
+    return out.getvalue().decode()
 
 
 @pytest.mark.acceptance("S-160")

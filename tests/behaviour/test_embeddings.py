@@ -8,8 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.write import commit as committing
 from omnigraph.engine.write.tables import stage_early
 from omnigraph.errors import (
@@ -277,13 +277,13 @@ def test_vectors_that_wait_for_a_provider_are_computed_later(graph, monkeypatch)
     rows = notes({"slug": "a", "body": "copper"}, {"slug": "b", "vec": GIVEN}, {"slug": "c"})
     assert warnings(graph.load(rows, "append")) == [PENDING]
     assert states(graph) == {"ready": 1, "pending": 1, "empty": 1, "given": 1}
-    (shown,) = graph.status().tables[0].embeddings
+    (shown,) = graph.maintenance.status().tables[0].embeddings
     assert (shown.property, shown.counts.pending) == ("vec", 1)
     monkeypatch.setenv(MOCK, "1")
-    before = len(graph.commits())
+    before = len(graph.log(reverse=True))
     done = graph.embed()
     assert [(p.embedded, p.skipped) for p in done.properties] == [(1, 0)]
-    assert len(graph.commits()) == before + 1
+    assert len(graph.log(reverse=True)) == before + 1
     assert states(graph) == {"ready": 2, "empty": 1, "given": 1}
     assert vectors(graph)["a"] == mock("copper")
 
@@ -349,7 +349,7 @@ def test_what_was_answered_before_an_outage_is_kept(graph, server):
 
 def test_exported_vectors_are_given_when_they_are_loaded_again(graph, memory_uri, mocked, tmp_path):
     run(graph, 'insert Note { slug: "a", body: "copper" }')
-    with (tmp_path / "out.jsonl").open("w") as out:
+    with (tmp_path / "out.jsonl").open("wb") as out:
         graph.export(out)
     assert "__embed" not in (tmp_path / "out.jsonl").read_text()
     other = init(f"{memory_uri}-other", NOTES)
@@ -359,7 +359,7 @@ def test_exported_vectors_are_given_when_they_are_loaded_again(graph, memory_uri
 
 def test_bindings_are_seen_nowhere(graph, mocked):
     run(graph, 'insert Note { slug: "a", body: "copper" }')
-    found = graph.entity_at_target("main", "node:Note", "a")
+    found = graph.at("main").get("Note", "a")
     assert sorted(found) == ["body", "id", "slug", "tag", "vec"]
     result = graph.query("query q() { match { $n: Note } return { $n } }")
     assert "__embed" not in json.dumps(result.to_dicts())
@@ -430,7 +430,7 @@ def test_texts_that_turn_up_under_the_lock_are_embedded_without_it(local_uri, se
 
 def test_the_state_of_a_branch_is_its_own(graph, mocked, monkeypatch):
     run(graph, 'insert Note { slug: "a", body: "copper" }')
-    branch = graph.create_branch("draft")
+    branch = graph.branches.create("draft")
     monkeypatch.delenv(MOCK)
     run(branch, 'update Note set { body: "tin" } where slug = "a"')
     assert states(branch) == {"stale": 1}
@@ -468,27 +468,27 @@ def test_each_vector_is_computed_by_the_model_its_property_names(memory_uri, ser
 
 def test_a_model_that_is_not_configured_refuses_the_write_naming_both(memory_uri, mocked):
     graph = init(memory_uri, TWO.replace("openai-compatible/second", "openai/x"))
-    before = graph.head()
+    before = graph.head().id
     for write in (
         lambda: graph.load(notes({"slug": "a", "body": "copper"}), "append"),
         lambda: run(graph, 'insert Note { slug: "a", body: "copper" }'),
     ):
         with pytest.raises(EmbeddingModelUnavailable, match=r"openai/x.*OPENAI_API_KEY.*mock/"):
             write()
-    assert graph.head() == before
+    assert graph.head().id == before
     # Without a text, or with a vector of its own, there is nothing to compute.
     graph.load(notes({"slug": "a"}, {"slug": "b", "body": "tin", "other": [1, 0, 0, 0]}), "append")
     query = "query q() { match { $n: Note } return { $n.slug } order { nearest($n.other, %s) } limit 1 }"
     with pytest.raises(EmbeddingModelUnavailable):
         graph.query(query % '"tin"')
     assert graph.query(query % "[1.0, 0.0, 0.0, 0.0]").to_dicts() == [{"n.slug": "b"}]
-    assert graph.status().to_json()["tables"]
+    assert graph.maintenance.status().to_json()["tables"]
 
 
 def test_another_model_makes_vectors_stale(memory_uri, server):
     graph = init(memory_uri, TWO)
     graph.load(notes({"slug": "a", "body": "copper"}), "append")
-    plan = graph.apply_schema(TWO.replace("/second", "/third"))
+    plan = graph.schema.apply(TWO.replace("/second", "/third"))
     assert plan.receipt.graph_commit_id is not None
     counted = {p.property: p.states.stale for p in graph.embed(dry_run=True).properties}
     assert counted == {"vec": 0, "other": 1}

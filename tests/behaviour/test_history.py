@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
-from omnigraph.engine.receipts import commit_to_json
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
+from omnigraph.engine.commits import Commit
 from omnigraph.errors import (
     BranchNotFound,
     CommitNotFound,
@@ -22,12 +22,13 @@ from omnigraph.errors import (
     UnknownVersion,
 )
 from omnigraph.storage.table import Table
-from omnigraph.versioning.commits import Counts, OperationKind, Warning
+from omnigraph.versioning.commits import CommitRecord, Counts, OperationKind, Warning
 from omnigraph.versioning.manifest import Manifest, ManifestState, fold
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import MANIFEST_PATH
 from omnigraph.versioning.upkeep import tend_manifest
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, SCHEMA, Backstage
+from tests.receipts import receipt_of_commit
 
 
 @contextmanager
@@ -47,14 +48,21 @@ def reading(patch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
         yield seen
 
 
+PEOPLE = "query q() { match { $p: Person } return { $p.name } }"
+
+
+def shown(graph: Graph, made: CommitRecord) -> Commit:
+    return Commit.of(made, graph.schema.catalog)
+
+
 # -- snapshots -------------------------------------------------------------------------------
 
 
 def test_a_snapshot_as_json_has_the_promised_form(graph, backstage):
-    graph.create_branch("review/7")
+    graph.branches.create("review/7")
     made = backstage.add(graph, PERSON, ["ada"])
-    assert graph.snapshot().commit_id == made.graph_commit_id
-    document = graph.snapshot().to_json()
+    assert graph._snapshot().commit_id == made.graph_commit_id
+    document = graph._snapshot().to_json()
     assert list(document) == ["branch", "manifest_version", "tables"]
     assert (document["branch"], document["manifest_version"]) == ("main", 2)
     assert [table["table_key"] for table in document["tables"]] == KEYS
@@ -71,29 +79,29 @@ def test_a_snapshot_as_json_has_the_promised_form(graph, backstage):
 @pytest.mark.acceptance("S-019", partly="rows are published by hand, not inserted by a mutation")
 def test_a_snapshot_never_changes(graph, backstage):
     backstage.add(graph, PERSON, ["ada"])
-    old = graph.snapshot()
+    old = graph._snapshot()
     before = old.to_json()
     backstage.add(graph, PERSON, ["bo"])
-    graph.snapshot()
+    graph._snapshot()
     assert old.to_json() == before
     assert old.version == 2
     assert old.open(backstage.tables, PERSON).read(["id"]).to_pylist() == [{"id": "ada"}]
-    assert graph.snapshot().open(backstage.tables, PERSON).row_count() == 2
+    assert graph._snapshot().open(backstage.tables, PERSON).row_count() == 2
 
 
 @pytest.mark.acceptance("S-020", partly="snapshots instead of queries")
 def test_another_handle_sees_a_commit_without_refresh(graph, backstage):
     one, two = open_graph(graph.uri), open_graph(graph.uri)
-    two.snapshot()
+    two._snapshot()
     backstage.add(one, PERSON, ["ada"])
-    assert two.snapshot().entry(PERSON).row_count == 1
-    assert two.head() == one.head()
+    assert two._snapshot().entry(PERSON).row_count == 1
+    assert two.head().id == one.head().id
 
 
 def test_an_unknown_table_key_is_a_bad_request(graph):
     for key in ("node:Nobody", "Person", "edge:Person", ""):
         with pytest.raises(InputError, match="no manifest entry for"):
-            graph.snapshot().entry(key)
+            graph._snapshot().entry(key)
 
 
 # -- reading only what is new ----------------------------------------------------------------
@@ -128,7 +136,7 @@ def test_folding_the_manifest_changes_nothing_a_reader_sees(memory_uri, monkeypa
         assert reader.manifest.current(None) == backstage.manifest.current(None)
     assert max(fragments) <= 18
     assert any(later < earlier for earlier, later in pairwise(fragments))
-    assert [commit.sequence for commit in graph.commits()] == list(range(1, 42))
+    assert [commit.number for commit in graph.log(reverse=True)] == list(range(1, 42))
 
 
 @pytest.mark.acceptance("S-140")
@@ -144,11 +152,11 @@ def test_every_version_is_the_fold_of_the_rows_up_to_it(memory_uri, monkeypatch)
     with reading(monkeypatch) as rows:
         assert cold.current(None).sequence == 80
     assert {row["commit_seq"] for row in rows if row.get("object_id")} == set(range(64, 81))
-    assert open_graph(memory_uri).snapshot_at_version(63).version == 63
+    assert open_graph(memory_uri).at(63)._snapshot.version == 63
     everything = backstage.rows()
     checkpoints = [row["commit_seq"] for row in everything if row["object_type"] == "checkpoint"]
     assert sorted(checkpoints) == [1, 64]
-    nothing = ManifestState(None, 0, graph.commits()[0].graph_commit_id, {}, {})
+    nothing = ManifestState(None, 0, graph.log(reverse=True)[0].id, {}, {})
     for version in range(1, 81):
         expected = fold(nothing, [row for row in everything if row["commit_seq"] <= version])
         assert cold.at(None, version) == expected
@@ -159,24 +167,25 @@ def test_every_version_is_the_fold_of_the_rows_up_to_it(memory_uri, monkeypatch)
 
 @pytest.mark.acceptance("S-039", partly="snapshots instead of queries; no entity is read")
 def test_every_version_and_commit_gives_the_snapshot_of_its_time(graph, backstage):
-    seen = [graph.snapshot()]
+    seen = [graph._snapshot()]
     for number in range(4):
         backstage.add(graph, PERSON, [f"p{number}"])
-        seen.append(graph.snapshot())
+        seen.append(graph._snapshot())
     for handle in (graph, open_graph(graph.uri, read_only=True)):
         for version, snapshot in enumerate(seen, 1):
             for target in (version, snapshot.commit_id):
-                found = handle.snapshot_at(target)
+                found = handle.at(target)._snapshot
                 assert found.to_json() == snapshot.to_json()
                 assert found.commit_id == snapshot.commit_id
                 names = found.open(backstage.tables, PERSON).read(["id"]).column("id").to_pylist()
                 assert names == [f"p{n}" for n in range(version - 1)]
-    assert graph.snapshot_at("main").to_json() == seen[-1].to_json()
+    assert graph.at("main")._snapshot.to_json() == seen[-1].to_json()
 
 
 @pytest.mark.acceptance("S-039", partly="snapshots instead of queries; no entity is read")
 def test_a_version_a_branch_does_not_have_is_not_found(graph):
-    for version, call in product((0, -1, 2, 1000), (graph.snapshot_at_version, graph.at)):
+    calls = (graph.at, graph.commit, lambda ref: graph.query(PEOPLE, at=ref))
+    for version, call in product((0, -1, 2, 1000), calls):
         with pytest.raises(UnknownVersion) as caught:
             call(version)
         assert (caught.value.version, caught.value.head) == (version, 1)
@@ -185,9 +194,9 @@ def test_a_version_a_branch_does_not_have_is_not_found(graph):
 
 @pytest.mark.acceptance("S-037")
 def test_an_unknown_commit_is_not_found(graph):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     unknown = ["01KV8Z6M3Q9V2X4T7B5N0C1D2E", "nope", "", "' or true --", "a b"]
-    calls = (graph.snapshot_of, graph.commit, graph.receipt_of, graph.at)
+    calls = (graph.at, graph.commit, lambda ref: graph.query(PEOPLE, at=ref))
     for commit_id, call in product(unknown, calls):
         with pytest.raises(CommitNotFound) as caught:
             call(commit_id)
@@ -196,39 +205,39 @@ def test_an_unknown_commit_is_not_found(graph):
 
 
 def test_a_commit_is_found_from_a_handle_of_any_branch(graph, backstage):
-    feature = graph.create_branch("feature")
+    feature = graph.branches.create("feature")
     on_main, on_feature = backstage.publish(), backstage.publish("feature")
-    other = graph.create_branch("other", source="feature")
+    other = graph.branches.create("other", "feature")
     for handle in (graph, feature, other, open_graph(graph.uri)):
         for made in (on_main, on_feature):
-            assert handle.commit(made.graph_commit_id) == made
-            assert handle.snapshot_of(made.graph_commit_id).commit_id == made.graph_commit_id
-            assert handle.snapshot_of(made.graph_commit_id).version == 2
+            assert handle.commit(made.graph_commit_id) == shown(graph, made)
+            assert handle.at(made.graph_commit_id)._snapshot.commit_id == made.graph_commit_id
+            assert handle.at(made.graph_commit_id)._snapshot.version == 2
 
 
 def test_a_branch_shares_the_versions_up_to_its_fork(graph, backstage):
     backstage.add(graph, PERSON, ["ada"])
-    feature = graph.create_branch("feature")
+    feature = graph.branches.create("feature")
     backstage.add(graph, PERSON, ["bo"])
     for version in (1, 2):
-        ours, theirs = graph.snapshot_at(version), feature.snapshot_at(version)
+        ours, theirs = graph.at(version)._snapshot, feature.at(version)._snapshot
         assert ours.commit_id == theirs.commit_id
         assert [entry.pin for entry in ours.entries.values()] == [
             entry.pin for entry in theirs.entries.values()
         ]
     with pytest.raises(UnknownVersion):
         feature.at(3)
-    assert graph.snapshot_at_version(1, "feature").branch == "feature"
+    assert graph.checkout("feature").at(1)._snapshot.branch == "feature"
     with pytest.raises(BranchNotFound):
-        graph.snapshot_at_version(1, "nope")
+        graph.checkout("nope").at(1)
 
 
 def test_a_commit_whose_branch_is_gone_is_not_found(graph, backstage):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     made = backstage.publish("feature")
-    graph.delete_branch("feature")
+    graph.branches.delete("feature")
     with pytest.raises(CommitNotFound):
-        graph.snapshot_of(made.graph_commit_id)
+        graph.at(made.graph_commit_id)
 
 
 # -- commits ---------------------------------------------------------------------------------
@@ -236,63 +245,70 @@ def test_a_commit_whose_branch_is_gone_is_not_found(graph, backstage):
 
 @pytest.mark.acceptance("S-035", partly="the commit is published by hand, not made by a mutation")
 def test_commits_are_listed_and_filtered(graph, backstage):
-    person = graph.snapshot().entry(PERSON).table_id
-    first = backstage.publish(actor_id="act-1", message="mine", counts={person: Counts(inserted=1)})
-    second = backstage.publish(actor_id="act-2", operation=OperationKind.LOAD)
-    third = backstage.publish(actor_id="act-2")
-    genesis = graph.commits()[0]
-    assert graph.commits() == [genesis, first, second, third]
-    assert graph.commits(newest_first=True) == [third, second, first, genesis]
-    assert graph.commits(newest_first=True, limit=2) == [third, second]
-    assert graph.commits(limit=0) == []
-    assert graph.commits(actor="act-1") == [first]
-    assert graph.commits(actor="act-2", operation="load") == [second]
-    assert graph.commits(operation="init") == [genesis]
-    assert graph.commits(actor="nobody") == []
-    assert first.parent_commit_id == genesis.graph_commit_id
-    assert (first.draft.operation.value, first.draft.message) == ("mutate", "mine")
+    person = graph._snapshot().entry(PERSON).table_id
+    counts = {person: Counts(inserted=1)}
+    first = shown(graph, backstage.publish(actor_id="act-1", message="mine", counts=counts))
+    second = shown(graph, backstage.publish(actor_id="act-2", operation=OperationKind.LOAD))
+    third = shown(graph, backstage.publish(actor_id="act-2"))
+    genesis = graph.log(reverse=True)[0]
+    assert graph.log(reverse=True) == [genesis, first, second, third]
+    assert graph.log() == [third, second, first, genesis]
+    assert graph.log(limit=2) == [third, second]
+    assert graph.log(limit=0, reverse=True) == []
+    assert graph.log(actor="act-1", reverse=True) == [first]
+    assert graph.log(actor="act-2", operation="load", reverse=True) == [second]
+    assert graph.log(operation="init", reverse=True) == [genesis]
+    assert graph.log(actor="nobody", reverse=True) == []
+    assert first.parents == (genesis.id,)
+    assert (first.operation, first.message, first.actor) == ("mutate", "mine", "act-1")
+    assert first.counts == {PERSON: Counts(inserted=1)}
 
 
 def test_commits_are_bounded_by_commits_and_by_moments(graph, backstage):
     noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
     micros = int(noon.timestamp()) * 1_000_000
-    made = [backstage.publish(created_at=micros + n * 1_000_000, actor_id="ada") for n in range(4)]
-    ids = [commit.graph_commit_id for commit in made]
-    assert graph.commits(since=ids[1]) == made[1:]
-    assert graph.commits(since=ids[1], until=ids[2]) == made[1:3]
-    assert graph.commits(since=ids[2], until=ids[1]) == []
-    assert graph.commits(until=ids[0])[-1] == made[0]
+    moments = [micros + n * 1_000_000 for n in range(4)]
+    made = [shown(graph, backstage.publish(created_at=m, actor_id="ada")) for m in moments]
+    ids = [commit.id for commit in made]
+    assert [commit.created_at - noon for commit in made] == [timedelta(seconds=n) for n in range(4)]
+    assert graph.log(since=ids[1], reverse=True) == made[1:]
+    assert graph.log(since=ids[1], until=ids[2], reverse=True) == made[1:3]
+    assert graph.log(since=ids[2], until=ids[1], reverse=True) == []
+    assert graph.log(until=ids[0], reverse=True)[-1] == made[0]
     second = timedelta(seconds=1)
     for moment in (noon + second, (noon + second).replace(tzinfo=None), "2030-01-01T12:00:01"):
-        assert graph.commits(since=moment) == made[1:]
-        assert graph.commits(since=moment, until="2030-01-01T14:00:02+02:00") == made[1:3]
-    assert graph.commits(since="2030-01-02") == []
-    assert graph.commits(since="20300101", newest_first=True, limit=1) == [made[3]]
-    assert graph.commits(until=noon - timedelta(microseconds=1)) == graph.commits()[:1]
-    assert graph.commits(since=ids[3], actor="nobody") == []
+        assert graph.log(since=moment, reverse=True) == made[1:]
+        assert graph.log(since=moment, until="2030-01-01T14:00:02+02:00", reverse=True) == made[1:3]
+    assert graph.log(since="2030-01-02", reverse=True) == []
+    assert graph.log(since="20300101", limit=1) == [made[3]]
+    assert (
+        graph.log(until=noon - timedelta(microseconds=1), reverse=True)
+        == graph.log(reverse=True)[:1]
+    )
+    assert graph.log(since=ids[3], actor="nobody", reverse=True) == []
 
 
 def test_a_bound_that_is_no_time_and_no_commit_of_the_branch_is_refused(graph, backstage):
-    feature = graph.create_branch("feature")
+    feature = graph.branches.create("feature")
     elsewhere = backstage.publish("feature").graph_commit_id
-    assert len(feature.commits(since=elsewhere)) == 1
+    assert len(feature.log(since=elsewhere, reverse=True)) == 1
     for bound in (elsewhere, "yesterday", "", "2030-02-30"):
         for call in ({"since": bound}, {"until": bound}):
             with pytest.raises(InputError, match="neither a time nor a commit of this branch"):
-                graph.commits(**call)
+                graph.log(**call, reverse=True)
 
 
 def test_a_commit_as_json_names_types_and_branches_as_people_do(graph, backstage):
-    graph.create_branch("review/7")
-    person = graph.snapshot().entry(PERSON).table_id
+    graph.branches.create("review/7")
+    person = graph._snapshot().entry(PERSON).table_id
     made = backstage.publish(
         "review/7", actor_id="ada", message="Grüße", counts={person: Counts(updated=3)}
     )
-    assert commit_to_json(made, graph.catalog) == {
+    assert graph.commit(made.graph_commit_id).to_json() == {
         "graph_commit_id": made.graph_commit_id,
         "manifest_branch": "review/7",
         "manifest_version": 2,
-        "parent_commit_id": graph.head("main"),
+        "parent_commit_id": graph.head("main").id,
         "merged_parent_commit_id": None,
         "actor_id": "ada",
         "created_at": made.draft.created_at,
@@ -300,19 +316,19 @@ def test_a_commit_as_json_names_types_and_branches_as_people_do(graph, backstage
         "message": "Grüße",
         "counts": {PERSON: {"inserted": 0, "updated": 3, "deleted": 0}},
     }
-    assert commit_to_json(graph.commits()[0], graph.catalog)["manifest_branch"] is None
+    assert graph.log(reverse=True)[0].to_json()["manifest_branch"] is None
 
 
 @pytest.mark.acceptance("S-147", partly="the receipt is rebuilt; no write returns one here")
 def test_a_receipt_is_rebuilt_from_its_commit(graph, backstage):
-    person = graph.snapshot().entry(PERSON).table_id
+    person = graph._snapshot().entry(PERSON).table_id
     draft = backstage.draft(
         actor_id="ada",
         counts={person: Counts(inserted=1)},
         warnings=(Warning("index_pending", "later"),),
     )
     made = publish(backstage.manifest, None, Publication(draft))
-    assert graph.receipt_of(made.graph_commit_id).to_json() == {
+    assert receipt_of_commit(graph, made.graph_commit_id).to_json() == {
         "graph_commit_id": made.graph_commit_id,
         "parent_commit_id": made.parent_commit_id,
         "branch": "main",
@@ -327,6 +343,6 @@ def test_a_receipt_is_rebuilt_from_its_commit(graph, backstage):
 
 
 def test_the_commits_of_an_unknown_branch_are_not_found(graph):
-    for call in (graph.commits, graph.head, graph.snapshot):
+    for call in (graph.log, graph.head, graph._snapshot):
         with pytest.raises(BranchNotFound):
             call("nope")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain.index_report import IndexedTable, IndexReport
 from omnigraph.engine.write import fold as folding
 from omnigraph.errors import BranchLocked, ReadOnlyHandle
@@ -75,7 +75,7 @@ def lacking(report: IndexReport) -> dict[str, int]:
 
 
 def pieces(graph: Graph) -> int:
-    return len(graph.snapshot().open(graph._tables, ITEM).fragments())
+    return len(graph._snapshot().open(graph._core.tables, ITEM).fragments())
 
 
 ALL = {
@@ -92,31 +92,31 @@ ALL = {
 @pytest.mark.acceptance("U-156", partly="the library; the command has its own test")
 def test_what_is_missing_is_made_once(graph):
     graph.load(items(1, 2, 3) + b"\n" + records("Bin", [{"name": "b"}]), "append")
-    before = graph.snapshot()
-    report = graph.ensure_indices(actor="ada")
+    before = graph._snapshot()
+    report = graph.as_actor("ada").maintenance.ensure_indexes()
     made = table(report)
     assert (kinds(made.created), made.existing, made.pending) == (ALL, (), ())
     assert kinds(table(report, "node:Bin").created) == {"id": "btree", "name": "text"}
     assert [found.table_key for found in report.tables] == ["node:Bin", ITEM]
     commit = graph.commit(str(report.receipt.graph_commit_id))
-    assert (commit.draft.operation.value, commit.draft.actor_id) == ("ensure_indices", "ada")
-    assert commit.parent_commit_id == before.commit_id
-    assert graph.recovery_status().pending == ()
+    assert (commit.operation, commit.actor) == ("ensure_indices", "ada")
+    assert commit.parents[0] == before.commit_id
+    assert graph._core.recovery.status().pending == ()
 
-    again = graph.ensure_indices()
+    again = graph.maintenance.ensure_indexes()
     assert (table(again).created, kinds(table(again).existing)) == ((), ALL)
     assert set(lacking(again).values()) == {0}
     assert again.receipt.graph_commit_id is None
-    assert graph.head() == commit.graph_commit_id
+    assert graph.head().id == commit.id
 
 
 def test_nothing_can_be_made_of_no_rows_and_no_vectors(graph):
-    assert graph.ensure_indices().tables == ()
+    assert graph.maintenance.ensure_indexes().tables == ()
     graph.load(items(1, vec=None), "append")
-    [waiting] = table(graph.ensure_indices()).pending
+    [waiting] = table(graph.maintenance.ensure_indexes()).pending
     assert (waiting.column, waiting.reason) == ("vec", "no row has a vector yet")
     graph.load(items(2), "append")
-    assert kinds(table(graph.ensure_indices()).created) == {"vec": "vector"}
+    assert kinds(table(graph.maintenance.ensure_indexes()).created) == {"vec": "vector"}
 
 
 @pytest.mark.acceptance("S-121")
@@ -127,39 +127,39 @@ def test_a_load_of_many_rows_makes_the_indexes_that_are_quick_to_make(graph):
     assert {column for column, index in found.items() if index.fragment_ids == current} == {
         *("id", "kind", "made", "size")
     }
-    assert kinds(table(graph.ensure_indices()).created) == {
+    assert kinds(table(graph.maintenance.ensure_indexes()).created) == {
         column: kind for column, kind in ALL.items() if column in ("slug", "label", "vec")
     }
 
 
 def _stored(graph: Graph):
-    return graph.snapshot().open(graph._tables, ITEM)
+    return graph._snapshot().open(graph._core.tables, ITEM)
 
 
 def test_later_rows_are_not_covered_until_a_fold_extends_the_indexes(graph, monkeypatch):
     graph.load(items(*range(10)), "append")
-    graph.ensure_indices()
+    graph.maintenance.ensure_indexes()
     graph.load(items(10, 11), "append")
     graph.load(items(3, label="changed", vec=[0, 1]), "merge")
-    assert set(lacking(graph.ensure_indices()).values()) == {3}
+    assert set(lacking(graph.maintenance.ensure_indexes()).values()) == {3}
     monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 0)
     monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
     graph.load(items(12), "append")
-    graph.wait_for_upkeep()
+    graph.maintenance.wait()
     assert pieces(graph) == 1
-    assert set(lacking(graph.ensure_indices()).values()) == {0}
+    assert set(lacking(graph.maintenance.ensure_indexes()).values()) == {0}
 
 
 def test_a_branch_folds_under_indexes_it_has_from_main(graph, monkeypatch):
     graph.load(items(*range(10)), "append")
-    graph.ensure_indices()
-    graph.create_branch("feature")
+    graph.maintenance.ensure_indexes()
+    graph.branches.create("feature")
     graph.load(items(10, 11), "append", branch="feature")
     monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 0)
     monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
     graph.load(items(3, label="changed", vec=[0, 1]), "merge", branch="feature")
-    graph.wait_for_upkeep()
-    report = graph.ensure_indices("feature")
+    graph.maintenance.wait()
+    report = graph.maintenance.ensure_indexes("feature")
     assert (table(report).created, set(lacking(report).values())) == ((), {0})
     near = "query q() { match { $i: Item } return { $i.slug } order { nearest($i.vec, [0.0, 1.0]) } limit 1 }"
     assert [row["i.slug"] for row in graph.query(near, branch="feature")] == ["i3"]
@@ -168,25 +168,25 @@ def test_a_branch_folds_under_indexes_it_has_from_main(graph, monkeypatch):
 
 def test_a_branch_indexes_what_it_has_written_and_nothing_it_reads_from_main(graph):
     graph.load(items(1, 2) + b"\n" + records("Bin", [{"name": "b"}]), "append")
-    graph.create_branch("feature")
-    assert graph.ensure_indices("feature").tables == ()
+    graph.branches.create("feature")
+    assert graph.maintenance.ensure_indexes("feature").tables == ()
     graph.load(items(3), "append", branch="feature")
-    report = graph.ensure_indices("feature")
+    report = graph.maintenance.ensure_indexes("feature")
     assert [found.table_key for found in report.tables] == [ITEM]
     assert kinds(table(report).created) == ALL
     assert report.receipt.branch == "feature"
-    assert len(table(graph.ensure_indices()).created) == len(ALL)
+    assert len(table(graph.maintenance.ensure_indexes()).created) == len(ALL)
 
 
 def test_what_a_branch_has_from_another_branch_becomes_its_own(graph):
     graph.load(items(1, 2), "append")
-    graph.create_branch("one")
+    graph.branches.create("one")
     graph.load(items(3), "append", branch="one")
-    graph.create_branch("two", source="one")
-    owned = graph.snapshot("two").entry(ITEM)
-    assert kinds(table(graph.ensure_indices("two")).created) == ALL
-    assert graph.snapshot("two").entry(ITEM).branch != owned.branch
-    assert graph.snapshot("one").entry(ITEM) == owned
+    graph.branches.create("two", "one")
+    owned = graph._snapshot("two").entry(ITEM)
+    assert kinds(table(graph.maintenance.ensure_indexes("two")).created) == ALL
+    assert graph._snapshot("two").entry(ITEM).branch != owned.branch
+    assert graph._snapshot("one").entry(ITEM) == owned
     assert len(list(graph.query(_EVERY, branch="two"))) == 3
 
 
@@ -208,9 +208,9 @@ def test_rows_written_while_indexes_are_built_are_indexed_too(graph, uri):
         def advance(self, rows: int) -> None:
             pass
 
-    graph.ensure_indices(progress=Writer())
+    graph.maintenance.ensure_indexes(progress=Writer())
     assert written == ["Item.id"]
-    lacks = lacking(graph.ensure_indices())
+    lacks = lacking(graph.maintenance.ensure_indexes())
     assert {lacks[column] for column, kind in ALL.items() if kind != "text"} == {0}
     assert {lacks["slug"], lacks["label"]} == {1}
     assert len(list(graph.query(_EVERY))) == 3
@@ -220,12 +220,12 @@ def test_rows_written_while_indexes_are_built_are_indexed_too(graph, uri):
 def test_a_build_that_stops_is_settled_by_the_next_write(graph, uri, point):
     graph.load(items(1, 2) + b"\n" + records("Bin", [{"name": "b"}]), "append")
     with armed(point, Fail()), pytest.raises(InjectedFault):
-        graph.ensure_indices()
-    assert len(graph.recovery_status().pending) == 1
+        graph.maintenance.ensure_indexes()
+    assert len(graph._core.recovery.status().pending) == 1
     graph.load(records("Bin", [{"name": "c"}]), "append")
-    assert graph.recovery_status().pending == ()
+    assert graph._core.recovery.status().pending == ()
     assert len(list(graph.query(_EVERY))) == 2
-    report = graph.ensure_indices()
+    report = graph.maintenance.ensure_indexes()
     assert kinds((*table(report).created, *table(report).existing)) == ALL
     assert (point == UNPUBLISHED) == (not table(report).created)
 
@@ -233,16 +233,16 @@ def test_a_build_that_stops_is_settled_by_the_next_write(graph, uri, point):
 def test_a_handle_that_only_reads_makes_nothing(graph, uri):
     graph.load(items(1), "append")
     with pytest.raises(ReadOnlyHandle):
-        open_graph(uri, read_only=True).ensure_indices()
+        open_graph(uri, read_only=True).maintenance.ensure_indexes()
 
 
 def test_a_branch_that_is_being_written_is_waited_for(graph, uri, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_LOCK_WAIT_MS", "50")
     graph.load(items(1), "append")
     other = open_graph(uri)
-    with graph._locks.hold(None, "test"), pytest.raises(BranchLocked):
-        other.ensure_indices()
-    assert kinds(table(other.ensure_indices()).created)["id"] == "btree"
+    with graph._core.locks.hold(None, "test"), pytest.raises(BranchLocked):
+        other.maintenance.ensure_indexes()
+    assert kinds(table(other.maintenance.ensure_indexes()).created)["id"] == "btree"
 
 
 def test_queries_see_the_same_before_and_after(graph):
@@ -262,7 +262,7 @@ def test_queries_see_the_same_before_and_after(graph):
         return [sorted(row["i.slug"] for row in found.query(query)) for query in queries]
 
     before = answers(graph)
-    graph.ensure_indices()
+    graph.maintenance.ensure_indexes()
     assert answers(graph) == before
     assert answers(open_graph(graph.uri)) == before
     assert [len(found) for found in before] == [1, 9, 15, 6, 1, 11, 11]

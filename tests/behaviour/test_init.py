@@ -8,8 +8,8 @@ from threading import Barrier
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import (
     AlreadyInitialized,
     GraphNotFound,
@@ -87,23 +87,23 @@ def test_a_new_graph_has_the_promised_layout(local_uri):
 
 @pytest.mark.acceptance("S-001")
 def test_a_new_graph_is_one_commit_of_empty_tables(graph):
-    snapshot = graph.snapshot()
+    snapshot = graph._snapshot()
     assert list(snapshot.entries) == KEYS
     assert {entry.row_count for entry in snapshot.entries.values()} == {0}
     assert (snapshot.branch, snapshot.version) == ("main", 1)
-    (genesis,) = graph.commits()
-    assert genesis.graph_commit_id == snapshot.commit_id == graph.head()
-    assert genesis.parent_commit_id is None
-    assert genesis.draft.actor_id is None
-    assert genesis.draft.operation.value == "init"
-    assert (genesis.sequence, genesis.branch) == (1, None)
+    (genesis,) = graph.log(reverse=True)
+    assert genesis.id == snapshot.commit_id == graph.head().id
+    assert genesis.parents == ()
+    assert genesis.actor is None
+    assert genesis.operation == "init"
+    assert (genesis.number, genesis.branch) == (1, "main")
 
 
 @pytest.mark.acceptance("S-001")
 def test_identities_are_allocated_by_kind_then_by_name(graph):
-    ids = {declared.name: declared.type_id for declared in graph.catalog}
+    ids = {declared.name: declared.type_id for declared in graph.schema.catalog}
     assert ids == {"Company": 1, "Person": 3, "Knows": 6, "WorksAt": 8}
-    entries = graph.snapshot().entries
+    entries = graph._snapshot().entries
     assert [entries[key].table_id for key in KEYS] == ["edge#6", "edge#8", "node#1", "node#3"]
 
 
@@ -126,7 +126,7 @@ def test_the_manifest_of_a_new_graph_holds_a_row_of_each_kind(graph, backstage):
 def test_a_schema_file_can_be_given_by_path(tmp_path, local_uri):
     file = tmp_path / "mine.pg"
     file.write_text(SCHEMA)
-    assert init(local_uri, file).schema == SCHEMA
+    assert init(local_uri, file).schema.source == SCHEMA
 
 
 # -- a place that is taken -------------------------------------------------------------------
@@ -156,8 +156,8 @@ def test_a_stray_schema_file_is_overcome_by_force(uri):
     Backstage(uri).objects.write_text(SOURCE_FILE, OTHER_SCHEMA)
     with pytest.raises(AlreadyInitialized):
         init(uri, SCHEMA)
-    assert init(uri, SCHEMA, force=True).schema == SCHEMA
-    assert list(open_graph(uri).snapshot().entries) == KEYS
+    assert init(uri, SCHEMA, force=True).schema.source == SCHEMA
+    assert list(open_graph(uri)._snapshot().entries) == KEYS
 
 
 def test_force_does_not_harm_a_graph_that_exists(uri):
@@ -166,7 +166,7 @@ def test_force_does_not_harm_a_graph_that_exists(uri):
     with pytest.raises(AlreadyInitialized, match="open it, or choose another location"):
         init(uri, OTHER_SCHEMA, force=True)
     assert contract_texts(uri) == before
-    assert list(open_graph(uri).snapshot().entries) == KEYS
+    assert list(open_graph(uri)._snapshot().entries) == KEYS
 
 
 def test_a_graph_that_lost_its_schema_files_is_not_built_over(uri):
@@ -187,7 +187,7 @@ def test_of_several_inits_at_once_exactly_one_succeeds(uri):
     def attempt(schema: str) -> str | None:
         together.wait()
         try:
-            return init(uri, schema).schema
+            return init(uri, schema).schema.source
         except AlreadyInitialized:
             return None
 
@@ -195,9 +195,9 @@ def test_of_several_inits_at_once_exactly_one_succeeds(uri):
         winners = [schema for schema in threads.map(attempt, schemas) if schema]
     assert len(winners) == 1
     graph = open_graph(uri)
-    assert graph.schema == winners[0]
-    assert graph.snapshot().version == 1
-    assert len(graph.snapshot().entries) == 5
+    assert graph.schema.source == winners[0]
+    assert graph._snapshot().version == 1
+    assert len(graph._snapshot().entries) == 5
 
 
 # -- failures --------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_after_a_failed_init_the_next_one_works(local_uri, point):
         init(local_uri, SCHEMA)
     with pytest.raises(GraphNotFound):
         open_graph(local_uri)
-    assert init(local_uri, OTHER_SCHEMA).snapshot().version == 1
+    assert init(local_uri, OTHER_SCHEMA)._snapshot().version == 1
 
 
 def test_a_failing_init_leaves_tables_alone_that_are_not_its_own(local_uri):
@@ -266,7 +266,7 @@ def test_a_link_to_nowhere_is_refused(tmp_path):
 def test_a_link_to_a_directory_is_a_place(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    assert init(tmp_path / "link" / "graph", SCHEMA).snapshot().version == 1
+    assert init(tmp_path / "link" / "graph", SCHEMA)._snapshot().version == 1
 
 
 @pytest.mark.parametrize("uri", ["", "ftp://host/graph", "memory://", "s3://", "file://host/graph"])
@@ -283,7 +283,7 @@ def test_a_read_only_place_is_refused_and_stays_empty(open_folder):
         with pytest.raises(StorageError, match="Permission denied"):
             init(open_folder / "graph", SCHEMA)
     assert list(open_folder.iterdir()) == []
-    assert init(open_folder, SCHEMA).snapshot().version == 1
+    assert init(open_folder, SCHEMA)._snapshot().version == 1
 
 
 # -- a store that cannot be trusted ----------------------------------------------------------
@@ -312,4 +312,4 @@ def test_a_disk_without_hard_links_is_refused_and_stays_empty(tmp_path, without_
 
 
 def test_missing_parents_are_made(tmp_path):
-    assert init(tmp_path / "a" / "b" / "graph", SCHEMA).snapshot().version == 1
+    assert init(tmp_path / "a" / "b" / "graph", SCHEMA)._snapshot().version == 1

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.merge.plan import MergePlanner
 from omnigraph.errors import (
     HeadMoved,
@@ -39,25 +39,25 @@ def graph(memory_uri: str) -> Graph:
 def test_a_merge_that_died_before_its_publish_is_finished_with_both_parents(local_uri, target):
     graph = init(local_uri, SCHEMA)
     graph.load(lines(person("Alice", age=30), person("Bob")), "append")
-    graph.create_branch("feature")
-    graph.create_branch("other")
+    graph.branches.create("feature")
+    graph.branches.create("other")
     set_age(graph, "feature", "Alice", 31)
     set_age(graph, target, "Bob", 41)
-    parents = (graph.head(target), graph.head("feature"))
+    parents = (graph.head(target).id, graph.head("feature").id)
     with armed(MERGED, Fail()), pytest.raises(InjectedFault):
         graph.merge("feature", target)
     again = open_graph(local_uri)
-    commit = again.commit(again.head(target))
-    assert (commit.parents, commit.draft.operation.value) == (parents, "recovery")
+    commit = again.commit(again.head(target).id)
+    assert (commit.parents, commit.operation) == (parents, "recovery")
     assert ages(again, target) == {"Alice": 31, "Bob": 41}
     assert again.merge("feature", target).outcome.value == "already_up_to_date"
-    again.delete_branch("feature")
-    assert again.commit(parents[1]).graph_commit_id == parents[1]
+    again.branches.delete("feature")
+    assert again.commit(parents[1]).id == parents[1]
 
 
 def _apply_schema(graph: Graph) -> None:
-    graph.delete_branch("feature")
-    graph.apply_schema(SCHEMA.replace("age: I32?", "age: I32?  nick: String?"))
+    graph.branches.delete("feature")
+    graph.schema.apply(SCHEMA.replace("age: I32?", "age: I32?  nick: String?"))
 
 
 @pytest.mark.acceptance("S-069")
@@ -76,7 +76,7 @@ def test_whoever_writes_next_settles_what_was_interrupted_first(graph, write):
         add(graph, "main", "Eve")
     write(graph)
     assert "Eve" in ages(graph)
-    [recovered] = graph.recoveries()
+    [recovered] = graph.maintenance.recoveries()
     assert recovered.audit.kind.value == "RolledForward"
 
 
@@ -85,21 +85,24 @@ def test_a_merge_settles_what_was_interrupted_on_its_source_too(graph):
         add(graph, "feature", "Eve")
     graph.merge("feature")
     assert "Eve" in ages(graph)
-    assert graph.recovery_status().pending == ()
+    assert graph._core.recovery.status().pending == ()
 
 
 @pytest.mark.acceptance("S-081")
 @pytest.mark.parametrize(
     "write",
-    [lambda graph: graph.load(person("Alice", age=31).encode()), lambda g: g.merge("feature")],
+    [
+        lambda graph: graph.load(person("Alice", age=31).encode(), "merge"),
+        lambda g: g.merge("feature"),
+    ],
     ids=["load", "merge"],
 )
 def test_a_write_whose_intent_cannot_be_written_changes_nothing(graph, write):
     set_age(graph, "feature", "Alice", 31)
-    before = graph.snapshot().to_json()
+    before = graph._snapshot().to_json()
     with armed("recovery.sidecar_write", Fail(), times=1), pytest.raises(OmnigraphError):
         write(graph)
-    assert (graph.snapshot().to_json(), graph.recovery_status().pending) == (before, ())
+    assert (graph._snapshot().to_json(), graph._core.recovery.status().pending) == (before, ())
     write(graph)
     assert ages(graph)["Alice"] == 31
 
@@ -132,29 +135,29 @@ def test_a_merge_that_somebody_else_makes_meanwhile_is_not_made_twice(graph, mon
         return found
 
     monkeypatch.setattr(MergePlanner, "plan", plan_slowly)
-    commits = len(graph.commits())
+    commits = len(graph.log(reverse=True))
     assert graph.merge("feature").outcome.value == "already_up_to_date"
-    assert len(graph.commits()) == commits + 1
+    assert len(graph.log(reverse=True)) == commits + 1
 
 
 def test_a_merge_can_insist_on_the_head_of_its_target(graph):
     add(graph, "feature", "Eve")
-    before = graph.head()
+    before = graph.head().id
     add(graph, "main", "Fay")
     with pytest.raises(HeadMoved):
         graph.merge("feature", expected_head=before)
-    graph.merge("feature", expected_head=graph.head())
+    graph.merge("feature", expected_head=graph.head().id)
 
 
 def test_a_graph_open_for_reading_is_not_merged(local_uri):
-    init(local_uri, SCHEMA).create_branch("feature")
+    init(local_uri, SCHEMA).branches.create("feature")
     with pytest.raises(ReadOnlyHandle):
         open_graph(local_uri, read_only=True).merge("feature")
 
 
 @pytest.mark.acceptance("S-111")
 def test_merges_into_two_targets_at_once_are_both_right(graph):
-    graph.create_branch("other")
+    graph.branches.create("other")
     set_age(graph, "feature", "Alice", 31)
     set_age(graph, "main", "Bob", 41)
     set_age(graph, "other", "Bob", 42)

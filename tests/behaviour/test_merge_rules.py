@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 from omnigraph.errors import (
     MergeConflicts,
 )
@@ -30,9 +30,9 @@ def graph(memory_uri: str) -> Graph:
 def test_a_unique_value_on_both_sides_is_a_conflict(memory_uri):
     graph = init(memory_uri, "node Person { name: String @key  email: String? @unique }\n")
     graph.load(lines(person("Alice"), person("Bob")), "append")
-    graph.create_branch("feature")
-    graph.load(person("Alice", email="x@y").encode(), branch="feature")
-    graph.load(person("Bob", email="x@y").encode())
+    graph.branches.create("feature")
+    graph.load(person("Alice", email="x@y").encode(), "merge", branch="feature")
+    graph.load(person("Bob", email="x@y").encode(), "merge")
     with pytest.raises(MergeConflicts) as refused:
         graph.merge("feature")
     [conflict] = refused.value.conflicts
@@ -52,9 +52,9 @@ def test_an_employer_from_each_side_is_one_too_many(memory_uri):
     graph = init(memory_uri, EMPLOYERS)
     firms = [json.dumps({"type": "Company", "data": {"name": name}}) for name in ("A", "B")]
     graph.load(lines(person("Alice"), *firms), "append")
-    graph.create_branch("feature")
-    graph.load(edge("WorksAt", "Alice", "A").encode(), branch="feature")
-    graph.load(edge("WorksAt", "Alice", "B").encode())
+    graph.branches.create("feature")
+    graph.load(edge("WorksAt", "Alice", "A").encode(), "merge", branch="feature")
+    graph.load(edge("WorksAt", "Alice", "B").encode(), "merge")
     found = conflicts(lambda: graph.merge("feature"))
     assert found == [("edge:WorksAt", None, "cardinality_violation")]
 
@@ -66,9 +66,9 @@ def test_pairs_that_share_a_source_are_different_pairs(memory_uri):
     )
     graph = init(memory_uri, schema)
     graph.load(lines(*map(person, ["Alice", "Bob", "Carol"])), "append")
-    graph.create_branch("feature")
-    graph.load(edge("Knows", "Alice", "Bob").encode(), branch="feature")
-    graph.load(edge("Knows", "Alice", "Carol").encode())
+    graph.branches.create("feature")
+    graph.load(edge("Knows", "Alice", "Bob").encode(), "merge", branch="feature")
+    graph.load(edge("Knows", "Alice", "Carol").encode(), "merge")
     graph.merge("feature")
     assert len(exported(graph, "main", "Knows")) == 2
 
@@ -78,13 +78,13 @@ def test_the_same_identified_edge_on_both_sides_is_one_edge(memory_uri):
     edges = "edge Knows: Person -> Person { since: I32?  @unique(src, dst) }\n"
     graph = init(memory_uri, f"node Person {{ name: String @key }}\n{edges}")
     graph.load(lines(person("Alice"), person("Bob")), "append")
-    graph.create_branch("feature")
-    graph.load(edge("Knows", "Alice", "Bob", since=1).encode(), branch="feature")
-    graph.load(edge("Knows", "Alice", "Bob", since=1).encode())
+    graph.branches.create("feature")
+    graph.load(edge("Knows", "Alice", "Bob", since=1).encode(), "merge", branch="feature")
+    graph.load(edge("Knows", "Alice", "Bob", since=1).encode(), "merge")
     assert graph.merge("feature").outcome.value == "merged"
     assert len(exported(graph, "main", "Knows")) == 1
-    graph.load(edge("Knows", "Bob", "Alice", since=1).encode(), branch="feature")
-    graph.load(edge("Knows", "Bob", "Alice", since=2).encode())
+    graph.load(edge("Knows", "Bob", "Alice", since=1).encode(), "merge", branch="feature")
+    graph.load(edge("Knows", "Bob", "Alice", since=2).encode(), "merge")
     found = conflicts(lambda: graph.merge("feature"))
     assert found == [("edge:Knows", '["Bob","Alice"]', "divergent_insert")]
 
@@ -92,17 +92,17 @@ def test_the_same_identified_edge_on_both_sides_is_one_edge(memory_uri):
 @pytest.mark.acceptance("S-176")
 def test_edges_without_identity_are_all_kept(graph):
     for branch in ("feature", "main"):
-        graph.load(edge("Knows", "Alice", "Bob").encode(), branch=branch)
+        graph.load(edge("Knows", "Alice", "Bob").encode(), "merge", branch=branch)
     graph.merge("feature")
     found = [row for row in exported(graph, "main", "Knows") if row["from"] == "Alice"]
     assert len(found) == 2
 
 
 def test_an_edge_whose_node_the_other_side_removed_is_an_orphan(graph):
-    graph.load(edge("Knows", "Alice", "Dan", id="k2").encode(), branch="feature")
+    graph.load(edge("Knows", "Alice", "Dan", id="k2").encode(), "merge", branch="feature")
     remove(graph, "main", "Dan")
     remove(graph, "feature", "Bob")
-    graph.load(edge("Knows", "Bob", "Alice", id="k3").encode())
+    graph.load(edge("Knows", "Bob", "Alice", id="k3").encode(), "merge")
     assert conflicts(lambda: graph.merge("feature")) == [
         ("edge:Knows", "k2", "orphan_edge"),
         ("edge:Knows", "k3", "orphan_edge"),
@@ -114,7 +114,7 @@ def test_what_was_wrong_on_one_side_alone_is_not_the_merge_s_business(memory_uri
     firms = [json.dumps({"type": "Company", "data": {"name": name}}) for name in ("A", "B")]
     works = [edge("WorksAt", "Alice", name) for name in ("A", "B")]
     graph.load(lines(person("Alice"), *firms, *works), "append")
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     # A delete may leave fewer edges than the minimum.
     graph.mutate('query q() { delete WorksAt where to = "B" }', branch="feature")
     assert graph.merge("feature").outcome.value == "fast_forward"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from omnigraph.api.graph import init
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.graph import init
 from omnigraph.engine.write.mutate import MutationIds, prepare_mutation
 from omnigraph.errors import ExternalBlobRefused, OmnigraphError
 from omnigraph.language.query.ast import QueryFile
@@ -88,7 +88,7 @@ def outcome(call):
 
 def assert_alike(schema, image, query, params):
     graph = committed_graph(schema, image)
-    snapshot = graph.snapshot()
+    snapshot = graph._snapshot()
     plan = compile_query(Source("<query>", query), snapshot.catalog).mutation_plan()
     bound = bind_parameters(plan.parameters, params)
     make = made_ids()
@@ -96,7 +96,7 @@ def assert_alike(schema, image, query, params):
     prepared, vectors = MutationIds(made_ids(), NOW), DocumentVectors()
     for _ in range(2):
         found = outcome(
-            lambda: prepare_mutation(plan, bound, snapshot, graph._tables, prepared, vectors)
+            lambda: prepare_mutation(plan, bound, snapshot, graph._core.tables, prepared, vectors)
         )
         if isinstance(found, ExternalBlobRefused):
             return
@@ -167,7 +167,7 @@ def assert_same_commit(graph, image, ids, query, params):
     """Both hold the same afterwards, which is returned."""
     plan = compile_query(Source("<query>", query), image.catalog).mutation_plan()
     bound = {NOW_PARAMETER: NOW, **bind_parameters(plan.parameters, params)}
-    found = outcome(lambda: graph.mutate(query, None, params))
+    found = outcome(lambda: graph.mutate(query, params))
     expected = outcome(lambda: mutate(image, plan, bound, ids))
     if isinstance(expected, Refusal) or isinstance(found, OmnigraphError):
         assert_same_refusal(found, expected)
@@ -179,9 +179,9 @@ def assert_same_commit(graph, image, ids, query, params):
         }
         assert counts == net_counts(image, after, expected.touched)
         assert (found.receipt.graph_commit_id is None) == (not counts)
-    out = io.StringIO()
+    out = io.BytesIO()
     graph.export(out)
-    assert out.getvalue().splitlines() == export(after)
+    assert [line.decode() for line in out.getvalue().splitlines()] == export(after)
     return after
 
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import HeadMoved, MutationError, OmnigraphError
 from omnigraph.testing.faults import Call, armed
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, Backstage, pins
@@ -25,6 +25,7 @@ from tests.crash.recovery.situations import (
     new_graph,
     sidecars,
 )
+from tests.receipts import receipt_of_commit
 
 UNIQUE = "node Person { name: String @key  email: String? @unique }\n"
 
@@ -48,7 +49,7 @@ def moved(graph, before):
 
 
 def ends(graph, key):
-    rows = graph.snapshot().open(graph._tables, key).read(["src", "dst"]).to_pylist()
+    rows = graph._snapshot().open(graph._core.tables, key).read(["src", "dst"]).to_pylist()
     return sorted((row["src"], row["dst"]) for row in rows)
 
 
@@ -57,20 +58,20 @@ def ends(graph, key):
 
 @pytest.mark.acceptance("S-043")
 def test_a_node_and_its_edge_appear_together(graph):
-    before, commits = pins(graph), len(graph.commits())
+    before, commits = pins(graph), len(graph.log(reverse=True))
     run(graph, 'insert Person { name: "Eve" } insert Knows { from: "Alice", to: "Eve" }')
     assert moved(graph, before) == {PERSON: 1, KNOWS: 1}
-    assert len(graph.commits()) == commits + 1
+    assert len(graph.log(reverse=True)) == commits + 1
     assert ("Alice", "Eve") in ends(graph, KNOWS)
 
 
 @pytest.mark.acceptance("S-044")
 def test_a_statement_that_fails_takes_the_others_with_it(graph):
-    before = graph.snapshot().to_json()
+    before = graph._snapshot().to_json()
     heads = {key: head(graph, key).version for key in KEYS}
     with pytest.raises(OmnigraphError, match="Nobody"):
         run(graph, 'insert Person { name: "Eve" } insert Knows { from: "Eve", to: "Nobody" }')
-    assert graph.snapshot().to_json() == before
+    assert graph._snapshot().to_json() == before
     assert {key: head(graph, key).version for key in KEYS} == heads
     assert sidecars(graph) == []
     run(graph, 'insert Person { name: "Eve" }')
@@ -79,14 +80,14 @@ def test_a_statement_that_fails_takes_the_others_with_it(graph):
 
 @pytest.mark.acceptance("S-045")
 def test_a_mixed_query_moves_each_table_once(graph):
-    before, commits = pins(graph), len(graph.commits())
+    before, commits = pins(graph), len(graph.log(reverse=True))
     done = run(
         graph,
         'insert Person { name: "Bo" } update Person set { age: 30 } where name = "Alice"'
         ' insert Knows { from: "Alice", to: "Bo" } delete Person where name = "Cara"',
     )
     assert moved(graph, before) == {PERSON: 1, KNOWS: 1, WORKS_AT: 1}
-    assert len(graph.commits()) == commits + 1
+    assert len(graph.log(reverse=True)) == commits + 1
     found = {k: (c.inserted, c.updated, c.deleted) for k, c in done.receipt.counts.items()}
     assert found == {PERSON: (1, 1, 1), KNOWS: (1, 0, 0), WORKS_AT: (0, 0, 1)}
     assert (done.affected_nodes, done.affected_edges) == (3, 2)
@@ -119,12 +120,12 @@ def test_an_update_does_not_match_what_an_earlier_one_changed(graph):
     ['update Person set { age: 1 } where name = "Nobody"', 'delete Knows where from = "Dan"'],
 )
 def test_a_query_without_effect_is_no_commit(graph, statement):
-    before = graph.snapshot().to_json()
+    before = graph._snapshot().to_json()
     heads = {key: head(graph, key).version for key in KEYS}
     done = run(graph, statement)
     assert (done.affected_nodes, done.affected_edges) == (0, 0)
     assert done.receipt.graph_commit_id is None
-    assert graph.snapshot().to_json() == before
+    assert graph._snapshot().to_json() == before
     assert {key: head(graph, key).version for key in KEYS} == heads
     assert sidecars(graph) == []
 
@@ -150,18 +151,18 @@ def test_a_unique_value_of_a_committed_row_cannot_be_inserted_again(uri):
 
 @pytest.mark.acceptance("S-149")
 def test_an_inserted_and_deleted_node_leaves_no_trace(graph):
-    before = graph.snapshot().to_json()
+    before = graph._snapshot().to_json()
     done = run(graph, 'insert Person { name: "Eve" } delete Person where name = "Eve"')
     assert done.receipt.graph_commit_id is None
-    assert graph.snapshot().to_json() == before
+    assert graph._snapshot().to_json() == before
 
 
 @pytest.mark.acceptance("S-149")
 def test_a_deleted_and_inserted_key_is_one_changed_row(graph):
-    before, commits = pins(graph), len(graph.commits())
+    before, commits = pins(graph), len(graph.log(reverse=True))
     done = run(graph, 'delete Person where name = "Dan" insert Person { name: "Dan", age: 3 }')
     assert moved(graph, before) == {PERSON: 1}
-    assert len(graph.commits()) == commits + 1
+    assert len(graph.log(reverse=True)) == commits + 1
     counts = done.receipt.counts[PERSON]
     assert (counts.inserted, counts.updated, counts.deleted) == (0, 1, 0)
     assert ages(graph)["Dan"] == 3
@@ -169,10 +170,10 @@ def test_a_deleted_and_inserted_key_is_one_changed_row(graph):
 
 @pytest.mark.acceptance("S-150")
 def test_an_edge_to_a_node_deleted_before_is_refused(graph):
-    before = graph.snapshot().to_json()
+    before = graph._snapshot().to_json()
     with pytest.raises(MutationError, match="Dan"):
         run(graph, 'delete Person where name = "Dan" insert Knows { from: "Alice", to: "Dan" }')
-    assert graph.snapshot().to_json() == before
+    assert graph._snapshot().to_json() == before
 
 
 @pytest.mark.acceptance("S-151")
@@ -185,7 +186,7 @@ def test_deleting_a_node_takes_a_new_edge_along(graph):
 
 @pytest.mark.acceptance("S-152")
 def test_upserts_and_deletes_are_one_update_with_the_operation_and_old_row_ids(graph):
-    table, before = head(graph), graph.head()
+    table, before = head(graph), graph.head().id
     old = {row["id"]: row["_rowid"] for row in table.read(["id"], with_row_ids=True).to_pylist()}
     done = run(
         graph,
@@ -215,17 +216,17 @@ def test_upserts_and_deletes_are_one_update_with_the_operation_and_old_row_ids(g
 @pytest.mark.acceptance("S-050")
 def test_a_stale_handle_still_inserts(graph):
     other = open_graph(graph.uri)
-    graph.mutate(ADD, who="Eve")
-    other.mutate(ADD, who="Flo")
+    graph.mutate(ADD, {"who": "Eve"})
+    other.mutate(ADD, {"who": "Flo"})
     assert ids(graph) == ids(other) == [*EVERYBODY, "Eve", "Flo"]
 
 
 @pytest.mark.acceptance("S-051")
 def test_a_handle_updates_what_others_have_written_since(graph):
     other = open_graph(graph.uri)
-    graph.mutate(ADD, who="Eve")
-    graph.mutate(AGE, who="Bob", age=4)
-    other.mutate(AGE, who="Bob", age=5)
+    graph.mutate(ADD, {"who": "Eve"})
+    graph.mutate(AGE, {"who": "Bob", "age": 4})
+    other.mutate(AGE, {"who": "Bob", "age": 5})
     assert (ids(graph), ages(graph)["Bob"]) == ([*EVERYBODY, "Eve"], 5)
 
 
@@ -238,7 +239,7 @@ def test_two_updates_of_a_row_at_once_both_succeed_and_the_last_commit_stands(gr
     made: dict[str, int] = {}
 
     def update(number):
-        receipt = handles[number].mutate(AGE, who="Bob", age=number).receipt
+        receipt = handles[number].mutate(AGE, {"who": "Bob", "age": number}).receipt
         made[receipt.graph_commit_id] = number
 
     def meet(_hit):
@@ -253,30 +254,30 @@ def test_two_updates_of_a_row_at_once_both_succeed_and_the_last_commit_stands(gr
         for thread in threads:
             thread.join()
     assert len(made) == 2
-    assert ages(graph)["Bob"] == made[graph.head()]
+    assert ages(graph)["Bob"] == made[graph.head().id]
     check_settled(graph)
 
 
 @pytest.mark.acceptance("S-145", partly="no HTTP")
 @pytest.mark.parametrize("branch", ["main", "feature"])
 def test_a_mutation_that_expects_another_head_leaves_nothing(graph, branch):
-    graph.create_branch("feature")
-    expected = graph.head(branch)
-    graph.mutate(ADD, who="Eve", branch=branch, expected_head=expected)
+    graph.branches.create("feature")
+    expected = graph.head(branch).id
+    graph.mutate(ADD, {"who": "Eve"}, branch=branch, expected_head=expected)
     before = content(graph, branch)
     with pytest.raises(HeadMoved) as caught:
-        graph.mutate(ADD, who="Flo", branch=branch, expected_head=expected)
-    assert (caught.value.expected, caught.value.actual) == (expected, graph.head(branch))
+        graph.mutate(ADD, {"who": "Flo"}, branch=branch, expected_head=expected)
+    assert (caught.value.expected, caught.value.actual) == (expected, graph.head(branch).id)
     assert content(graph, branch) == before
     check_settled(graph, "feature")
 
 
 @pytest.mark.acceptance("S-135")
 def test_a_mutation_that_fails_on_a_branch_forks_nothing(graph):
-    feature = graph.create_branch("feature")
+    feature = graph.branches.create("feature")
     with pytest.raises(MutationError):
         run(feature, 'insert Person { name: "Eve" } insert Knows { from: "Eve", to: "Nobody" }')
-    location = graph.snapshot().entry(PERSON).location
+    location = graph._snapshot().entry(PERSON).location
     assert Backstage(graph.uri).tables.list_branches(location) == {}
     run(feature, 'insert Person { name: "Eve" }')
     assert ids(graph, branch="feature") == [*EVERYBODY, "Eve"]
@@ -295,11 +296,12 @@ def test_a_mutation_appears_in_one_version_of_the_manifest(graph):
 
 @pytest.mark.acceptance("S-147", partly="there is no merge, schema apply or optimize command yet")
 def test_the_receipt_of_a_mutation_is_kept_with_its_commit(graph):
-    parent = graph.head()
-    done = run(graph, 'insert Person { name: "Eve" }', actor="act-1", message="hi").receipt
-    assert (done.graph_commit_id, done.parent_commit_id) == (graph.head(), parent)
-    assert done.manifest_version == graph.snapshot().version
-    assert done.to_json() == graph.receipt_of(done.graph_commit_id).to_json()
+    parent = graph.head().id
+    done = run(graph.as_actor("act-1"), 'insert Person { name: "Eve" }', message="hi").receipt
+    assert (done.actor_id, graph.head().actor, graph.head().message) == ("act-1", "act-1", "hi")
+    assert (done.graph_commit_id, done.parent_commit_id) == (graph.head().id, parent)
+    assert done.manifest_version == graph._snapshot().version
+    assert done.to_json() == receipt_of_commit(graph, done.graph_commit_id).to_json()
     assert done.to_json()["counts"] == {PERSON: {"inserted": 1, "updated": 0, "deleted": 0}}
     nothing = run(graph, 'delete Person where name = "Nobody"').receipt
     assert (nothing.graph_commit_id, nothing.manifest_version) == (None, done.manifest_version)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import (
     BranchNotFound,
     GraphNotFound,
@@ -35,22 +35,23 @@ from tests.behaviour.graphs import (
     tree,
     without_write_access,
 )
+from tests.receipts import receipt_of_commit
 
 READS_UNDER_THE_SCHEMA = [
-    lambda graph: graph.snapshot(),
-    lambda graph: graph.snapshot_at_version(1),
-    lambda graph: graph.snapshot_of(graph.head()),
-    lambda graph: graph.snapshot_at(1),
+    lambda graph: graph._snapshot(),
+    lambda graph: graph.at(1)._snapshot,
+    lambda graph: graph.at(graph.head().id)._snapshot,
+    lambda graph: graph.at(1)._snapshot,
     lambda graph: graph.at(1),
-    lambda graph: graph.receipt_of(graph.head()),
-    lambda graph: graph.branches(),
-    lambda graph: graph.schema,
-    lambda graph: graph.catalog,
+    lambda graph: receipt_of_commit(graph, graph.head().id),
+    lambda graph: list(graph.branches),
+    lambda graph: graph.schema.source,
+    lambda graph: graph.schema.catalog,
 ]
 EVERY_READ = [
     *READS_UNDER_THE_SCHEMA,
-    lambda graph: graph.commits(),
-    lambda graph: graph.commit(graph.head()),
+    lambda graph: graph.log(reverse=True),
+    lambda graph: graph.commit(graph.head().id),
 ]
 
 
@@ -100,9 +101,9 @@ def test_a_branch_that_does_not_exist_is_not_found(graph):
 
 
 def test_opening_binds_the_handle_to_the_branch(graph):
-    graph.create_branch("review/7")
+    graph.branches.create("review/7")
     assert open_graph(graph.uri).branch == "main"
-    assert open_graph(graph.uri, branch="review/7").snapshot().branch == "review/7"
+    assert open_graph(graph.uri, branch="review/7")._snapshot().branch == "review/7"
 
 
 @pytest.mark.acceptance("S-137")
@@ -113,9 +114,9 @@ def test_a_graph_that_was_moved_to_a_disk_without_hard_links_is_only_read(
     with without_hard_links():
         with pytest.raises(UnsafeStore, match="hard links"):
             open_graph(local_graph.uri)
-        assert open_graph(local_graph.uri, read_only=True).snapshot().version == 1
+        assert open_graph(local_graph.uri, read_only=True)._snapshot().version == 1
     assert tree(Path(local_graph.uri)).keys() == before.keys()
-    assert open_graph(local_graph.uri).snapshot().version == 1
+    assert open_graph(local_graph.uri)._snapshot().version == 1
 
 
 # -- the same graph under several addresses --------------------------------------------------
@@ -142,8 +143,8 @@ def test_every_spelling_of_an_address_opens_the_same_graph(tmp_path, monkeypatch
     heads = set()
     for spelling in spellings:
         graph = open_graph(spelling)
-        assert graph.snapshot().version == 2
-        heads.add(graph.head())
+        assert graph._snapshot().version == 2
+        heads.add(graph.head().id)
         objects = Backstage(spelling).objects
         listed = objects.list_dir("__schema_history")
         assert [len(objects.read_text(path)) > 0 for path in listed] == [True]
@@ -155,7 +156,7 @@ def test_an_open_graph_survives_a_change_of_the_working_directory(tmp_path, monk
     graph = init("g", SCHEMA)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert graph.snapshot().version == 1
+    assert graph._snapshot().version == 1
     assert os.listdir(".") == []
 
 
@@ -164,7 +165,7 @@ def test_an_open_graph_survives_a_change_of_the_working_directory(tmp_path, monk
 
 @pytest.mark.acceptance("S-008")
 def test_a_read_only_handle_writes_nothing_on_a_disk(local_uri):
-    init(local_uri, SCHEMA).create_branch("feature")
+    init(local_uri, SCHEMA).branches.create("feature")
     Backstage(local_uri).publish("feature")
     before = tree(Path(local_uri))
     graph = open_graph(local_uri, branch="feature", read_only=True)
@@ -196,7 +197,7 @@ def test_a_graph_that_cannot_be_written_can_be_read(open_folder):
         reader = open_graph(uri, read_only=True)
         for read in EVERY_READ:
             read(reader)
-        table = reader.snapshot().open(Backstage(uri).tables, PERSON)
+        table = reader._snapshot().open(Backstage(uri).tables, PERSON)
         assert table.read(["id"]).to_pylist() == [{"id": "ada"}]
     assert tree(uri) == before
 
@@ -208,25 +209,25 @@ def test_a_graph_that_cannot_be_written_refuses_changes_and_stays_as_it_is(open_
     with without_write_access(uri):
         graph = open_graph(uri)
         with pytest.raises(StorageError, match="Permission denied"):
-            graph.create_branch("feature")
+            graph.branches.create("feature")
         with pytest.raises(StorageError, match="Permission denied"):
             backstage.publish()
-    assert graph.branches() == ["main"]
-    assert graph.snapshot().version == 1
+    assert list(graph.branches) == ["main"]
+    assert graph._snapshot().version == 1
     assert backstage.publish().sequence == 2
-    assert graph.create_branch("feature").snapshot().version == 2
+    assert graph.branches.create("feature")._snapshot().version == 2
 
 
 def test_a_read_only_handle_refuses_every_change(local_uri):
-    init(local_uri, SCHEMA).create_branch("feature")
+    init(local_uri, SCHEMA).branches.create("feature")
     graph = open_graph(local_uri, read_only=True)
     before = tree(Path(local_uri))
     for change in (
-        lambda: graph.create_branch("new"),
-        lambda: graph.delete_branch("feature"),
-        lambda: graph.delete_branch("no such branch!"),
-        lambda: graph.load('{"type": "Person", "data": {"name": "Eve"}}'),
-        lambda: graph.load("", branch="new", base="main"),
+        lambda: graph.branches.create("new"),
+        lambda: graph.branches.delete("feature"),
+        lambda: graph.branches.delete("no such branch!"),
+        lambda: graph.load(b'{"type": "Person", "data": {"name": "Eve"}}', "merge"),
+        lambda: graph.load(b"", "merge", branch="new", create_from="main"),
     ):
         with pytest.raises(ReadOnlyHandle) as caught:
             change()
@@ -260,7 +261,7 @@ def test_nothing_is_published_onto_a_newer_format(graph, backstage):
     with pytest.raises(NewerFormat, match="upgrade omnigraph"):
         publish(backstage.manifest, None, publication)
     with pytest.raises(NewerFormat):
-        graph.snapshot()
+        graph._snapshot()
     assert backstage.rows() == before
 
 
@@ -268,7 +269,7 @@ def test_nothing_is_published_onto_a_newer_format(graph, backstage):
 def test_a_branch_is_not_made_from_a_newer_format(graph, backstage):
     restamp(backstage, "99")
     with pytest.raises(NewerFormat):
-        graph.create_branch("feature")
+        graph.branches.create("feature")
 
 
 def test_a_manifest_without_stamp_is_refused(graph, backstage):
@@ -289,7 +290,7 @@ def test_a_manifest_without_checkpoint_is_refused(graph, backstage):
 
 @pytest.mark.acceptance("S-011")
 def test_an_open_graph_notices_that_its_schema_file_was_edited(graph, backstage):
-    graph.snapshot()
+    graph._snapshot()
     backstage.objects.write_text(SOURCE_FILE, SCHEMA.replace("age: I32?", "age: I64?"))
     for read in READS_UNDER_THE_SCHEMA:
         with pytest.raises(SchemaContractBroken, match="no longer matches"):
@@ -298,35 +299,35 @@ def test_an_open_graph_notices_that_its_schema_file_was_edited(graph, backstage)
 
 @pytest.mark.acceptance("S-011")
 def test_an_edited_schema_file_stops_branch_control_and_opening(graph, backstage):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     backstage.objects.write_text(SOURCE_FILE, OTHER_SCHEMA)
     for change in (
-        lambda: graph.create_branch("another"),
-        lambda: graph.delete_branch("feature"),
-        lambda: graph.sync_branch("feature"),
+        lambda: graph.branches.create("another"),
+        lambda: graph.branches.delete("feature"),
+        lambda: graph.checkout("feature"),
         lambda: open_graph(graph.uri),
         lambda: open_graph(graph.uri, read_only=True),
     ):
         with pytest.raises(SchemaContractBroken, match="no longer matches"):
             change()
     backstage.objects.write_text(SOURCE_FILE, SCHEMA)
-    assert graph.branches() == ["main", "feature"]
+    assert list(graph.branches) == ["main", "feature"]
 
 
 @pytest.mark.acceptance("S-012")
 def test_a_comment_in_the_schema_file_is_harmless(graph, backstage):
     edited = "// reviewed\n" + SCHEMA
     backstage.objects.write_text(SOURCE_FILE, edited)
-    assert list(graph.snapshot().entries) == KEYS
-    assert graph.schema == edited
-    assert list(open_graph(graph.uri).snapshot().entries) == KEYS
+    assert list(graph._snapshot().entries) == KEYS
+    assert graph.schema.source == edited
+    assert list(open_graph(graph.uri)._snapshot().entries) == KEYS
 
 
 @pytest.mark.parametrize("lost", [IR_FILE, STATE_FILE])
 def test_half_of_the_contract_is_refused(graph, backstage, lost):
     backstage.objects.delete(lost)
     with pytest.raises(SchemaContractBroken, match="must either both exist or both be absent"):
-        graph.snapshot()
+        graph._snapshot()
     with pytest.raises(SchemaContractBroken, match="must either both exist or both be absent"):
         open_graph(graph.uri)
 
@@ -335,4 +336,4 @@ def test_an_open_graph_that_lost_its_contract_says_so(graph, backstage):
     backstage.objects.delete(IR_FILE)
     backstage.objects.delete(STATE_FILE)
     with pytest.raises(SchemaContractBroken, match="missing persisted schema state"):
-        graph.snapshot()
+        graph._snapshot()

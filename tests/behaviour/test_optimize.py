@@ -8,8 +8,8 @@ import json
 import lance
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.write import commit as committing
 from omnigraph.engine.write import lookups
 from omnigraph.errors import RecoveryPending, StorageError, TableDrift
@@ -19,6 +19,7 @@ from omnigraph.testing.faults import Fail, FailStorage, armed
 from omnigraph.versioning import upkeep
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import PERSON, SCHEMA
+from tests.receipts import receipt_of_commit
 
 
 @pytest.fixture(autouse=True)
@@ -32,13 +33,13 @@ def _indexes_from_the_first_row(monkeypatch):
 def graph(local_uri: str) -> Graph:
     graph = init(local_uri, SCHEMA)
     for number in range(5):
-        graph.load(person(f"p{number}", number))
+        graph.load(person(f"p{number}", number), "merge")
     graph.mutate('query q() { delete Person where name = "p0" }')
     return graph
 
 
-def person(name: str, age: int) -> str:
-    return json.dumps({"type": "Person", "data": {"name": name, "age": age}})
+def person(name: str, age: int) -> bytes:
+    return json.dumps({"type": "Person", "data": {"name": name, "age": age}}).encode()
 
 
 def people(graph: Graph, at: str | None = None) -> list[tuple[object, ...]]:
@@ -47,14 +48,14 @@ def people(graph: Graph, at: str | None = None) -> list[tuple[object, ...]]:
 
 
 def table(graph: Graph, key: str = PERSON):
-    return graph.snapshot().open(graph._tables, key)
+    return graph._snapshot().open(graph._core.tables, key)
 
 
 @pytest.mark.acceptance("S-124", "S-123")
 def test_rows_stay_and_pieces_become_few_and_covered(graph):
-    before, rows = graph.head(), people(graph)
+    before, rows = graph.head().id, people(graph)
     assert uncovered_fragments(table(graph), "id")
-    report = graph.optimize(actor="ada")
+    report = graph.as_actor("ada").maintenance.optimize()
     by_key = {t.table_key: t for t in report.tables}
     assert by_key[PERSON].committed
     assert by_key[PERSON].fragments_removed > by_key[PERSON].fragments_added == 1
@@ -62,93 +63,95 @@ def test_rows_stay_and_pieces_become_few_and_covered(graph):
     assert len(table(graph).fragments()) == 1
     assert uncovered_fragments(table(graph), "id") == frozenset()
     assert people(graph) == people(graph, at=before) == rows
-    commit = graph.commit(graph.head())
-    assert (commit.draft.operation.value, commit.draft.actor_id) == ("optimize", "ada")
-    assert report.receipt.graph_commit_id == commit.graph_commit_id
+    commit = graph.commit(graph.head().id)
+    assert (commit.operation, commit.actor) == ("optimize", "ada")
+    assert report.receipt.graph_commit_id == commit.id
     graph.mutate('query q() { update Person set { age: 9 } where name = "p1" }')
-    graph.apply_schema(SCHEMA.replace("age: I32?", "age: I32?  nick: String?"))
+    graph.schema.apply(SCHEMA.replace("age: I32?", "age: I32?  nick: String?"))
 
 
 def test_a_second_run_finds_nothing_to_do(graph):
-    graph.optimize()
-    head = graph.head()
-    report = graph.optimize()
+    graph.maintenance.optimize()
+    head = graph.head().id
+    report = graph.maintenance.optimize()
     assert report.receipt.graph_commit_id is None
     assert not any(t.committed for t in report.tables)
-    assert graph.head() == head
+    assert graph.head().id == head
 
 
 def test_only_main_is_optimized(graph):
-    branch = graph.create_branch("feature")
+    branch = graph.branches.create("feature")
     for number in range(3):
-        branch.load(person(f"q{number}", number))
-    entry = branch.snapshot().entry(PERSON)
-    branch.optimize()
-    assert branch.snapshot("feature").entry(PERSON) == entry
+        branch.load(person(f"q{number}", number), "merge")
+    entry = branch._snapshot().entry(PERSON)
+    branch.maintenance.optimize()
+    assert branch._snapshot("feature").entry(PERSON) == entry
     assert len(people(graph)) == 4
 
 
 @pytest.mark.acceptance("S-126")
 def test_a_table_that_moved_by_itself_is_left_alone_until_it_is_repaired(graph):
-    entry = graph.snapshot().entry(PERSON)
+    entry = graph._snapshot().entry(PERSON)
     lance.dataset(f"{graph.uri}/{entry.location}").optimize.compact_files()
     with pytest.raises(TableDrift, match="repair"):
-        graph.load(person("eve", 1))
-    report = {t.table_key: t for t in graph.optimize().tables}
+        graph.load(person("eve", 1), "merge")
+    report = {t.table_key: t for t in graph.maintenance.optimize().tables}
     assert report[PERSON].skipped == "drift_needs_repair"
     assert report[PERSON].pinned == entry.version < report[PERSON].found
-    graph.repair()
-    assert graph.snapshot().entry(PERSON) == entry
-    repaired = graph.repair(confirm=True).commit
+    graph.maintenance.repair()
+    assert graph._snapshot().entry(PERSON) == entry
+    repaired = graph.maintenance.repair(confirm=True).commit
     assert repaired is not None
-    assert repaired.draft.actor_id == "omnigraph:repair"
-    assert graph.optimize().tables[-1].skipped is None
+    assert repaired.actor == "omnigraph:repair"
+    assert graph.maintenance.optimize().tables[-1].skipped is None
 
 
 @pytest.mark.acceptance("S-147")
 def test_every_write_returns_the_receipt_that_its_commit_tells_of(graph):
-    feature = graph.create_branch("feature")
+    feature = graph.branches.create("feature")
     receipts = [
-        feature.load(person("fay", 1)).receipt,
+        feature.load(person("fay", 1), "merge").receipt,
         graph.mutate('query q() { update Person set { age: 8 } where name = "p1" }').receipt,
         graph.merge("feature").receipt,
     ]
-    graph.delete_branch("feature")
-    receipts += [graph.optimize().receipt]
+    graph.branches.delete("feature")
+    receipts += [graph.maintenance.optimize().receipt]
     text = SCHEMA.replace("age: I32?", "age: I32?  nick: String?")
-    receipts += [graph.apply_schema(text, actor="ada").receipt]
+    receipts += [graph.as_actor("ada").schema.apply(text).receipt]
     operations = ["load", "mutate", "merge", "optimize", "schema_apply"]
     assert [receipt.operation.value for receipt in receipts] == operations
     for receipt in receipts[1:]:
         assert receipt.graph_commit_id is not None
-        assert graph.receipt_of(receipt.graph_commit_id) == receipt
-    assert receipts[-1].graph_commit_id == graph.head()
-    assert receipts[-1].manifest_version == graph.snapshot().version
+        assert receipt_of_commit(graph, receipt.graph_commit_id) == receipt
+    assert receipts[-1].graph_commit_id == graph.head().id
+    assert receipts[-1].manifest_version == graph._snapshot().version
     changed = [{key: c.to_json() for key, c in receipt.counts.items()} for receipt in receipts]
     one = {PERSON: {"inserted": 1, "updated": 0, "deleted": 0}}
     assert changed == [one, {PERSON: {"inserted": 0, "updated": 1, "deleted": 0}}, one, {}, {}]
     nothing = graph.mutate('query q() { delete Person where name = "nobody" }').receipt
-    assert (nothing.graph_commit_id, nothing.parent_commit_id) == (None, graph.head())
+    assert (nothing.graph_commit_id, nothing.parent_commit_id) == (None, graph.head().id)
 
 
 @pytest.mark.acceptance("S-125", partly="cleanup and repair have their own tests")
 def test_an_interrupted_write_comes_first(graph):
     with armed("mutation.post_table_commit", Fail()), pytest.raises(InjectedFault):
-        graph.load(person("eve", 1))
+        graph.load(person("eve", 1), "merge")
     with pytest.raises(RecoveryPending, match="requires a clean recovery state"):
-        graph.optimize()
-    open_graph(graph.uri).optimize()
+        graph.maintenance.optimize()
+    open_graph(graph.uri).maintenance.optimize()
 
 
 def test_an_error_in_one_table_keeps_no_other_back(graph):
     for number in range(3):
-        graph.load(json.dumps({"type": "Company", "data": {"name": f"c{number}"}}))
+        graph.load(
+            json.dumps({"type": "Company", "data": {"name": f"c{number}"}}).encode(), "merge"
+        )
     with armed("optimize.pre_table_fold", FailStorage(), times=1), pytest.raises(StorageError):
-        graph.optimize()
-    assert graph.recovery_status().pending == ()
+        graph.maintenance.optimize()
+    assert graph._core.recovery.status().pending == ()
     pieces = [len(table(graph, key).fragments()) for key in ("node:Company", PERSON)]
     assert pieces == [3, 1]
-    report = {t.table_key: t.committed for t in graph.optimize().tables if t.committed}
+    report = {t.table_key: t.committed for t in graph.maintenance.optimize().tables if t.committed}
     assert report == {"node:Company": True}
 
 
@@ -158,10 +161,10 @@ def test_an_error_before_the_publish_takes_everything_back(graph):
         armed("optimize.post_phase_b_pre_manifest_commit", FailStorage()),
         pytest.raises(StorageError),
     ):
-        graph.optimize()
-    assert graph.recovery_status().pending == ()
+        graph.maintenance.optimize()
+    assert graph._core.recovery.status().pending == ()
     assert people(graph) == rows
-    assert graph.optimize().receipt.graph_commit_id is not None
+    assert graph.maintenance.optimize().receipt.graph_commit_id is not None
 
 
 def test_a_crash_before_the_publish_is_completed_by_the_next_open(graph):
@@ -170,11 +173,11 @@ def test_a_crash_before_the_publish_is_completed_by_the_next_open(graph):
         armed("optimize.post_phase_b_pre_manifest_commit", Fail()),
         pytest.raises(InjectedFault),
     ):
-        graph.optimize()
+        graph.maintenance.optimize()
     again = open_graph(graph.uri)
     assert people(again) == rows
-    assert [r.audit.kind.value for r in again.recoveries()] == ["RolledForward"]
-    assert again.optimize().receipt.graph_commit_id is None
+    assert [r.audit.kind.value for r in again.maintenance.recoveries()] == ["RolledForward"]
+    assert again.maintenance.optimize().receipt.graph_commit_id is None
 
 
 @pytest.mark.acceptance("S-183")
@@ -182,11 +185,14 @@ def test_tables_with_blobs_are_optimized_too(local_uri):
     graph = init(local_uri, "node File { name: String @key  data: Blob? }\n")
     for number in range(3):
         data = "base64:" + base64.b64encode(bytes([number]) * 1000).decode()
-        graph.load(json.dumps({"type": "File", "data": {"name": f"f{number}", "data": data}}))
-    before = [graph.entity_at_target("main", "node:File", f"f{n}") for n in range(3)]
-    [report] = graph.optimize().tables
+        graph.load(
+            json.dumps({"type": "File", "data": {"name": f"f{number}", "data": data}}).encode(),
+            "merge",
+        )
+    before = [graph.at("main").get("File", f"f{n}") for n in range(3)]
+    [report] = graph.maintenance.optimize().tables
     assert (report.committed, report.skipped, report.fragments_added) == (True, None, 1)
-    assert [graph.entity_at_target("main", "node:File", f"f{n}") for n in range(3)] == before
+    assert [graph.at("main").get("File", f"f{n}") for n in range(3)] == before
     assert before[1] is not None
     assert before[1]["data"] is not None
 
@@ -195,27 +201,27 @@ def test_tables_with_blobs_are_optimized_too(local_uri):
 @pytest.mark.acceptance("S-185")
 def test_a_thousand_commits_become_a_manifest_of_few_pieces(graph):
     for number in range(1000):
-        graph.load(person("p1", number))
-    commits = [c.graph_commit_id for c in graph.commits()]
-    snapshot = graph.snapshot()
-    graph.optimize()
-    assert len(graph._tables.open(MANIFEST_PATH).fragments()) <= 3
+        graph.load(person("p1", number), "merge")
+    commits = [c.id for c in graph.log(reverse=True)]
+    snapshot = graph._snapshot()
+    graph.maintenance.optimize()
+    assert len(graph._core.tables.open(MANIFEST_PATH).fragments()) <= 3
     fresh = open_graph(graph.uri)
-    found = [c.graph_commit_id for c in fresh.commits()]
+    found = [c.id for c in fresh.log(reverse=True)]
     assert found[: len(commits)] == commits
-    assert [c.draft.operation.value for c in fresh.commits()[len(commits) :]] in ([], ["optimize"])
-    assert fresh.snapshot_at(commits[-1]).entries == snapshot.entries
+    assert [c.operation for c in fresh.log(reverse=True)[len(commits) :]] in ([], ["optimize"])
+    assert fresh.at(commits[-1])._snapshot.entries == snapshot.entries
 
 
 @pytest.mark.acceptance("S-185", partly="with fewer commits")
 def test_the_manifest_is_folded_and_history_stays(graph, monkeypatch):
     monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1000)
     for number in range(40):
-        graph.load(person("p1", number))
-    commits = [c.graph_commit_id for c in graph.commits()]
-    assert len(graph._tables.open(MANIFEST_PATH).fragments()) > 30
-    graph.optimize()
-    assert len(graph._tables.open(MANIFEST_PATH).fragments()) <= 2
+        graph.load(person("p1", number), "merge")
+    commits = [c.id for c in graph.log(reverse=True)]
+    assert len(graph._core.tables.open(MANIFEST_PATH).fragments()) > 30
+    graph.maintenance.optimize()
+    assert len(graph._core.tables.open(MANIFEST_PATH).fragments()) <= 2
     fresh = open_graph(graph.uri)
-    assert [c.graph_commit_id for c in fresh.commits()][: len(commits)] == commits
-    assert fresh.snapshot().version == len(commits) + 1
+    assert [c.id for c in fresh.log(reverse=True)][: len(commits)] == commits
+    assert fresh._snapshot().version == len(commits) + 1

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.write import commit as committing
 from omnigraph.engine.write.tables import stage_early
 from omnigraph.errors import DanglingEdges, InputError, LoadError
@@ -45,9 +45,9 @@ def lines(*records: dict[str, Any]) -> bytes:
 
 
 def exported(graph: Graph, branch: str = "main") -> bytes:
-    out = io.StringIO()
+    out = io.BytesIO()
     graph.export(out, branch=branch)
-    return out.getvalue().encode()
+    return out.getvalue().decode().encode()
 
 
 def ends(graph: Graph, kind: str) -> set[tuple[str, str]]:
@@ -84,7 +84,7 @@ def test_what_is_in_the_way_is_named_with_counts_and_first_ids(graph, engine):
     assert found == {"Knows": (2, ("k1", "k2")), "WorksAt": (1, found["WorksAt"][1])}
     assert "3 edges point to nodes that the overwrite removes" in str(refused.value)
     assert exported(graph) == before
-    assert not graph.recovery_status().pending
+    assert not graph._core.recovery.status().pending
 
 
 def test_the_first_ids_are_those_in_order_however_many_there_are(graph, engine):
@@ -140,10 +140,7 @@ def test_edge_types_of_the_same_load_are_judged_with_it(graph, engine):
     graph.load(lines(*records, edge("WorksAt", "bob", "X")), "overwrite", engine=engine)
     assert (ends(graph, "Knows"), ends(graph, "WorksAt")) == ({("bob", "bob")}, {("bob", "X")})
     with pytest.raises(LoadError, match="src 'ada' not found"):
-        graph.load(
-            lines(person("bob"), edge("Knows", "ada", "bob")),
-            "overwrite", cascade=True, engine=engine,
-        )  # fmt: skip
+        graph.load(lines(person("bob"), edge("Knows", "ada", "bob")), "overwrite", cascade=True, engine=engine)  # fmt: skip
 
 
 def test_a_table_without_rows_removes_all_nodes_of_its_type(graph, engine):
@@ -164,10 +161,7 @@ def test_rows_that_are_set_aside_are_rows_that_are_removed(graph, engine, tmp_pa
     bad_edge = edge("WorksAt", "bob", "nowhere")
     with pytest.raises(DanglingEdges, match="WorksAt: 1 edge,"):
         # Its only record is bad, so the edge type is not overwritten after all.
-        graph.load(
-            lines(person("bob"), edge("Knows", "bob", "bob"), bad_edge),
-            "overwrite", quarantine=tmp_path / "worse", engine=engine,
-        )  # fmt: skip
+        graph.load(lines(person("bob"), edge("Knows", "bob", "bob"), bad_edge), "overwrite", quarantine=tmp_path / "worse", engine=engine)  # fmt: skip
 
 
 def test_a_minimum_of_edges_is_no_reason_to_keep_one(graph, engine):
@@ -179,7 +173,7 @@ def test_a_minimum_of_edges_is_no_reason_to_keep_one(graph, engine):
 
 def test_on_a_branch_main_stays_as_it_was(graph, engine):
     before = exported(graph)
-    graph.create_branch("draft")
+    graph.branches.create("draft")
     with pytest.raises(DanglingEdges):
         graph.load(lines(person("cy")), "overwrite", branch="draft", engine=engine)
     graph.load(lines(person("cy")), "overwrite", branch="draft", cascade=True, engine=engine)

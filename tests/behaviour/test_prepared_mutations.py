@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from omnigraph.api.graph import init
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.graph import init
 from omnigraph.engine.write.mutate import MutationIds, prepare_mutation
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.language.span import Source
@@ -33,11 +33,11 @@ def workshop(memory_uri):
 def prepare(graph, statements, ids=None, **params):
     declared = ", ".join(f"${name}: String?" for name in params)
     source = Source("<query>", f"query q({declared}) {{ {statements} }}")
-    snapshot = graph.snapshot()
+    snapshot = graph._snapshot()
     plan = compile_query(source, snapshot.catalog).mutation_plan()
     bound = bind_parameters(plan.parameters, params)
     return prepare_mutation(
-        plan, bound, snapshot, graph._tables, ids or MutationIds(), DocumentVectors()
+        plan, bound, snapshot, graph._core.tables, ids or MutationIds(), DocumentVectors()
     )
 
 
@@ -48,7 +48,7 @@ def writes_of(prepared):
 @contextmanager
 def opened_tables(monkeypatch, graph):
     """The keys of the tables that are opened meanwhile, with repetitions."""
-    keys = {entry.location: key for key, entry in graph.snapshot().entries.items()}
+    keys = {entry.location: key for key, entry in graph._snapshot().entries.items()}
     opened: list[str] = []
     real = TableStore.open
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from lance.dataset import MergeInsertBuilder
 
-from omnigraph.engine.graph import init
+from omnigraph.api.graph import init
+from omnigraph.engine.commits import Commit
 from omnigraph.errors import (
     CommitStateUnknown,
     ConflictError,
@@ -35,16 +36,18 @@ from omnigraph.testing.faults import Call, Fail, armed
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.commits import CommitId, CommitRecord, Counts, LoadNote, TableId
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState
-from omnigraph.versioning.publish import Pin, Publication, publish
+from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
     MANIFEST_PATH,
+    Pin,
     TableRegistration,
     TableVersion,
     commit_rows,
     rows_table,
 )
 from tests.behaviour.graphs import COMPANY, PERSON, Backstage, pins
+from tests.receipts import receipt_of_commit
 
 BEFORE, AFTER = "graph_publish.before_manifest_commit", "graph_publish.after_manifest_commit"
 
@@ -64,7 +67,7 @@ def new_version(table_id: str, version: int = 1, branch: str | None = None) -> T
 
 @pytest.mark.acceptance("S-143", partly="no recovery audit is written yet")
 def test_everything_of_a_publish_appears_in_one_stored_version(graph, backstage):
-    entry = graph.snapshot().entry(PERSON)
+    entry = graph._snapshot().entry(PERSON)
     changed = backstage.append(entry, ["ada", "bo"])
     before = backstage.tables.open(MANIFEST_PATH).version
     draft = backstage.draft(load_id="nightly", counts={entry.table_id: Counts(inserted=2)})
@@ -94,28 +97,29 @@ def test_a_publish_moves_the_named_tables_and_nothing_else(graph, backstage):
     after = pins(graph)
     assert after.pop(PERSON).version == before[PERSON].version + 1
     assert after == {key: pin for key, pin in before.items() if key != PERSON}
-    assert graph.snapshot().entry(PERSON).row_count == 1
+    assert graph._snapshot().entry(PERSON).row_count == 1
 
 
 def test_a_commit_carries_what_its_draft_says(graph, backstage):
-    counts = {graph.snapshot().entry(PERSON).table_id: Counts(inserted=2, deleted=1)}
+    counts = {graph._snapshot().entry(PERSON).table_id: Counts(inserted=2, deleted=1)}
     draft = backstage.draft(actor_id="act-1", message="zwei dazu", counts=counts, load_id="l")
     made = publish(backstage.manifest, None, Publication(draft))
-    assert graph.commit(draft.graph_commit_id) == made == graph.commits()[-1]
+    stored = graph._core.manifest
+    assert stored.find_commit(None, draft.graph_commit_id) == made == stored.commits(None)[-1]
+    shown = Commit.of(made, graph.schema.catalog)
+    assert graph.commit(draft.graph_commit_id) == shown == graph.log()[0]
+    assert shown.counts == {PERSON: Counts(inserted=2, deleted=1)}
     assert made.draft == draft
     assert (made.sequence, made.branch) == (2, None)
-    assert made.parent_commit_id == graph.commits()[0].graph_commit_id
+    assert made.parent_commit_id == graph.log(reverse=True)[0].id
 
 
 def test_sequences_are_gapless_and_each_parent_is_the_one_before(graph, backstage):
     for _ in range(5):
         backstage.publish()
-    commits = graph.commits()
-    assert [commit.sequence for commit in commits] == [1, 2, 3, 4, 5, 6]
-    assert [c.parent_commit_id for c in commits] == [
-        None,
-        *(c.graph_commit_id for c in commits[:-1]),
-    ]
+    commits = graph.log(reverse=True)
+    assert [commit.number for commit in commits] == [1, 2, 3, 4, 5, 6]
+    assert [c.parents for c in commits] == [(), *((c.id,) for c in commits[:-1])]
 
 
 def test_a_publish_that_fails_before_its_step_leaves_nothing(graph, backstage):
@@ -129,7 +133,7 @@ def test_a_publish_that_fails_before_its_step_leaves_nothing(graph, backstage):
 def test_a_publish_that_fails_after_its_step_is_complete(graph, backstage):
     with armed(AFTER, Fail()), pytest.raises(InjectedFault, match=AFTER):
         backstage.publish()
-    assert graph.snapshot().version == 2
+    assert graph._snapshot().version == 2
     assert backstage.publish().sequence == 3
 
 
@@ -138,7 +142,7 @@ def test_a_publish_that_fails_after_its_step_is_complete(graph, backstage):
 
 @pytest.mark.acceptance("S-188")
 def test_publishing_an_operation_twice_returns_the_first_commit(graph, backstage):
-    entry = graph.snapshot().entry(PERSON)
+    entry = graph._snapshot().entry(PERSON)
     publication = Publication(
         backstage.draft(), (backstage.append(entry, ["ada"]),), expected={entry.table_id: entry.pin}
     )
@@ -149,24 +153,28 @@ def test_publishing_an_operation_twice_returns_the_first_commit(graph, backstage
     for repeated in (publication, again, replace(again, expected_head=CommitId("long ago"))):
         assert publish(Backstage(graph.uri).manifest, None, repeated) == first
     assert backstage.rows() == rows
-    assert graph.receipt_of(first.graph_commit_id).manifest_version == 2
+    assert receipt_of_commit(graph, first.graph_commit_id).manifest_version == 2
 
 
 @pytest.mark.parametrize("outcome", ["rolled_back", "discarded"])
 def test_an_operation_that_recovery_undid_is_fenced(graph, backstage, outcome):
     draft = backstage.draft()
-    recovery = CommitRecord(backstage.draft(operation_id=draft.operation_id), graph.head(), 2, None)
+    recovery = CommitRecord(
+        backstage.draft(operation_id=draft.operation_id), graph.head().id, 2, None
+    )
     manifest = backstage.tables.open(MANIFEST_PATH)
     insert_if_absent(manifest, rows_table(commit_rows(recovery, outcome)), KEY_COLUMN)
     with pytest.raises(OperationFenced) as caught:
         publish(backstage.manifest, None, Publication(draft))
     assert caught.value.operation_id == draft.operation_id
-    assert graph.snapshot().version == 2
+    assert graph._snapshot().version == 2
 
 
 def test_an_operation_that_recovery_finished_returns_that_commit(graph, backstage):
     draft = backstage.draft()
-    recovery = CommitRecord(backstage.draft(operation_id=draft.operation_id), graph.head(), 2, None)
+    recovery = CommitRecord(
+        backstage.draft(operation_id=draft.operation_id), graph.head().id, 2, None
+    )
     manifest = backstage.tables.open(MANIFEST_PATH)
     insert_if_absent(manifest, rows_table(commit_rows(recovery, "rolled_forward")), KEY_COLUMN)
     assert publish(backstage.manifest, None, Publication(draft)) == recovery
@@ -174,15 +182,17 @@ def test_an_operation_that_recovery_finished_returns_that_commit(graph, backstag
 
 @pytest.mark.acceptance("S-155", partly="no load is made; publishes carry the load id")
 def test_a_load_id_is_used_once_on_a_branch(graph, backstage):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     note = LoadNote("append", {}, 0)
     first = backstage.publish(load_id="nightly", load_note=note)
     with pytest.raises(LoadIdReused) as caught:
         backstage.publish(load_id="nightly", load_note=note)
     assert (caught.value.load_id, caught.value.commit_id) == ("nightly", first.graph_commit_id)
     found = backstage.manifest.find_keyed(None, "nightly")
-    assert found == KeyedCommit(graph.commit(first.graph_commit_id), note)
-    assert graph.snapshot().version == 2
+    stored = backstage.manifest.find_commit(None, first.graph_commit_id)
+    assert stored is not None
+    assert found == KeyedCommit(stored, note)
+    assert graph._snapshot().version == 2
     assert backstage.publish("feature", load_id="nightly", load_note=note).sequence == 2
 
 
@@ -191,7 +201,7 @@ def test_a_load_id_is_used_once_on_a_branch(graph, backstage):
 
 @pytest.mark.acceptance("S-145", partly="published without rows; no HTTP")
 def test_the_expected_head_must_be_the_head(graph, backstage):
-    head = graph.head()
+    head = graph.head().id
     first = publish(backstage.manifest, None, Publication(backstage.draft(), expected_head=head))
     rows = backstage.rows()
     with pytest.raises(HeadMoved) as caught:
@@ -203,7 +213,7 @@ def test_the_expected_head_must_be_the_head(graph, backstage):
 
 
 def test_a_head_that_moves_during_the_publish_is_noticed(graph, backstage):
-    head, other = graph.head(), Backstage(graph.uri)
+    head, other = graph.head().id, Backstage(graph.uri)
 
     def overtake(_hit: object) -> None:
         other.publish()
@@ -211,12 +221,12 @@ def test_a_head_that_moves_during_the_publish_is_noticed(graph, backstage):
     publication = Publication(backstage.draft(), expected_head=head)
     with armed(BEFORE, Call(overtake), times=1), pytest.raises(HeadMoved):
         publish(backstage.manifest, None, publication)
-    assert graph.snapshot().version == 2
+    assert graph._snapshot().version == 2
 
 
 @pytest.mark.acceptance("S-062")
 def test_a_table_that_is_only_read_must_not_have_moved_either(graph, backstage):
-    person, company = (graph.snapshot().entry(key) for key in (PERSON, COMPANY))
+    person, company = (graph._snapshot().entry(key) for key in (PERSON, COMPANY))
     changed = backstage.append(person, ["ada"])
     backstage.add(graph, COMPANY, ["acme"])
     rows = backstage.rows()
@@ -236,7 +246,7 @@ def test_a_table_that_is_only_read_must_not_have_moved_either(graph, backstage):
 
 @pytest.mark.acceptance("S-063")
 def test_of_two_publishers_of_one_table_on_one_base_one_wins(graph, backstage):
-    person = graph.snapshot().entry(PERSON)
+    person = graph._snapshot().entry(PERSON)
     together = Barrier(2)
 
     def attempt(version: int) -> CommitRecord | ExpectedVersionMismatch:
@@ -258,14 +268,14 @@ def test_of_two_publishers_of_one_table_on_one_base_one_wins(graph, backstage):
         results = list(threads.map(attempt, (2, 3)))
     (won,) = [result for result in results if isinstance(result, CommitRecord)]
     (lost,) = [result for result in results if isinstance(result, ExpectedVersionMismatch)]
-    assert graph.head() == won.graph_commit_id
-    assert graph.snapshot().version == 2
+    assert graph.head().id == won.graph_commit_id
+    assert graph._snapshot().version == 2
     assert (lost.table, lost.expected) == (PERSON, 1)
-    assert lost.actual == graph.snapshot().entry(PERSON).version
+    assert lost.actual == graph._snapshot().entry(PERSON).version
 
 
 def test_a_table_on_another_lineage_is_another_version(graph, backstage):
-    person = graph.snapshot().entry(PERSON)
+    person = graph._snapshot().entry(PERSON)
     publication = Publication(
         backstage.draft(), expected={person.table_id: Pin(person.version, "feature")}
     )
@@ -274,7 +284,7 @@ def test_a_table_on_another_lineage_is_another_version(graph, backstage):
 
 
 def test_a_table_that_must_not_exist_has_version_zero(graph, backstage):
-    nobody, person = TableId("node#99"), graph.snapshot().entry(PERSON).table_id
+    nobody, person = TableId("node#99"), graph._snapshot().entry(PERSON).table_id
     absent = {nobody: Pin(0, None)}
     publish(backstage.manifest, None, Publication(backstage.draft(), expected=absent))
     with pytest.raises(ExpectedVersionMismatch):
@@ -299,7 +309,7 @@ def test_a_lost_publish_is_checked_again_on_what_it_lost_to(graph, backstage):
     with armed(BEFORE, Call(overtake), times=1), pytest.raises(ConflictError, match="no longer"):
         publish(backstage.manifest, None, Publication(backstage.draft(), revalidate=check))
     assert seen == [1, 2]
-    assert graph.snapshot().version == 2
+    assert graph._snapshot().version == 2
 
 
 # -- changes that make no sense --------------------------------------------------------------
@@ -317,7 +327,7 @@ def test_a_lost_publish_is_checked_again_on_what_it_lost_to(graph, backstage):
 def test_one_bad_change_rejects_the_whole_publish(
     graph, backstage, versions, registrations, error, text
 ):
-    company = graph.snapshot().entry(COMPANY)
+    company = graph._snapshot().entry(COMPANY)
     good = backstage.append(company, ["acme"])
     publication = Publication(
         backstage.draft(),
@@ -328,7 +338,7 @@ def test_one_bad_change_rejects_the_whole_publish(
     with pytest.raises(error, match=text):
         publish(backstage.manifest, None, publication)
     assert backstage.rows() == rows
-    assert graph.snapshot().version == 1
+    assert graph._snapshot().version == 1
     alone = Publication(backstage.draft(), (good,))
     assert publish(backstage.manifest, None, alone).sequence == 2
 
@@ -344,7 +354,7 @@ def test_a_table_appears_once_per_publish(graph, backstage):
             None,
             Publication(backstage.draft(), registrations=registrations),
         )
-    assert graph.snapshot().version == 1
+    assert graph._snapshot().version == 1
 
 
 def test_a_table_can_be_registered_and_moved_in_one_publish(graph, backstage):
@@ -352,7 +362,7 @@ def test_a_table_can_be_registered_and_moved_in_one_publish(graph, backstage):
         backstage.draft(), (new_version("node#20", 1),), (new_registration(20),)
     )
     publish(backstage.manifest, None, publication)
-    assert graph.snapshot().entry("node:New").table_id == "node#20"
+    assert graph._snapshot().entry("node:New").table_id == "node#20"
 
 
 # -- publishers that meet --------------------------------------------------------------------
@@ -361,7 +371,7 @@ def test_a_table_can_be_registered_and_moved_in_one_publish(graph, backstage):
 @pytest.mark.acceptance("S-144")
 def test_publishers_of_different_tables_both_succeed_one_after_the_other(graph, backstage):
     changes = [
-        (graph.snapshot().entry(key), backstage.append(graph.snapshot().entry(key), ["x"]))
+        (graph._snapshot().entry(key), backstage.append(graph._snapshot().entry(key), ["x"]))
         for key in (PERSON, COMPANY)
     ]
     together = Barrier(2)
@@ -378,13 +388,13 @@ def test_publishers_of_different_tables_both_succeed_one_after_the_other(graph, 
     with armed(BEFORE, Call(meet), times=2), ThreadPoolExecutor(2) as threads:
         made = sorted(threads.map(run, changes), key=lambda commit: commit.sequence)
     assert [commit.sequence for commit in made] == [2, 3]
-    assert made[1].parent_commit_id == made[0].graph_commit_id == graph.commits()[1].graph_commit_id
-    assert graph.head() == made[1].graph_commit_id
+    assert made[1].parent_commit_id == made[0].graph_commit_id == graph.log(reverse=True)[1].id
+    assert graph.head().id == made[1].graph_commit_id
     assert pins(graph)[PERSON].version == pins(graph)[COMPANY].version == 2
 
 
 def test_publishers_of_different_branches_do_not_meet(graph, backstage):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     other = Backstage(graph.uri)
 
     def publish_elsewhere(_hit: object) -> None:
@@ -393,7 +403,7 @@ def test_publishers_of_different_branches_do_not_meet(graph, backstage):
     with armed(BEFORE, Call(publish_elsewhere), times=1) as record:
         backstage.publish("main")
     assert record.count() == 2
-    assert graph.snapshot("main").version == graph.snapshot("feature").version == 2
+    assert graph._snapshot("main").version == graph._snapshot("feature").version == 2
 
 
 def test_many_threads_publish_a_linear_history(graph, backstage):
@@ -403,12 +413,10 @@ def test_many_threads_publish_a_linear_history(graph, backstage):
 
     with ThreadPoolExecutor(4) as threads:
         made = [commit_id for ids in threads.map(run, range(4)) for commit_id in ids]
-    commits = graph.commits()
-    assert [commit.sequence for commit in commits] == list(range(1, 26))
-    assert {commit.graph_commit_id for commit in commits[1:]} == set(made)
-    assert [commit.parent_commit_id for commit in commits[1:]] == [
-        commit.graph_commit_id for commit in commits[:-1]
-    ]
+    commits = graph.log(reverse=True)
+    assert [commit.number for commit in commits] == list(range(1, 26))
+    assert {commit.id for commit in commits[1:]} == set(made)
+    assert [commit.parents for commit in commits[1:]] == [(c.id,) for c in commits[:-1]]
 
 
 def test_one_manifest_serves_many_threads(graph, backstage):
@@ -439,8 +447,8 @@ def test_a_publisher_that_always_loses_gives_up_with_a_typed_conflict(
     with armed(BEFORE, Call(overtake)), pytest.raises(PublishContention) as caught:
         publish(backstage.manifest, None, Publication(draft))
     assert caught.value.branch == "main"
-    assert caught.value.attempts == graph.snapshot().version - 1
-    assert draft.graph_commit_id not in [c.graph_commit_id for c in graph.commits()]
+    assert caught.value.attempts == graph._snapshot().version - 1
+    assert draft.graph_commit_id not in [c.id for c in graph.log(reverse=True)]
 
 
 def test_a_publish_is_confirmed_without_reading_its_rows_back(graph, backstage, monkeypatch):
@@ -476,7 +484,7 @@ def test_an_insert_that_failed_is_reported_and_nothing_is_visible(graph, backsta
         patch.setattr(publishing, "insert_if_absent", fails)
         with pytest.raises(StoreCallFailed, match="connection reset"):
             backstage.publish()
-    assert graph.snapshot().version == 1
+    assert graph._snapshot().version == 1
     assert backstage.publish().sequence == 2
 
 
@@ -489,8 +497,8 @@ def test_an_insert_that_only_seemed_to_fail_is_a_success(graph, backstage, monke
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "insert_if_absent", insert)
         made = backstage.publish()
-    assert graph.head() == made.graph_commit_id
-    assert graph.snapshot().version == made.sequence == 2
+    assert graph.head().id == made.graph_commit_id
+    assert graph._snapshot().version == made.sequence == 2
 
 
 def test_an_outcome_that_cannot_be_read_back_is_unknown_and_can_be_looked_up(
@@ -510,9 +518,9 @@ def test_an_outcome_that_cannot_be_read_back_is_unknown_and_can_be_looked_up(
     error = caught.value
     assert isinstance(error, StorageError)
     assert (error.operation_id, error.commit_id) == (draft.operation_id, draft.graph_commit_id)
-    assert graph.head() == draft.graph_commit_id
+    assert graph.head().id == draft.graph_commit_id
     assert publish(backstage.manifest, None, Publication(draft)).sequence == 2
-    assert graph.snapshot().version == 2
+    assert graph._snapshot().version == 2
 
 
 def test_a_publish_the_disk_does_not_confirm_is_not_acknowledged(tmp_path, monkeypatch):
@@ -539,4 +547,4 @@ def test_a_publish_the_disk_does_not_confirm_is_not_acknowledged(tmp_path, monke
     with pytest.raises(CommitStateUnknown) as caught:
         backstage.publish()
     assert isinstance(caught.value.__cause__, SyncFailed)
-    assert graph.head() == caught.value.commit_id
+    assert graph.head().id == caught.value.commit_id

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.read.access import FRONTIER_VARIABLE, HOPS_VARIABLE, MODE_VARIABLE
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
 from omnigraph.engine.write import lookups
@@ -45,7 +45,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for edge in ("Knows", "Likes"):
         ends = random.integers(0, PEOPLE, (2, EDGES))
         tables[edge] = pa.table({"from": names(ends[0]), "to": names(ends[1])})
-    init(path, SCHEMA).load(tables)
+    init(path, SCHEMA).load(tables, "merge")
     return path
 
 
@@ -56,7 +56,7 @@ def fresh(stored: Path) -> Graph:
 
 
 def test_few_nodes_of_a_graph_nobody_has_read_are_looked_up(fresh):
-    explained = fresh.explain(FRIENDS, name="p0007", analyze=True)
+    explained = fresh.explain(FRIENDS, {"name": "p0007"}, analyze=True)
     assert explained.looks_up
     scan, follow, _ = explained.steps
     assert scan.measured.rows == 1
@@ -67,11 +67,11 @@ def test_few_nodes_of_a_graph_nobody_has_read_are_looked_up(fresh):
 
 @pytest.mark.parametrize("mode", ["csr", "indexed", "auto", ""])
 def test_every_way_leads_to_the_same_rows(stored, monkeypatch, mode):
-    expected = open_graph(stored, read_only=True).query(FRIENDS, name="p0042").to_dicts()
+    expected = open_graph(stored, read_only=True).query(FRIENDS, {"name": "p0042"}).to_dicts()
     monkeypatch.setenv(MODE_VARIABLE, mode)
     graph = open_graph(stored, read_only=True)
     assert graph.explain(FRIENDS).looks_up is (mode != "csr")
-    assert graph.query(FRIENDS, name="p0042").to_dicts() == expected
+    assert graph.query(FRIENDS, {"name": "p0042"}).to_dicts() == expected
     assert len(expected) > 5
 
 
@@ -91,7 +91,7 @@ def test_edges_nobody_has_read_are_looked_up_from_nodes_in_memory(fresh):
     text = """query q($name: String) {
         match { $p: Person { name: $name }  $p knows $q  $q likes $r } return { $r.name }
     }"""
-    explained = fresh.explain(text, name="p0001", analyze=True)
+    explained = fresh.explain(text, {"name": "p0001"}, analyze=True)
     assert not explained.looks_up
     _, knows, likes, _ = explained.steps
     assert knows.measured.lookups == 0
@@ -122,9 +122,9 @@ def test_ceilings_keep_wide_and_long_searches_in_memory(stored, monkeypatch, var
 def test_a_table_that_is_looked_at_again_and_again_ends_up_in_memory(fresh):
     answers = []
     for number in range(60):
-        answers.append(fresh.query(FRIENDS, name=f"p{number:04d}").row_count)
+        answers.append(fresh.query(FRIENDS, {"name": f"p{number:04d}"}).row_count)
     assert not fresh.explain(FRIENDS).looks_up
-    again = [fresh.query(FRIENDS, name=f"p{number:04d}").row_count for number in range(60)]
+    again = [fresh.query(FRIENDS, {"name": f"p{number:04d}"}).row_count for number in range(60)]
     assert again == answers
 
 
@@ -147,11 +147,11 @@ def test_limits_hold_on_every_way(stored, monkeypatch, mode):
     token = CancelToken()
     token.cancel()
     with pytest.raises(QueryCancelled):
-        graph.query(FRIENDS, name="p0007", budget=QueryBudget(cancel=token))
+        graph.query(FRIENDS, {"name": "p0007"}, cancel=token)
     with pytest.raises(QueryBudgetExceeded) as caught:
-        graph.query(FRIENDS, name="p0007", budget=QueryBudget(max_rows=3))
+        graph.query(FRIENDS, {"name": "p0007"}, budget=QueryBudget(max_rows=3))
     assert caught.value.resource == "rows"
-    assert graph.query(FRIENDS, name="p0007").row_count > 3
+    assert graph.query(FRIENDS, {"name": "p0007"}).row_count > 3
 
 
 def test_a_search_ends_when_enough_rows_are_found(fresh):
@@ -163,8 +163,10 @@ def test_a_search_ends_when_enough_rows_are_found(fresh):
 
 def test_a_read_of_the_past_leaves_the_present_in_memory(tmp_path):
     graph = init(tmp_path / "graph", SCHEMA)
-    first = graph.load({"Person": pa.table({"name": names(np.arange(3)), "age": [1, 2, 3]})})
-    graph.load({"Knows": pa.table({"from": ["p0000", "p0001"], "to": ["p0001", "p0002"]})})
+    first = graph.load(
+        {"Person": pa.table({"name": names(np.arange(3)), "age": [1, 2, 3]})}, "merge"
+    )
+    graph.load({"Knows": pa.table({"from": ["p0000", "p0001"], "to": ["p0001", "p0002"]})}, "merge")
     text = "query q() { match { $p: Person  not { $p knows $_ } } return { $p.name } }"
     for _ in range(2):
         assert graph.query(text).to_dicts() == [{"p.name": "p0002"}]
@@ -177,7 +179,7 @@ def test_patterns_that_are_linked_by_an_equality_only_are_joined_on_it(fresh):
     text = """query q($name: String) {
         match { $p: Person { name: $name }  $q: Person  $q.age = $p.age } return { $q.name }
     }"""
-    explained = fresh.explain(text, name="p0003", analyze=True)
+    explained = fresh.explain(text, {"name": "p0003"}, analyze=True)
     assert [step.op for step in explained.steps] == ["scan", "join", "return"]
     assert explained.steps[1].measured.rows == len(range(3, PEOPLE, 90))
 
@@ -197,11 +199,14 @@ def test_demanded_look_ups_without_an_index_are_warned_of(tmp_path, monkeypatch,
         {
             "Person": pa.table({"name": names(people), "age": people.astype(np.int32)}),
             "Knows": pa.table({"from": names(people), "to": names(people[::-1])}),
-        }
+        },
+        "merge",
     )
-    assert graph.query(FRIENDS, name="p0001").row_count == 1
+    assert graph.query(FRIENDS, {"name": "p0001"}).row_count == 1
     assert caplog.messages == []
     monkeypatch.setenv(MODE_VARIABLE, "indexed")
     demanded = open_graph(graph.uri, read_only=True)
-    assert demanded.query(FRIENDS, name="p0001").to_dicts() == [{"q.name": "p1998", "q.age": 1998}]
+    assert demanded.query(FRIENDS, {"name": "p0001"}).to_dicts() == [
+        {"q.name": "p1998", "q.age": 1998}
+    ]
     assert caplog.messages == ["look-ups by Knows.src scan 2000 rows: no index has them"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from contextlib import nullcontext
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -12,26 +13,35 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
 from omnigraph.engine.read.frame import Frame
-from omnigraph.errors import InputError, OmnigraphError, QueryBudgetExceeded, QueryCancelled
+from omnigraph.engine.read.reader import Reading
+from omnigraph.engine.read.view import ReadView
+from omnigraph.errors import (
+    InputError,
+    OmnigraphError,
+    ParameterError,
+    QueryBudgetExceeded,
+    QueryCancelled,
+)
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
 
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     graph = init(tmp_path_factory.mktemp("reads") / "graph", WORKSHOP)
-    graph.load(WORKSHOP_ROWS, mode="append")
+    graph.load(WORKSHOP_ROWS.encode(), mode="append")
     return graph
 
 
 def ask(graph: Graph, match: str, returned: str, tail: str = "", **params: Any) -> list[Any]:
-    """The rows; single columns as their value."""
+    """The rows in their JSON forms; single columns as their value."""
     declared, branch = params.pop("declared", ""), params.pop("branch", None)
     text = f"query q({declared}) {{ match {{ {match} }} return {{ {returned} }} {tail} }}"
-    rows = [tuple(row.values()) for row in graph.query(text, "q", params, branch=branch)]
+    found = graph.query(text, params, name="q", branch=branch).to_envelope()["rows"]
+    rows = [tuple(row.values()) for row in found]
     return [row[0] if len(row) == 1 else row for row in rows]
 
 
@@ -180,6 +190,28 @@ def test_a_parameter_that_is_missing_or_null_is_named(workshop):
         ask(workshop, match, "$m", declared=declared, who=None)
 
 
+def test_an_undeclared_parameter_is_refused_by_every_call(workshop):
+    text = "query q($who: String) { match { $m: Maker { handle: $who } } return { $m } }"
+    unknown = r"unknown parameter 'whoo' \(declared: who\); did you mean `who`\?"
+    for call in (workshop.query, partial(workshop.explain, analyze=True)):
+        with pytest.raises(ParameterError, match=unknown):
+            call(text, {"whoo": "ada"})
+    change = "query q($who: String) { delete Maker where handle = $who }"
+    with pytest.raises(ParameterError, match=unknown):
+        workshop.mutate(change, {"whoo": "ada"})
+
+
+def test_an_explanation_without_a_run_needs_no_parameters_but_knows_their_names(workshop):
+    text = "query q($who: String) { match { $m: Maker { handle: $who } } return { $m } }"
+    reader, snapshot = workshop._core.reader, workshop._snapshot()
+    plan = reader.compile(text + "\n", None, snapshot.catalog, ReadView.ALL)
+    reading = Reading(plan, snapshot, None, ReadView.ALL, QueryBudget().start())
+    for given in ({}, {"who": "ada"}, {"who": 7}):
+        assert reader.explain(reading, given, analyze=False).steps[0].measured is None
+    with pytest.raises(ParameterError, match="unknown parameter 'whoo'"):
+        reader.explain(reading, {"whoo": "ada"}, analyze=False)
+
+
 @pytest.mark.acceptance("L-175", "L-176", "L-177")
 @pytest.mark.parametrize(
     ("match", "returned", "expected"),
@@ -214,7 +246,7 @@ def test_an_explanation_names_the_steps_and_what_came_of_them(workshop):
         "return x.handle",
     ]
     assert all(step.measured is None for step in planned.steps)
-    run = workshop.explain(text, h="ada", analyze=True)
+    run = workshop.explain(text, {"h": "ada"}, analyze=True)
     assert [step.measured.rows for step in run.steps] == [1, 2, 2, 0, 2]
     assert "2 rows in" in str(run)
     assert repr(run) == f"q on branch main, in memory\n{run}"
@@ -249,7 +281,7 @@ def test_an_explanation_is_a_tree_whose_root_makes_the_result(workshop):
 @pytest.fixture
 def changing(tmp_path: Path) -> Graph:
     graph = init(tmp_path / "graph", WORKSHOP)
-    graph.load(WORKSHOP_ROWS, mode="append")
+    graph.load(WORKSHOP_ROWS.encode(), mode="append")
     return graph
 
 
@@ -261,7 +293,7 @@ ADD_EDGE = 'query e($b: String) { insert Mentors { from: "bo", to: $b } }'
 def test_another_handle_sees_a_write_at_its_next_read(changing):
     other = open_graph(changing.uri, read_only=True)
     before = ask(other, *MENTORED)
-    changing.mutate(ADD_EDGE, b="dee")
+    changing.mutate(ADD_EDGE, {"b": "dee"})
     assert ask(other, *MENTORED) == ask(changing, *MENTORED) != before
 
 
@@ -300,10 +332,10 @@ def test_reads_follow_writes_without_starting_over(changing):
         (ADD_EDGE, {"b": "cy"}, [("ada", 1), ("bo", 3)]),
     ]
     for text, params, expected in steps:
-        changing.mutate(text, "q" if "query q" in text else "e", params)
+        changing.mutate(text, params, name="q" if "query q" in text else "e")
         found = ask(changing, *MENTORED)
         assert expected is None or found == expected
-        branch = changing.create_branch(f"b{len(changing.branches())}")
+        branch = changing.branches.create(f"b{len(list(changing.branches))}")
         assert ask(branch, *MENTORED) == found
 
 
@@ -317,10 +349,10 @@ PUPILS = ("$m: Maker  $m mentors $x", "$m.handle, $x.handle", "order { $m.handle
 def test_branches_that_part_do_not_see_each_others_nodes(changing):
     """Both sides number their new rows alike, and a read of one must not lead to the other's."""
     before = ask(changing, *PUPILS)
-    branch = changing.create_branch("apart")
+    branch = changing.branches.create("apart")
     for round in range(3):
-        changing.mutate(INSERT_PUPIL, "q", {"from": "ada", "new": f"eve{round}"})
-        branch.mutate(INSERT_PUPIL, "q", {"from": "bo", "new": f"flo{round}"})
+        changing.mutate(INSERT_PUPIL, {"from": "ada", "new": f"eve{round}"}, name="q")
+        branch.mutate(INSERT_PUPIL, {"from": "bo", "new": f"flo{round}"}, name="q")
         mine = [("ada", f"eve{n}") for n in range(round + 1)]
         theirs = [("bo", f"flo{n}") for n in range(round + 1)]
         assert ask(changing, *PUPILS) == sorted(before + mine)
@@ -331,10 +363,10 @@ def test_branches_that_part_do_not_see_each_others_nodes(changing):
 def test_a_branch_that_was_made_again_is_read_anew(changing):
     before = ask(changing, *PUPILS)
     for name in ("eve", "flo"):
-        branch = changing.create_branch("again")
-        branch.mutate(INSERT_PUPIL, "q", {"from": "ada", "new": name})
+        branch = changing.branches.create("again")
+        branch.mutate(INSERT_PUPIL, {"from": "ada", "new": name}, name="q")
         assert ask(changing, *PUPILS, branch="again") == sorted([*before, ("ada", name)])
-        changing.delete_branch("again")
+        changing.branches.delete("again")
 
 
 # -- budgets ---------------------------------------------------------------------------------
@@ -377,8 +409,8 @@ def test_a_limit_that_is_no_number_is_refused(workshop, monkeypatch):
 
 
 def test_parameters_in_place_of_a_name_are_refused_in_words(workshop):
-    with pytest.raises(InputError, match="parameters come third or as keywords"):
-        workshop.query(EVERYTHING, {"who": "ada"})
+    with pytest.raises(InputError, match="name must be a string, not dict"):
+        workshop.query(EVERYTHING, name={"who": "ada"})
 
 
 def test_the_time_of_a_query_counts_from_its_beginning(workshop, monkeypatch):
@@ -444,7 +476,7 @@ def test_a_chain_of_thousands_of_hops_is_followed(changing):
     changing.mutate('query q() { delete Mentors where from != "nobody" }')
     for ends in (("ada", "bo"), ("bo", "cy"), ("cy", "ada")):
         text = "query q($a: String, $b: String) { insert Mentors { from: $a, to: $b } }"
-        changing.mutate(text, a=ends[0], b=ends[1])
+        changing.mutate(text, {"a": ends[0], "b": ends[1]})
     hops = "  ".join(f"$m{n} mentors $m{n + 1}" for n in range(MANY))
     assert len(ask(changing, hops, "$m0")) == 3
     assert len(ask(changing, hops, f"$m0, $m{MANY}")) == 3
@@ -454,7 +486,7 @@ def test_a_chain_of_thousands_of_hops_is_followed(changing):
 def test_rows_that_no_number_can_count_are_refused(changing):
     for a, b in product(("ada", "bo", "cy"), repeat=2):
         text = "query q($a: String, $b: String) { insert Mentors { from: $a, to: $b } }"
-        changing.mutate(text, a=a, b=b)
+        changing.mutate(text, {"a": a, "b": b})
     hops = "  ".join(f"$m{n} mentors $m{n + 1}" for n in range(60))
     with pytest.raises(QueryBudgetExceeded, match="more than can be counted"):
         ask(changing, hops, "count($m0) as n")
@@ -464,7 +496,7 @@ def test_a_query_is_cancelled_from_outside_and_leaves_nothing_behind(workshop):
     token = CancelToken()
     token.cancel()
     with pytest.raises(QueryCancelled):
-        workshop.query(EVERYTHING, budget=QueryBudget(cancel=token))
+        workshop.query(EVERYTHING, cancel=token)
     assert len(workshop.query(EVERYTHING)) == 64
 
 
@@ -480,7 +512,7 @@ def test_nodes_with_integer_keys_are_joined_by_edges(tmp_path, spread):
     graph.load({"Follows": pa.Table.from_pylist(ends)}, mode="append")
     found = "$a: Post  $a follows $b"
     assert Counter(ask(graph, found, "$a.number, $b.number")) == Counter(pairs)
-    graph.mutate("query q($n: I64) { delete Post where number = $n }", None, {"n": numbers[2]})
+    graph.mutate("query q($n: I64) { delete Post where number = $n }", {"n": numbers[2]})
     left = [pair for pair in pairs if numbers[2] not in pair]
     assert Counter(ask(open_graph(graph.uri), found, "$a.number, $b.number")) == Counter(left)
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
+from omnigraph.api.graph import Graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.engine.graph import Graph
-from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.read import columns, dense_column, execute, hops, reader, value_places
 from omnigraph.engine.read.access import MODE_VARIABLE
 from omnigraph.engine.read.view import ReadView
@@ -55,7 +55,7 @@ CATALOG = compile_schema(Source("<schema>", CROWDED))
 def engine_of(graph):
     def engine(question):
         given = JsonParameters(question.params)
-        return graph.query(question.text, None, given, view=question.view).to_arrow()
+        return graph.query(question.text, given, view=question.view).to_arrow()
 
     return engine
 
@@ -285,7 +285,7 @@ def test_a_value_is_found_where_it_was_written_last():
     text = "query q($i: I32) { match { $m: A { i: $i } } return { $m.k } order { $m.k } }"
 
     def found(number):
-        return [row["m.k"] for row in ask(text, None, {"i": number}).to_dicts()]
+        return [row["m.k"] for row in ask(text, {"i": number}).to_dicts()]
 
     assert (found(1), found(7)) == (["a", "c"], [])
     graph.mutate('query q() { update A set { i: 7 } where k = "c"  insert A { k: "e", i: 1 } }')
@@ -324,7 +324,7 @@ def changed(graph, change, *, fold):
     """The graph after a change that the rules allow, in few pieces or in one more than before."""
     with patch.object(folding, "FOLD_FRAGMENTS", 1 if fold else 64), suppress(OmnigraphError):
         change(graph)
-        graph.wait_for_upkeep()
+        graph.maintenance.wait()
     return image_of(graph)
 
 

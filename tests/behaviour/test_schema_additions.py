@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.engine.graph import Graph
+from omnigraph.api.graph import Graph
+from omnigraph.engine.entities import read_entity
 from omnigraph.errors import (
     EmbeddingNotConfigured,
     TypeCheckError,
@@ -24,7 +25,7 @@ def graph(workshop_graph: Graph) -> Graph:
 
 @pytest.mark.acceptance("L-044")
 def test_a_new_optional_property_is_null_in_rows_that_are_there(graph):
-    result = graph.apply_schema(WORKSHOP.replace("score: F64?", "score: F64?\n    nick: String?"))
+    result = graph.schema.apply(WORKSHOP.replace("score: F64?", "score: F64?\n    nick: String?"))
     assert result.applied
     assert [step.to_json() for step in result.plan.steps] == [
         {
@@ -47,7 +48,7 @@ def test_a_new_optional_property_is_null_in_rows_that_are_there(graph):
 
 @pytest.mark.acceptance("L-064")
 def test_a_required_property_gets_its_backfill_once(graph):
-    steps = graph.apply_schema(NICK).plan.steps
+    steps = graph.schema.apply(NICK).plan.steps
     assert [step.to_json()["backfill"] for step in steps] == ["none"]
     assert [row[1] for row in makers(graph, "nick")] == ["none"] * 4
     with pytest.raises(TypeCheckError, match="T12"):
@@ -58,12 +59,12 @@ def test_a_required_property_gets_its_backfill_once(graph):
 
 @pytest.mark.acceptance("L-065")
 def test_a_backfill_that_stays_or_goes_is_no_change(graph):
-    graph.apply_schema(NICK)
-    before = graph.head()
+    graph.schema.apply(NICK)
+    before = graph.head().id
     for text in (NICK, NICK.replace(' @backfill("none")', "")):
-        assert graph.plan_schema(text).steps == ()
-        assert not graph.apply_schema(text).applied
-    assert graph.head() == before
+        assert graph.schema.plan(text).steps == ()
+        assert not graph.schema.apply(text).applied
+    assert graph.head().id == before
 
 
 @pytest.mark.acceptance("L-066")
@@ -81,20 +82,20 @@ def test_a_backfill_that_stays_or_goes_is_no_change(graph):
     ],
 )
 def test_backfills_of_every_type(graph, declared, expected):
-    graph.apply_schema(WORKSHOP.replace("score: F64?", f"score: F64?\n    extra: {declared}"))
-    entity = graph.entity_at_target("main", MAKER, "ada")
+    graph.schema.apply(WORKSHOP.replace("score: F64?", f"score: F64?\n    extra: {declared}"))
+    entity = read_entity(graph._snapshot(), graph._core.tables, MAKER, "ada")
     assert entity is not None
     assert entity["extra"] == expected
     assert entity["score"] == 9.5
 
 
 def test_rows_keep_their_identity_and_older_commits_their_columns(graph):
-    before = graph.head()
-    entry = graph.snapshot().entry(MAKER)
-    ids = graph.snapshot().open(graph._tables, MAKER).read(["id"], with_row_ids=True)
-    graph.apply_schema(NICK)
-    now = graph.snapshot().entry(MAKER)
-    found = graph.snapshot().open(graph._tables, MAKER).read(["id"], with_row_ids=True)
+    before = graph.head().id
+    entry = graph._snapshot().entry(MAKER)
+    ids = graph._snapshot().open(graph._core.tables, MAKER).read(["id"], with_row_ids=True)
+    graph.schema.apply(NICK)
+    now = graph._snapshot().entry(MAKER)
+    found = graph._snapshot().open(graph._core.tables, MAKER).read(["id"], with_row_ids=True)
     assert found.sort_by("id") == ids.sort_by("id")
     assert now.version == entry.version + 1
     assert [row[1] for row in makers(graph, "nick", at=before)] == [None] * 4
@@ -103,9 +104,9 @@ def test_rows_keep_their_identity_and_older_commits_their_columns(graph):
 @pytest.mark.acceptance("L-054")
 def test_an_index_is_built_for_rows_that_are_there(graph):
     text = WORKSHOP.replace("    age: I32?", "    age: I32? @index")
-    steps = graph.apply_schema(text).plan.steps
+    steps = graph.schema.apply(text).plan.steps
     assert [step.to_json()["constraint"] for step in steps] == [{"Index": ["age"]}]
-    table = graph.snapshot().open(graph._tables, MAKER)
+    table = graph._snapshot().open(graph._core.tables, MAKER)
     assert ("age",) in [index.columns for index in list_indexes(table)]
 
 
@@ -113,15 +114,16 @@ def test_an_index_is_built_for_rows_that_are_there(graph):
 def test_an_index_of_two_columns_moves_no_table(graph):
     before = table_versions(graph)
     text = WORKSHOP.replace("    age: I32?", "    age: I32?\n    @index(age, score)")
-    assert graph.apply_schema(text).applied
+    assert graph.schema.apply(text).applied
     assert table_versions(graph) == before
 
 
 def test_new_types_can_be_used_at_once(graph):
     new = "node Guild {\n    name: String @key\n}\nedge MemberOf: Maker -> Guild\n"
-    graph.apply_schema(WORKSHOP + new)
+    graph.schema.apply(WORKSHOP + new)
     graph.load(
-        '{"type":"Guild","data":{"name":"smiths"}}\n{"edge":"MemberOf","from":"ada","to":"smiths"}'
+        b'{"type":"Guild","data":{"name":"smiths"}}\n{"edge":"MemberOf","from":"ada","to":"smiths"}',
+        "merge",
     )
     query = "query q() { match { $m: Maker  $m memberOf $g } return { $m.handle, $g.name } }"
     assert graph.query(query).to_dicts() == [{"m.handle": "ada", "g.name": "smiths"}]
@@ -131,14 +133,14 @@ def test_required_vectors_are_computed_or_nothing_happens(graph, monkeypatch):
     text = WORKSHOP.replace(
         "    label: String @index", '    label: String @index\n    sense: Vector(4) @embed("label")'
     )
-    before = graph.head()
+    before = graph.head().id
     for name in ("OMNIGRAPH_EMBEDDINGS_MOCK", "GEMINI_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(EmbeddingNotConfigured):
-        graph.apply_schema(text)
-    assert graph.head() == before
+        graph.schema.apply(text)
+    assert graph.head().id == before
     monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
-    graph.apply_schema(text)
+    graph.schema.apply(text)
     query = "query q() { match { $t: Tool } return { $t.code, $t.sense } }"
     assert all(len(row["t.sense"]) == 4 for row in graph.query(query).to_dicts())
-    assert all(not prop.startswith("__") for prop in graph.catalog.nodes["Tool"].properties)
+    assert all(not prop.startswith("__") for prop in graph.schema.catalog.nodes["Tool"].properties)

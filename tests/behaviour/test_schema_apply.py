@@ -8,8 +8,8 @@ from threading import Thread
 
 import pytest
 
-from omnigraph.engine.graph import Graph
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import (
     HeadMoved,
     LoadError,
@@ -50,11 +50,11 @@ def staged_files(root: str) -> list[str]:
 
 @pytest.mark.acceptance("S-113")
 def test_the_same_schema_changes_nothing(graph):
-    before = graph.snapshot()
-    result = graph.apply_schema(WORKSHOP + "// a remark\n")
+    before = graph._snapshot()
+    result = graph.schema.apply(WORKSHOP + "// a remark\n")
     assert (result.applied, result.receipt.manifest_version) == (False, before.version)
-    assert graph.schema == WORKSHOP
-    assert graph.head() == before.commit_id
+    assert graph.schema.source == WORKSHOP
+    assert graph.head().id == before.commit_id
 
 
 @pytest.mark.acceptance("L-045", "L-046", "L-047", "L-053", "L-055", "L-057", "L-063", "S-117")
@@ -73,13 +73,13 @@ def test_the_same_schema_changes_nothing(graph):
     ],
 )
 def test_what_cannot_be_done_changes_nothing(graph, old, new, message):
-    before, versions = graph.snapshot(), table_versions(graph)
+    before, versions = graph._snapshot(), table_versions(graph)
     assert old in WORKSHOP
     with pytest.raises(UnsupportedMigration, match=message):
-        graph.apply_schema(WORKSHOP.replace(old, new))
-    assert graph.snapshot().version == before.version
+        graph.schema.apply(WORKSHOP.replace(old, new))
+    assert graph._snapshot().version == before.version
     assert table_versions(graph) == versions
-    assert graph.recovery_status().pending == ()
+    assert graph._core.recovery.status().pending == ()
 
 
 def test_a_schema_that_would_break_queries_is_refused_with_all_of_them(graph, tmp_path):
@@ -89,64 +89,66 @@ def test_a_schema_that_would_break_queries_is_refused_with_all_of_them(graph, tm
         "query best() {\n    match { $m: Maker  $m.score > 5.0 }\n    return { $m.handle }\n}\n"
         'query rate($s: F64) { update Maker set { score: $s } where handle = "ada" }\n'
     )
-    before = graph.head()
+    before = graph.head().id
     with pytest.raises(QueriesBroken) as caught:
-        graph.apply_schema(WITHOUT_SCORE, queries=[queries, "query q() {"])
+        graph.schema.apply(WITHOUT_SCORE, queries=[queries, "query q() {"])
     broken = [(query.name, query.diagnostic.position.line) for query in caught.value.queries]
     assert broken == [("best", 3), ("rate", 6), (None, 1)]
     message = str(caught.value)
     assert message.startswith("schema check: 3 queries do not fit the new schema; change")
     assert f"query 'best': {queries}:3:27: type error: " in message
-    assert (graph.head(), staged_files(graph.uri)) == (before, [])
-    assert graph.apply_schema(RATING.replace("rating", "score2"), queries=[]).applied
+    assert (graph.head().id, staged_files(graph.uri)) == (before, [])
+    assert graph.schema.apply(RATING.replace("rating", "score2"), queries=[]).applied
 
 
 def test_queries_that_fit_the_new_schema_only_are_no_obstacle(graph):
     query = "query q() { match { $m: Maker } return { $m.nick } }"
-    assert graph.apply_schema(NICK, queries=[query]).applied
+    assert graph.schema.apply(NICK, queries=[query]).applied
     assert [row["m.nick"] for row in graph.query(query).to_dicts()] == ["none"] * 4
 
 
 @pytest.mark.acceptance("L-061", "S-114")
 def test_branches_are_in_the_way_until_they_are_gone(graph):
-    graph.create_branch("draft")
+    graph.branches.create("draft")
     with pytest.raises(SchemaApplyBlocked, match=r"requires a graph with only main.*draft"):
-        graph.apply_schema(NICK)
-    assert graph.plan_schema(NICK).supported
-    graph.load('{"type":"Maker","data":{"handle":"eve"}}')
-    graph.delete_branch("draft")
-    assert graph.apply_schema(NICK).applied
-    draft = graph.create_branch("draft")
+        graph.schema.apply(NICK)
+    assert graph.schema.plan(NICK).supported
+    graph.load(b'{"type":"Maker","data":{"handle":"eve"}}', "merge")
+    graph.branches.delete("draft")
+    assert graph.schema.apply(NICK).applied
+    draft = graph.branches.create("draft")
     draft.mutate('query q() { update Maker set { nick: "n" } where handle = "ada" }')
 
 
 def test_a_handle_for_reading_plans_but_does_not_apply(graph):
     reader = open_graph(graph.uri, read_only=True)
-    assert reader.plan_schema(NICK).supported
+    assert reader.schema.plan(NICK).supported
     with pytest.raises(ReadOnlyHandle):
-        reader.apply_schema(NICK)
+        reader.schema.apply(NICK)
 
 
 def test_an_expected_head_that_has_moved_is_refused(graph):
-    before = graph.head()
-    graph.load('{"type":"Maker","data":{"handle":"eve"}}')
+    before = graph.head().id
+    graph.load(b'{"type":"Maker","data":{"handle":"eve"}}', "merge")
     with pytest.raises(HeadMoved):
-        graph.apply_schema(NICK, expected_head=before)
-    assert graph.apply_schema(NICK, expected_head=graph.head(), message="m", actor="ada").applied
-    draft = graph.commit(graph.head()).draft
-    assert (draft.operation.value, draft.message, draft.actor_id) == ("schema_apply", "m", "ada")
+        graph.schema.apply(NICK, expected_head=before)
+    assert (
+        graph.as_actor("ada").schema.apply(NICK, expected_head=graph.head().id, message="m").applied
+    )
+    made = graph.head()
+    assert (made.operation, made.message, made.actor) == ("schema_apply", "m", "ada")
 
 
 def test_a_table_that_moved_by_itself_is_refused(graph):
-    shed = graph.snapshot().open(graph._tables, "node:Shed")
+    shed = graph._snapshot().open(graph._core.tables, "node:Shed")
     again = stage_restore(shed, shed.version)
     commit_staged(shed, again, operation_id="nobody", writer_kind="Test")
     tables = table_versions(graph)
     text = WORKSHOP.replace("openedAt: DateTime?", "openedAt: DateTime?\n    size: I32?")
     with pytest.raises(TableDrift, match="repair"):
-        graph.apply_schema(text)
+        graph.schema.apply(text)
     assert table_versions(graph) == tables
-    assert graph.apply_schema(NICK).applied
+    assert graph.schema.apply(NICK).applied
 
 
 POINTS = [
@@ -166,49 +168,49 @@ POINTS = [
 def test_a_crash_leaves_the_old_schema_or_the_new_one(graph, point, completes, again):
     text = NICK + "node Guild {\n    name: String @key\n}\n"
     with armed(point, Fail()), pytest.raises(InjectedFault):
-        graph.apply_schema(text)
+        graph.schema.apply(text)
     match again:
         case "open":
             graph = open_graph(graph.uri)
         case "write":
             row = (
-                '{"type":"Guild","data":{"name":"g"}}'
+                b'{"type":"Guild","data":{"name":"g"}}'
                 if completes
-                else '{"type":"Shed","data":{"slug":"s"}}'
+                else b'{"type":"Shed","data":{"slug":"s"}}'
             )
-            graph.load(row)
+            graph.load(row, "merge")
         case _:
-            graph.refresh()
+            graph.maintenance.recover()
     assert staged_files(graph.uri) == []
-    assert graph.recovery_status().pending == ()
-    assert ("nick" in graph.catalog.nodes["Maker"].properties) == completes
-    assert ("Guild" in graph.catalog.nodes) == completes
-    assert graph.schema == (text if completes else WORKSHOP)
+    assert graph._core.recovery.status().pending == ()
+    assert ("nick" in graph.schema.catalog.nodes["Maker"].properties) == completes
+    assert ("Guild" in graph.schema.catalog.nodes) == completes
+    assert graph.schema.source == (text if completes else WORKSHOP)
     heads = {
-        e.table_key: graph._tables.open(e.location).version
-        for e in graph.snapshot().entries.values()
+        e.table_key: graph._core.tables.open(e.location).version
+        for e in graph._snapshot().entries.values()
     }
-    assert heads == {key: entry.version for key, entry in graph.snapshot().entries.items()}
-    assert graph.apply_schema(text).applied != completes
+    assert heads == {key: entry.version for key, entry in graph._snapshot().entries.items()}
+    assert graph.schema.apply(text).applied != completes
     assert [row[1] for row in makers(graph, "nick")][:4] == ["none"] * 4
-    graph.load('{"type":"Guild","data":{"name":"smiths"}}')
+    graph.load(b'{"type":"Guild","data":{"name":"smiths"}}', "merge")
 
 
 @pytest.mark.parametrize("point", [point for point, _ in POINTS[:4]])
 def test_an_apply_that_fails_takes_itself_back(graph, point):
     before = makers(graph, "score")
     with armed(point, FailStorage(), times=1), pytest.raises(OmnigraphError):
-        graph.apply_schema(NICK)
+        graph.schema.apply(NICK)
     assert staged_files(graph.uri) == []
-    assert graph.recovery_status().pending == ()
+    assert graph._core.recovery.status().pending == ()
     assert makers(graph, "score") == before
-    assert graph.apply_schema(NICK).applied
+    assert graph.schema.apply(NICK).applied
 
 
 def test_a_reader_sees_the_new_schema_from_the_publish_on(graph):
-    before = graph.head()
+    before = graph.head().id
     with armed("schema_apply.after_manifest_commit", Fail()), pytest.raises(InjectedFault):
-        graph.apply_schema(RATING)
+        graph.schema.apply(RATING)
     reader = open_graph(graph.uri, read_only=True)
     assert makers(reader, "rating")[0] == ["ada", 9.5]
     assert makers(reader, "rating", at=before)[0] == ["ada", 9.5]
@@ -217,24 +219,24 @@ def test_a_reader_sees_the_new_schema_from_the_publish_on(graph):
 
 @pytest.mark.acceptance("S-092")
 def test_a_load_beside_a_running_apply_waits_and_is_told(graph):
-    row = '{"type":"Maker","data":{"handle":"eve"}}'
+    row = b'{"type":"Maker","data":{"handle":"eve"}}'
     outcome: list[object] = []
 
     def load() -> None:
         try:
-            outcome.append(open_graph(graph.uri).load(row).receipt.manifest_version)
+            outcome.append(open_graph(graph.uri).load(row, "merge").receipt.manifest_version)
         except OmnigraphError as error:
             outcome.append(error)
 
     pause = Pause()
     with armed("schema_apply.after_staging_write", pause):
-        applying = Thread(target=graph.apply_schema, args=(NICK,))
+        applying = Thread(target=graph.schema.apply, args=(NICK,))
         applying.start()
         pause.wait_until_reached()
         reader = open_graph(graph.uri, read_only=True)
         assert makers(reader, "score")[0] == ["ada", 9.5]
         with pytest.raises(SchemaApplyRunning, match="already in progress"):
-            graph.apply_schema(WITHOUT_SCORE)
+            graph.schema.apply(WITHOUT_SCORE)
         loading = Thread(target=load)
         loading.start()
         pause.release()
@@ -250,23 +252,23 @@ def test_a_load_beside_a_running_apply_waits_and_is_told(graph):
 def test_after_a_crash_the_same_handle_loads_rows_of_the_new_type(graph):
     text = WORKSHOP + "node Guild {\n    name: String @key\n}\n"
     with armed("schema_apply.after_staging_write", Fail()), pytest.raises(InjectedFault):
-        graph.apply_schema(text)
-    graph.load('{"type":"Guild","data":{"name":"smiths"}}')
-    assert graph.schema == text
-    [recovery] = graph.recoveries()
+        graph.schema.apply(text)
+    graph.load(b'{"type":"Guild","data":{"name":"smiths"}}', "merge")
+    assert graph.schema.source == text
+    [recovery] = graph.maintenance.recoveries()
     assert recovery.audit.kind.value == "RolledForward"
 
 
 @pytest.mark.parametrize(("point", "completes"), POINTS)
 def test_a_branch_made_after_a_crash_has_the_schema_of_main(graph, point, completes):
     with armed(point, Fail()), pytest.raises(InjectedFault):
-        graph.apply_schema(NICK)
-    feature = graph.create_branch("feature")
-    assert graph.recovery_status().pending == ()
-    assert ("nick" in feature.catalog.nodes["Maker"].properties) == completes
-    assert graph.commits() == feature.commits()
+        graph.schema.apply(NICK)
+    feature = graph.branches.create("feature")
+    assert graph._core.recovery.status().pending == ()
+    assert ("nick" in feature.schema.catalog.nodes["Maker"].properties) == completes
+    assert graph.log(reverse=True) == feature.log(reverse=True)
     eve = {"handle": "eve"} | ({"nick": "e"} if completes else {})
-    feature.load(json.dumps({"type": "Maker", "data": eve}))
+    feature.load(json.dumps({"type": "Maker", "data": eve}).encode(), "merge")
     assert makers(feature, *eve)[-1][1:] == list(eve.values())
 
 
@@ -274,16 +276,16 @@ def test_a_branch_made_after_a_crash_has_the_schema_of_main(graph, point, comple
 def test_an_interrupted_write_is_settled_first_and_loses_no_row(graph):
     point = "mutation.post_finalize_pre_publisher"
     with armed(point, Fail()), pytest.raises(InjectedFault):
-        graph.load('{"type":"Maker","data":{"handle":"eve","score":2}}')
-    assert graph.apply_schema(NICK).applied
+        graph.load(b'{"type":"Maker","data":{"handle":"eve","score":2}}', "merge")
+    assert graph.schema.apply(NICK).applied
     assert makers(graph, "score", "nick")[-1] == ["eve", 2.0, "none"]
-    operations = [commit.draft.operation.value for commit in graph.commits()]
+    operations = [commit.operation for commit in graph.log(reverse=True)]
     assert operations == ["init", "load", "recovery", "schema_apply"]
 
 
 def test_a_writer_that_knows_the_old_schema_is_told(graph):
     other = open_again(graph)
-    graph.apply_schema(RATING)
+    graph.schema.apply(RATING)
     with pytest.raises(TypeCheckError):
         other.mutate('query q() { update Maker set { score: 1.0 } where handle = "ada" }')
     update = 'query q() { update Maker set { rating: 1.0 } where handle = "ada" }'
@@ -296,5 +298,5 @@ def test_a_writer_that_knows_the_old_schema_is_told(graph):
 
 def test_every_schema_a_graph_ever_had_is_kept(graph):
     for text in (NICK, RATING, WORKSHOP):
-        graph.apply_schema(text)
+        graph.schema.apply(text)
     assert len(list(Path(graph.uri, HISTORY_DIR).iterdir())) == 4

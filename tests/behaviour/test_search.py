@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Task
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
 from omnigraph.errors import EmbeddingNotConfigured
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
@@ -55,7 +55,7 @@ def pages(request, tmp_path_factory) -> Graph:
         )
         assert _slugs(graph, 'search($p.title, "copper")') == ["p0"]
         if request.param != "written in pieces":
-            graph.ensure_indices()
+            graph.maintenance.ensure_indexes()
         graph.load(_records([ROWS[0]]), "merge")
         assert _slugs(graph, 'search($p.title, "copper")') == ["p0", "p1"]
         graph.load(_records(ROWS), "merge")
@@ -64,9 +64,9 @@ def pages(request, tmp_path_factory) -> Graph:
                 patch.setattr("omnigraph.engine.write.fold.FOLD_FRAGMENTS", 0)
                 patch.setattr("omnigraph.engine.write.fold.INDEX_LAG_ROWS", 0)
             graph.mutate('query d() { delete Page where slug = "p0" }')
-            graph.wait_for_upkeep()
+            graph.maintenance.wait()
     if request.param == "indexed":
-        assert graph.ensure_indices().receipt.graph_commit_id is not None
+        assert graph.maintenance.ensure_indexes().receipt.graph_commit_id is not None
     return graph if "indexed" not in request.param else open_graph(path)
 
 
@@ -76,7 +76,7 @@ def _ask(graph: Graph, match: str, shown: str, rest: str = "", **parameters: Any
         for name, value in parameters.items()
     )
     query = f"query q({declared}) {{ match {{ {match} }} return {{ {shown} }} {rest} }}"
-    rows = [tuple(row.values()) for row in graph.query(query, None, parameters)]
+    rows = [tuple(row.values()) for row in graph.query(query, parameters)]
     return [row[0] if len(row) == 1 else row for row in rows]
 
 
@@ -321,9 +321,9 @@ def test_equal_fused_ranks_are_ordered_by_the_first_arm(pages):
 @pytest.fixture(scope="module", params=["loaded", "indexed"])
 def workshop(request, tmp_path_factory) -> Graph:
     graph = init(tmp_path_factory.mktemp("search") / "workshop", WORKSHOP)
-    graph.load(WORKSHOP_ROWS, "append")
+    graph.load(WORKSHOP_ROWS.encode(), "append")
     if request.param == "indexed":
-        graph.ensure_indices()
+        graph.maintenance.ensure_indexes()
     return graph
 
 

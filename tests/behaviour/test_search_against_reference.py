@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.engine.graph import open as open_graph
 from omnigraph.language.query.ast import QueryFile
 from omnigraph.language.query.print import print_queries
 from omnigraph.language.span import Source
@@ -35,7 +35,7 @@ def agree(data):
     is_indexed = data.draw(st.booleans())
     for round in range(4):
         if is_indexed and round == 1:
-            graph.ensure_indices()
+            graph.maintenance.ensure_indexes()
         if is_indexed and round in (1, 3):
             graph = open_graph(graph.uri)
         view = data.draw(views(CATALOG))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain import status as statuses
 from omnigraph.engine.write import commit as committing
 from omnigraph.faults import InjectedFault
@@ -23,42 +23,48 @@ def person(name: str, age: int = 1) -> str:
 
 
 def table(graph: Graph, key: str = PERSON) -> statuses.TableStatus:
-    return next(t for t in graph.status().tables if t.table_key == key)
+    return next(t for t in graph.maintenance.status().tables if t.table_key == key)
 
 
 def test_rows_pieces_and_indexes_are_counted(graph, monkeypatch):
     monkeypatch.setattr(committing, "is_fold_due", lambda table: False)
     for number in range(4):
-        graph.load(person(f"p{number}"))
+        graph.load(person(f"p{number}").encode(), "merge")
     found = table(graph)
     assert (found.rows, found.fragments) == (4, 4)
     assert found.bytes > 0
     assert "id" in found.missing_indexes
-    graph.ensure_indices()
+    graph.maintenance.ensure_indexes()
     assert {i.column: i.unindexed_rows for i in table(graph).indexes}["id"] == 0
-    graph.load(person("eve"))
+    graph.load(person("eve").encode(), "merge")
     assert {i.column: i.unindexed_rows for i in table(graph).indexes}["id"] == 1
     assert (table(graph, COMPANY).rows, table(graph, COMPANY).fragments) == (0, 0)
 
 
 def test_many_small_pieces_are_worth_advice(graph, monkeypatch):
     monkeypatch.setattr(committing, "is_fold_due", lambda table: False)
-    monkeypatch.setattr(statuses, "_MANY_PIECES", 3)
+    monkeypatch.setattr(statuses, "_MANY_SMALL_FRAGMENTS", 3)
     for number in range(4):
-        graph.load(person(f"p{number}"))
-    assert graph.status().advice == ("`omnigraph optimize`: many small pieces in node:Person",)
-    graph.optimize()
-    assert graph.status().advice == ()
+        graph.load(person(f"p{number}").encode(), "merge")
+    [advice] = graph.maintenance.status().advice
+    assert str(advice) == "graph.maintenance.optimize(): many small files in node:Person"
+    assert advice.as_command() == "`omnigraph optimize`: many small files in node:Person"
+    graph.maintenance.optimize()
+    assert graph.maintenance.status().advice == ()
 
 
 def test_interrupted_writes_are_counted_by_who_can_settle_them(local_graph):
     with armed("mutation.post_table_commit", Fail()), pytest.raises(InjectedFault):
-        local_graph.load(person("eve"))
+        local_graph.load(person("eve").encode(), "merge")
     Path(local_graph.uri, RECOVERY_DIR, "01KV8Z6M3Q9V2X4T7B5N0C1D2E.json").write_text("{")
-    status = open_graph(local_graph.uri, read_only=True).status()
+    status = open_graph(local_graph.uri, read_only=True).maintenance.status()
     assert status.to_json()["recovery"] == {"pending": 1, "quarantined": 1}
-    assert "omnigraph repair" in status.advice[0]
-    assert "interrupted" in status.advice[1]
+    assert [advice.call for advice in status.advice] == [
+        "graph.maintenance.repair()",
+        "graph.maintenance.recover()",
+    ]
+    assert status.to_json()["advice"][0].startswith("`omnigraph repair`: ")
+    assert status.to_json()["advice"][1].startswith("run any write: interrupted")
 
 
 @pytest.mark.acceptance("U-135", partly="the counts of the status")
@@ -73,26 +79,28 @@ def test_vectors_are_counted_by_their_state(uri, monkeypatch):
         {"name": "b"},
         {"name": "c", "text": "y", "v": [1, 2, 3, 4]},
     ]
-    graph.load("\n".join(json.dumps({"type": "Doc", "data": row}) for row in rows))
+    lines = "\n".join(json.dumps({"type": "Doc", "data": row}) for row in rows)
+    graph.load(lines.encode(), "merge")
     [vectors] = table(graph, "node:Doc").embeddings
     assert (vectors.property, vectors.source) == ("v", "text")
     counts = vectors.counts
     assert (counts.ready, counts.pending, counts.empty, counts.given) == (1, 1, 1, 1)
-    assert graph.status().advice == ("`omnigraph embed`: vectors to compute in node:Doc.v (1)",)
+    [advice] = graph.maintenance.status().advice
+    assert str(advice) == "graph.embed(): missing or stale vectors in node:Doc.v (1)"
 
 
 def test_what_is_kept_in_memory_is_counted(graph):
-    graph.load(person("ada"))
-    before = graph.status().cached_bytes
+    graph.load(person("ada").encode(), "merge")
+    before = graph.maintenance.status().cached_bytes
     graph.query("query q() { match { $p: Person  $p knows $q } return { $p.name, $q.age } }")
     graph.query("query q() { match { $p: Person } return { $p.name } }")
-    assert graph.status().cached_bytes > before
+    assert graph.maintenance.status().cached_bytes > before
 
 
 def test_values_of_dropped_properties_are_worth_an_optimize(workshop_graph):
-    assert workshop_graph.status().advice == ()
-    workshop_graph.apply_schema(WITHOUT_SCORE)
-    [advice] = workshop_graph.status().advice
-    assert advice == "`omnigraph optimize`: values of dropped properties in node:Maker"
-    workshop_graph.optimize()
-    assert workshop_graph.status().advice == ()
+    assert workshop_graph.maintenance.status().advice == ()
+    workshop_graph.schema.apply(WITHOUT_SCORE)
+    [advice] = workshop_graph.maintenance.status().advice
+    assert advice.reason == "values of dropped properties in node:Maker"
+    workshop_graph.maintenance.optimize()
+    assert workshop_graph.maintenance.status().advice == ()

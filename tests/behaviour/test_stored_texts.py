@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
-from omnigraph.engine.read import columns
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold as folding
 from omnigraph.storage.filters import Comparison
+from omnigraph.text import index
 from omnigraph.text.index import build_index
 
 SCHEMA = "node Note { slug: String @key  body: String? @index  rank: I32 }"
@@ -54,14 +54,14 @@ class Writer:
 
     def delete(self, number: int, branch: str = "main") -> None:
         query = "query d($s: String) { delete Note where slug = $s }"
-        self.graph.mutate(query, None, {"s": f"n{number}"}, branch=branch)
+        self.graph.mutate(query, {"s": f"n{number}"}, branch=branch)
 
 
 @pytest.fixture
 def writer(uri) -> Writer:
     made = Writer(init(uri, SCHEMA))
     made.write(*range(200))
-    made.graph.ensure_indices()
+    made.graph.maintenance.ensure_indexes()
     return made
 
 
@@ -74,7 +74,7 @@ def built(monkeypatch) -> list[int]:
         sizes.append(len(texts))
         return build_index(texts)
 
-    monkeypatch.setattr(columns, "build_index", noting)
+    monkeypatch.setattr(index, "build_index", noting)
     return sizes
 
 
@@ -116,21 +116,25 @@ def test_a_fold_and_what_is_written_after_it(writer, built, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(folding, "FOLD_FRAGMENTS", 0)
         writer.write(*range(200, 230))
-        writer.graph.wait_for_upkeep()
+        writer.graph.maintenance.wait()
     check(writer.graph, built)
-    [state] = [s for s in writer.graph.ensure_indices().tables[0].existing if s.column == "body"]
+    [state] = [
+        s
+        for s in writer.graph.maintenance.ensure_indexes().tables[0].existing
+        if s.column == "body"
+    ]
     assert state.unindexed_rows == 0
     writer.write(1)
     check(writer.graph, built)
 
 
 def test_earlier_states_with_an_index_made_later(writer, built):
-    first = writer.graph.head()
+    first = writer.graph.head().id
     writer.write(3, 200)
     writer.delete(4)
-    second = writer.graph.head()
-    StoredTexts(writer.graph._objects).write(
-        writer.graph.snapshot().open(writer.graph._tables, "node:Note"), "body"
+    second = writer.graph.head().id
+    StoredTexts(writer.graph._core.objects).write(
+        writer.graph._snapshot().open(writer.graph._core.tables, "node:Note"), "body"
     )
     check(writer.graph, built)
     check(writer.graph, built, at=first)
@@ -138,7 +142,7 @@ def test_earlier_states_with_an_index_made_later(writer, built):
 
 
 def test_a_branch_uses_what_main_has(writer, built):
-    writer.graph.create_branch("feature")
+    writer.graph.branches.create("feature")
     check(writer.graph, built, branch="feature")
     writer.write(3, 300, branch="feature")
     writer.delete(4, branch="feature")
@@ -152,11 +156,11 @@ def test_rows_a_reader_does_not_see_count_for_nothing(writer, built):
 
 
 def test_many_small_changes_and_extensions(writer, built):
-    texts = StoredTexts(writer.graph._objects)
+    texts = StoredTexts(writer.graph._core.objects)
     for round in range(12):
         numbers = writer.chance.sample(range(260), 8)
         writer.write(*numbers)
-        table = writer.graph.snapshot().open(writer.graph._tables, "node:Note")
+        table = writer.graph._snapshot().open(writer.graph._core.tables, "node:Note")
         texts.extend(table, "body")
         assert texts.unindexed_rows(table, "body") == 0
         if round % 4 == 3:
@@ -168,7 +172,7 @@ def test_a_damaged_index_is_no_help_and_does_no_harm(local_uri, content, caplog)
     writer = Writer(init(local_uri, SCHEMA))
     writer.write(*range(20))
     expected = answers(writer.graph)
-    writer.graph.ensure_indices()
+    writer.graph.maintenance.ensure_indexes()
     for file in Path(local_uri).rglob("_text/body/*.arrow"):
         file.unlink() if content is None else file.write_bytes(content)
     assert answers(open_graph(local_uri)) == expected
@@ -181,9 +185,9 @@ def test_a_damaged_index_is_no_help_and_does_no_harm(local_uri, content, caplog)
 def test_only_one_index_of_a_column_is_kept(local_uri):
     writer = Writer(init(local_uri, SCHEMA))
     writer.write(*range(20))
-    writer.graph.ensure_indices()
+    writer.graph.maintenance.ensure_indexes()
     writer.write(*range(30))
-    StoredTexts(writer.graph._objects).extend(
-        writer.graph.snapshot().open(writer.graph._tables, "node:Note"), "body"
+    StoredTexts(writer.graph._core.objects).extend(
+        writer.graph._snapshot().open(writer.graph._core.tables, "node:Note"), "body"
     )
     assert len(list(Path(local_uri).rglob("_text/body/*.arrow"))) == 1

@@ -12,8 +12,8 @@ from threading import Event
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked, ConflictError, InputError, StorageError
 from omnigraph.faults import InjectedFault
 from omnigraph.testing.faults import Call, Fail, Pause, armed
@@ -133,40 +133,40 @@ def test_a_lock_that_cannot_be_had_gives_the_others_back(locks):
 
 @pytest.mark.usefixtures("_impatient")
 def test_branch_control_waits_for_the_locks_it_needs(graph, locks):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     with locks.hold(None, "a write"), pytest.raises(BranchLocked):
-        graph.create_branch("x")
+        graph.branches.create("x")
     with locks.hold("x", "a write"), pytest.raises(BranchLocked):
-        graph.create_branch("x")
+        graph.branches.create("x")
     with locks.hold("feature", "a write"):
         with pytest.raises(BranchLocked):
-            graph.delete_branch("feature")
+            graph.branches.delete("feature")
         with pytest.raises(BranchLocked):
-            graph.create_branch("x", source="feature")
-        graph.create_branch("y")
-    assert graph.branches() == ["main", "feature", "y"]
+            graph.branches.create("x", "feature")
+        graph.branches.create("y")
+    assert list(graph.branches) == ["main", "feature", "y"]
 
 
 @pytest.mark.usefixtures("_impatient")
 def test_readers_never_wait(graph, locks):
     with locks.hold_all([None, "feature"], "a write"):
         other = open_graph(graph.uri)
-        assert other.snapshot().version == 1
-        assert other.branches() == ["main"]
-        assert len(other.commits()) == 1
+        assert other._snapshot().version == 1
+        assert list(other.branches) == ["main"]
+        assert len(other.log(reverse=True)) == 1
 
 
 def test_a_place_where_no_lock_file_can_be_made_is_a_typed_error(local_graph):
     (Path(local_graph.uri) / "__locks").write_text("in the way")
     with pytest.raises(StorageError, match="lock"):
-        local_graph.create_branch("feature")
-    assert local_graph.branches() == ["main"]
+        local_graph.branches.create("feature")
+    assert list(local_graph.branches) == ["main"]
 
 
 @pytest.mark.usefixtures("_impatient")
 def test_a_write_that_fails_right_after_it_got_the_lock_gives_it_back(graph, locks):
     with armed("lock.after_acquire", Fail(), first=2), pytest.raises(InjectedFault):
-        graph.create_branch("feature")
+        graph.branches.create("feature")
     with locks.hold_all([None, "feature"], "a write") as held:
         held.check()
 
@@ -176,7 +176,7 @@ def test_a_wrong_waiting_time_is_reported_before_anything_is_done(uri, monkeypat
     with pytest.raises(InputError, match="OMNIGRAPH_LOCK_WAIT_MS is 'for ever'"):
         init(uri, SCHEMA)
     monkeypatch.setenv("OMNIGRAPH_LOCK_WAIT_MS", "0")
-    init(uri, SCHEMA).create_branch("feature")
+    init(uri, SCHEMA).branches.create("feature")
     monkeypatch.setenv("OMNIGRAPH_LOCK_WAIT_MS", "-1")
     with pytest.raises(InputError, match="milliseconds"):
         open_graph(uri)

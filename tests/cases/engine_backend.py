@@ -34,6 +34,7 @@ from omnigraph.testing.outcome import (
     ReceiptWarning,
     Refusal,
 )
+from tests.receipts import receipt_of_commit
 
 _names = count()
 
@@ -47,10 +48,21 @@ class EngineBackend:
         with _refusing():
             self._graph = og.init(f"memory://story-{next(_names)}", schema + "\n")
 
-    def load(self, data: str, mode: str, *, branch: str, quarantine: bool, **options: Any):
+    def load(
+        self,
+        data: str,
+        mode: str,
+        *,
+        branch: str,
+        base: str | None,
+        actor: str | None,
+        quarantine: bool,
+        **options: Any,
+    ) -> LoadResult:
         assert not quarantine, "stories with quarantine are not played"
         with _refusing():
-            done = self._graph.load(data.encode(), mode, branch=branch, **options)
+            graph = self._graph.as_actor(actor)
+            done = graph.load(data.encode(), mode, branch=branch, create_from=base, **options)
         return LoadResult(
             receipt=_receipt(done.receipt),
             rows_loaded=done.rows_loaded,
@@ -60,48 +72,58 @@ class EngineBackend:
             replayed=done.replayed,
         )
 
-    def mutate(self, query: str, parameters: Mapping[str, Json], *, branch: str, **options: Any):
+    def mutate(
+        self,
+        query: str,
+        parameters: Mapping[str, Json],
+        *,
+        branch: str,
+        actor: str | None,
+        **options: Any,
+    ) -> MutationResult:
         # The text of a story has no line break of its own at its end.
         with _refusing():
             given = JsonParameters(parameters)
-            done = self._graph.mutate(query + "\n", None, given, branch=branch, **options)
+            graph = self._graph.as_actor(actor)
+            done = graph.mutate(query + "\n", given, branch=branch, **options)
         return MutationResult(_receipt(done.receipt), done.affected_nodes, done.affected_edges)
 
     def create_branch(self, name: str, source: str) -> None:
         with _refusing():
-            self._graph.create_branch(name, source=source)
+            self._graph.branches.create(name, source)
 
     def delete_branch(self, name: str) -> None:
         with _refusing():
-            self._graph.delete_branch(name)
+            self._graph.branches.delete(name)
 
     def branches(self) -> list[str]:
-        return list(self._graph.branches())
+        return list(self._graph.branches)
 
     def commits(self, branch: str) -> list[Receipt]:
         with _refusing():
-            found = self._graph.commits(branch)
-            return [_receipt(self._graph.receipt_of(c.graph_commit_id)) for c in found]
+            found = self._graph.log(branch, reverse=True)
+            return [_receipt(receipt_of_commit(self._graph, c.id)) for c in found]
 
     def query(self, query: str, parameters: Mapping[str, Json], target: str):
         with _refusing():
             given = JsonParameters(parameters)
-            return self._graph.query(query + "\n", None, given, at=target).to_dicts()
+            found = self._graph.query(query + "\n", given, at=target)
+            return found.to_envelope()["rows"]
 
     def export(self, target: str, types: Sequence[str]) -> list[str]:
-        out = io.StringIO()
+        out = io.BytesIO()
         with _refusing():
             self._graph.export(out, at=target, types=types)
-        return out.getvalue().splitlines()
+        return out.getvalue().decode().splitlines()
 
-    def merge(self, source: str, into: str, **options: Any) -> MergeResult:
+    def merge(self, source: str, into: str, *, actor: str | None, **options: Any) -> MergeResult:
         with _refusing():
-            done = self._graph.merge(source, into, **options)
+            done = self._graph.as_actor(actor).merge(source, into, **options)
         return MergeResult(_receipt(done.receipt), done.outcome.value)
 
     def apply_schema(self, schema: str, *, actor: str | None) -> Receipt:
         with _refusing():
-            return _receipt(self._graph.apply_schema(schema + "\n", actor=actor).receipt)
+            return _receipt(self._graph.as_actor(actor).schema.apply(schema + "\n").receipt)
 
     def diff(self, before: str, after: str) -> tuple[Change, ...]:
         with _refusing():

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.testing.faults import ENVIRONMENT_VARIABLE, Arm, Fail, FailStorage, armed, describe
@@ -50,8 +50,9 @@ def edge(kind: str, source: str, target: str) -> str:
     return json.dumps({"edge": kind, "from": source, "to": target})
 
 
-def rows(*lines: str) -> str:
-    return "\n".join(lines)
+def rows(*lines: str) -> bytes:
+    """What a load is given."""
+    return "\n".join(lines).encode()
 
 
 def killed(kind: str, root: str | Path, arms: Sequence[Arm], synced: Path | None = None) -> int:
@@ -75,9 +76,9 @@ def people(root: Path) -> None:
     """Rows in most tables, a branch with rows of its own and one that only inherits."""
     graph = init(root, SCHEMA)
     graph.load(rows(person("ada", 41), person("bo", 29), edge("Knows", "ada", "bo")), "append")
-    graph.create_branch("feature")
-    graph.load(person("fay", 33), "append", branch="feature")
-    graph.create_branch("fresh")
+    graph.branches.create("feature")
+    graph.load(rows(person("fay", 33)), "append", branch="feature")
+    graph.branches.create("fresh")
 
 
 def with_texts(root: Path) -> None:
@@ -91,7 +92,7 @@ def with_texts(root: Path) -> None:
 def branch_of_branch(root: Path) -> None:
     """A branch that has tables from another one."""
     people(root)
-    open_graph(root).create_branch("new/er", source="feature")
+    open_graph(root).branches.create("new/er", "feature")
 
 
 def only_main(root: Path) -> None:
@@ -111,14 +112,20 @@ def parted(root: Path) -> None:
     graph.mutate(update, branch="feature")
 
 
+def tagged(root: Path) -> None:
+    """The same, and a name for a commit."""
+    parted(root)
+    open_graph(root).tags.create("v1", "main~1")
+
+
 def in_pieces(root: Path) -> None:
     """Several versions of a table, in several pieces, and a fork that nobody refers to any more."""
     people(root)
     graph = open_graph(root)
     for name in ("cy", "dee", "eve"):
-        graph.load(person(name), "append")
+        graph.load(rows(person(name)), "append")
     with armed("branch_delete.before_table_cleanup", FailStorage()):
-        graph.delete_branch("feature")
+        graph.branches.delete("feature")
 
 
 def unfinished(
@@ -152,7 +159,7 @@ def drifted(root: Path) -> None:
     """A table that somebody moved past the graph, without a note of any kind."""
     people(root)
     backstage = Backstage(root)
-    backstage.append(open_graph(root, read_only=True).snapshot().entry(PERSON), ["eve"])
+    backstage.append(open_graph(root, read_only=True)._snapshot().entry(PERSON), ["eve"])
 
 
 def overtaken(root: Path) -> None:
@@ -161,7 +168,7 @@ def overtaken(root: Path) -> None:
     backstage = Backstage(root)
     operation_id = new_ulid()
     backstage.publish(operation_id=operation_id)
-    entry = open_graph(root, read_only=True).snapshot().entry(PERSON)
+    entry = open_graph(root, read_only=True)._snapshot().entry(PERSON)
     table = backstage.tables.open(entry.location)
     found = table.read()
     staged = stage_append(table, found.slice(0, 1))
@@ -169,7 +176,7 @@ def overtaken(root: Path) -> None:
 
 
 def without_compiled_schema(root: Path) -> None:
-    init(root, SCHEMA).load(person("ada", 41), "append")
+    init(root, SCHEMA).load(rows(person("ada", 41)), "append")
     for name in (IR_FILE, STATE_FILE):
         (root / name).unlink()
 

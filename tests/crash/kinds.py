@@ -15,10 +15,10 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from omnigraph.engine.graph import handle as handle_module
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.write import fold
+from omnigraph.versioning import locks as locks_module
 from omnigraph.versioning import upkeep
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks
 from tests.crash import graphs
@@ -84,7 +84,7 @@ def _init(uri: str) -> None:
 
 
 def _append(uri: str) -> None:
-    open_graph(uri).load(MORE, "append", actor="ada")
+    open_graph(uri).as_actor("ada").load(MORE, "append")
 
 
 def _append_in_tasks(uri: str) -> None:
@@ -122,7 +122,7 @@ def _update(uri: str) -> None:
 
 def _delete(uri: str) -> None:
     """Takes the edges of the node with it."""
-    open_graph(uri).mutate('query q() { delete Person where name = "bo" }', actor="ada")
+    open_graph(uri).as_actor("ada").mutate('query q() { delete Person where name = "bo" }')
 
 
 def _first_write(uri: str) -> None:
@@ -138,7 +138,7 @@ def _next_write(uri: str) -> None:
 
 
 def _load_into_new_branch(uri: str) -> None:
-    open_graph(uri).load(MORE, "append", branch="new", base="main")
+    open_graph(uri).load(MORE, "append", branch="new", create_from="main")
 
 
 def _fold(uri: str) -> None:
@@ -148,12 +148,12 @@ def _fold(uri: str) -> None:
 
 
 def _index(uri: str) -> None:
-    open_graph(uri).ensure_indices(actor="ada")
+    open_graph(uri).as_actor("ada").maintenance.ensure_indexes()
 
 
 def _index_of_branch(uri: str) -> None:
     """The branch has its tables from another one, and makes them its own."""
-    open_graph(uri).ensure_indices("new/er")
+    open_graph(uri).maintenance.ensure_indexes("new/er")
 
 
 def _fold_manifest(uri: str) -> None:
@@ -164,7 +164,7 @@ def _fold_manifest(uri: str) -> None:
 
 
 def _merge_branch(uri: str) -> None:
-    open_graph(uri).merge("feature", actor="ada")
+    open_graph(uri).as_actor("ada").merge("feature")
 
 
 def _merge_in_tasks(uri: str) -> None:
@@ -183,25 +183,51 @@ def _merge_main(uri: str) -> None:
 
 def _revert(uri: str) -> None:
     graph = open_graph(uri)
-    graph.revert(graph.commits(operation="load")[-1].graph_commit_id, actor="ada")
+    graph.as_actor("ada").revert(graph.log(operation="load")[0])
 
 
 def _cherry_pick(uri: str) -> None:
     graph = open_graph(uri)
-    picked = graph.commits("feature", operation="mutate")[0]
-    graph.cherry_pick(picked.graph_commit_id, branch="fresh")
+    picked = graph.log("feature", operation="mutate", reverse=True)[0]
+    graph.cherry_pick(picked.id, branch="fresh")
 
 
 def _create_branch(uri: str) -> None:
-    open_graph(uri).create_branch("new")
+    open_graph(uri).branches.create("new")
 
 
 def _create_branch_of_branch(uri: str) -> None:
-    open_graph(uri).create_branch("new/er", source="feature")
+    open_graph(uri).branches.create("new/er", "feature")
+
+
+def _create_branch_at_commit(uri: str) -> None:
+    open_graph(uri).branches.create("new", source="main~1")
+
+
+def _create_branch_at_commit_of_branch(uri: str) -> None:
+    """The commit has tables of the branch it was made on."""
+    open_graph(uri).branches.create("new/er", source="feature~1")
+
+
+def _reset_branch(uri: str) -> None:
+    open_graph(uri).as_actor("ada").branches.reset("feature", "main")
+
+
+def _reset_main(uri: str) -> None:
+    graph = open_graph(uri)
+    graph.branches.reset("main", graph.log(operation="load")[-1])
+
+
+def _create_tag(uri: str) -> None:
+    open_graph(uri).as_actor("ada").tags.create("v2", "feature~1")
+
+
+def _delete_tag(uri: str) -> None:
+    open_graph(uri).tags.delete("v1")
 
 
 def _delete_branch(uri: str) -> None:
-    open_graph(uri).delete_branch("feature")
+    open_graph(uri).branches.delete("feature")
 
 
 def _open(uri: str) -> None:
@@ -209,38 +235,38 @@ def _open(uri: str) -> None:
 
 
 def _publish_drift(uri: str) -> None:
-    open_graph(uri).repair(confirm=True, force=True)
+    open_graph(uri).maintenance.repair(confirm=True, force=True)
 
 
 def _discard_drift(uri: str) -> None:
-    open_graph(uri).repair(confirm=True, force=True, rollback=True)
+    open_graph(uri).maintenance.repair(confirm=True, force=True, rollback=True)
 
 
 def _embed(uri: str) -> None:
     with patch.dict(os.environ, {"OMNIGRAPH_EMBEDDINGS_MOCK": "1"}):
-        open_graph(uri).embed(actor="ada")
+        open_graph(uri).as_actor("ada").embed()
 
 
 def _apply_schema(uri: str) -> None:
-    open_graph(uri).apply_schema(NEXT_SCHEMA, actor="ada")
+    open_graph(uri).as_actor("ada").schema.apply(NEXT_SCHEMA)
 
 
 def _apply_names(uri: str) -> None:
     """Touches no table."""
     old, new = "Company { name: String @key", 'Company { title: String @key @rename_from("name")'
-    open_graph(uri).apply_schema(SCHEMA.replace(old, new))
+    open_graph(uri).schema.apply(SCHEMA.replace(old, new))
 
 
 def _apply_with_loss(uri: str) -> None:
-    open_graph(uri).apply_schema(NEXT_SCHEMA, allow_data_loss=True)
+    open_graph(uri).schema.apply(NEXT_SCHEMA, allow_data_loss=True)
 
 
 def _optimize(uri: str) -> None:
-    open_graph(uri).optimize()
+    open_graph(uri).maintenance.optimize()
 
 
 def _cleanup(uri: str) -> None:
-    open_graph(uri).cleanup(keep_versions=1, min_age=timedelta())
+    open_graph(uri).maintenance.cleanup(keep_versions=1, min_age=timedelta())
 
 
 def _append_leased(uri: str) -> None:
@@ -257,7 +283,7 @@ def _open_leased(uri: str) -> None:
 def short_leases() -> Iterator[None]:
     """Leases of two seconds, so that nobody has to wait for those of the dead."""
     locks = partial(WriterLocks, timing=LeaseTiming(2.0, 0.2, 1.5))
-    with patch.object(handle_module, "WriterLocks", locks):
+    with patch.object(locks_module, "WriterLocks", locks):
         yield
 
 
@@ -308,6 +334,16 @@ KINDS = {
         Kind("cherry-pick", graphs.parted, _cherry_pick),
         Kind("branch create", graphs.people, _create_branch),
         Kind("branch create from a branch", graphs.people, _create_branch_of_branch),
+        Kind("branch create from an earlier commit", graphs.parted, _create_branch_at_commit),
+        Kind(
+            "branch create from an earlier commit of a branch",
+            graphs.parted,
+            _create_branch_at_commit_of_branch,
+        ),
+        Kind("branch reset", graphs.parted, _reset_branch),
+        Kind("reset of main", graphs.parted, _reset_main),
+        Kind("tag create", graphs.tagged, _create_tag),
+        Kind("tag delete", graphs.tagged, _delete_tag),
         Kind("branch delete", graphs.people, _delete_branch),
         Kind("roll forward", unfinished(_append, _TABLES_DONE), _open, is_recovery=True),
         Kind("roll back", unfinished(_append, _TABLE_DONE, 2), _open, is_recovery=True),

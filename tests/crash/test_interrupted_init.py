@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import AlreadyInitialized, GraphNotFound, TableExists
 from omnigraph.testing.faults import Arm, Kill
 from tests.crash.graphs import SCHEMA, killed
@@ -33,7 +33,7 @@ def test_schema_files_without_tables_are_replaced_by_force(root):
         open_graph(root)
     with pytest.raises(AlreadyInitialized, match="was interrupted; if none is running"):
         init(root, SCHEMA)
-    assert init(root, SCHEMA, force=True).branches() == ["main"]
+    assert list(init(root, SCHEMA, force=True).branches) == ["main"]
     with pytest.raises(AlreadyInitialized, match="already initialized; open it"):
         init(root, SCHEMA)
 
@@ -48,7 +48,7 @@ def test_tables_without_a_graph_have_to_be_removed_by_hand(root):
         with pytest.raises(TableExists, match="interrupted init left it; remove '"):
             init(root, SCHEMA, force=force)
     shutil.rmtree(root)
-    assert init(root, SCHEMA).branches() == ["main"]
+    assert list(init(root, SCHEMA).branches) == ["main"]
 
 
 @pytest.mark.parametrize("content", [b"", bytes(4096)], ids=["empty", "zeros"])
@@ -67,7 +67,7 @@ def test_a_graph_whose_first_moment_was_torn_is_no_graph(root, content):
 
 def test_a_graph_is_there_as_soon_as_its_manifest_is(root):
     kill_init(root, "init.after_coordinator_init")
-    assert open_graph(root).branches() == ["main"]
+    assert list(open_graph(root).branches) == ["main"]
     with pytest.raises(AlreadyInitialized, match="already initialized; open it"):
         init(root, SCHEMA, force=True)
-    assert open_graph(root).schema == SCHEMA
+    assert open_graph(root).schema.source == SCHEMA

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.testing.faults import Arm, Kill, PauseAcrossProcesses
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
 from tests.crash.aftermath import look
-from tests.crash.graphs import SCHEMA, killed, person
+from tests.crash.graphs import SCHEMA, killed, person, rows
 from tests.crash.kinds import KINDS, LEASED_KINDS, short_leases
 from tests.crash.test_kills import NEEDS_OBJECT_STORE
 
@@ -36,7 +36,7 @@ def test_the_steps_that_need_an_object_store_are_those_of_leases():
 def test_a_lease_is_taken_over_from_a_holder_that_died_renewing_it_and_a_taker_that_died(
     uri, tmp_path
 ):
-    init(uri, SCHEMA).load(person("ada"), "append")
+    init(uri, SCHEMA).load(rows(person("ada")), "append")
     before = look(uri)
     in_phase_b = PauseAcrossProcesses(tmp_path / "held")
     arms = [Arm("mutation.post_table_commit", in_phase_b), Arm("lock.renew", Kill(), first=2)]
@@ -51,6 +51,6 @@ def test_a_lease_is_taken_over_from_a_holder_that_died_renewing_it_and_a_taker_t
     assert [commit.recovered for commit in seen.commits["main"][-1:]] == ["RolledBack"]
     with short_leases():
         graph = open_graph(uri)
-        assert graph.recovery_status().pending == ()
+        assert graph._core.recovery.status().pending == ()
     KINDS["load append"].run(uri)
     assert look(uri).content != before.content

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from tests.docs.markdown import ROOT, Page
+from tests.docs.markdown import ROOT, Page, pages
 
 PAGE = Page(ROOT / "docs" / "dev" / "dependencies.md")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -20,10 +20,13 @@ def name_of(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", match[0]).lower()
 
 
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+FOR_DEVELOPERS = {"dev": "Development", "bench": "Benchmarks"}
+FEATURES = [name for name in EXTRAS if name not in {*FOR_DEVELOPERS, "all"}]
 DECLARED = {
     "Runtime": PROJECT["project"]["dependencies"],
-    "Development": PROJECT["project"]["optional-dependencies"]["dev"],
-    "Benchmarks": PROJECT["project"]["optional-dependencies"]["bench"],
+    **{f"Extra `{name}`": EXTRAS[name] for name in FEATURES},
+    **{section: EXTRAS[name] for name, section in FOR_DEVELOPERS.items()},
     "Build": PROJECT["build-system"]["requires"],
 }
 
@@ -40,6 +43,25 @@ def test_every_dependency_has_its_reason(section):
         assert len(reason.split()) >= 4, name
 
 
+def test_all_is_every_extra_for_users():
+    assert EXTRAS["all"] == [f"omnigraph[{','.join(FEATURES)}]"]
+
+
+def test_the_page_for_users_lists_the_extras():
+    page = Page(ROOT / "docs" / "user" / "install.md")
+    listed = [row[0].strip("`") for row in page.table("Extras")]
+    assert listed == ["the base", *FEATURES, "all"]
+
+
+def test_no_page_installs_from_an_index():
+    """Nothing of that name is ours there."""
+    for page in pages():
+        found = re.findall(r"pip install [^\n`]*", page.text)
+        assert [
+            line for line in found if re.search(r"""[ '"]omnigraph(?! @|\[\w+\] @)""", line)
+        ] == []
+
+
 def test_every_pin_is_exact_and_names_no_address():
     pins = [line for line in PINS if line and not line.startswith("#")]
     assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.]+( ; .+)?", pin)] == []
@@ -47,8 +69,5 @@ def test_every_pin_is_exact_and_names_no_address():
 
 def test_everything_we_name_is_pinned():
     pinned = {name_of(line) for line in PINS if "==" in line}
-    assert {
-        name_of(r)
-        for section in ("Runtime", "Development", "Benchmarks")
-        for r in DECLARED[section]
-    } <= (pinned)
+    named = {name_of(r) for name, declared in DECLARED.items() if name != "Build" for r in declared}
+    assert named <= pinned

@@ -34,7 +34,6 @@ from tests.docs.compiling import codes_of, migration_codes, query_codes, schema_
 from tests.docs.markdown import ROOT, Page
 
 FOLDER = ROOT / "docs" / "user"
-QUICKSTART = FOLDER / "quickstart.md"
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
@@ -168,19 +167,6 @@ def run(command: str, folder: Path) -> str:
         check=False,
     )
     return result.stdout.decode()
-
-
-def test_the_commands_of_the_quickstart_print_what_it_shows(tmp_path):
-    shown, printed = [], []
-    for block in blocks_of(QUICKSTART):
-        if block.file is not None:
-            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
-        if block.language == "console":
-            for command, output in commands_of(block):
-                shown.append((command, output))
-                printed.append((command, run(command, tmp_path)))
-    assert len(shown) >= 5
-    assert printed == shown
 
 
 # The rules at the top catch what they should

@@ -14,9 +14,9 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from omnigraph.api.graph import Graph
 from omnigraph.catalog.build import build_declared
 from omnigraph.catalog.migrate import carry_identities, plan_migration
-from omnigraph.engine.graph import Graph
 from omnigraph.language.span import Source
 from omnigraph.plan.compile import compile_query
 from omnigraph.testing.model import ReferenceGraph
@@ -102,12 +102,12 @@ def create_branch(name: str, source: str) -> Operation:
         model.head(source)
         model.create_branch(name, source)
 
-    return Operation(lambda graph: graph.create_branch(name, source=source), on_model)
+    return Operation(lambda graph: graph.branches.create(name, source), on_model)
 
 
 def delete_branch(name: str) -> Operation:
     return Operation(
-        lambda graph: graph.delete_branch(name), lambda model: model.delete_branch(name)
+        lambda graph: graph.branches.delete(name), lambda model: model.delete_branch(name)
     )
 
 
@@ -126,7 +126,7 @@ def reshape(shape: str) -> Operation:
         plan = plan_migration(accepted, desired)
         model.apply_schema(carry_identities(accepted, desired, plan) if plan.steps else accepted)
 
-    return Operation(lambda graph: graph.apply_schema(text), on_model)
+    return Operation(lambda graph: graph.schema.apply(text), on_model)
 
 
 def nothing(on_engine: Callable[[Graph], object]) -> Operation:

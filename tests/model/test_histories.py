@@ -29,9 +29,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.language.span import Source
@@ -47,7 +47,8 @@ from tests.model.worlds import World, content_of, made_by_users, world_of, world
 ELSEWHERE = (
     "init.", "upgrade.", "bootstrap.", "durability.", "lock.renew", "lock.before_takeover",
     "load.task_", "load.frames_", "merge.task_", "schema_apply.before_removal", "embed.",
-    "ensure_indices.", "mutation.post_columns",
+    "ensure_indices.", "mutation.post_columns", "tag_", "branch_create.before_later_commits_go",
+    "branch_create.before_ref_is_named",
 )  # fmt: skip
 """Steps that none of these operations takes on a disk that is not told to sync."""
 POINTS = [p.name for p in FAULT_POINTS.all() if not p.name.startswith(ELSEWHERE)]
@@ -221,9 +222,9 @@ class Histories(RuleBasedStateMachine):
             if then and self._there(name) == name:
                 self._do(operations.load(name, "merge", SEVERAL_TABLES, None), by, None)
             return
-        for graph in self._handles.values():
+        for handle, graph in self._handles.items():
             if graph.branch == name:
-                graph.sync_branch("main")
+                self._handles[handle] = graph.checkout("main")
         self._do(operations.delete_branch(name), by, fails)
 
     @rule(source=branches, into=branches, by=handles, fails=in_merges)
@@ -231,8 +232,8 @@ class Histories(RuleBasedStateMachine):
         source, into = self._there(source), self._there(into)
         # What recovery took back is a commit the model knows nothing of, and a merge brings it along,
         # also when the merge itself has waited for that recovery.
-        known = {commit.graph_commit_id for commit in self._reader.commits(into)}
-        brought = {commit.graph_commit_id for commit in self._reader.commits(source)} - known
+        known = {commit.id for commit in self._reader.log(into)}
+        brought = {commit.id for commit in self._reader.log(source)} - known
         is_up_to_date = not brought and not self._unsettled
         if is_up_to_date or brought & made_by_users(self._reader, source).keys():
             self._do(operations.merge(source, into), by, fails)
@@ -245,8 +246,8 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: not self._unsettled)
     def keep_up(self, cleans: bool, by: str, fails: str | None) -> None:
         # An optimize is a commit the model knows nothing of, and a merge of main would bring it along.
-        cleans = cleans or len(self._reader.branches()) > 1
-        upkeep = _clean_up if cleans else Graph.optimize
+        cleans = cleans or len(self._reader.branches) > 1
+        upkeep = _clean_up if cleans else _optimize
         self._do(operations.nothing(upkeep), by, fails)
 
     @rule(
@@ -269,7 +270,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self._unsettled)
     def recover(self, how: str, by: str, fails: str | None) -> None:
         if how == "refresh":
-            self._do(operations.nothing(Graph.refresh), by, fails)
+            self._do(operations.nothing(_recover), by, fails)
         else:
             self._do(operations.nothing(lambda _: open_graph(self._root)), by, fails)
             self._reopen(by)
@@ -278,7 +279,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: not self._unsettled)
     def reopen(self, branch: str, by: str) -> None:
         self._reopen(by)
-        self._handles[by].sync_branch(self._there(branch))
+        self._handles[by] = self._handles[by].checkout(self._there(branch))
 
     def _reopen(self, by: str) -> None:
         self._handles[by] = open_graph(self._root)
@@ -286,7 +287,7 @@ class Histories(RuleBasedStateMachine):
 
     def _there(self, branch: str) -> str:
         """The branch, or main where there is no such branch."""
-        return branch if branch in self._reader.branches() else "main"
+        return branch if branch in self._reader.branches else "main"
 
     # -- how it is judged -------------------------------------------------------------------
 
@@ -356,7 +357,7 @@ class Histories(RuleBasedStateMachine):
     def _settle(self, by: str) -> None:
         """Recovery has been everywhere: one model is left, and nothing else waits or is in the way."""
         if self._unsettled:
-            self._handles[by].refresh()
+            self._handles[by].maintenance.recover()
         self._unsettled = 0
         world = world_of(self._reader)
         models = [after.model for known in self._possible for after in known.outcomes()]
@@ -364,24 +365,33 @@ class Histories(RuleBasedStateMachine):
         assert right, _difference(world, [world_of_model(model) for model in models])
         self._possible = [Possible(right[0])]
         assert list((self._root / RECOVERY_DIR).glob("*")) == []
-        for ref in self._reader._branches.list():
+        for ref in self._reader._core.branches.list():
             self._check_branch(ref.public, ref.physical)
 
     def _check_branch(self, branch: str, physical: str | None) -> None:
-        commits = self._reader.commits(branch)
-        assert [commit.sequence for commit in commits] == list(range(1, len(commits) + 1))
-        parents = [commit.parent_commit_id for commit in commits]
-        assert parents == [None, *(commit.graph_commit_id for commit in commits[:-1])]
-        recovered = [recorded.audit.operation_id for recorded in self._reader.recoveries(branch)]
+        commits = self._reader.log(branch, reverse=True)
+        assert [commit.number for commit in commits] == list(range(1, len(commits) + 1))
+        parents = [commit.parents[:1] for commit in commits]
+        assert parents == [(), *((commit.id,) for commit in commits[:-1])]
+        found = self._reader.maintenance.recoveries(branch)
+        recovered = [recorded.audit.operation_id for recorded in found]
         assert len(recovered) == len(set(recovered))
-        for key, entry in self._reader.snapshot(branch).entries.items():
+        for key, entry in self._reader._snapshot(branch).entries.items():
             if entry.branch == physical:
-                head = self._reader._tables.open(entry.location, entry.branch)
+                head = self._reader._core.tables.open(entry.location, entry.branch)
                 assert (key, head.version) == (key, entry.version)
 
 
 def _clean_up(graph: Graph) -> object:
-    return graph.cleanup(keep_versions=1, min_age=timedelta())
+    return graph.maintenance.cleanup(keep_versions=1, min_age=timedelta())
+
+
+def _optimize(graph: Graph) -> object:
+    return graph.maintenance.optimize()
+
+
+def _recover(graph: Graph) -> None:
+    graph.maintenance.recover()
 
 
 def _difference(found: World, expected: list[World]) -> str:

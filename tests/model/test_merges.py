@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from omnigraph.api.graph import init
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.engine.graph import init
 from omnigraph.errors import MergeConflicts, OmnigraphError
 from omnigraph.language.span import Source
 from omnigraph.testing.model import ReferenceGraph
@@ -88,7 +88,7 @@ class Merges(RuleBasedStateMachine):
     def clean_up(self) -> None:
         """Takes nothing that a branch holds or that a later merge compares with."""
         nothing = timedelta()
-        self.graph.cleanup(keep_versions=1, older_than=nothing, min_age=nothing)
+        self.graph.maintenance.cleanup(keep_versions=1, older_than=nothing, min_age=nothing)
         self._compare()
 
     @rule(source=others, one=branches, other=branches, does=changes, then=changes)

@@ -6,8 +6,8 @@ import io
 import json
 from dataclasses import dataclass
 
+from omnigraph.api.graph import Graph
 from omnigraph.catalog.model import Catalog
-from omnigraph.engine.graph import Graph
 from omnigraph.testing.model import ReferenceGraph
 from omnigraph.versioning.audit import RecoveryKind
 
@@ -47,18 +47,18 @@ def world_of_model(model: ReferenceGraph) -> World:
 
 def content_of(graph: Graph) -> Content:
     content: Content = {}
-    for branch in graph.branches():
-        out = io.StringIO()
+    for branch in list(graph.branches):
+        out = io.BytesIO()
         graph.export(out, branch=branch)
-        content[branch] = _comparable(out.getvalue().splitlines())
+        content[branch] = _comparable(out.getvalue().decode().splitlines())
     return content
 
 
 def world_of(graph: Graph) -> World:
     return World(
         content_of(graph),
-        {branch: _history(graph, branch) for branch in graph.branches()},
-        _shape(graph.snapshot().catalog),
+        {branch: _history(graph, branch) for branch in list(graph.branches)},
+        _shape(graph._snapshot().catalog),
     )
 
 
@@ -86,14 +86,14 @@ def made_by_users(graph: Graph, branch: str) -> dict[str, str]:
     do not."""
     finished = {
         recorded.graph_commit_id: _OPERATION_OF_WRITER.get(recorded.audit.writer_kind)
-        for recorded in graph.recoveries(branch)
+        for recorded in graph.maintenance.recoveries(branch)
         if recorded.audit.kind is RecoveryKind.ROLLED_FORWARD
     }
     made: dict[str, str] = {}
-    for commit in graph.commits(branch):
-        operation = commit.draft.operation.value
+    for commit in graph.log(branch, reverse=True):
+        operation = commit.operation
         if operation == "recovery":
-            operation = finished.get(commit.graph_commit_id) or ""
+            operation = finished.get(commit.id) or ""
         if operation in ("init", "load", "mutate", "merge", "schema_apply"):
-            made[commit.graph_commit_id] = operation
+            made[commit.id] = operation
     return made

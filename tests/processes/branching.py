@@ -17,8 +17,8 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from omnigraph.engine.graph import Graph
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain.cleanup import MIN_AGE
 from omnigraph.errors import (
     BranchInUse,
@@ -139,10 +139,10 @@ class _Writer:
         own = [n for n, b in self._branches.items() if b.depth < MAX_DEPTH]
         source = self._chance.choice(own)
         if self._chance.random() < 0.25:
-            source = self._chance.choice(self._graph.branches())
+            source = self._chance.choice(list(self._graph.branches))
         self._note("make", name)
         try:
-            self._graph.create_branch(name, source=source)
+            self._graph.branches.create(name, source)
         except BranchNotFound:
             # The source is a branch that another writer has deleted.
             self._note("gone", name)
@@ -159,7 +159,7 @@ class _Writer:
         kind = self._chance.choice(["Person", "Company"])
         query = f"query q($key: String) {{ insert {kind} {{ name: $key }} }}"
         self._note("put", branch, key)
-        _insist(self._graph, lambda: self._graph.mutate(query, key=key, branch=branch))
+        _insist(self._graph, lambda: self._graph.mutate(query, {"key": key}, branch=branch))
         self._note("there", branch, key)
 
     def _delete(self) -> None:
@@ -171,7 +171,7 @@ class _Writer:
     def _remove(self, name: str) -> None:
         self._note("delete", name)
         try:
-            self._graph.delete_branch(name)
+            self._graph.branches.delete(name)
         except BranchInUse:
             self._note("in use", name)
             return
@@ -200,7 +200,7 @@ def _insist(graph: Graph, write: Callable[[], object]) -> None:
             write()
             return
         except ExpectedVersionMismatch:
-            graph.refresh()
+            graph.maintenance.recover()
 
 
 def clean_up(uri: str, stop: str, report: str, policy: dict[str, int]) -> None:
@@ -209,7 +209,9 @@ def clean_up(uri: str, stop: str, report: str, policy: dict[str, int]) -> None:
     with short_leases():
         graph = open_graph(uri)
         min_age = timedelta(seconds=policy["min_age_s"]) if "min_age_s" in policy else MIN_AGE
-        run = partial(graph.cleanup, keep_versions=policy["keep_versions"], min_age=min_age)
+        run = partial(
+            graph.maintenance.cleanup, keep_versions=policy["keep_versions"], min_age=min_age
+        )
         while not Path(stop).exists():
             began = time.monotonic()
             # A writer that was killed may have left something for the next one to recover.

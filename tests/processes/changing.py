@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import (
     BranchExists,
     BranchLocked,
@@ -30,11 +28,11 @@ def apply_schemas(uri: str) -> list[int]:
     added = []
     for fields in range(1, FIELDS + 1):
         while True:
-            head = graph.head()
+            head = graph.head().id
             try:
-                if len(graph.catalog.nodes["Person"].properties) > fields:
+                if len(graph.schema.catalog.nodes["Person"].properties) > fields:
                     break
-                if graph.apply_schema(schema(fields), expected_head=head).applied:
+                if graph.schema.apply(schema(fields), expected_head=head).applied:
                     added.append(fields)
                 break
             except (HeadMoved, SchemaApplyRunning, BranchLocked, SchemaApplyBlocked):
@@ -49,17 +47,17 @@ def load_people(uri: str, who: str, count: int) -> list[str]:
     for number in range(count):
         name = f"{who}{number}"
         while True:
-            properties = graph.catalog.nodes["Person"].properties
+            properties = graph.schema.catalog.nodes["Person"].properties
             row = {p: -1 for p in properties if p != "name"} | {"name": name}
             try:
-                graph.load(json.dumps({"type": "Person", "data": row}), "append")
+                graph.load([{"type": "Person", "data": row}], "append")
                 done.append(name)
                 break
             except (SchemaMoved, BranchLocked):
                 continue
             except OmnigraphError as error:
                 # The schema may have become another one between the look at it and the load.
-                if properties.keys() == graph.catalog.nodes["Person"].properties.keys():
+                if properties.keys() == graph.schema.catalog.nodes["Person"].properties.keys():
                     raise error
     return done
 
@@ -70,8 +68,8 @@ def branch_and_back(uri: str, name: str, times: int) -> int:
     made = 0
     for _ in range(times):
         try:
-            graph.create_branch(name)
-            graph.delete_branch(name)
+            graph.branches.create(name)
+            graph.branches.delete(name)
             made += 1
         except (BranchLocked, BranchExists):
             continue
@@ -80,4 +78,4 @@ def branch_and_back(uri: str, name: str, times: int) -> int:
 
 def apply_once(uri: str, fields: int) -> bool:
     """Add fields, and die wherever a trap says so."""
-    return open_graph(uri).apply_schema(schema(fields)).applied
+    return open_graph(uri).schema.apply(schema(fields)).applied

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omnigraph.engine.graph import Graph
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.rows import RECOVERY_DIR
@@ -168,10 +168,10 @@ class Crew:
         assert Backstage(self._place.uri).objects.list_dir(RECOVERY_DIR) == []
         with short_leases():
             graph = open_graph(self._place.uri)
-        assert [name for name in graph.branches() if name.startswith(EPHEMERAL)] == []
+        assert [name for name in list(graph.branches) if name.startswith(EPHEMERAL)] == []
         jobs = {f"{m.name}:{n}": job for m in members for n, job in enumerate(m.jobs)}
         jobs |= self._set_up
-        for branch in graph.branches():
+        for branch in list(graph.branches):
             check_history(graph, branch)
             check_content(graph, branch, jobs)
             check_pins(graph, branch)
@@ -187,15 +187,15 @@ class Crew:
         assert [note.job for note in notes] == list(range(len(member.jobs)))
         repeats = 0
         for branch in {job.branch for job in member.jobs}:
-            commits = {str(c.graph_commit_id): c for c in graph.commits(branch)}
-            made = Counter(c.draft.message for c in commits.values())
+            commits = {str(c.id): c for c in graph.log(branch, reverse=True)}
+            made = Counter(c.message for c in commits.values())
             for note in notes:
                 job, message = member.jobs[note.job], f"{member.name}:{note.job}"
                 if job.branch != branch or job.does == "use branch":
                     continue
                 if note.commit is not None:
                     commit = commits[note.commit]
-                    assert (commit.sequence, commit.draft.message) == (note.sequence, message)
+                    assert (commit.number, commit.message) == (note.sequence, message)
                 repeats += max(0, made[message] - 1)
         deaths = sum(death.name == member.name for death in self.deaths)
         assert repeats <= deaths + sum(note.unsure for note in notes)
@@ -228,29 +228,27 @@ def random_death(notes: int) -> Arm | int:
 
 def check_history(graph: Graph, branch: str) -> None:
     """One line without a hole, and one commit for each thing recovery did."""
-    commits = graph.commits(branch)
-    assert [commit.sequence for commit in commits] == list(range(1, len(commits) + 1))
-    assert [commit.parent_commit_id for commit in commits[1:]] == [
-        commit.graph_commit_id for commit in commits[:-1]
-    ]
-    recovered = [audit.audit.key for audit in graph.recoveries(branch)]
+    commits = graph.log(branch, reverse=True)
+    assert [commit.number for commit in commits] == list(range(1, len(commits) + 1))
+    assert [commit.parents for commit in commits[1:]] == [(commit.id,) for commit in commits[:-1]]
+    recovered = [audit.audit.key for audit in graph.maintenance.recoveries(branch)]
     assert len(recovered) == len(set(recovered))
-    by_recovery = [c.graph_commit_id for c in commits if c.draft.actor_id == RECOVERY_ACTOR]
-    assert by_recovery == [audit.graph_commit_id for audit in graph.recoveries(branch)]
+    by_recovery = [c.id for c in commits if c.actor == RECOVERY_ACTOR]
+    assert by_recovery == [audit.graph_commit_id for audit in graph.maintenance.recoveries(branch)]
 
 
 def check_content(graph: Graph, branch: str, jobs: Mapping[str, Job]) -> None:
     """The rows are those that the jobs of the commits lead to, one after the other."""
-    commits = graph.commits(branch)
+    commits = graph.log(branch, reverse=True)
     every = max(1, len(commits) // 40)
     expected: dict[tuple[str, ...], int] = {}
     for commit in commits:
-        if commit.draft.message is not None:
-            _apply(expected, jobs[commit.draft.message])
-        if commit.sequence % every == 0 or commit is commits[-1]:
-            text = exported(graph, commit.graph_commit_id)
+        if commit.message is not None:
+            _apply(expected, jobs[commit.message])
+        if commit.number % every == 0 or commit is commits[-1]:
+            text = exported(graph, commit)
             assert faults_of(text) == []
-            assert _rows(text) == expected, f"version {commit.sequence} of {branch}"
+            assert _rows(text) == expected, f"version {commit.number} of {branch}"
 
 
 def _apply(rows: dict[tuple[str, ...], int], job: Job) -> None:
@@ -278,7 +276,7 @@ def _rows(text: str) -> dict[tuple[str, ...], int]:
 
 def check_pins(graph: Graph, branch: str) -> None:
     """Every table of the branch is where the graph says it is."""
-    physical = graph._branches.find(branch).physical
-    for entry in graph.snapshot(branch).entries.values():
+    physical = graph._core.branches.find(branch).physical
+    for entry in graph._snapshot(branch).entries.values():
         if entry.branch == physical:
-            assert graph._tables.open(entry.location, entry.branch).version == entry.version
+            assert graph._core.tables.open(entry.location, entry.branch).version == entry.version

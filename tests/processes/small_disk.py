@@ -99,19 +99,19 @@ class SmallFiles:
 
 def fill_up(disk: SmallDisk | SmallFiles, folder: Path) -> list[dict[str, Any]]:
     """Try every kind of write with ever more room, and again with enough of it."""
-    from omnigraph.engine.graph import init
-    from omnigraph.engine.graph import open as open_graph
+    from omnigraph.api.graph import init
+    from omnigraph.api.graph import open as open_graph
     from omnigraph.errors import StorageError
     from tests.behaviour.graphs import SCHEMA
 
     def load(uri: str, rows: str, key: str | None) -> None:
-        open_graph(uri).load(rows, "append", load_id=key)
+        open_graph(uri).load(rows.encode(), "append", load_id=key)
 
     def mutate(uri: str, what: str, key: str | None) -> None:
-        open_graph(uri).mutate(NOTE, what=what, idempotency_key=key)
+        open_graph(uri).mutate(NOTE, {"what": what}, idempotency_key=key)
 
     def create_branch(uri: str, name: str, _key: str | None) -> None:
-        open_graph(uri).create_branch(name)
+        open_graph(uri).branches.create(name)
 
     def create_graph(uri: str, _key: str | None) -> None:
         init(uri, SCHEMA)
@@ -123,7 +123,7 @@ def fill_up(disk: SmallDisk | SmallFiles, folder: Path) -> list[dict[str, Any]]:
     def attempt(name: str, room: int, write: Callable[[str | None], object]) -> bool:
         """Whether there was too little room. What failed is repeated as its error advises."""
         before = open_graph(uri, read_only=True)
-        state = before.snapshot().to_json(), before.branches()
+        state = before._snapshot().to_json(), list(before.branches)
         error = key = None
         with disk.full_but_for(room):
             try:
@@ -132,7 +132,7 @@ def fill_up(disk: SmallDisk | SmallFiles, folder: Path) -> list[dict[str, Any]]:
                 error = type(raised).__name__
                 key = getattr(raised, "idempotency_key", None)
         after = open_graph(uri, read_only=True)
-        unchanged = (after.snapshot().to_json(), after.branches()) == state
+        unchanged = (after._snapshot().to_json(), list(after.branches)) == state
         if error:
             write(key)
         seen.append({"write": name, "room": room, "error": error, "unchanged": unchanged})
@@ -150,7 +150,7 @@ def fill_up(disk: SmallDisk | SmallFiles, folder: Path) -> list[dict[str, Any]]:
     for room in disk.steps:
         if not attempt("init", room, partial(create_graph, f"{folder}/init{room}")):
             break
-    counts = {key: entry.row_count for key, entry in open_graph(uri).snapshot().entries.items()}
+    counts = {key: entry.row_count for key, entry in open_graph(uri)._snapshot().entries.items()}
     seen.append({"write": "end", "rows": counts["node:Person"], "events": counts["node:Event"]})
     return seen
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked
 from omnigraph.testing.faults import Arm, Kill, PauseAcrossProcesses
 from tests.behaviour.graphs import SCHEMA
@@ -32,7 +32,7 @@ def test_nothing_is_cleaned_up_while_a_merge_into_a_branch_is_about_to_be_publis
     local_place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = init(local_place.uri, SCHEMA)
-    graph.create_branch("f")
+    graph.branches.create("f")
     graph.mutate('query q() { insert Person { name: "ada" } }', branch="f")
     graph.mutate('query q() { insert Person { name: "bo" } }')
     pause = PauseAcrossProcesses(tmp_path / "merging")
@@ -42,11 +42,11 @@ def test_nothing_is_cleaned_up_while_a_merge_into_a_branch_is_about_to_be_publis
     monkeypatch.setenv("OMNIGRAPH_LOCK_WAIT_MS", "0")
     impatient = open_graph(uri)
     with pytest.raises(BranchLocked, match="main"):
-        impatient.cleanup(keep_versions=1, min_age=timedelta())
+        impatient.maintenance.cleanup(keep_versions=1, min_age=timedelta())
     pause.release()
     assert process.wait(60) == 0
     graph.mutate('query q() { insert Person { name: "cy" } }')
-    impatient.cleanup(keep_versions=1, min_age=timedelta())
+    impatient.maintenance.cleanup(keep_versions=1, min_age=timedelta())
     assert graph.merge("f").outcome.value == "merged"
     query = "query q() { match { $p: Person } return { $p.name } order { $p.name } }"
     assert [row["p.name"] for row in graph.query(query).to_dicts()] == ["ada", "bo", "cy"]
@@ -108,7 +108,7 @@ class BesideCleaners:
     def check(self) -> None:
         """Everything that was confirmed is there."""
         graph = open_graph(self._place.uri)
-        listed = graph.branches()
+        listed = list(graph.branches)
         lost = []
         for name, path in self._notes.items():
             notes = Notes(path)
@@ -182,25 +182,25 @@ def _temporary(folder: Path) -> set[Path]:
 
 def _check_left_files_go(uri: str, deaths: Sequence[int]) -> None:
     place, root = Place(uri, {"OMNIGRAPH_DURABILITY": "fsync"}), Path(uri)
-    init(uri, SCHEMA).create_branch("feature")
+    init(uri, SCHEMA).branches.create("feature")
     _kill_writers(place, deaths)
     graph = open_graph(place.uri)
-    graph.wait_for_upkeep()
-    before = {name: exported(graph, name) for name in graph.branches()}
+    graph.maintenance.wait()
+    before = {name: exported(graph, name) for name in list(graph.branches)}
     left = _temporary(root)
     print(f"{len(left)} temporary files of {len(deaths)} writers")
     assert left
-    assert graph.cleanup(keep_versions=1_000_000).temporary == 0
+    assert graph.maintenance.cleanup(keep_versions=1_000_000).temporary == 0
     assert _temporary(root) == left
     for file in left:
         os.utime(file, (time.time() - 2 * 86400,) * 2)
-    assert graph.cleanup(keep_versions=1_000_000, dry_run=True).temporary == len(left)
-    report = graph.cleanup(keep_versions=1_000_000)
+    assert graph.maintenance.cleanup(keep_versions=1_000_000, dry_run=True).temporary == len(left)
+    report = graph.maintenance.cleanup(keep_versions=1_000_000)
     assert report.temporary == report.to_json()["temporary_files"] == len(left)
     assert _temporary(root) == set()
-    assert graph.cleanup(keep_versions=1_000_000).temporary == 0
+    assert graph.maintenance.cleanup(keep_versions=1_000_000).temporary == 0
     again = open_graph(place.uri)
-    assert {name: exported(again, name) for name in again.branches()} == before
+    assert {name: exported(again, name) for name in list(again.branches)} == before
 
 
 def test_temporary_files_of_killed_writers_go_when_they_are_a_day_old(local_place: Place) -> None:

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.contract import CONTRACT_FILES
 from tests.behaviour.graphs import SCHEMA, Backstage
@@ -26,9 +26,9 @@ def test_of_several_inits_in_processes_exactly_one_succeeds(request, run, store)
         won = run(place, [("init_graph", uri, schema) for schema in schemas])
         assert sorted(won) == [False, False, False, True]
         graph = open_graph(uri)
-        assert graph.schema == schemas[won.index(True)]
-        assert graph.snapshot().version == 1
-        assert len(graph.snapshot().entries) == 5
+        assert graph.schema.source == schemas[won.index(True)]
+        assert graph._snapshot().version == 1
+        assert len(graph._snapshot().entries) == 5
         assert all(Backstage(uri).objects.exists(name) for name in CONTRACT_FILES)
 
 
@@ -38,7 +38,7 @@ def test_of_several_inits_in_processes_exactly_one_succeeds(request, run, store)
 @pytest.mark.acceptance("S-186", partly="no schema apply yet")
 def test_of_several_creates_and_deletes_in_processes_exactly_one_succeeds(local_place, run):
     graph = init(local_place.uri, SCHEMA)
-    graph.create_branch("other")
+    graph.branches.create("other")
     Backstage(local_place.uri).publish("other")
     names = [f"race/{number}" for number in range(6)]
     sources = ["main", "other", "main", "other"]
@@ -46,13 +46,13 @@ def test_of_several_creates_and_deletes_in_processes_exactly_one_succeeds(local_
         local_place, [("create_branches", local_place.uri, names, source) for source in sources]
     )
     assert sorted(name for won in made for name in won) == names
-    assert graph.branches() == ["main", "other", *names]
+    assert list(graph.branches) == ["main", "other", *names]
     for won, source in zip(made, sources, strict=True):
         for name in won:
-            assert graph.head(name) == graph.head(source)
+            assert graph.head(name).id == graph.head(source).id
     deleted = run(local_place, [("delete_branches", local_place.uri, names)] * 4)
     assert sorted(name for won in deleted for name in won) == names
-    assert graph.branches() == ["main", "other"]
+    assert list(graph.branches) == ["main", "other"]
 
 
 # -- processes that die ----------------------------------------------------------------------
@@ -71,9 +71,9 @@ def test_a_publisher_that_is_killed_leaves_all_or_nothing(local_place, point, ve
         local_place, [Arm(point, Kill())], "publish_many", local_place.uri, ["main"], True, "act"
     )
     assert killed.wait(60) == -signal.SIGKILL
-    assert graph.snapshot().version == version
+    assert graph._snapshot().version == version
     assert Backstage(local_place.uri).publish().sequence == version + 1
-    assert open_graph(local_place.uri).snapshot().version == version + 1
+    assert open_graph(local_place.uri)._snapshot().version == version + 1
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_a_process_killed_while_it_makes_a_branch_blocks_nobody(local_place, poi
         local_place, [Arm(point, Kill())], "create_branches", local_place.uri, ["x"], "main"
     )
     assert killed.wait(60) == -signal.SIGKILL
-    assert graph.branches() == listed
-    graph.create_branch("x")
-    assert graph.branches() == ["main", "x"]
+    assert list(graph.branches) == listed
+    graph.branches.create("x")
+    assert list(graph.branches) == ["main", "x"]
 
 
 @pytest.mark.acceptance("S-003")
@@ -99,4 +99,4 @@ def test_a_process_killed_while_it_makes_a_branch_blocks_nobody(local_place, poi
 def test_a_process_killed_while_it_creates_a_graph_leaves_what_force_overcomes(local_place, point):
     killed = child(local_place, [Arm(point, Kill())], "init_graph", local_place.uri, SCHEMA)
     assert killed.wait(60) == -signal.SIGKILL
-    assert init(local_place.uri, SCHEMA, force=True).snapshot().version == 1
+    assert init(local_place.uri, SCHEMA, force=True)._snapshot().version == 1

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 
 WRITER = """
-import json, sys
+import sys
 import omnigraph
 from omnigraph.engine.write import fold
 
@@ -19,7 +19,7 @@ fold.FOLD_FRAGMENTS = 3
 graph = omnigraph.init(sys.argv[1], "node Person { name: String @key }")
 for number in range(4):
     row = {"type": "Person", "data": {"name": f"p{number}"}}
-    receipt = graph.load(json.dumps(row), mode="append").receipt
+    receipt = graph.load([row], mode="append").receipt
 print(receipt.graph_commit_id)
 """
 
@@ -36,8 +36,8 @@ def test_a_process_that_ends_right_after_its_write_folds_first(tmp_path, durabil
     )
     assert ended.stderr == ""
     graph = open_graph(uri, read_only=True)
-    told = [(c.graph_commit_id, c.draft.operation.value) for c in graph.commits()]
-    assert told[-2:] == [(ended.stdout.strip(), "load"), (graph.head(), "optimize")]
-    assert graph.recovery_status().pending == ()
-    entry = graph.snapshot().entry("node:Person")
-    assert len(graph._tables.open(entry.location).fragments()) == 1
+    told = [(c.id, c.operation) for c in graph.log(reverse=True)]
+    assert told[-2:] == [(ended.stdout.strip(), "load"), (graph.head().id, "optimize")]
+    assert graph._core.recovery.status().pending == ()
+    entry = graph._snapshot().entry("node:Person")
+    assert len(graph._core.tables.open(entry.location).fragments()) == 1

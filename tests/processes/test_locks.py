@@ -12,13 +12,14 @@ from itertools import chain
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked, BranchLockLost
 from omnigraph.testing.faults import Arm, Call, FailStorage, PauseAcrossProcesses, armed
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks
 from tests.behaviour.graphs import SCHEMA, Backstage
+from tests.crash.recovery.situations import with_locks
 from tests.processes.children import child
 
 TIMING = (5.0, 0.3, 3.5)
@@ -63,7 +64,7 @@ def test_a_lock_keeps_other_processes_out_and_nobody_else(local_place, tmp_path)
         assert e.value.owner not in (None, process_identity())
         with locks.hold("feature", "load", wait_ms=0):
             pass
-        assert open_graph(local_place.uri, read_only=True).snapshot().version == 1
+        assert open_graph(local_place.uri, read_only=True)._snapshot().version == 1
         pause.release()
         with locks.hold(None, "load") as held:
             held.check()
@@ -186,14 +187,15 @@ def test_a_process_that_was_stopped_for_too_long_finds_out_before_its_next_effec
 @pytest.mark.acceptance("S-170")
 def test_a_lost_lease_stops_a_branch_from_being_made(s3_place):
     graph = init(s3_place.uri, SCHEMA)
-    graph._use_locks(WriterLocks(graph._root, graph._objects, LeaseTiming(0.6, 0.1, 0.4)))
+    core = graph._core
+    graph = with_locks(graph, WriterLocks(core.root, core.objects, LeaseTiming(0.6, 0.1, 0.4)))
     linger = Call(lambda _hit: time.sleep(0.5))
     with (
         armed("lock.renew", FailStorage()),
         armed("branch_create.before_manifest_branch_create", linger),
         pytest.raises(BranchLocked, match="branch create lost its write lease") as caught,
     ):
-        graph.create_branch("feature")
+        graph.branches.create("feature")
     assert isinstance(caught.value, BranchLockLost)
-    assert graph.branches() == ["main"]
-    assert open_graph(s3_place.uri).create_branch("feature").snapshot().version == 1
+    assert list(graph.branches) == ["main"]
+    assert open_graph(s3_place.uri).branches.create("feature")._snapshot().version == 1

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.versioning.ids import new_ulid
 from tests.behaviour.graphs import COMPANY, PERSON, SCHEMA, Backstage
 from tests.processes.working import Published
@@ -16,18 +16,18 @@ from tests.processes.working import Published
 
 def check_history(graph: Graph, branch: str, made: Sequence[Published]) -> None:
     """Every commit that a process was told about is there, in one line, and nothing else."""
-    commits = graph.commits(branch)
-    assert [commit.sequence for commit in commits] == list(range(1, len(commits) + 1))
-    assert [commit.parent_commit_id for commit in commits] == [
-        None,
-        *(commit.graph_commit_id for commit in commits[:-1]),
+    commits = graph.log(branch, reverse=True)
+    assert [commit.number for commit in commits] == list(range(1, len(commits) + 1))
+    assert [commit.parents for commit in commits] == [
+        (),
+        *((commit.id,) for commit in commits[:-1]),
     ]
-    own = [commit for commit in commits if commit.draft.operation.value != "init"]
+    own = [commit for commit in commits if commit.operation != "init"]
     on_branch = [(id, sequence) for name, id, sequence in made if name == branch]
-    assert sorted(on_branch) == sorted((c.graph_commit_id, c.sequence) for c in own)
-    assert graph.head(branch) == commits[-1].graph_commit_id
+    assert sorted(on_branch) == sorted((c.id, c.number) for c in own)
+    assert graph.head(branch).id == commits[-1].id
     for commit in commits[:: max(1, len(commits) // 5)]:
-        assert graph.snapshot_of(commit.graph_commit_id).version == commit.sequence
+        assert graph.at(commit.id)._snapshot.version == commit.number
 
 
 def check_rows(uri: str, branch: str | None) -> None:
@@ -57,26 +57,26 @@ def test_processes_publish_to_one_branch(local_place, run, processes, locked):
     check_history(open_graph(local_place.uri), "main", made)
     check_rows(local_place.uri, None)
     for number in range(processes):
-        assert len(graph.commits(actor=f"act-{number}")) == 15
+        assert len(graph.log(actor=f"act-{number}", reverse=True)) == 15
 
 
 def test_processes_publish_to_branches_of_their_own(local_place, run):
     graph = init(local_place.uri, SCHEMA)
     names = [f"team/{number}" for number in range(4)]
     for name in names:
-        graph.create_branch(name)
+        graph.branches.create(name)
     results = run(
         local_place, [("publish_many", local_place.uri, [name] * 8, False, name) for name in names]
     )
     for name, made in zip(names, results, strict=True):
         assert [sequence for _, _, sequence in made] == list(range(2, 10))
         check_history(graph, name, made)
-    assert graph.snapshot("main").version == 1
+    assert graph._snapshot("main").version == 1
 
 
 def test_processes_publish_to_shared_branches_in_turn(local_place, run):
     graph = init(local_place.uri, SCHEMA)
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     plans = [["main", "feature"] * 4, ["feature", "main"] * 4]
     results = run(
         local_place,
@@ -102,8 +102,8 @@ def test_one_operation_published_by_four_processes_is_one_commit(local_place, ru
         operation = new_ulid()
         results = run(local_place, [("publish_operation", local_place.uri, operation)] * 4)
         assert len(set(results)) == 1
-        assert graph.snapshot().version == 2 + round
-        assert graph.head() == results[0]
+        assert graph._snapshot().version == 2 + round
+        assert graph.head().id == results[0]
 
 
 @pytest.mark.acceptance("S-155")
@@ -111,13 +111,14 @@ def test_one_load_made_by_several_processes_is_one_commit(place, run):
     graph = init(place.uri, SCHEMA)
     for round in range(2):
         graph.load({"Person": pa.table({"name": pa.array([], pa.utf8())})}, "overwrite")
-        before = graph.snapshot().version
+        before = graph._snapshot().version
         results = run(place, [("load_once", place.uri, f"job-{round}")] * 2)
         assert len({commit for commit, _ in results}) == 1
         assert sorted(replayed for _, replayed in results) == [False, True]
-        assert graph.snapshot().version == before + 1
-        assert graph.snapshot().entry(PERSON).row_count == 1
-        again = graph.load('{"type": "Person", "data": {"name": "zoe"}}', "append", load_id=f"job-{round}")  # fmt: skip
+        assert graph._snapshot().version == before + 1
+        assert graph._snapshot().entry(PERSON).row_count == 1
+        other = b'{"type": "Person", "data": {"name": "zoe"}}'
+        again = graph.load(other, "append", load_id=f"job-{round}")
         assert (again.replayed, again.receipt.graph_commit_id) == (True, results[0][0])
 
 
@@ -134,14 +135,14 @@ def test_processes_load_into_one_type_and_into_different_ones(place, run, proces
     stored = {
         name
         for key in (PERSON, COMPANY)
-        for name in graph.snapshot()
+        for name in graph._snapshot()
         .open(backstage.tables, key)
         .read(["id"])
         .column("id")
         .to_pylist()
     }
     assert stored == {f"p{process}-{row}" for process in range(processes) for row in range(rows)}
-    for entry in graph.snapshot().entries.values():
+    for entry in graph._snapshot().entries.values():
         assert backstage.tables.open(entry.location).version == entry.version
     assert backstage.objects.list_dir("__recovery") == []
 
@@ -149,7 +150,7 @@ def test_processes_load_into_one_type_and_into_different_ones(place, run, proces
 @pytest.mark.parametrize("branches", [["main"] * 8, ["main", "feature"]])
 def test_processes_publish_on_an_object_store(object_place, run, branches):
     graph = init(object_place.uri, SCHEMA)
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     results = run(
         object_place,
         [
@@ -171,7 +172,7 @@ def test_one_operation_published_by_four_processes_on_an_object_store_is_one_com
     operation = new_ulid()
     results = run(object_place, [("publish_operation", object_place.uri, operation)] * 4)
     assert len(set(results)) == 1
-    assert [commit.graph_commit_id for commit in graph.commits()[1:]] == [results[0]]
+    assert [commit.id for commit in graph.log(reverse=True)[1:]] == [results[0]]
 
 
 @pytest.mark.slow

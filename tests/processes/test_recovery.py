@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked, BranchLockLost, CommitStateUnknown, RecoveryPending
 from omnigraph.testing.faults import Arm, Call, FailStorage, Kill, PauseAcrossProcesses, armed
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks
@@ -63,28 +63,28 @@ def killed(place, point, *, branch="main", timing=()):
 def test_a_writer_in_the_middle_of_its_write_is_waited_for(
     local_place, tmp_path, monkeypatch, caplog, point
 ):
-    new_graph(local_place.uri).create_branch("feature")
+    new_graph(local_place.uri).branches.create("feature")
     monkeypatch.setenv("OMNIGRAPH_LOCK_WAIT_MS", "150")
     with writer(local_place, tmp_path, point) as (process, pause):
         graph = open_graph(local_place.uri)
         assert "main is left to its writer" in caplog.text
         (name,) = sidecars(graph)
         with pytest.raises(BranchLocked, match="mutation is in progress"):
-            graph.mutate(ADD, who="Flo")
-        for upkeep in (graph.repair, graph.optimize):
+            graph.mutate(ADD, {"who": "Flo"})
+        for upkeep in (graph.maintenance.repair, graph.maintenance.optimize):
             with pytest.raises(BranchLocked):
                 upkeep()
-        graph.mutate(ADD, who="Fay", branch="feature")
-        graph.refresh()
+        graph.mutate(ADD, {"who": "Fay"}, branch="feature")
+        graph.maintenance.recover()
         assert ids(graph) == ids(open_graph(local_place.uri, read_only=True)) == EVERYBODY
         assert sidecars(graph) == [name]
         late = open_graph(local_place.uri, branch="feature")
         monkeypatch.undo()
         pause.release()
-        late.mutate(ADD, who="Flo", branch="main")
+        late.mutate(ADD, {"who": "Flo"}, branch="main")
         assert process.wait(60) == 0
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
-    assert graph.recoveries() == []
+    assert graph.maintenance.recoveries() == []
     check_settled(graph, "feature")
 
 
@@ -97,7 +97,7 @@ def test_the_write_of_a_killed_process_is_settled_at_once(local_place, settle, p
     assert len(sidecars(graph)) == 1
     started = time.monotonic()
     if settle == "write":
-        graph.mutate(ADD, who="Flo")
+        graph.mutate(ADD, {"who": "Flo"})
     again = open_graph(local_place.uri)
     assert time.monotonic() - started < 20, "it waited for a lock"
     the_recovery(again, "RolledForward" if outcome else "RolledBack")
@@ -109,7 +109,7 @@ def test_the_write_of_a_killed_process_is_settled_at_once(local_place, settle, p
 @pytest.mark.parametrize("point", [AFTER_TABLE, BEFORE_TABLE])
 def test_processes_that_open_together_recover_once(local_place, run, point):
     graph = new_graph(local_place.uri)
-    before = len(graph.commits())
+    before = len(graph.log(reverse=True))
     killed(local_place, point)
     seen = run(local_place, [("open_and_count", local_place.uri)] * 3)
     assert seen == [(1, before + 1)] * 3
@@ -122,14 +122,16 @@ def test_maintenance_finds_the_write_of_a_dead_process_pending(local_place):
     graph = new_graph(local_place.uri)
     killed(local_place, AFTER_TABLE)
     with pytest.raises(RecoveryPending, match="requires a clean recovery state"):
-        graph.repair()
+        graph.maintenance.repair()
 
 
 # -- an object store -------------------------------------------------------------------------
 
 
 def with_quick_leases(graph, timing=TIMING):
-    return with_locks(graph, WriterLocks(graph._root, graph._objects, LeaseTiming(*timing)))
+    return with_locks(
+        graph, WriterLocks(graph._core.root, graph._core.objects, LeaseTiming(*timing))
+    )
 
 
 @pytest.mark.acceptance("S-095")
@@ -139,8 +141,8 @@ def test_an_interrupted_load_is_finished_by_the_next_one(s3_place):
         '{"type": "Company", "data": {"name": "Bolt"}}\n'
         '{"edge": "WorksAt", "from": "Eve", "to": "Bolt"}\n'
     )
-    interrupted(BEFORE_PUBLISH, lambda: graph.load(three))
-    graph.load(people("Flo"))
+    interrupted(BEFORE_PUBLISH, lambda: graph.load(three.encode(), "merge"))
+    graph.load(people("Flo").encode(), "merge")
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
     assert len(the_recovery(graph, "RolledForward").audit.outcomes) == 3
     check_settled(graph)
@@ -156,14 +158,14 @@ def test_the_write_of_a_killed_process_is_settled_after_its_lease(
     term = lease(s3_place)["term"]
     monkeypatch.setenv("OMNIGRAPH_LOCK_WAIT_MS", "200")
     with pytest.raises(BranchLocked):
-        with_quick_leases(graph).mutate(ADD, who="Flo")
+        with_quick_leases(graph).mutate(ADD, {"who": "Flo"})
     assert len(sidecars(graph)) == 1
     monkeypatch.setenv("OMNIGRAPH_LOCK_WAIT_MS", "30000")
     started = time.monotonic()
     terms = []
     note = Call(lambda _hit: terms.append(lease(s3_place)["term"]))
     with armed("lock.after_acquire", note):
-        with_quick_leases(graph).mutate(ADD, who="Flo")
+        with_quick_leases(graph).mutate(ADD, {"who": "Flo"})
     assert time.monotonic() - started >= TIMING[0]
     assert terms[0] == term + 1
     the_recovery(graph, "RolledForward" if outcome else "RolledBack")
@@ -178,7 +180,7 @@ def test_the_write_of_a_killed_process_is_settled_after_its_lease(
 )
 def test_a_lost_lease_stops_a_write_before_its_next_effect(s3_place, point, effect):
     graph = new_graph(s3_place.uri)
-    version, commits = head(graph).version, len(graph.commits())
+    version, commits = head(graph).version, len(graph.log(reverse=True))
     hasty = with_quick_leases(graph)
     with ExitStack() as from_then_on:
 
@@ -193,11 +195,11 @@ def test_a_lost_lease_stops_a_write_before_its_next_effect(s3_place, point, effe
                 match="lost its write lease",
             ),
         ):
-            hasty.mutate(ADD, who="Eve")
-    assert len(graph.commits()) == commits
+            hasty.mutate(ADD, {"who": "Eve"})
+    assert len(graph.log(reverse=True)) == commits
     assert head(graph).version == version + (effect == "publish")
     again = with_quick_leases(open_graph(s3_place.uri))
-    again.mutate(ADD, who="Flo")
+    again.mutate(ADD, {"who": "Flo"})
     assert kinds(again) == (["RolledForward"] if effect == "publish" else [])
     check_settled(again)
     assert Backstage(s3_place.uri).objects.list_dir("__recovery") == []

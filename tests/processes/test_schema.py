@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.contract import CONTRACT_FILES, STAGED
 from tests.behaviour.graphs import Backstage
@@ -42,19 +42,19 @@ def test_two_change_the_schema_while_others_write(request, run, store):
         ],
     )
     graph = open_graph(place.uri)
-    assert graph.schema == schema(FIELDS)
+    assert graph.schema.source == schema(FIELDS)
     assert sorted(first + second)[-1] == FIELDS
     assert len(first + second) == len(set(first + second))
     found = rows(place.uri)
     assert sorted(found) == sorted(name for names in loaded for name in names)
     # A field was there when a row was loaded, or filled in when it came.
     assert all(value in (number, -1) for row in found.values() for number, value in enumerate(row))
-    commits = graph.commits()
-    assert [c.sequence for c in commits] == list(range(1, len(commits) + 1))
-    assert [c.draft.operation.value for c in commits].count("schema_apply") == len(first + second)
-    assert (staged(place.uri), graph.recovery_status().pending) == ([], ())
-    assert {e.version for e in graph.snapshot().entries.values()} == {
-        graph._tables.open(e.location).version for e in graph.snapshot().entries.values()
+    commits = graph.log(reverse=True)
+    assert [c.number for c in commits] == list(range(1, len(commits) + 1))
+    assert [c.operation for c in commits].count("schema_apply") == len(first + second)
+    assert (staged(place.uri), graph._core.recovery.status().pending) == ([], ())
+    assert {e.version for e in graph._snapshot().entries.values()} == {
+        graph._core.tables.open(e.location).version for e in graph._snapshot().entries.values()
     }
 
 
@@ -67,10 +67,10 @@ def test_branches_come_and_go_before_or_after_a_change_of_the_schema(local_place
         [("changing.apply_schemas", uri), *(("changing.branch_and_back", uri, n, 6) for n in "xy")],
     )
     graph = open_graph(uri)
-    assert graph.branches() == ["main"]
+    assert list(graph.branches) == ["main"]
     assert added[-1] == FIELDS
     assert sum(made) > 0
-    assert len(graph.catalog.nodes["Person"].properties) == FIELDS + 1
+    assert len(graph.schema.catalog.nodes["Person"].properties) == FIELDS + 1
 
 
 @pytest.mark.acceptance("S-094")
@@ -79,12 +79,12 @@ def test_branches_come_and_go_before_or_after_a_change_of_the_schema(local_place
     [("schema_apply.post_table_commit", False), ("schema_apply.after_staging_write", True)],
 )
 def test_after_a_kill_in_the_middle_the_next_process_goes_on(local_place, point, done):
-    init(local_place.uri, schema(0)).load('{"type":"Person","data":{"name":"ada"}}')
+    init(local_place.uri, schema(0)).load(b'{"type":"Person","data":{"name":"ada"}}', "merge")
     arms = [Arm(point, Kill())]
     killed = child(local_place, arms, "changing.apply_once", local_place.uri, FIELDS)
     assert killed.wait(timeout=120) == -signal.SIGKILL
     graph = open_graph(local_place.uri)
-    assert (graph.schema == schema(FIELDS)) == done
-    assert (staged(local_place.uri), graph.recovery_status().pending) == ([], ())
-    assert graph.apply_schema(schema(FIELDS)).applied != done
+    assert (graph.schema.source == schema(FIELDS)) == done
+    assert (staged(local_place.uri), graph._core.recovery.status().pending) == ([], ())
+    assert graph.schema.apply(schema(FIELDS)).applied != done
     assert rows(local_place.uri) == {"ada": list(range(FIELDS))}

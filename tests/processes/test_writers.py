@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import init
+from omnigraph.api.graph import init
 from omnigraph.testing.faults import Arm, Kill, PauseAcrossProcesses
 from tests.behaviour.graphs import Backstage
-from tests.crash.graphs import SCHEMA, company, person, rows
+from tests.crash.graphs import SCHEMA, company, person
+from tests.crash.graphs import rows as lines
 from tests.processes.children import child
 from tests.processes.crew import Crew, Member, check_history, check_pins, random_death
 from tests.processes.writing import EPHEMERAL, Job, exported, faults_of, short_leases
@@ -72,7 +73,7 @@ def begin(place, tmp_path, *jobs):
     crew = Crew(place, tmp_path)
     crew.set_up(graph, jobs)
     for name in BRANCHES:
-        graph.create_branch(name)
+        graph.branches.create(name)
     return crew
 
 
@@ -155,20 +156,18 @@ def test_updates_at_the_same_time_all_succeed(place, run, tmp_path, rows):
     graph = init(place.uri, SCHEMA)
     processes, threads, count = 4, 2, rounds(place, 6, 2)
     keys = [f"p{n}" for n in range(processes * threads)] if rows == "own" else ["p0"]
-    graph.load("".join(person(key, 0) for key in keys))
-    before = graph.snapshot().version
+    graph.load(lines(*(person(key, 0) for key in keys)), "merge")
+    before = graph._snapshot().version
     works = [("writing.update_in_rounds", place.uri, str(tmp_path), n, processes, threads, count, keys)
              for n in range(processes)]  # fmt: skip
     made = {commit: value for found in run(place, works) for commit, value in found}
     assert len(made) == processes * threads * count
-    found = {key: graph.entity_at_target("main", "node:Person", key) for key in keys}
-    history = graph.commits()
+    found = {key: graph.at("main").get("Person", key) for key in keys}
+    history = graph.log(reverse=True)
     assert len(history) - before >= len(made)
     for key, entity in found.items():
         assert entity is not None
-        last = [
-            made[c.graph_commit_id] for c in history if made.get(c.graph_commit_id, ("",))[0] == key
-        ]
+        last = [made[c.id] for c in history if made.get(c.id, ("",))[0] == key]
         assert (key, entity["age"]) == last[-1]
     check_pins(graph, "main")
     assert Backstage(place.uri).objects.list_dir("__recovery") == []
@@ -226,7 +225,7 @@ def mutating(place, tmp_path):
 
 def two_ends(place):
     graph = init(place.uri, SCHEMA)
-    graph.load(rows(person("ada"), company("acme")))
+    graph.load(lines(person("ada"), company("acme")), "merge")
     return graph
 
 
@@ -247,7 +246,7 @@ def test_an_edge_whose_end_goes_between_check_and_commit_is_refused(place, mutat
     assert deleting.finish() == "commit 3"
     assert connecting.finish().startswith("MutationError")
     assert "acme" not in exported(graph, "main")
-    assert graph.recoveries() == []
+    assert graph.maintenance.recoveries() == []
     check_settled(graph, place)
 
 
@@ -271,7 +270,7 @@ def test_an_edge_whose_end_goes_although_its_branch_is_locked_is_taken_back(plac
     connecting.wait_until_paused()
     assert deleting.finish() == "commit 3"
     assert connecting.finish().startswith("MutationError")
-    assert [audit.audit.kind.value for audit in graph.recoveries()] == ["RolledBack"]
+    assert [audit.audit.kind.value for audit in graph.maintenance.recoveries()] == ["RolledBack"]
     assert "acme" not in exported(graph, "main")
     check_settled(graph, place)
 
@@ -298,6 +297,6 @@ def test_processes_that_open_together_recover_an_operation_once(
     assert killed.wait(60) == -signal.SIGKILL
     opened = run(place, [("writing.open_and_count", place.uri)] * 4)
     assert opened == [(3, 1)] * 4
-    assert [audit.audit.kind.value for audit in graph.recoveries()] == [kind]
+    assert [audit.audit.kind.value for audit in graph.maintenance.recoveries()] == [kind]
     assert len(exported(graph, "main").splitlines()) == rows_after
     check_settled(graph, place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -10,8 +9,8 @@ from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import (
     AlreadyInitialized,
     BranchExists,
@@ -100,16 +99,16 @@ def load_many(uri: str, types: Sequence[str], prefix: str) -> list[Published]:
     graph = open_graph(uri)
     made: list[Published] = []
     for number, name in enumerate(types):
-        row = json.dumps({"type": name, "data": {"name": f"{prefix}{number}"}})
-        receipt = graph.load(row, "append").receipt
+        row = {"type": name, "data": {"name": f"{prefix}{number}"}}
+        receipt = graph.load([row], "append").receipt
         made.append(("main", str(receipt.graph_commit_id), receipt.manifest_version))
     return made
 
 
 def load_once(uri: str, load_id: str) -> tuple[str, bool]:
     """Load under an id that other processes use as well: the commit, and whether it was theirs."""
-    row = '{"type": "Person", "data": {"name": "ada"}}'
-    result = open_graph(uri).load(row, "append", load_id=load_id)
+    row = {"type": "Person", "data": {"name": "ada"}}
+    result = open_graph(uri).load([row], "append", load_id=load_id)
     return str(result.receipt.graph_commit_id), result.replayed
 
 
@@ -118,8 +117,8 @@ def watch(uri: str, branch: str, until: int) -> list[int]:
     graph = open_graph(uri, read_only=True)
     seen: list[int] = []
     while not seen or seen[-1] < until:
-        seen.append(graph.snapshot(branch).version)
-        history = [commit.sequence for commit in graph.commits(branch)]
+        seen.append(graph._snapshot(branch).version)
+        history = [commit.number for commit in graph.log(branch, reverse=True)]
         assert history == list(range(1, len(history) + 1))
         assert len(history) >= seen[-1]
     return seen
@@ -140,7 +139,7 @@ def create_branches(uri: str, names: Sequence[str], source: str) -> list[str]:
     made = []
     for name in names:
         try:
-            graph.create_branch(name, source=source)
+            graph.branches.create(name, source)
         except BranchExists:
             continue
         made.append(name)
@@ -153,7 +152,7 @@ def delete_branches(uri: str, names: Sequence[str]) -> list[str]:
     deleted = []
     for name in names:
         try:
-            graph.delete_branch(name)
+            graph.branches.delete(name)
         except BranchNotFound:
             continue
         deleted.append(name)
@@ -163,17 +162,17 @@ def delete_branches(uri: str, names: Sequence[str]) -> list[str]:
 def open_and_count(uri: str) -> tuple[int, int]:
     """Open a graph for writing; the recoveries and commits it then has."""
     graph = open_graph(uri)
-    return len(graph.recoveries()), len(graph.commits())
+    return len(graph.maintenance.recoveries()), len(graph.log(reverse=True))
 
 
 def write_once(uri: str, timing: Sequence[float], who: str, branch: str) -> None:
     """One mutation; on an object store with leases of this timing."""
     graph = open_graph(uri)
     if timing:
-        locks = WriterLocks(graph._root, graph._objects, LeaseTiming(*timing))
+        locks = WriterLocks(graph._core.root, graph._core.objects, LeaseTiming(*timing))
         graph = with_locks(graph, locks)
     query = "query add($who: String) { insert Person { name: $who } }"
-    graph.mutate(query, who=who, branch=branch)
+    graph.mutate(query, {"who": who}, branch=branch)
 
 
 def merge_many(uri: str, name: str, times: int) -> list[str]:
@@ -182,7 +181,7 @@ def merge_many(uri: str, name: str, times: int) -> list[str]:
     query = "query add($who: String) { insert Person { name: $who } }"
     outcomes = []
     for number in range(times):
-        graph.mutate(query, who=f"{name}{number}", branch=name)
+        graph.mutate(query, {"who": f"{name}{number}"}, branch=name)
         outcomes.append(graph.merge(name, "main").outcome.value)
         graph.merge("main", name)
     return outcomes

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from omnigraph.engine.graph import Graph, handle
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph
+from omnigraph.api.graph import open as open_graph
+from omnigraph.engine.commits import Commit
 from omnigraph.engine.write.mutate import PreparedMutation, prepare_mutation
 from omnigraph.errors import (
     BranchExists,
@@ -33,6 +34,7 @@ from omnigraph.errors import (
     MutationError,
     OmnigraphError,
 )
+from omnigraph.versioning import locks as locks_module
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.locks import HeldLock, LeaseTiming, WriterLocks
 
@@ -102,7 +104,7 @@ def short_leases() -> Iterator[None]:
     """Graphs opened here have leases of a few seconds, and publish with the patience of a test."""
     locks = partial(WriterLocks, timing=LeaseTiming(*TIMING))
     with (
-        patch.object(handle, "WriterLocks", locks),
+        patch.object(locks_module, "WriterLocks", locks),
         patch.object(publishing, "PUBLISH_BUDGET_SECONDS", 120.0),
     ):
         yield
@@ -149,13 +151,13 @@ def do(graph: Graph, job: Job, message: str, key: str | None = None) -> tuple[st
     )
     match job.does:
         case "person":
-            done = write(PUT_PERSON, key=job.key, value=job.value)
+            done = write(PUT_PERSON, {"key": job.key, "value": job.value})
         case "company":
-            done = write(PUT_COMPANY, key=job.key)
+            done = write(PUT_COMPANY, {"key": job.key})
         case "connect":
-            done = write(CONNECT, key=job.key, to=job.to)
+            done = write(CONNECT, {"key": job.key, "to": job.to})
         case "delete":
-            done = write(DELETE, key=job.key)
+            done = write(DELETE, {"key": job.key})
         case "use branch":
             return _use_branch(graph, job, message)
         case other:
@@ -168,12 +170,12 @@ def do(graph: Graph, job: Job, message: str, key: str | None = None) -> tuple[st
 def _use_branch(graph: Graph, job: Job, message: str) -> tuple[str, str | None, int]:
     """Make a branch, write to it, see the row there, and delete it."""
     with suppress(BranchExists):
-        graph.create_branch(job.key, source=job.branch)
+        graph.branches.create(job.key, job.branch)
     do(graph, job._replace(does="person", branch=job.key), message)
     assert f'"{job.key}"' in exported(graph, job.key)
     with suppress(BranchNotFound):
-        graph.delete_branch(job.key)
-    assert job.key not in graph.branches()
+        graph.branches.delete(job.key)
+    assert job.key not in list(graph.branches)
     return "passed", None, 0
 
 
@@ -193,7 +195,7 @@ def update_in_rounds(
             def update(thread: int, round: int = round) -> None:
                 writer = number * threads + thread
                 key, value = keys[writer % len(keys)], round * 100 + writer + 1
-                receipt = graph.mutate(UPDATE, key=key, value=value).receipt
+                receipt = graph.mutate(UPDATE, {"key": key, "value": value}).receipt
                 made.append((str(receipt.graph_commit_id), (key, value)))
 
             with ThreadPoolExecutor(threads) as pool:
@@ -250,7 +252,7 @@ def open_and_count(uri: str) -> tuple[int, int]:
     """Open for writing: the commits of main and its recoveries, as this process sees them."""
     with short_leases():
         graph = open_graph(uri)
-    return len(graph.commits()), len(graph.recoveries())
+    return len(graph.log(reverse=True)), len(graph.maintenance.recoveries())
 
 
 # -- a reader --------------------------------------------------------------------------------
@@ -263,10 +265,10 @@ def watch(uri: str, stop: str, report: str) -> None:
     graph = open_graph(uri, read_only=True)
     while not Path(stop).exists() and not wrong:
         began = time.monotonic()
-        for branch in graph.branches():
+        for branch in list(graph.branches):
             try:
                 wrong += faults_of(exported(graph, branch))
-                history = [commit.sequence for commit in graph.commits(branch)]
+                history = [commit.number for commit in graph.log(branch, reverse=True)]
             except OmnigraphError as error:
                 # A branch may be deleted while it is read.
                 if not branch.startswith(EPHEMERAL):
@@ -280,10 +282,10 @@ def watch(uri: str, stop: str, report: str) -> None:
     Path(report).write_text(json.dumps({"looks": looks, "wrong": wrong}))
 
 
-def exported(graph: Graph, target: str | int) -> str:
-    out = io.StringIO()
+def exported(graph: Graph, target: str | Commit) -> str:
+    out = io.BytesIO()
     graph.export(out, at=target)
-    return out.getvalue()
+    return out.getvalue().decode()
 
 
 def faults_of(text: str) -> list[str]:

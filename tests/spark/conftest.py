@@ -27,6 +27,12 @@ def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_DURABILITY", "none")
 
 
+@pytest.fixture
+def free_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`auto` is auto: elsewhere in tests the environment asks for `inline`."""
+    monkeypatch.delenv("OMNIGRAPH_ENGINE")
+
+
 @pytest.fixture(scope="session")
 def _ends_with_the_tests() -> Iterator[None]:
     yield

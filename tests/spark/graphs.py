@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from omnigraph.engine.graph import Graph
+from omnigraph.api.graph import Graph
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  email: String? @unique }
@@ -41,9 +41,9 @@ def town(count: int) -> str:
 
 
 def exported(graph: Graph, branch: str = "main") -> str:
-    text = io.StringIO()
+    text = io.BytesIO()
     graph.export(text, branch=branch)
-    return text.getvalue()
+    return text.getvalue().decode()
 
 
 def data_files(uri: str | Path) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from lance.fragment import write_fragments
 
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 from omnigraph.engine.write import fold
 from omnigraph.engine.write.bulk import prepare
 from omnigraph.errors import StoreCallFailed
@@ -43,7 +43,7 @@ def loaded(tmp_path_factory) -> tuple[Graph, Graph]:
     folder = tmp_path_factory.mktemp("attempts")
     once, twice = (init(str(folder / name), SCHEMA) for name in ("once", "twice"))
     for mode in ("append", "merge", "overwrite"):
-        expected = once.load(town(60), mode, load_id=mode, engine="inline")
+        expected = once.load(town(60).encode(), mode, load_id=mode, engine="inline")
         with (
             tasks_in_this_process(3_000),
             patched(
@@ -51,15 +51,17 @@ def loaded(tmp_path_factory) -> tuple[Graph, Graph]:
                 (prepare, "run_tasks", run_tasks_twice),
             ),
         ):
-            result = twice.load(town(60), mode, load_id=mode, engine="spark")
+            result = twice.load(town(60).encode(), mode, load_id=mode, engine="spark")
         assert comparable(result) == comparable(expected)
     return once, twice
 
 
 def named_files(graph: Graph) -> set[str]:
     """The data files that the newest state is made of."""
-    snapshot = graph.snapshot()
-    return {name for key in snapshot.entries for name in snapshot.open(graph._tables, key).files()}
+    snapshot = graph._snapshot()
+    return {
+        name for key in snapshot.entries for name in snapshot.open(graph._core.tables, key).files()
+    }
 
 
 def left_over(graph: Graph, before: set[str]) -> set[str]:
@@ -69,7 +71,7 @@ def left_over(graph: Graph, before: set[str]) -> set[str]:
 def test_of_two_attempts_one_counts(loaded):
     once, twice = loaded
     assert exported(twice) == exported(once)
-    assert sum(entry.row_count for entry in twice.snapshot().entries.values()) == 182
+    assert sum(entry.row_count for entry in twice._snapshot().entries.values()) == 182
 
 
 def test_files_of_the_other_attempt_are_listed_and_removed_when_they_are_old(loaded):
@@ -77,17 +79,17 @@ def test_files_of_the_other_attempt_are_listed_and_removed_when_they_are_old(loa
     before = exported(graph)
     files = data_files(graph.uri)
     policy: dict[str, Any] = {"keep_versions": 1, "min_age": timedelta()}
-    graph.cleanup(**policy)
+    graph.maintenance.cleanup(**policy)
     young = data_files(graph.uri)
     unnamed = left_over(graph, young)
     assert len(unnamed) > 10, "a load at work may need files that no version names yet"
     past = time.time() - WEEK - 60
     for path in unnamed:
         os.utime(path, (past, past))
-    shown = graph.cleanup(**policy, dry_run=True)
+    shown = graph.maintenance.cleanup(**policy, dry_run=True)
     assert shown.removed.bytes >= sum(os.path.getsize(path) for path in unnamed)
     assert data_files(graph.uri) == young
-    graph.cleanup(**policy)
+    graph.maintenance.cleanup(**policy)
     assert left_over(graph, data_files(graph.uri)) == set()
     assert exported(graph) == before
     assert files >= young
@@ -96,14 +98,14 @@ def test_files_of_the_other_attempt_are_listed_and_removed_when_they_are_old(loa
 def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, monkeypatch):
     graph = init(str(tmp_path / "graph"), "node Person { name: String @key }")
     for name in "abc":
-        graph.load(_person(name), "append", engine="inline")
+        graph.load(_person(name).encode(), "append", engine="inline")
     prepared = prepare.BulkLoad.prepare
     attempts: list[Any] = []
 
     def prepare_slowly(load: prepare.BulkLoad, against: Any) -> Any:
         found = prepared(load, against)
         if not attempts:
-            graph.load(_person("late"), "append", engine="inline")
+            graph.load(_person("late").encode(), "append", engine="inline")
         attempts.append(found)
         return found
 
@@ -111,12 +113,12 @@ def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, 
     monkeypatch.setattr(fold, "FOLD_FRAGMENTS", 1)
     with tasks_in_this_process(2**20):
         rows = "\n".join(map(_person, ["x", "y"]))
-        commit = graph.load(rows, "merge", engine="spark").receipt.graph_commit_id
-    graph.wait_for_upkeep()
+        commit = graph.load(rows.encode(), "merge", engine="spark").receipt.graph_commit_id
+    graph.maintenance.wait()
     assert len(attempts) == 2
     assert commit is not None
-    assert graph.head() != commit
-    rows_then = graph.snapshot_at(commit).open(graph._tables, "node:Person").read(["id"])
+    assert graph.head().id != commit
+    rows_then = graph.at(commit)._snapshot.open(graph._core.tables, "node:Person").read(["id"])
     assert sorted(rows_then.column("id").to_pylist()) == ["a", "b", "c", "late", "x", "y"]
 
 
@@ -126,7 +128,7 @@ def _person(name: str) -> str:
 
 def test_a_disk_that_is_full_for_some_task_is_told_and_the_next_load_works(tmp_path):
     graph = init(str(tmp_path / "graph"), SCHEMA)
-    head, written = graph.snapshot().commit_id, iter(range(100))
+    head, written = graph._snapshot().commit_id, iter(range(100))
 
     def until_full(*arguments: Any, **options: Any) -> Any:
         if next(written) == 2:
@@ -138,8 +140,8 @@ def test_a_disk_that_is_full_for_some_task_is_told_and_the_next_load_works(tmp_p
         patched((fragments, "write_fragments", until_full)),
         pytest.raises(StoreCallFailed, match="No space left on device"),
     ):
-        graph.load(town(60), "append", engine="spark")
-    assert (graph.snapshot().commit_id, exported(graph)) == (head, "")
+        graph.load(town(60).encode(), "append", engine="spark")
+    assert (graph._snapshot().commit_id, exported(graph)) == (head, "")
     assert data_files(graph.uri) == set()
     with tasks_in_this_process(3_000):
-        assert graph.load(town(60), "append", engine="spark").engine == "spark"
+        assert graph.load(town(60).encode(), "append", engine="spark").engine == "spark"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from tests.spark.cluster import Cluster, kill, running_cluster, wait_until
 from tests.spark.graphs import SCHEMA, data_files, exported, town
 
@@ -24,7 +24,7 @@ LOAD = """
     from omnigraph.engine.write.bulk import prepare
     prepare.LOAD_RANGE_BYTES = 20_000
     uri, seed, master = sys.argv[1:]
-    result = og.open(uri).load(seed, "append", load_id="job", engine="spark", master=master)
+    result = og.open(uri).load(seed, "append", load_id="job", engine=og.Spark(master))
     print(result.engine, sum(result.rows_loaded.values()))
 """
 
@@ -58,7 +58,7 @@ SPECULATIVE = """
         return tasks.run_exchange(spark, job, count, slow, buckets, judge)
 
     prepare.run_exchange = run_exchange
-    result = og.open(uri).load(seed, "append", load_id="job", spark=mine)
+    result = og.open(uri).load(seed, "append", load_id="job", engine=mine)
     print(result.engine, sum(result.rows_loaded.values()))
     mine.stop()
     gateway.close()
@@ -142,20 +142,20 @@ def test_a_load_survives_the_loss_of_a_worker_with_its_executor(
 
 def test_a_killed_driver_leaves_the_graph_as_it_was(cluster, start_load, tmp_path, seed, expected):
     graph = init(str(tmp_path / "graph"), SCHEMA)
-    before = graph.snapshot().commit_id
+    before = graph._snapshot().commit_id
     load = start_load(graph.uri, seed)
     wait_for_files(load, graph.uri)
     load.kill()
     load.communicate()
-    assert open_graph(graph.uri).snapshot().commit_id == before
+    assert open_graph(graph.uri)._snapshot().commit_id == before
     assert exported(open_graph(graph.uri)) == ""
     left = data_files(graph.uri)
     past = time.time() - 8 * 86_400
     for path in left:
         os.utime(path, (past, past))
-    listed = open_graph(graph.uri).cleanup(keep_versions=1, dry_run=True).removed.bytes
+    listed = open_graph(graph.uri).maintenance.cleanup(keep_versions=1, dry_run=True).removed.bytes
     assert listed >= sum(os.path.getsize(path) for path in left) > 0
-    open_graph(graph.uri).cleanup(keep_versions=1)
+    open_graph(graph.uri).maintenance.cleanup(keep_versions=1)
     assert data_files(graph.uri) & left == set()
     assert finished(start_load(graph.uri, seed)) == ["spark", "6002"]
     assert exported(open_graph(graph.uri)) == expected

@@ -12,10 +12,10 @@ from unittest.mock import patch
 
 import pytest
 
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.cli.main import main
 from omnigraph.engine.engines import AUTO, INLINE, chosen_engine, compares_on_spark
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
 from omnigraph.engine.merge import disputes, plan
 from omnigraph.engine.merge import spread as spread_merge
 from omnigraph.engine.read.view import ReadView
@@ -67,12 +67,17 @@ def graph(tmp_path_factory) -> Graph:
     """`feature` has changed, added and removed people and edges. Nobody writes to main or to it."""
     graph = init(str(tmp_path_factory.mktemp("comparing") / "graph"), SCHEMA)
     edges = [knows(f"p{n}", f"p{n * 7 % PEOPLE}") for n in range(PEOPLE)]
-    graph.load("\n".join([*everybody(1), *edges]), "append", engine="inline")
-    graph.create_branch("feature")
+    graph.load("\n".join([*everybody(1), *edges]).encode(), "append", engine="inline")
+    graph.branches.create("feature")
     changed = [record for n, record in enumerate(everybody(2)) if n % 3]
     newcomers = [person(f"n{n}", email=f"n{n}@x") for n in range(20)]
     more = [knows(f"n{n}", f"p{n + 1}", since="2020-01-01") for n in range(20)]
-    graph.load("\n".join([*changed, *newcomers, *more]), branch="feature", engine="inline")
+    graph.load(
+        "\n".join([*changed, *newcomers, *more]).encode(),
+        "merge",
+        branch="feature",
+        engine="inline",
+    )
     for name in ("p3", "p9"):
         graph.mutate(f'query q() {{ delete Person where name = "{name}" }}', branch="feature")
     return graph
@@ -87,9 +92,9 @@ def target(graph: Graph) -> Callable[..., str]:
 
     def branch(*records: str) -> str:
         name = f"t{next(made)}"
-        graph.create_branch(name)
+        graph.branches.create(name)
         if records:
-            graph.load("\n".join(records), branch=name, engine="inline")
+            graph.load("\n".join(records).encode(), "merge", branch=name, engine="inline")
         return name
 
     return branch
@@ -191,10 +196,10 @@ def test_any_number_of_tasks_merges_to_the_same(graph, target, records, options)
 @pytest.mark.slow
 def test_main_takes_what_tasks_have_merged_and_takes_it_back(tmp_path):
     graph = init(str(tmp_path / "graph"), SCHEMA)
-    graph.load("\n".join(everybody(1)), "append", engine="inline")
+    graph.load("\n".join(everybody(1)).encode(), "append", engine="inline")
     before = exported(graph)
-    branch = graph.create_branch("feature")
-    branch.load("\n".join(everybody(2)[:40]), engine="inline")
+    branch = graph.branches.create("feature")
+    branch.load("\n".join(everybody(2)[:40]).encode(), "merge", engine="inline")
     branch.mutate('query q() { delete Person where name = "p50" }')
     wanted = exported(graph, "feature")
     with comparisons_in_this_process(SEVERAL):
@@ -202,7 +207,7 @@ def test_main_takes_what_tasks_have_merged_and_takes_it_back(tmp_path):
         assert exported(graph) == wanted
         counts = done.receipt.counts["node:Person"].to_json()
         assert counts == {"inserted": 0, "updated": 40, "deleted": 1}
-        graph.revert(graph.head(), engine="spark")
+        graph.revert(graph.head().id, engine="spark")
     assert exported(graph) == before
     assert graph.merge("feature").outcome.value == "already_up_to_date"
 
@@ -212,11 +217,11 @@ def test_branches_that_merged_crosswise_merge_in_tasks_too(graph, target):
     found = []
     for engine, tasks in ways():
         one, other = target(person("p1", age=91)), target(person("p2", age=92))
-        graph.create_branch(f"{one}-before", source=one)
+        graph.branches.create(f"{one}-before", one)
         graph.merge(other, one)
         graph.merge(f"{one}-before", other)
         for branch, age in ((one, 93), (other, 94)):
-            graph.load(person(f"p{age}", age=age), branch=branch, engine="inline")
+            graph.load(person(f"p{age}", age=age).encode(), "merge", branch=branch, engine="inline")
         with tasks:
             found.append(said_of_merge(graph, one, other, engine=engine))
     assert [said[0].value for said in found] == ["merged"] * 3
@@ -248,23 +253,23 @@ def test_a_merge_that_is_refused_leaves_no_files(graph, target):
 
 def test_a_task_that_fails_makes_the_merge_fail_and_leaves_no_files(graph, target):
     into = target(*CLEAN)
-    before, head = data_files(graph.uri), graph.head(into)
+    before, head = data_files(graph.uri), graph.head(into).id
     with (
         comparisons_in_this_process(SEVERAL),
         armed("merge.task_pre_write", FailStorage(), first=3),
         pytest.raises(StorageError, match="injected"),
     ):
         graph.merge("feature", into, engine="spark")
-    assert (data_files(graph.uri), graph.head(into)) == (before, head)
+    assert (data_files(graph.uri), graph.head(into).id) == (before, head)
 
 
 def test_a_merge_whose_task_died_is_made_by_the_next_attempt(graph, target):
     into, again = target(*CLEAN), target(*CLEAN)
-    head = graph.head(into)
+    head = graph.head(into).id
     with comparisons_in_this_process(SEVERAL):
         with armed("merge.task_post_write", Fail(), first=2), pytest.raises(InjectedFault):
             graph.merge("feature", into, engine="spark")
-        assert graph.head(into) == head
+        assert graph.head(into).id == head
         merged = said_of_merge(graph, "feature", into, engine="spark")
     assert merged == said_of_merge(graph, "feature", again, engine="inline")
 
@@ -278,7 +283,7 @@ def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, t
         found = merge_on_spark(*given, **options)
         planned.append(found)
         if len(planned) == 1:
-            graph.load(person("late", age=1), branch=into, engine="inline")
+            graph.load(person("late", age=1).encode(), "merge", branch=into, engine="inline")
         return found
 
     with (
@@ -287,19 +292,19 @@ def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, t
         patch.object(fold, "FOLD_FRAGMENTS", 1 if folds else 64),
     ):
         commit = graph.merge("feature", into, engine="spark").receipt.graph_commit_id
-        graph.wait_for_upkeep()
+        graph.maintenance.wait()
     again = target(*CLEAN)
-    graph.load(person("late", age=1), branch=again, engine="inline")
+    graph.load(person("late", age=1).encode(), "merge", branch=again, engine="inline")
     graph.merge("feature", again, engine="inline")
     assert len(planned) == 2
     assert exported(graph, into) == exported(graph, again)
-    assert (graph.head(into) != commit) == folds
+    assert (graph.head(into).id != commit) == folds
     assert len(graph.diff(commit, into)) == 0
-    merged = open_graph(graph.uri).snapshot_of(commit)
+    merged = open_graph(graph.uri).at(commit)._snapshot
     named = {
         file
         for key in ("node:Person", "edge:Knows")
-        for file in merged.open(graph._tables, key).files()
+        for file in merged.open(graph._core.tables, key).files()
     }
     stored = {path.rpartition("/")[2] for path in data_files(graph.uri)}
     written = {
@@ -320,15 +325,17 @@ def test_a_blob_kept_elsewhere_is_refused_by_tasks_too(tmp_path, monkeypatch):
     picture.write_bytes(b"an owl")
     monkeypatch.setenv("OMNIGRAPH_EXTERNAL_BLOBS", str(tmp_path))
     graph = init(str(tmp_path / "graph"), SCHEMA)
-    graph.create_branch("feature")
-    graph.load(person("a", photo=picture.as_uri()), "append", branch="feature", engine="inline")
+    graph.branches.create("feature")
+    graph.load(
+        person("a", photo=picture.as_uri()).encode(), "append", branch="feature", engine="inline"
+    )
     monkeypatch.delenv("OMNIGRAPH_EXTERNAL_BLOBS")
     with comparisons_in_this_process(ONE):
         with pytest.raises(ExternalBlobRefused):
             graph.merge("feature", engine="spark")
         monkeypatch.setenv("OMNIGRAPH_EXTERNAL_BLOBS", str(tmp_path))
         graph.merge("feature", engine="spark")
-    assert graph.read_blob("Person", "a", "photo") == b"an owl"
+    assert graph.blobs.read("Person", "a", "photo") == b"an owl"
 
 
 def test_the_commands_have_both_engines(graph, target, capsys):
@@ -360,8 +367,8 @@ def test_much_that_may_differ_is_compared_on_spark_and_little_here():
 
 def test_tasks_of_spark_compare_and_merge_the_same(spark, graph, target):
     with noting_jobs() as jobs, small_parts(30):
-        by_spark = said_of_diff(graph, "main", "feature", spark=spark)
-        merged = said_of_merge(graph, "feature", target(*CLEAN), spark=spark)
+        by_spark = said_of_diff(graph, "main", "feature", engine=spark)
+        merged = said_of_merge(graph, "feature", target(*CLEAN), engine=spark)
     assert by_spark == said_of_diff(graph, "main", "feature", engine="inline")
     assert merged == said_of_merge(graph, "feature", target(*CLEAN), engine="inline")
     assert [job.name for job in jobs] == ["compare rows", "merge rows"]

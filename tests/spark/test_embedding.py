@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from omnigraph.api.graph import Graph, init
 from omnigraph.cli.main import main
-from omnigraph.engine.graph import Graph, init
 from omnigraph.engine.write import refill
 from omnigraph.errors import (
     EmbeddingFailed,
@@ -42,8 +42,9 @@ def library(uri: str) -> Graph:
             record("Page", slug=f"{n}", head=f"head {n % 5}", body=f"body {n}" if n % 4 else None)
             for n in range(start, start + 12)
         ]
-        graph.load("\n".join(rows), "append")
-    graph.load("\n".join(record("Note", slug=f"{n}", text=f"head {n}") for n in range(7)), "append")
+        graph.load("\n".join(rows).encode(), "append")
+    notes = [record("Note", slug=f"{n}", text=f"head {n}") for n in range(7)]
+    graph.load("\n".join(notes).encode(), "append")
     return graph
 
 
@@ -52,9 +53,9 @@ TEXTS = {4: {f"head {n}" for n in range(7)}, 3: {f"body {n}" for n in range(36) 
 
 
 def exported(graph: Graph) -> str:
-    out = io.StringIO()
+    out = io.BytesIO()
     graph.export(out, engine="inline")
-    return out.getvalue()
+    return out.getvalue().decode()
 
 
 @pytest.fixture
@@ -134,11 +135,11 @@ def test_what_was_answered_before_an_outage_is_committed(graph, server):
 
 
 def test_a_provider_that_never_answers_is_quoted_and_nothing_is_committed(graph, server):
-    head = graph.head()
+    head = graph.head().id
     server.script = [Refuse(503)] * 100
     with embedding_in_this_process(), pytest.raises(EmbeddingFailed, match="told to refuse"):
         graph.embed(engine="spark")
-    assert graph.head() == head
+    assert graph.head().id == head
 
 
 def test_executors_with_another_model_are_refused(graph, server, monkeypatch):
@@ -146,13 +147,13 @@ def test_executors_with_another_model_are_refused(graph, server, monkeypatch):
         monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "other")
         return run_exchange(*arguments)
 
-    head = graph.head()
+    head = graph.head().id
     with (
         embedding_in_this_process(elsewhere),
         pytest.raises(SparkExecutorUnfit, match=r"model is .*other there and .*local here"),
     ):
         graph.embed(engine="spark")
-    assert graph.head() == head
+    assert graph.head().id == head
 
 
 def test_without_a_provider_the_setting_is_named_and_spark_is_not_started(graph, monkeypatch):
@@ -162,6 +163,7 @@ def test_without_a_provider_the_setting_is_named_and_spark_is_not_started(graph,
         graph.embed(engine="spark")
 
 
+@pytest.mark.usefixtures("free_choice")
 def test_many_texts_are_for_spark(graph, monkeypatch):
     used: list[object] = []
     monkeypatch.setenv(MOCK, "1")
@@ -169,7 +171,7 @@ def test_many_texts_are_for_spark(graph, monkeypatch):
     with embedding_in_this_process(), patched((refill, "session_of", used.append)):
         graph.embed(engine="auto", types=["Note"])
         assert used == []
-        monkeypatch.setattr("omnigraph.engine.engines.SPARK_INPUT_BYTES", 100)
+        monkeypatch.setattr("omnigraph.engine.write.refill.SPARK_TEXT_BYTES", 100)
         graph.embed(engine="auto")
         assert len(used) == 1
         graph.embed(engine="auto")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.engine.graph import init
+from omnigraph.api.graph import init
 from omnigraph.engine.write.bulk import prepare
 from omnigraph.errors import DanglingEdges, LoadError
 from tests.spark.graphs import comparable, exported
@@ -45,7 +45,9 @@ def outcome(
             options.pop("quarantine", None)
         options["cascade"] = how == "overwrite" and cascade
         try:
-            result = graph.load(records, how, engine=engine, load_id=f"load-{number}", **options)
+            result = graph.load(
+                records.encode(), how, engine=engine, load_id=f"load-{number}", **options
+            )
             seen.append(comparable(result))
         except LoadError as error:
             seen.append((str(error), error.load_errors, error.bad_records))

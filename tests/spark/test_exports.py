@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from omnigraph.api.graph import Graph, init
 from omnigraph.cli.main import main
 from omnigraph.engine.engines import AUTO, runs_on_spark
 from omnigraph.engine.export import parts, snapshot
-from omnigraph.engine.graph import Graph, init
 from omnigraph.errors import ExportError, SparkJobFailed, UsageError
 from omnigraph.spark.tasks import Exchanged, noting_jobs
 from tests.behaviour.graphs import Backstage
@@ -57,19 +57,29 @@ def borrows(n: int) -> str:
 def graph(tmp_path_factory) -> Graph:
     """Some hundred rows in several fragments, some of them deleted. Nobody writes to its main."""
     graph = init(str(tmp_path_factory.mktemp("exports") / "graph"), SCHEMA)
-    graph.load("\n".join(f'{{"type":"Tool","data":{{"code":{n}}}}}' for n in range(7)), "append")
+    graph.load([{"type": "Tool", "data": {"code": n}} for n in range(7)], "append")
     for start in (0, 51):
-        graph.load("\n".join(map(maker, range(start, min(start + 51, 101)))), "append")
-    graph.load("\n".join(map(borrows, range(101))), "append")
+        graph.load("\n".join(map(maker, range(start, min(start + 51, 101)))).encode(), "append")
+    graph.load("\n".join(map(borrows, range(101))).encode(), "append")
     graph.mutate('query q() { delete Maker where name = "maker 5é" }')
     return graph
 
 
 def lines(graph: Graph, engine: str = "inline", **options: Any) -> str:
-    out = io.StringIO()
+    out = io.BytesIO()
     count = graph.export(out, engine=engine, **options)
-    assert count == out.getvalue().count("\n")
-    return out.getvalue()
+    assert count == out.getvalue().decode().count("\n")
+    return out.getvalue().decode()
+
+
+def file_lines(graph: Graph, engine: str, folder: Path) -> str:
+    """The lines of an export to a file; its parts are written beside it meanwhile."""
+    path = folder / "lines.jsonl"
+    count = graph.export(path, engine=engine)
+    text = path.read_text()
+    path.unlink()
+    assert count == text.count("\n")
+    return text
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -88,11 +98,11 @@ def left_in(folder: Path) -> set[str]:
 def check_both_forms(graph: Graph, tmp_path: Path) -> None:
     """What tasks write is what one process writes, whatever the number of tasks."""
     expected = lines(graph)
-    graph.export_parquet(tmp_path / "inline", engine="inline")
+    graph.export(tmp_path / "inline", format="parquet", engine="inline")
     for number, size in enumerate(SIZES.values()):
         with small_exports(*size):
-            assert lines(graph, "spark", parts_in=tmp_path) == expected
-            count = graph.export_parquet(tmp_path / f"spark-{number}", engine="spark")
+            assert file_lines(graph, "spark", tmp_path) == expected
+            count = graph.export(tmp_path / f"spark-{number}", format="parquet", engine="spark")
         assert count == expected.count("\n")
     assert files(tmp_path / "spark-0") == files(tmp_path / "inline")
     assert len(files(tmp_path / "spark-1")) > len(files(tmp_path / "inline"))
@@ -121,13 +131,13 @@ def test_tasks_of_spark_export_both_forms_alike(spark, graph, tmp_path):
 
 
 def test_types_commits_and_branches_are_chosen_on_spark_too(graph):
-    head = graph.snapshot().commit_id
-    other = graph.create_branch("other")
+    head = graph._snapshot().commit_id
+    other = graph.branches.create("other")
     other.mutate("query q() { insert Tool { code: 99 } }")
     with exports_in_this_process():
         for choice in (
             {"types": ["Tool"]},
-            {"tables": ["edge:Borrows"], "at": head},
+            {"types": ["edge:Borrows"], "at": head},
             {"types": ["Tool"], "branch": "other"},
             {"types": ["Spare"]},
         ):
@@ -145,8 +155,10 @@ def test_attempts_that_do_not_count_leave_nothing(graph, tmp_path):
         return Exchanged(first.answers, taken)
 
     with exports_in_this_process(twice), small_exports(*SIZES["several tasks"]):
-        assert lines(graph, "spark", parts_in=tmp_path) == lines(graph)
-        assert graph.export_parquet(tmp_path / "out", engine="spark") == lines(graph).count("\n")
+        assert file_lines(graph, "spark", tmp_path) == lines(graph)
+        assert graph.export(tmp_path / "out", format="parquet", engine="spark") == lines(
+            graph
+        ).count("\n")
     assert all(name.endswith(".parquet") for name in files(tmp_path / "out"))
     assert left_in(tmp_path) == set()
 
@@ -192,10 +204,11 @@ def test_a_place_that_tasks_do_not_see_is_named_and_nothing_is_made(graph, tmp_p
 
     with exports_in_this_process(elsewhere):
         with pytest.raises(ExportError, match="is not there for tasks"):
-            graph.export_parquet(tmp_path / "out", engine="spark")
+            graph.export(tmp_path / "out", format="parquet", engine="spark")
         with pytest.raises(ExportError, match="is not there for tasks"):
-            lines(graph, "spark", parts_in=tmp_path)
+            file_lines(graph, "spark", tmp_path)
     assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "lines.jsonl").exists()
     assert left_in(tmp_path) == set()
 
 
@@ -206,16 +219,17 @@ def test_a_full_disk_is_told_and_nothing_is_made(graph, tmp_path):
         patch.object(parts, "write_parquet", side_effect=full),
         pytest.raises(ExportError, match="cannot be written: No space left on device"),
     ):
-        graph.export_parquet(tmp_path / "out", engine="spark")
+        graph.export(tmp_path / "out", format="parquet", engine="spark")
     assert not (tmp_path / "out").exists()
     assert left_in(tmp_path) == set()
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, True), (10**9, False)])
+@pytest.mark.usefixtures("free_choice")
 def test_large_graphs_are_exported_by_spark(graph, monkeypatch, limit, expected):
     used: list[object] = []
     monkeypatch.setattr("omnigraph.spark.session.is_running", lambda: False)
-    monkeypatch.setattr("omnigraph.engine.engines.SPARK_INPUT_BYTES", limit)
+    monkeypatch.setattr("omnigraph.engine.engines.spark_pays_from", lambda: limit)
     with exports_in_this_process(), patched((snapshot, "session_of", used.append)):
         assert lines(graph, "auto") == lines(graph)
     assert (len(used) == 1) == expected
@@ -223,7 +237,7 @@ def test_large_graphs_are_exported_by_spark(graph, monkeypatch, limit, expected)
 
 def test_a_graph_in_memory_is_not_for_tasks(tmp_path):
     graph = init("memory://export-on-spark", "node N { key: I64 @key }")
-    graph.load('{"type":"N","data":{"key":1}}', "append")
+    graph.load(b'{"type":"N","data":{"key":1}}', "append")
     with pytest.raises(UsageError, match="tasks cannot see a graph in memory"):
         lines(graph, "spark")
     assert not runs_on_spark(AUTO, lambda: 10**9, shared=False)
@@ -254,8 +268,8 @@ def test_progress_tells_the_stages_of_an_export_on_spark(graph):
 
     with exports_in_this_process():
         bulk_types = ["edge:Borrows", "node:Tool"]
-        graph.export(io.StringIO(), tables=bulk_types, engine="spark", progress=Progress())
-    borrowed = lines(graph, tables=["edge:Borrows"]).count("\n")
+        graph.export(io.BytesIO(), types=bulk_types, engine="spark", progress=Progress())
+    borrowed = lines(graph, types=["edge:Borrows"]).count("\n")
     assert told == [
         ("sort", borrowed + 7),
         ("export edge:Borrows", borrowed),

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 from omnigraph.errors import ConstraintError, LoadError, LoadSourceError, UsageError
 from omnigraph.faults import InjectedFault
 from omnigraph.spark.tasks import noting_jobs
@@ -118,6 +118,7 @@ def test_numbers_that_are_not_finite_are_refused_with_their_record(tmp_path):
     assert [(e.record, e.property) for e in caught.value.load_errors] == [(2, "x"), (3, "v")]
 
 
+@pytest.mark.usefixtures("free_choice")
 def test_frames_and_files_are_one_load(tmp_path):
     graph = new(tmp_path, "graph")
     with frames_in_this_process(10**9):
@@ -222,14 +223,15 @@ def test_scratch_files_of_a_killed_load_are_listed_and_removed_when_they_are_old
     left = Scratch(root, derived_ulid(int(old.timestamp() * 1e6), "old")).write(b"rows")
     Scratch(root, new_ulid()).write(b"rows of a load at work")
     name = f"{FOLDER}/{Path(left).name}"
-    assert graph.status().scratch == (name,)
-    advice = "`omnigraph cleanup`: scratch files of loads that were killed (1)"
-    assert graph.status().advice == (advice,)
-    assert graph.cleanup(keep_versions=5, dry_run=True).orphans == (name,)
+    assert graph.maintenance.status().scratch == (name,)
+    [advice] = graph.maintenance.status().advice
+    assert str(advice) == "graph.maintenance.cleanup(…): scratch files of killed loads (1)"
+    assert advice.as_command() == "`omnigraph cleanup`: scratch files of killed loads (1)"
+    assert graph.maintenance.cleanup(keep_versions=5, dry_run=True).orphans == (name,)
     assert len(scratch_files(graph)) == 2
-    assert graph.cleanup(keep_versions=5).orphans == (name,)
+    assert graph.maintenance.cleanup(keep_versions=5).orphans == (name,)
     assert len(scratch_files(graph)) == 1
-    assert graph.cleanup(keep_versions=5).orphans == ()
+    assert graph.maintenance.cleanup(keep_versions=5).orphans == ()
 
 
 # With Spark
@@ -246,14 +248,14 @@ def test_a_data_frame_and_a_table_of_spark_are_loaded(spark, tmp_path):
     mapping = {"version": 1, "sources": [table, edges]}
     with noting_jobs() as jobs:
         given = {"known": spark.createDataFrame(known(30))}
-        result = graph.load(given, "append", mapping=mapping, load_id="x", spark=spark)
+        result = graph.load(given, "append", mapping=mapping, load_id="x", engine=spark)
     assert result.rows_loaded == {"edge:Knows": 30, "node:Person": 30}
     assert [job.name for job in jobs] == ["read 'people'", "read 'known'", "load"]
     assert exported(graph) == exported(expected)
     assert scratch_files(graph) == []
     mapping["sources"] = [{"table": "nothere", "node": "Person"}]
     with pytest.raises(LoadSourceError, match="nothere: cannot be read by Spark"):
-        graph.load(None, mapping=mapping, spark=spark)
+        graph.load(None, "merge", mapping=mapping, engine=spark)
 
 
 def test_a_frame_of_spark_without_rows_is_loaded_in_every_mode(spark, tmp_path):
@@ -269,7 +271,7 @@ def test_a_frame_of_spark_without_rows_is_loaded_in_every_mode(spark, tmp_path):
             assert (sum(result.rows_loaded.values()), result.engine) == (0, "spark")
     # Partitions without rows beside those with some.
     spread = rows.coalesce(1).repartition(3, "login")
-    graph.load({"people": spread}, mapping=ONLY_PEOPLE, engine="spark")
+    graph.load({"people": spread}, "merge", mapping=ONLY_PEOPLE, engine="spark")
     assert len(exported(graph).splitlines()) == 3
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnigraph.engine.graph import init
+from omnigraph.api.graph import init
 from omnigraph.errors import LoadError, LoadSourceError, SourceUnreadable, UsageError
 from omnigraph.load.pieces import placed
 from omnigraph.spark.tasks import noting_jobs
@@ -68,7 +68,7 @@ def test_rows_that_are_replaced_keep_their_identity(graphs, seed, monkeypatch):
     graph.load(seed, "append", engine="spark")
 
     def row_ids():
-        table = graph.snapshot().open(graph._tables, "node:Person")
+        table = graph._snapshot().open(graph._core.tables, "node:Person")
         rows = table.read(["id"], with_row_ids=True)
         return dict(zip(*(c.to_pylist() for c in rows.columns), strict=True))
 
@@ -82,7 +82,7 @@ def test_a_branch_without_tables_of_its_own_gets_them(graphs, seed, monkeypatch)
     monkeypatch.setattr(SMALL, 40_000)
     for engine, graph in graphs.items():
         graph.load(seed, "append", engine=engine, load_id="first")
-        graph.create_branch("draft")
+        graph.branches.create("draft")
         graph.load(seed, "merge", branch="draft", engine=engine, load_id="second")
     assert exported(graphs["spark"], "draft") == exported(graphs["inline"], "draft")
     assert exported(graphs["spark"]) == exported(graphs["inline"])
@@ -91,13 +91,13 @@ def test_a_branch_without_tables_of_its_own_gets_them(graphs, seed, monkeypatch)
 @pytest.mark.slow
 def test_blobs_follow_their_rows_to_a_branch(tmp_path, spark):
     graph = init(str(tmp_path / "g"), "node Doc { slug: String @key  body: Blob? }")
-    graph.create_branch("draft")
+    graph.branches.create("draft")
     big = "QUJD" * 60_000
     text = "\n".join(
         json.dumps({"type": "Doc", "data": {"slug": f"d{n}", "body": f"base64:{content}"}})
         for n, content in enumerate(["SGk=", big])
     )
-    graph.load(text, "append", branch="draft", engine="spark")
+    graph.load(text.encode(), "append", branch="draft", engine="spark")
     first, second = (json.loads(line) for line in exported(graph, "draft").splitlines())
     assert first["data"]["body"] == "base64:SGk="
     assert second["data"]["body"] == f"base64:{big}"
@@ -133,7 +133,7 @@ def test_bad_records_in_any_piece_are_reported_alike(graphs, tmp_path, monkeypat
 @pytest.mark.slow
 def test_what_is_wrong_with_records_together_is_reported_alike(graphs, more, monkeypatch):
     monkeypatch.setattr(SMALL, 10_000)
-    inline, spark = refusals(graphs, town(100) + "\n".join(more), "append")
+    inline, spark = refusals(graphs, (town(100) + "\n".join(more)).encode(), "append")
     assert spark.load_errors == inline.load_errors
     assert str(spark) == str(inline)
     assert data_files(graphs["spark"].uri) == set()
@@ -148,7 +148,7 @@ def test_rows_that_clash_with_committed_ones_are_reported_alike(graphs, seed):
         ("append", edge("LivesIn", "p5", "Bonn")),
         ("overwrite", person("p5") + "\n" + edge("Knows", "p5", "p6")),
     ):
-        inline, spark = refusals(graphs, text, mode)
+        inline, spark = refusals(graphs, text.encode(), mode)
         assert spark.load_errors == inline.load_errors
         assert exported(graphs["spark"]) == exported(graphs["inline"])
 
@@ -164,7 +164,7 @@ def test_quarantine_sets_the_same_records_aside(graphs, tmp_path, monkeypatch):
     for engine, graph in graphs.items():
         folder = tmp_path / f"bad-{engine}"
         result = graph.load(
-            "\n".join(records), "append", engine=engine, load_id="q", quarantine=folder
+            "\n".join(records).encode(), "append", engine=engine, load_id="q", quarantine=folder
         )
         texts = [(folder / "q" / name).read_text() for name in ("bad.jsonl", "report.json")]
         kept[engine] = texts, comparable(result), exported(graph)
@@ -177,7 +177,7 @@ def test_edges_with_one_explicit_id_collapse_to_the_last(graphs, monkeypatch):
     monkeypatch.setattr(SMALL, 10_000)
     more = [edge("Knows", "p1", "p2", id="k1"), edge("Knows", "p3", "p4", id="k1")]
     text = town(100) + "\n".join([more[0], *([edge("Knows", "p5", "p6")] * 100), more[1]])
-    results = load_both(graphs, text, "merge")
+    results = load_both(graphs, text.encode(), "merge")
     assert comparable(results["spark"]) == comparable(results["inline"])
     assert exported(graphs["spark"]) == exported(graphs["inline"])
 
@@ -188,10 +188,10 @@ def test_several_records_in_a_line_keep_their_numbers(graphs, monkeypatch):
     records = town(60).splitlines()
     records[3] = records[3] + person("twin")
     records[-1] = '{"type":"Ghost"}'
-    inline, spark = refusals(graphs, "\n".join(records), "append")
+    inline, spark = refusals(graphs, "\n".join(records).encode(), "append")
     assert spark.load_errors == inline.load_errors
     assert spark.load_errors[0].record == len(records) + 1
-    results = load_both(graphs, "\n".join(records[:-1]), "append")
+    results = load_both(graphs, "\n".join(records[:-1]).encode(), "append")
     assert comparable(results["spark"]) == comparable(results["inline"])
     assert exported(graphs["spark"]) == exported(graphs["inline"])
 
@@ -271,16 +271,18 @@ def test_a_file_that_vanishes_or_changes_meanwhile_leaves_nothing(graphs, seed, 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("free_choice")
 def test_a_graph_in_memory_is_loaded_by_its_own_process(spark):
     graph = init("memory://alone", SCHEMA)
     with pytest.raises(UsageError, match="in memory"):
-        graph.load(town(10), "append", engine="spark")
-    assert graph.load(town(10), "append", engine="auto").engine == "inline"
+        graph.load(town(10).encode(), "append", engine="spark")
+    assert graph.load(town(10).encode(), "append", engine="auto").engine == "inline"
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("free_choice")
 def test_auto_takes_a_session_that_is_there_or_handed_in(graphs, seed, spark):
     graph = graphs["spark"]
     assert graph.load(seed, "append", engine="auto").engine == "spark"
-    assert graph.load(seed, "merge", spark=spark).engine == "spark"
+    assert graph.load(seed, "merge", engine=spark).engine == "spark"
     assert spark.range(3).count() == 3

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine.graph import init
+from omnigraph.api.graph import init
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.scratch import list_scratch
@@ -31,10 +31,12 @@ def test_every_mode_and_a_branch(endpoint, spark, tmp_path, monkeypatch):
     here = init(str(tmp_path / "graph"), SCHEMA)
     there = init(f"s3://{BUCKET}/spark", SCHEMA)
     for graph in (here, there):
-        graph.create_branch("draft")
+        graph.branches.create("draft")
     for branch, mode in (("main", "append"), ("main", "merge"), ("draft", "append")):
         results = [
-            graph.load(town(30), mode, branch=branch, engine=engine, load_id=f"{branch}-{mode}")
+            graph.load(
+                town(30).encode(), mode, branch=branch, engine=engine, load_id=f"{branch}-{mode}"
+            )
             for graph, engine in ((here, "inline"), (there, "spark"))
         ]
         assert comparable(results[1]) == comparable(results[0])
@@ -50,7 +52,7 @@ def test_data_frames_are_staged_there_and_exports_come_from_there(endpoint, tmp_
     with frames_in_this_process(10**9), exports_in_this_process():
         result = graph.load({"Person": SparkLike(*parts)}, "append", engine="spark")
         assert result.rows_loaded == {"node:Person": 3}
-        count = graph.export_parquet(tmp_path / "out", engine="spark", types=["Person"])
+        count = graph.export(tmp_path / "out", format="parquet", engine="spark", types=["Person"])
     assert count == 3
     objects = open_store(normalise_root(graph.uri), Durability.NONE)
     assert list_scratch(objects, lambda job: True) == []

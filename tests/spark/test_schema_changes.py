@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from omnigraph.api.graph import Graph, init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.cli.main import main
 from omnigraph.engine.engines import AUTO, rewrites_on_spark
-from omnigraph.engine.graph import Graph, init
-from omnigraph.engine.graph import open as open_graph
 from omnigraph.errors import EmbeddingNotConfigured, SparkJobFailed, UsageError
 from tests.spark.in_process import rewrites_in_this_process
 
@@ -42,8 +42,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("makers") / "graph"
     graph = init(folder, SCHEMA)
     for part in range(4):
-        graph.load("\n".join(row(10 * part + n) for n in range(10)), "append")
-    graph.load('{"edge":"Knows","from":"m3","to":"m5"}', "append")
+        graph.load("\n".join(row(10 * part + n) for n in range(10)).encode(), "append")
+    graph.load(b'{"edge":"Knows","from":"m3","to":"m5"}', "append")
     graph.mutate('query q() { delete Maker where name = "m17" }')
     return folder
 
@@ -62,15 +62,15 @@ def row(n: int) -> str:
 
 def seen(graph: Graph) -> dict[str, Any]:
     """Everything that must not depend on where the work was done."""
-    out = io.StringIO()
+    out = io.BytesIO()
     graph.export(out)
-    table = graph.snapshot().open(graph._tables, "node:Maker")
+    table = graph._snapshot().open(graph._core.tables, "node:Maker")
     return {
-        "rows": out.getvalue(),
+        "rows": out.getvalue().decode(),
         "identities": table.read(["id"], with_row_ids=True).sort_by("id").to_pylist(),
         "fragments": [fragment.rows for fragment in table.fragments()],
         "columns": table.schema.names,
-        "commits": [commit.draft.operation.value for commit in graph.commits()],
+        "commits": [commit.operation for commit in graph.log(reverse=True)],
     }
 
 
@@ -79,9 +79,9 @@ def seen(graph: Graph) -> dict[str, Any]:
 def test_tasks_make_the_tables_one_process_makes(make, change, rows):
     schema, loses = CHANGES[change]
     here, tasks = make("here"), make("tasks")
-    here.apply_schema(schema, allow_data_loss=loses, engine="inline")
+    here.schema.apply(schema, allow_data_loss=loses, engine="inline")
     with rewrites_in_this_process(rows):
-        result = tasks.apply_schema(schema, allow_data_loss=loses, engine="spark")
+        result = tasks.schema.apply(schema, allow_data_loss=loses, engine="spark")
     assert result.applied
     assert seen(tasks) == seen(here)
     tasks.mutate('query q() { delete Maker where name = "m3" }')
@@ -93,9 +93,9 @@ def test_an_error_of_a_task_is_raised_here_and_nothing_has_changed(make, monkeyp
         monkeypatch.delenv(name, raising=False)
     before = seen(graph)
     with rewrites_in_this_process(1), pytest.raises(EmbeddingNotConfigured):
-        graph.apply_schema(EMBEDDED, engine="spark")
+        graph.schema.apply(EMBEDDED, engine="spark")
     assert seen(graph) == before
-    assert graph.apply_schema(FILLED).applied
+    assert graph.schema.apply(FILLED).applied
 
 
 def test_a_job_that_fails_changes_nothing(make):
@@ -105,18 +105,18 @@ def test_a_job_that_fails_changes_nothing(make):
     graph = make("graph")
     before = seen(graph)
     with rewrites_in_this_process(1, fails), pytest.raises(SparkJobFailed):
-        graph.apply_schema(FILLED, engine="spark")
+        graph.schema.apply(FILLED, engine="spark")
     assert seen(graph) == before
-    assert graph.apply_schema(FILLED).applied
+    assert graph.schema.apply(FILLED).applied
 
 
 def test_small_tables_are_rewritten_here_unless_told_otherwise(make):
     assert not rewrites_on_spark(AUTO, 19_999_999, shared=True)
     assert rewrites_on_spark(AUTO, 20_000_000, shared=True)
     graph = init("memory://schema-changes", SCHEMA)
-    graph.load(row(1))
+    graph.load(row(1).encode(), "merge")
     with pytest.raises(UsageError, match="in memory"):
-        graph.apply_schema(FILLED, engine="spark")
+        graph.schema.apply(FILLED, engine="spark")
 
 
 @pytest.mark.slow
@@ -128,6 +128,6 @@ def test_a_schema_is_applied_on_spark_from_the_shell(spark, make, tmp_path, caps
         assert main([*words, "--engine", engine, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["applied"]
     assert seen(tasks) == seen(here)
-    tasks.apply_schema(DROPPED, allow_data_loss=True, spark=spark)
-    here.apply_schema(DROPPED, allow_data_loss=True)
+    tasks.schema.apply(DROPPED, allow_data_loss=True, engine=spark)
+    here.schema.apply(DROPPED, allow_data_loss=True)
     assert seen(tasks) == seen(here)

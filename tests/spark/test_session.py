@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from omnigraph.engine.engines import AUTO, chosen_engine, runs_on_spark
+from omnigraph.engine.engines import AUTO, Spark, chosen_engine, runs_on_spark, spark_pays_from
 from omnigraph.engine.write.bulk.input_size import input_bytes
 from omnigraph.errors import SparkUnavailable, UsageError
 from omnigraph.load.sources import JsonFile, JsonText
@@ -91,10 +91,33 @@ def test_large_files_are_for_spark(tmp_path, size, expected):
     path = tmp_path / "seed.jsonl"
     with path.open("wb") as file:
         file.truncate(size)
-    with patch("omnigraph.spark.session.is_running", return_value=False):
+    with (
+        patch("omnigraph.spark.session.is_running", return_value=False),
+        patch("omnigraph.engine.engines.spark_pays_from", return_value=8 * 2**20),
+    ):
         file, text = [JsonFile(str(path))], [JsonText(b"x" * size)]
         assert runs_on_spark(AUTO, lambda: input_bytes(file), shared=True) == expected
         assert not runs_on_spark(AUTO, lambda: input_bytes(text), shared=True)
+
+
+GB = 10**9
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory", "expected"),
+    [
+        (1, 64 * GB, 16 * GB),  # Never quicker; only memory speaks for it.
+        (2, 64 * GB, 3 * GB // 2),
+        (2, 4 * GB, GB),
+        (8, 64 * GB, GB * 6 / 12.25),
+    ],
+)
+def test_spark_pays_earlier_with_more_cores_or_less_memory(cores, memory, expected):
+    assert spark_pays_from(cores, memory) == int(expected)
+
+
+def test_the_machine_tells_its_own_cores_and_memory():
+    assert 10**8 < spark_pays_from() < 10**15
 
 
 def test_a_configured_master_is_for_spark(monkeypatch):
@@ -107,24 +130,35 @@ def test_a_load_says_that_its_master_cannot_be_reached(tmp_path):
         import omnigraph as og
         from omnigraph.errors import SparkUnavailable
         graph = og.init({str(tmp_path / "g")!r}, "node N {{ k: String @key }}")
+        record = {{"type": "N", "data": {{"k": "a"}}}}
         try:
-            graph.load('{{"type":"N","data":{{"k":"a"}}}}', "append", master={FREE_PORT!r})
+            graph.load([record], "append", engine=og.Spark(master={FREE_PORT!r}))
         except SparkUnavailable as error:
             print(error.code)
-        graph.load('{{"type":"N","data":{{"k":"a"}}}}', "append")
+        graph.load([record], "append")
     """
     done = run_child(code)
     assert (done.stdout, done.stderr) == ("OG-J-001\n", "")
 
 
 def test_an_unknown_engine_is_refused():
-    with pytest.raises(UsageError, match="unknown engine 'cluster'"):
+    with pytest.raises(UsageError, match=r"unknown engine 'cluster'"):
         chosen_engine("cluster")
 
 
-def test_a_master_is_of_no_use_in_one_process():
-    with pytest.raises(UsageError, match="inline"):
-        chosen_engine("inline", master="local[2]")
+def test_a_session_to_start_is_described_by_its_master_and_settings(monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_ENGINE", "inline")
+    choice = chosen_engine(Spark(master="local[2]", conf={"spark.ui.enabled": "false"}))
+    assert (choice.engine, choice.spark, choice.master) == ("spark", None, "local[2]")
+    assert choice.conf == {"spark.ui.enabled": "false"}
+    assert chosen_engine(Spark()).engine == "spark"
+    assert chosen_engine(choice) is choice
+
+
+@pytest.mark.parametrize("given", [None, 7, "local[2]"])
+def test_what_is_no_engine_is_refused(given):
+    with pytest.raises(UsageError, match=r"unknown engine .*; use one of auto, spark, inline"):
+        chosen_engine(given)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +168,8 @@ def test_the_environment_chooses_for_whoever_does_not(monkeypatch, named, expect
     monkeypatch.delenv("OMNIGRAPH_ENGINE", raising=False)
     if named is not None:
         monkeypatch.setenv("OMNIGRAPH_ENGINE", named)
-    assert chosen_engine(None).engine == expected
+    assert chosen_engine("auto").engine == expected
+    assert chosen_engine("inline").engine == "inline"
 
 
 @pytest.mark.slow
@@ -199,6 +234,7 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("free_choice")
 def test_a_session_of_the_caller_is_adopted_and_not_stopped(tmp_path):
     code = f"""
         import omnigraph as og
@@ -209,7 +245,7 @@ def test_a_session_of_the_caller_is_adopted_and_not_stopped(tmp_path):
         with gateway.offered():
             mine = session.new_session({{"spark.ui.enabled": "false", "spark.app.name": "mine"}})
         graph = og.init({str(tmp_path / "g")!r}, "node N {{ k: String @key }}")
-        print(graph.load('{{"type":"N","data":{{"k":"a"}}}}', "append", engine="auto").engine)
+        print(graph.load(b'{{"type":"N","data":{{"k":"a"}}}}', "append", engine="auto").engine)
         session.close_session()
         print(mine.range(5).count())
         try:

@@ -27,7 +27,6 @@ OURS = {
     "omnigraph.cli.deprecated",
     "omnigraph.cli.exits",
     "omnigraph.cli.framework",
-    "omnigraph.cli.lean",
     "omnigraph.cli.main",
     "omnigraph.cli.planes",
     "omnigraph.cli.style",
@@ -60,8 +59,8 @@ def modules_after(*args: str) -> set[str]:
     """Names of all modules a fresh process has loaded after running the command line."""
     script = (
         "import sys\n"
-        "from omnigraph.cli.main import run\n"
-        "assert run() == 0\n"
+        "from omnigraph.cli.main import main\n"
+        "assert main() == 0\n"
         "print(*sys.modules, sep='\\n', file=sys.stderr)\n"
     )
     run = subprocess.run(
@@ -95,16 +94,7 @@ def test_version_and_help_load_nothing_heavy(args, commands):
 def test_help_of_a_command_does_not_wait_for_the_storage_engine(name):
     modules = modules_after(*name.split(), "--help")
     assert not {module.partition(".")[0] for module in modules} & HEAVY
-    assert "omnigraph.engine.graph" not in modules
-
-
-def test_commands_on_a_graph_do_not_wait_for_pandas(tmp_path):
-    (tmp_path / "a.pg").write_text("node A { k: String @key }\n")
-    (tmp_path / "a.jsonl").write_text('{"type": "A", "data": {"k": "x"}}\n')
-    graph = str(tmp_path / "graph")
-    assert omnigraph("init", "--schema", tmp_path / "a.pg", graph).returncode == 0
-    modules = modules_after("load", graph, "--mode", "merge", "--data", str(tmp_path / "a.jsonl"))
-    assert ("lance" in modules, "pandas" in modules) == (True, False)
+    assert "omnigraph.api.graph" not in modules
 
 
 def test_exit_codes_and_streams_reach_the_shell(tmp_path):

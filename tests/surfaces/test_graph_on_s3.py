@@ -72,6 +72,24 @@ def test_a_graph_is_created_loaded_branched_changed_and_exported(cli):
     assert [json.loads(line)["data"]["slug"] for line in exported] == ["bob", "cy"]
 
 
+def test_a_branch_begins_at_a_tag_and_is_merged_back(cli):
+    place = f"s3://{BUCKET}/tagged"
+    assert cli("init", "--schema", "library.pg", place)[0] == 0
+    graph = og.open(place)
+    for slug in ("ada", "bob", "cy"):
+        graph.mutate(f'query q() {{ insert Author {{ slug: "{slug}" }} }}')
+    assert cli("tag", "create", "v1", "main~2", "--uri", place)[0] == 0
+    assert cli("branch", "create", "old", "--from", "v1", "--uri", place)[0] == 0
+    graph.mutate('query q() { delete Author where slug = "ada" }', branch="old")
+    assert [c.number for c in graph.log("old", reverse=True)] == [1, 2, 3]
+    assert cli("merge", "old", "--uri", place)[1].startswith("merged old into main: merged\n")
+    slugs = "query q() { match { $a: Author } return { $a.slug } order { $a.slug } }"
+    assert [row["a.slug"] for row in graph.query(slugs).to_dicts()] == ["bob", "cy"]
+    assert [row["a.slug"] for row in graph.query(slugs, at="v1").to_dicts()] == ["ada"]
+    assert cli("branch", "reset", "main", "v1", "--uri", place)[0] == 0
+    assert [row["a.slug"] for row in graph.query(slugs).to_dicts()] == ["ada"]
+
+
 def test_a_blob_beside_the_graph_is_read_in_parts(cli, monkeypatch):
     place, kept = f"s3://{BUCKET}/pictures", f"s3://{BUCKET}/kept"
     open_store(normalise_root(kept), Durability.NONE).write_bytes("ada.bin", b"kept outside")
@@ -121,18 +139,18 @@ def test_a_bucket_that_does_not_exist_is_an_error_that_names_the_address(cli, co
 def test_a_schema_changes_for_good_and_the_past_is_cleaned_up():
     schema = Path("library.pg").read_text()
     graph = og.init(f"s3://{BUCKET}/upkeep", schema)
-    graph.apply_schema(schema.replace("@key", "@key\n    pen: String?"))
-    graph.create_branch("draft")
+    graph.schema.apply(schema.replace("@key", "@key\n    pen: String?"))
+    graph.branches.create("draft")
     for pen in ("quill", "reed"):
-        graph.load(json.dumps({"type": "Author", "data": {"slug": "ada", "pen": pen}}))
+        graph.load([{"type": "Author", "data": {"slug": "ada", "pen": pen}}], "merge")
     graph.merge("main", into="draft")
-    graph.load(Path("library.jsonl"))
-    report = graph.cleanup(keep_versions=1, min_age=timedelta())
+    graph.load(Path("library.jsonl"), "merge")
+    report = graph.maintenance.cleanup(keep_versions=1, min_age=timedelta())
     assert (report.failed, report.removed.versions) == ((), 3)
     query = "query q() { match { $a: Author } return { $a.slug } order { $a.slug } }"
     assert graph.query(query, branch="draft").to_dicts() == [{"a.slug": "ada"}]
-    graph.delete_branch("draft")
-    graph.apply_schema(schema, allow_data_loss=True)
+    graph.branches.delete("draft")
+    graph.schema.apply(schema, allow_data_loss=True)
     again = og.open(graph.uri)
     assert again.query(query).to_dicts() == [{"a.slug": "ada"}, {"a.slug": "bob"}]
-    assert again.status().advice == ()
+    assert again.maintenance.status().advice == ()

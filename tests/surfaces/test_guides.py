@@ -23,6 +23,7 @@ PAGES = {
     "merging.md": 15,
     "maintenance.md": 8,
     "queries.md": 4,
+    "quickstart.md": 10,
 }
 """The pages that run, each with the number of commands there are at least."""
 
@@ -53,9 +54,16 @@ def run(command: str, folder: Path) -> str:
     program, *args = shlex.split(command)
     if program != "omnigraph":
         return run_in_shell(command, folder)
-    with io.StringIO() as out, redirect_stdout(out), redirect_stderr(out), chdir(folder):
+    # As the streams of a process: text over bytes, which exports write.
+    with (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) as out,
+        redirect_stdout(out),
+        redirect_stderr(out),
+        chdir(folder),
+    ):
         main(args)
-        return out.getvalue()
+        out.seek(0)
+        return out.read()
 
 
 def run_page(page: Path, folder: Path) -> list[tuple[str, str, str]]:

@@ -77,9 +77,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tmp_path / "authors.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in people + known))
     graph = og.init(str(tmp_path / "G"), SCHEMA)
     graph.load(tmp_path / "authors.jsonl", "merge")
-    graph.create_branch("side")
-    graph.load('{"type": "Author", "data": {"slug": "extra"}}', "merge", branch="side")
-    graph.wait_for_upkeep()
+    graph.branches.create("side")
+    graph.load(b'{"type": "Author", "data": {"slug": "extra"}}', "merge", branch="side")
+    graph.maintenance.wait()
     (tmp_path / "tmp").mkdir()
     return tmp_path
 
@@ -149,12 +149,12 @@ def check_graph(folder: Path) -> None:
     """All rows are there, whole, and the next write works."""
     graph = og.open(str(folder / "G"))
     age = time.monotonic_ns() % 100
-    graph.mutate(QUERIES, "older", slug="a7", age=age)
-    graph.mutate(QUERIES, "older", branch="side", slug="extra", age=age)
-    counts = {t["table_key"]: t["row_count"] for t in graph.snapshot().to_json()["tables"]}
+    graph.mutate(QUERIES, {"slug": "a7", "age": age}, name="older")
+    graph.mutate(QUERIES, {"slug": "extra", "age": age}, name="older", branch="side")
+    counts = {t["table_key"]: t["row_count"] for t in graph._snapshot().to_json()["tables"]}
     assert counts["node:Author"] in (AUTHORS, AUTHORS + 1)
     assert counts["edge:Knows"] >= AUTHORS - 1
-    graph.wait_for_upkeep()
+    graph.maintenance.wait()
 
 
 def test_the_installed_command_starts_where_signals_are_answered():

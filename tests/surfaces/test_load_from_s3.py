@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
 from omnigraph.errors import LoadSourceError, SourceUnreadable
 from omnigraph.load.pieces import JsonRange, cut_sources
 from omnigraph.load.sources import JsonFile
@@ -84,22 +84,22 @@ def test_a_pattern_stays_within_its_folder_and_a_folder_goes_down(put, graph):
     graph.load(folder, "merge")
     assert authors(graph) == {"ada", "bob"}
     with pytest.raises(SourceUnreadable, match="matches no file"):
-        graph.load(f"{folder}/*.csv")
+        graph.load(f"{folder}/*.csv", "merge")
 
 
 def test_a_mapping_names_objects_too(put, graph):
     address = put("people.csv", b"login\nada\n")
     source = {"path": address, "node": "Author", "columns": {"slug": "login"}}
-    graph.load(mapping={"version": 1, "sources": [source]})
+    graph.load(None, "merge", mapping={"version": 1, "sources": [source]})
     assert authors(graph) == {"ada"}
 
 
 def test_what_is_not_there_is_named(put, graph):
     missing = put("a", b"").removesuffix("/a") + "/none.jsonl"
     with pytest.raises(SourceUnreadable, match=r"none\.jsonl: does not exist"):
-        graph.load(missing)
+        graph.load(missing, "merge")
     with pytest.raises(SourceUnreadable, match="names no bucket"):
-        graph.load("s3://")
+        graph.load("s3://", "merge")
 
 
 def test_a_large_object_is_cut_and_its_parts_notice_when_it_changes(put, graph):

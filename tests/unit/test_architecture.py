@@ -9,6 +9,7 @@ import ast
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -211,6 +212,89 @@ def test_importing_loads_nothing_heavy(module):
 
 def test_a_heavy_import_is_noticed():
     assert "pyarrow" in modules_loaded_by("import pyarrow")
+
+
+NOT_FOR_A_READ = (
+    "omnigraph.catalog.migrate",
+    "omnigraph.catalog.past",
+    "omnigraph.embed",
+    "omnigraph.engine.compare",
+    "omnigraph.engine.export",
+    "omnigraph.engine.maintain",
+    "omnigraph.engine.merge",
+    "omnigraph.engine.read.explain",
+    "omnigraph.engine.read.ranks",
+    "omnigraph.engine.schema",
+    "omnigraph.engine.write",
+    "omnigraph.error_codes",
+    "omnigraph.export",
+    "omnigraph.language.query.print",
+    "omnigraph.load",
+    "omnigraph.plan.check_mutation",
+    "omnigraph.spark",
+    "omnigraph.storage.compact",
+    "omnigraph.storage.delta",
+    "omnigraph.storage.remote_objects",
+    "omnigraph.storage.stage",
+    "omnigraph.storage.torn",
+    "omnigraph.text",
+    "omnigraph.versioning.locks",
+    "omnigraph.versioning.parting",
+    "omnigraph.versioning.publish",
+    "omnigraph.versioning.recovery",
+    "omnigraph.versioning.retention",
+    "omnigraph.versioning.upgrade",
+)
+"""Packages and modules that write, convert, search or describe."""
+
+LIBRARIES_OF_A_READ = {"click", "msgspec", "typing_extensions"}
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    found = tmp_path_factory.mktemp("started") / "graph"
+    source = "node Person { name: String @key }  edge Knows: Person -> Person"
+    people = "".join(f'{{"type": "Person", "data": {{"name": "{name}"}}}}\n' for name in "ab")
+    known = '{"edge": "Knows", "from": "a", "to": "b"}\n'
+    omnigraph.init(found, source).load((people + known).encode(), mode="append")
+    return str(found)
+
+
+QUERY = """query friends($name: String) {
+    match { $p: Person { name: $name }  $p knows $f }
+    return { $f.name as name }
+    order { name }
+}"""
+
+
+def modules_of_a_query(graph: str) -> set[str]:
+    """The names of all modules after `omnigraph query`."""
+    arguments = ["query", "-e", QUERY, "--params", '{"name": "a"}', graph]
+    command = (
+        "import sys; from omnigraph.cli.entry import run; assert run() == 0;"
+        "print('\\n'.join(sys.modules), file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", command, *arguments], capture_output=True, text=True, check=True
+    )
+    return set(ran.stderr.split())
+
+
+def test_a_query_loads_only_what_a_read_needs(graph):
+    loaded = modules_of_a_query(graph)
+    assert "omnigraph.engine.read.run" in loaded
+    assert {name for name in loaded if is_part_of(name, NOT_FOR_A_READ)} == set()
+
+
+def test_a_query_loads_no_library_that_the_table_library_does_not(graph):
+    loaded = {name.partition(".")[0] for name in modules_of_a_query(graph)}
+    beside = loaded - modules_loaded_by("import lance")
+    assert beside & set(packages_distributions()) <= LIBRARIES_OF_A_READ | {"omnigraph"}
+    assert "pyspark" not in loaded
+
+
+def is_part_of(name: str, parts: tuple[str, ...]) -> bool:
+    return any(name == part or name.startswith(f"{part}.") for part in parts)
 
 
 # Modules are named after an idea and stay small

@@ -9,26 +9,54 @@ import omnigraph
 def test_the_public_names_are_exactly_the_documented_ones():
     assert sorted(omnigraph.__all__) == [
         "AppliedCommit",
+        "Blob",
+        "Blobs",
+        "Branches",
         "CancelToken",
+        "Catalog",
+        "CleanupReport",
+        "Commit",
         "CommitChanges",
         "Diff",
+        "EmbedResult",
+        "EntityChange",
         "Explanation",
         "Graph",
         "GraphAt",
+        "GraphAtProtocol",
+        "GraphProtocol",
+        "GraphStatus",
+        "IndexReport",
         "LoadResult",
+        "Maintenance",
         "MergeResult",
+        "MigrationPlan",
         "MutationResult",
         "OmnigraphError",
+        "OptimizeReport",
+        "Progress",
         "QueryBudget",
         "ReadView",
         "Receipt",
+        "RecordedAudit",
+        "Ref",
+        "RepairReport",
         "Result",
-        "Snapshot",
+        "Schema",
+        "SchemaApplyResult",
+        "Spark",
+        "Tag",
+        "Tags",
+        "VerifyReport",
         "__version__",
         "errors",
         "init",
         "open",
     ]
+
+
+def test_the_package_shows_its_public_names_and_no_other():
+    assert dir(omnigraph) == sorted(omnigraph.__all__)
 
 
 def test_every_public_name_can_be_used():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.faults import InjectedFault
 from omnigraph.testing.faults import ENVIRONMENT_VARIABLE, Arm, Fail, Kill, armed, describe
 from omnigraph.versioning.rows import MANIFEST_PATH
@@ -53,15 +53,15 @@ def stamps(root: Path) -> list[int]:
 
 def check_converted(old: OldGraph) -> None:
     graph = open_graph(old.root)
-    assert graph.branches() == BRANCHES
+    assert list(graph.branches) == BRANCHES
     assert stamps(old.root) == [4, 4, 4, 4]
     check_everything(graph, old)
     for name in BRANCHES:
         rows = Backstage(old.root).rows(None if name == "main" else name)
         keys = [row["object_id"] for row in rows]
         assert len(keys) == len(set(keys))
-        version = graph.snapshot(name).version
-        loaded = graph.load('{"type": "Person", "data": {"name": "new"}}', "append", branch=name)
+        version = graph._snapshot(name).version
+        loaded = graph.load(b'{"type": "Person", "data": {"name": "new"}}', "append", branch=name)
         assert loaded.receipt.manifest_version == version + 1
 
 
@@ -110,7 +110,7 @@ def test_one_of_two_processes_dies_and_the_other_one_finishes(branched):
 def test_threads_open_at_the_same_time(branched):
     with ThreadPoolExecutor(4) as pool:
         graphs = list(pool.map(lambda _: open_graph(branched.root), range(4)))
-    assert [graph.branches() for graph in graphs] == [BRANCHES] * 4
+    assert [list(graph.branches) for graph in graphs] == [BRANCHES] * 4
     check_converted(branched)
 
 

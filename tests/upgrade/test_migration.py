@@ -8,7 +8,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import ManifestDamaged, NewerFormat, SchemaApplyBlocked, SchemaContractBroken
 from omnigraph.storage.indexes import list_indexes
 from omnigraph.versioning.rows import MANIFEST_PATH
@@ -19,7 +19,7 @@ from tests.behaviour.graphs import Backstage, tree
 from tests.upgrade.old_graphs import COMPANY, PERSON, SCHEMA, OldGraph, with_branches, with_history
 from tests.upgrade.seen import check_everything, history, tables
 
-ROW = '{"type": "Person", "data": {"name": "new"}}'
+ROW = b'{"type": "Person", "data": {"name": "new"}}'
 
 
 def folders(root: Path) -> dict[str, object]:
@@ -44,28 +44,28 @@ def test_commits_snapshots_and_rows_are_the_same_as_before(root, stamp):
     assert stamps(root) == {4}
     assert folders(root) == before
     check_everything(graph, old)
-    assert [commit.sequence for commit in graph.commits()] == list(range(1, 21))
+    assert [commit.number for commit in graph.log(reverse=True)] == list(range(1, 21))
     for past in old.history[None]:
-        assert tables(graph, graph.snapshot_of(past.id)) == past.tables
-    assert graph.schema == SCHEMA
+        assert tables(graph, graph.at(past.id)._snapshot) == past.tables
+    assert graph.schema.source == SCHEMA
 
 
 @pytest.mark.acceptance("S-013")
 def test_recoveries_are_kept_with_their_commits(long_history):
     graph = open_graph(long_history.root)
-    (recovery,) = graph.recoveries()
-    (commit,) = graph.commits(operation="recovery")
-    assert commit.draft.actor_id == "omnigraph:recovery"
-    assert recovery.graph_commit_id == commit.graph_commit_id
-    assert recovery.sequence == commit.sequence
+    (recovery,) = graph.maintenance.recoveries()
+    (commit,) = graph.log(operation="recovery", reverse=True)
+    assert commit.actor == "omnigraph:recovery"
+    assert recovery.graph_commit_id == commit.id
+    assert recovery.sequence == commit.number
     assert recovery.audit.kind.value == "RolledForward"
     assert recovery.audit.for_actor == "act-bo"
     assert recovery.audit.writer_kind == "Mutation"
-    assert recovery.audit.created_at == commit.draft.created_at
+    assert recovery.audit.created_at == commit.to_json()["created_at"]
     (outcome,) = recovery.audit.outcomes
     assert (outcome.table_key, outcome.from_version, outcome.to_version) == (COMPANY, 1, 2)
-    assert outcome.table_id == graph.snapshot().entry(COMPANY).table_id
-    assert {c.draft.operation.value for c in graph.commits()} == {"load", "recovery"}
+    assert outcome.table_id == graph._snapshot().entry(COMPANY).table_id
+    assert {c.operation for c in graph.log(reverse=True)} == {"load", "recovery"}
 
 
 def test_a_dropped_type_is_seen_at_its_time_and_its_number_is_not_used_again(long_history):
@@ -73,8 +73,8 @@ def test_a_dropped_type_is_seen_at_its_time_and_its_number_is_not_used_again(lon
     past = long_history.history[None]
     with_type = [number for number, c in enumerate(past, 1) if "node:Gone" in c.tables]
     assert with_type == list(range(1, 12))
-    entry = graph.snapshot_at_version(11).entry("node:Gone")
-    numbers = {declared.type_id for declared in graph.catalog}
+    entry = graph.at(11)._snapshot.entry("node:Gone")
+    numbers = {declared.type_id for declared in graph.schema.catalog}
     gone = int(entry.table_id.partition("#")[2])
     assert gone not in numbers
     assert json.loads((long_history.root / "_schema.ir.json").read_text())["next_id"] > gone
@@ -86,9 +86,9 @@ def test_a_converted_graph_is_written_like_any_other(long_history):
     assert receipt.manifest_version == 21
     assert receipt.parent_commit_id == long_history.history[None][-1].id
     again = open_graph(long_history.root)
-    assert tables(again, again.snapshot())[PERSON].ids[-1] == "new"
+    assert tables(again, again._snapshot())[PERSON].ids[-1] == "new"
     assert history(again)[:20] == long_history.history[None]
-    assert graph.create_branch("made/later").snapshot().version == 21
+    assert graph.branches.create("made/later")._snapshot().version == 21
 
 
 def test_the_manifest_of_a_converted_graph_is_indexed_and_configured(branched):
@@ -121,7 +121,7 @@ def test_a_graph_is_converted_once(long_history):
 def test_branches_keep_their_names_and_run_branches_go(root, stamp):
     old = with_branches(root, stamp)
     graph = open_graph(root)
-    assert graph.branches() == ["main", "a/b", "feature", "my_branch"]
+    assert list(graph.branches) == ["main", "a/b", "feature", "my_branch"]
     assert stamps(root) == {4}
     check_everything(graph, old)
     left = list((root / "__manifest" / "tree").iterdir())
@@ -136,14 +136,14 @@ def test_every_branch_can_be_written_branched_and_deleted(branched, name):
     receipt = graph.load(ROW, "append", branch=name).receipt
     assert (receipt.branch, receipt.manifest_version) == (name, len(past) + 1)
     again = open_graph(branched.root, branch=name)
-    assert tables(again, again.snapshot())[PERSON].ids == (*past[-1].tables[PERSON].ids, "new")
-    assert "new" not in tables(again, again.snapshot("main"))[PERSON].ids
-    assert again.create_branch("child").snapshot().version == len(past) + 1
-    graph.delete_branch("child")
+    assert tables(again, again._snapshot())[PERSON].ids == (*past[-1].tables[PERSON].ids, "new")
+    assert "new" not in tables(again, again._snapshot("main"))[PERSON].ids
+    assert again.branches.create("child")._snapshot().version == len(past) + 1
+    graph.branches.delete("child")
     if name != "feature":
-        graph.delete_branch(name)
-        assert name not in graph.branches()
-        assert graph.create_branch(name).snapshot().version == graph.snapshot("main").version
+        graph.branches.delete(name)
+        assert name not in list(graph.branches)
+        assert graph.branches.create(name)._snapshot().version == graph._snapshot("main").version
 
 
 @pytest.mark.acceptance("S-014")
@@ -151,17 +151,17 @@ def test_after_the_upgrade_only_the_branches_that_are_left_block_a_change_of_the
     old = with_branches(root, 2)
     graph = open_graph(root)
     check_everything(graph, old)
-    text = graph.schema.replace("age: I32?", "age: I32?  nick: String?")
+    text = graph.schema.source.replace("age: I32?", "age: I32?  nick: String?")
     with pytest.raises(SchemaApplyBlocked) as refused:
-        graph.apply_schema(text)
+        graph.schema.apply(text)
     assert refused.value.branches == ("a/b", "feature", "my_branch")
     for name in ("a/b", "my_branch", "feature"):
         graph.load(ROW, "append", branch=name)
-        graph.delete_branch(name)
-    first = graph.commits()[1].graph_commit_id
-    known = tables(graph, graph.snapshot_at(first))[PERSON].ids
-    assert graph.apply_schema(text).applied
-    assert tables(graph, graph.snapshot_at(first))[PERSON].ids == known
+        graph.branches.delete(name)
+    first = graph.log(reverse=True)[1].id
+    known = tables(graph, graph.at(first)._snapshot)[PERSON].ids
+    assert graph.schema.apply(text).applied
+    assert tables(graph, graph.at(first)._snapshot)[PERSON].ids == known
     graph.load(ROW, "append")
 
 
@@ -169,14 +169,14 @@ def test_from_stamp_three_on_a_run_branch_is_a_branch_like_others(root):
     old = OldGraph(root, 3)
     old.fork("__run__a")
     graph = open_graph(root)
-    assert graph.branches() == ["main", "__run__a"]
+    assert list(graph.branches) == ["main", "__run__a"]
 
 
 def test_a_run_branch_that_others_were_made_from_stays(root):
     old = OldGraph(root, 2)
     old.fork("__run__a")
     old.fork("mine", "__run__a")
-    assert open_graph(root).branches() == ["main", "__run__a", "mine"]
+    assert list(open_graph(root).branches) == ["main", "__run__a", "mine"]
 
 
 @pytest.mark.parametrize("name", ["x_s1", "a__b", "v_i2"])
@@ -185,12 +185,12 @@ def test_a_name_that_reads_as_another_one_in_storage_is_kept(root, name):
     old.fork(name)
     old.add(PERSON, ["ada"], branch=name)
     graph = open_graph(root)
-    assert graph.branches() == ["main", name]
-    assert tables(graph, graph.snapshot(name)) == old.history[name][-1].tables
+    assert list(graph.branches) == ["main", name]
+    assert tables(graph, graph._snapshot(name)) == old.history[name][-1].tables
     for other in ("x/1", "a_b", "v"):
-        graph.create_branch(other)
-    assert len(graph.branches()) == 5
-    assert graph.snapshot(name).version == 2
+        graph.branches.create(other)
+    assert len(list(graph.branches)) == 5
+    assert graph._snapshot(name).version == 2
 
 
 def test_a_branch_inside_the_folder_of_another_survives_its_deletion(root):
@@ -201,12 +201,12 @@ def test_a_branch_inside_the_folder_of_another_survives_its_deletion(root):
     old.add(PERSON, ["bo"], branch="a/b")
     graph = open_graph(root)
     check_everything(graph, old)
-    graph.delete_branch("a")
-    assert graph.branches() == ["main", "a/b"]
-    assert tables(graph, graph.snapshot("a/b")) == old.history["a/b"][-1].tables
-    graph.create_branch("a")
+    graph.branches.delete("a")
+    assert list(graph.branches) == ["main", "a/b"]
+    assert tables(graph, graph._snapshot("a/b")) == old.history["a/b"][-1].tables
+    graph.branches.create("a")
     assert graph.load(ROW, "append", branch="a").receipt.manifest_version == 2
-    assert tables(graph, graph.snapshot("a/b")) == old.history["a/b"][-1].tables
+    assert tables(graph, graph._snapshot("a/b")) == old.history["a/b"][-1].tables
 
 
 # -- what crashes of the old product left ----------------------------------------------------
@@ -218,15 +218,15 @@ def test_rows_without_commit_get_one_of_their_own(root):
     old.publish(PERSON, ["bo"])
     old.publish(COMPANY, ["acme"])
     reading = open_graph(root, read_only=True)
-    seen = reading.commits()
+    seen = reading.log(), reading._core.manifest.commits(None)
     graph = open_graph(root)
-    assert graph.commits() == seen
-    *known, rest = graph.commits()
-    assert [c.graph_commit_id for c in known] == [past.id for past in old.history[None]]
-    assert (rest.draft.actor_id, rest.sequence) == ("omnigraph:recovery", 3)
-    assert rest.parent_commit_id == old.history[None][-1].id
-    assert tables(graph, graph.snapshot()) == old._tables[None]
-    assert tables(graph, graph.snapshot_at_version(2)) == old.history[None][-1].tables
+    assert (graph.log(), graph._core.manifest.commits(None)) == seen
+    *known, rest = graph.log(reverse=True)
+    assert [c.id for c in known] == [past.id for past in old.history[None]]
+    assert (rest.actor, rest.number) == ("omnigraph:recovery", 3)
+    assert rest.parents == (old.history[None][-1].id,)
+    assert tables(graph, graph._snapshot()) == old._tables[None]
+    assert tables(graph, graph.at(2)._snapshot) == old.history[None][-1].tables
 
 
 def test_rows_without_commit_belong_to_the_next_commit(root):
@@ -253,9 +253,9 @@ def test_a_graph_without_any_commits_starts_with_what_is_there(root):
     for name in ("_graph_commits.lance", "_graph_commit_actors.lance"):
         (root / name).rename(root.parent / name)
     graph = open_graph(root)
-    (only,) = graph.commits()
-    assert (only.parent_commit_id, only.sequence) == (None, 1)
-    assert tables(graph, graph.snapshot()) == old._tables[None]
+    (only,) = graph.log(reverse=True)
+    assert (only.parents, only.number) == ((), 1)
+    assert tables(graph, graph._snapshot()) == old._tables[None]
 
 
 # -- the schema ------------------------------------------------------------------------------
@@ -317,17 +317,17 @@ def test_a_stamp_that_contradicts_the_columns_is_refused(root, stamp):
 
 def test_a_cleanup_removes_the_tables_of_the_old_format_and_nothing_else(branched):
     graph = open_graph(branched.root)
-    before = [(commit.graph_commit_id, commit.sequence) for commit in graph.commits()]
+    before = [(commit.id, commit.number) for commit in graph.log(reverse=True)]
     rows = folders(branched.root)
     stored = [name for name in sorted(OLD_TABLES) if (branched.root / name).exists()]
     assert "_graph_commits.lance" in stored
-    planned = graph.cleanup(keep_versions=100, dry_run=True).orphans
+    planned = graph.maintenance.cleanup(keep_versions=100, dry_run=True).orphans
     assert list(planned) == stored
     assert all((branched.root / name).exists() for name in stored)
-    assert graph.cleanup(keep_versions=100).orphans == planned
+    assert graph.maintenance.cleanup(keep_versions=100).orphans == planned
     assert not any((branched.root / name).exists() for name in stored)
-    assert graph.cleanup(keep_versions=100).orphans == ()
+    assert graph.maintenance.cleanup(keep_versions=100).orphans == ()
     again = open_graph(branched.root)
-    assert [(commit.graph_commit_id, commit.sequence) for commit in again.commits()] == before
+    assert [(commit.id, commit.number) for commit in again.log(reverse=True)] == before
     assert folders(branched.root) == rows
     check_everything(again, branched)

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.faults import InjectedFault
 from omnigraph.testing.faults import Fail, armed
 from omnigraph.versioning.rows import MANIFEST_PATH
@@ -75,10 +75,10 @@ def test_an_interrupted_conversion_is_finished(uri, branched):
     graph = open_graph(uri)
     check_everything(graph, branched)
     for name in ("main", "a/b", "my_branch"):
-        loaded = graph.load('{"type": "Person", "data": {"name": "new"}}', "append", branch=name)
+        loaded = graph.load(b'{"type": "Person", "data": {"name": "new"}}', "append", branch=name)
         assert loaded.receipt.manifest_version == len(branched.history[_stored(name)]) + 1
-    graph.delete_branch("a/b")
-    assert open_graph(uri).branches() == ["main", "feature", "my_branch"]
+    graph.branches.delete("a/b")
+    assert list(open_graph(uri).branches) == ["main", "feature", "my_branch"]
 
 
 def _stored(name: str) -> str | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from omnigraph.catalog.ir import EdgeIR, InterfaceIR, NodeIR, PropertyIR, SchemaIR
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from omnigraph.language.types import PropType, Scalar
 
@@ -20,8 +21,7 @@ TypeKind = Literal["interface", "node", "edge"]
 Bound = int | float
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationIR:
+class AnnotationIR(Struct, frozen=True):
     name: str
     value: str | None
     arguments: tuple[tuple[str, str], ...] = ()
@@ -36,8 +36,7 @@ class AnnotationIR:
         return document | ({"arguments": dict(self.arguments)} if self.arguments else {})
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyIR:
+class PropertyIR(Struct, frozen=True):
     """A property with its identity: `prop_id` survives renames, `column` is its physical name."""
 
     name: str
@@ -59,32 +58,28 @@ class PropertyIR:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class KeyIR:
+class KeyIR(Struct, frozen=True):
     columns: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {"Key": list(self.columns)}
 
 
-@dataclass(frozen=True, slots=True)
-class UniqueIR:
+class UniqueIR(Struct, frozen=True):
     columns: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {"Unique": list(self.columns)}
 
 
-@dataclass(frozen=True, slots=True)
-class IndexIR:
+class IndexIR(Struct, frozen=True):
     columns: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {"Index": list(self.columns)}
 
 
-@dataclass(frozen=True, slots=True)
-class RangeIR:
+class RangeIR(Struct, frozen=True):
     """Inclusive bounds; an open side is None."""
 
     property: str
@@ -101,8 +96,7 @@ class RangeIR:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CheckIR:
+class CheckIR(Struct, frozen=True):
     property: str
     pattern: str
 
@@ -128,8 +122,7 @@ def constraint_key(constraint: ConstraintIR) -> str:
             return f"check:{name}:{pattern}"
 
 
-@dataclass(frozen=True, slots=True)
-class InterfaceIR:
+class InterfaceIR(Struct, frozen=True):
     name: str
     type_id: int
     properties: tuple[PropertyIR, ...]
@@ -142,8 +135,7 @@ class InterfaceIR:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class NodeIR:
+class NodeIR(Struct, frozen=True):
     name: str
     type_id: int
     annotations: tuple[AnnotationIR, ...]
@@ -162,8 +154,7 @@ class NodeIR:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CardinalityIR:
+class CardinalityIR(Struct, frozen=True):
     low: int = 0
     high: int | None = None
 
@@ -171,8 +162,7 @@ class CardinalityIR:
         return {"min": self.low, "max": self.high}
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeIR:
+class EdgeIR(Struct, frozen=True):
     name: str
     type_id: int
     from_type: str
@@ -198,8 +188,7 @@ class EdgeIR:
 TypeIR = InterfaceIR | NodeIR | EdgeIR
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaIR:
+class SchemaIR(Struct, frozen=True):
     """A whole schema. `next_id` is the next free identity and never decreases."""
 
     next_id: int

@@ -119,7 +119,7 @@ class EdgeType:
 EntityType = NodeType | EdgeType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Catalog:
     """All types of one accepted schema."""
 
@@ -127,6 +127,9 @@ class Catalog:
     nodes: Mapping[str, NodeType]
     edges: Mapping[str, EdgeType]
     _edges_by_folded_name: Mapping[str, EdgeType] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Catalog: {len(self.nodes)} node types, {len(self.edges)} edge types>"
 
     @classmethod
     def from_ir(cls, ir: SchemaIR) -> Catalog:

@@ -9,8 +9,9 @@ Tests: tests/unit/catalog/test_past.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from omnigraph.catalog.ir import (
     CheckIR,

@@ -13,7 +13,7 @@ from omnigraph.cli.planes import is_remote
 from omnigraph.errors import UsageError
 
 if TYPE_CHECKING:
-    from omnigraph.engine.graph import Graph
+    from omnigraph.api.graph import Graph
 
 
 def graph_uri(uri: str | None, context: Context) -> str:
@@ -35,8 +35,8 @@ def graph_uri(uri: str | None, context: Context) -> str:
     return uri
 
 
-def open_graph(uri: str, *, read_only: bool = False) -> Graph:
-    """Open a graph on its main branch."""
-    from omnigraph.engine.graph import open
+def open_graph(uri: str, context: Context | None = None, *, read_only: bool = False) -> Graph:
+    """Open a graph on its main branch, in the name of the actor that the context has."""
+    from omnigraph.api.graph import open
 
-    return open(uri, read_only=read_only)
+    return open(uri, read_only=read_only, actor=None if context is None else context.actor)

@@ -53,6 +53,9 @@ _ENTRIES = (
     CommandEntry("branch list", "branch", Plane.DATA, "List the branches.", "list_names"),
     CommandEntry("branch delete", "branch", Plane.DATA, "Delete a branch.", "delete"),
     CommandEntry(
+        "branch reset", "branch", Plane.DATA, "Give a branch the content of a ref.", "reset"
+    ),
+    CommandEntry(
         "branch merge", "merge", Plane.DATA, "Bring a branch into another.", "branch_command"
     ),
     CommandEntry("merge", "merge", Plane.DATA, "Bring a branch into another."),
@@ -65,6 +68,9 @@ _ENTRIES = (
     ),
     CommandEntry("commit list", "commit", Plane.DATA, "List the history of a branch.", "list_all"),
     CommandEntry("commit show", "commit", Plane.DATA, "Show one commit.", "show"),
+    CommandEntry("tag create", "tag", Plane.DATA, "Name a commit and keep it.", "create"),
+    CommandEntry("tag list", "tag", Plane.DATA, "List the tags.", "list_all"),
+    CommandEntry("tag delete", "tag", Plane.DATA, "Delete a tag.", "delete"),
     CommandEntry("pin create", "pin", Plane.STORAGE, "Keep a commit readable.", "create"),
     CommandEntry("pin list", "pin", Plane.STORAGE, "List the pins.", "list_all"),
     CommandEntry("pin delete", "pin", Plane.STORAGE, "Remove a pin.", "delete"),
@@ -80,8 +86,10 @@ _ENTRIES = (
     CommandEntry("optimize", "optimize", Plane.STORAGE, "Store the same rows better."),
     CommandEntry("cleanup", "cleanup", Plane.STORAGE, "Remove what is stored of the past."),
     CommandEntry("repair", "repair", Plane.STORAGE, "Decide about tables nobody published."),
+    CommandEntry("verify", "verify", Plane.STORAGE, "Check every row and every file."),
     CommandEntry("lint", "lint", Plane.STORAGE, "Find mistakes in a query file."),
     CommandEntry("fmt", "fmt", Plane.SESSION, "Lay out schema and query files the standard way."),
+    CommandEntry("spark warm", "spark", Plane.SESSION, "Make Spark start sooner here.", "warm"),
     CommandEntry("errors", "errors", Plane.SESSION, "Explain error codes."),
     CommandEntry("version", "version", Plane.SESSION, "Print the version."),
 )
@@ -93,10 +101,12 @@ ALIASES = {"schema get": "schema show"}
 
 FAMILIES = {
     "blob": "Look at blobs.",
-    "branch": "Create, list, merge and delete branches.",
+    "branch": "Create, list, merge, reset and delete branches.",
     "commit": "Look at the history.",
     "pin": "Keep commits from being cleaned up.",
+    "tag": "Name commits and keep them from being cleaned up.",
     "schema": "Show, plan and change the schema.",
+    "spark": "Prepare Spark on this machine.",
 }
 """The first words that several commands share, with the line the help shows for all of them."""
 

@@ -10,11 +10,13 @@ from shlex import quote
 from omnigraph.errors import (
     AlreadyInitialized,
     GraphNotFound,
+    MissingExtra,
     OmnigraphError,
     RecoveryPending,
     RecoveryQuarantined,
     RepairRefused,
     TableDrift,
+    UnknownParameter,
 )
 
 
@@ -27,6 +29,10 @@ def hint_for(error: OmnigraphError) -> str | None:
             return "`omnigraph init --force` replaces what an unfinished init left"
         case AlreadyInitialized():
             return "--force replaces what an unfinished init left, never a graph"
+        case UnknownParameter():
+            return "--params and --params-file take a JSON object, one key per declared parameter"
+        case MissingExtra(missing="the extra 'spark'", feature="engine 'spark'"):
+            return "--engine inline works without it"
         case TableDrift() | RecoveryQuarantined() | RecoveryPending():
             return "`omnigraph repair` shows what it would do"
         case RepairRefused():

@@ -13,7 +13,6 @@ from omnigraph._version import __version__
 from omnigraph.cli.context import global_options
 from omnigraph.cli.exits import FAILURE, INTERRUPTED, SUCCESS, report
 from omnigraph.cli.framework import Root
-from omnigraph.cli.lean import leave_out_pandas
 from omnigraph.diagnostics import cut_values
 from omnigraph.interrupts import ending
 
@@ -40,12 +39,6 @@ root = Root(
         ),
     ],
 )
-
-
-def run() -> int:
-    """Run the command line of a process that does nothing else."""
-    leave_out_pandas()
-    return main()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

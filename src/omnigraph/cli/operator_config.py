@@ -10,12 +10,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 import click
 
 from omnigraph.cli.style import warn
-from omnigraph.engine.engines import ENGINE_VARIABLE, Engine
+from omnigraph.engine.engines import ENGINE_VARIABLE, Engine, EngineChoice
 from omnigraph.errors import OperatorConfigError
 
 HOME_VARIABLE: Final = "OMNIGRAPH_HOME"
@@ -30,7 +30,7 @@ class OperatorConfig:
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 
-def settled_engine(engine: str | None, master: str | None) -> str | None:
+def settled_engine(engine: str | None, master: str | None) -> EngineChoice:
     """The engine that a command is asked for, by its options, the environment or the file.
 
     Sessions started from now on heed the file too, and Java starts at once if Spark is wanted for
@@ -47,10 +47,14 @@ def settled_engine(engine: str | None, master: str | None) -> str | None:
         told = os.environ.get(ENGINE_VARIABLE) or config.engine
         engine = told if master is None else "spark"
     if engine == "spark":
+        # Before Java is started; a call without Spark would only find out later.
+        from omnigraph.spark.installed import require_spark
+
+        require_spark("engine 'spark'" if master is None else f"the Spark master '{master}'")
         from omnigraph.spark.session import expect_session
 
         expect_session(master)
-    return engine
+    return EngineChoice(cast("Engine", engine or "auto"), master=master)
 
 
 def read_operator_config() -> OperatorConfig:

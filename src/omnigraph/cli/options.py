@@ -8,8 +8,6 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from omnigraph.engine.engines import Engine
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
@@ -29,12 +27,14 @@ message_option = click.option(
 )
 
 
-def _engine_option(much: str) -> Callable[[F], F]:
+def _engine_option(when: str) -> Callable[[F], F]:
+    from omnigraph.engine.engines import Engine
+
     return click.option(
         "--engine",
         type=click.Choice(get_args(Engine)),
         help="Where the work is done. Default: OMNIGRAPH_ENGINE, defaults.engine in the operator config, "
-        f"or auto, which takes Spark for {much} and more.",
+        f"or auto, which takes Spark {when}.",
     )
 
 
@@ -48,17 +48,22 @@ _master_option = click.option(
 
 def engine_options(function: F) -> F:
     """Declare `--engine` and `--master`, for commands that can run on Spark."""
-    return _engine_option("8 MB of data")(_master_option(function))
+    return _engine_option("when it is quicker")(_master_option(function))
+
+
+def asking_engine_options(function: F) -> F:
+    """The same for commands that ask a provider."""
+    return _engine_option("for 8 MB of texts and more")(_master_option(function))
 
 
 def comparing_engine_options(function: F) -> F:
     """The same for commands that compare rows."""
-    return _engine_option("a million rows that may differ")(_master_option(function))
+    return _engine_option("for a million rows that may differ and more")(_master_option(function))
 
 
 def rewriting_engine_options(function: F) -> F:
     """The same for commands that write rows anew."""
-    return _engine_option("twenty million rows")(_master_option(function))
+    return _engine_option("for twenty million rows and more")(_master_option(function))
 
 
 def expect_head_option(branch: str = "the branch") -> Callable[[F], F]:

@@ -57,7 +57,9 @@ def query_options(function: F) -> F:
 
 _STATE_OPTIONS = (
     click.option("--branch", metavar="BRANCH", help="Branch to read.  [default: main]"),
-    click.option("--snapshot", metavar="COMMIT", help="Read what this commit left, not a branch."),
+    click.option(
+        "--snapshot", metavar="REF", help="Read the state of this commit, tag or other ref."
+    ),
 )
 
 

@@ -35,7 +35,7 @@ _PATIENCE_SECONDS = 2.0
 
 _LATER_SECONDS = 0.01
 
-_ENGINE = "omnigraph.engine.graph"
+_ENGINE = "omnigraph.api.graph"
 """Until this module is loaded, a command has nothing open that would have to be closed."""
 
 

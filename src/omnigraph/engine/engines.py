@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, Union, cast, get_args
 
 from omnigraph.errors import UsageError
-from omnigraph.limits import SPARK_COMPARED_ROWS, SPARK_INPUT_BYTES, SPARK_REWRITTEN_ROWS
+from omnigraph.extras import SPARK
+from omnigraph.limits import (
+    INLINE_SECONDS_PER_GB,
+    LARGE_INLINE_BYTES,
+    SPARK_AHEAD_SECONDS,
+    SPARK_COMPARED_ROWS,
+    SPARK_CORE_SECONDS_PER_GB,
+    SPARK_MEMORY_SHARE,
+    SPARK_REWRITTEN_ROWS,
+    SPARK_SECONDS_PER_GB,
+)
+from omnigraph.spark.installed import has_spark, require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Engine = Literal["auto", "spark", "inline"]
 
+
+@dataclass(frozen=True)
+class Spark:
+    """A Spark session to start: on `master`, with the settings `conf`.
+
+    >>> og.Spark(master="local[2]", conf={"spark.executor.memory": "4g"})
+    Spark(master='local[2]', conf={'spark.executor.memory': '4g'})
+    """
+
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+EngineArgument: TypeAlias = Union[str, Spark, "SparkSession", "EngineChoice"]
+"""Where bulk work runs: `"auto"`, `"inline"`, `"spark"`, a `SparkSession`, or `Spark(…)`.
+
+An `EngineChoice`, which is what becomes of it, is accepted as it is.
+"""
+
 ENGINE_VARIABLE: Final = "OMNIGRAPH_ENGINE"
+
+_HAS_AFFINITY: Final = hasattr(os, "sched_getaffinity")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,35 +60,73 @@ class EngineChoice:
     engine: Engine = "auto"
     spark: SparkSession | None = None
     master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 AUTO: Final = EngineChoice()
 INLINE: Final = EngineChoice("inline")
 
 
-def chosen_engine(
-    engine: str | None, spark: SparkSession | None = None, master: str | None = None
-) -> EngineChoice:
-    """What the caller and the environment ask for. Raises `UsageError` for what does not fit."""
-    is_given = spark is not None or master is not None
-    wanted = engine or ("spark" if is_given else os.environ.get(ENGINE_VARIABLE) or "auto")
-    if wanted == "inline" and is_given:
-        raise UsageError("a Spark session or master is of no use with the engine 'inline'")
+def chosen_engine(engine: EngineArgument) -> EngineChoice:
+    """What the caller and, for `"auto"`, the environment ask for. Raises `UsageError`."""
+    if isinstance(engine, EngineChoice):
+        return engine
+    if isinstance(engine, Spark):
+        return EngineChoice("spark", master=engine.master, conf=engine.conf)
+    if type(engine).__module__.startswith("pyspark.sql."):
+        return EngineChoice("spark", spark=cast("SparkSession", engine))
+    wanted = (os.environ.get(ENGINE_VARIABLE) or "auto") if engine == "auto" else engine
     for known in get_args(Engine):
         if wanted == known:
-            return EngineChoice(known, spark, master)
-    raise UsageError(f"unknown engine '{wanted}'; use one of {', '.join(get_args(Engine))}")
+            return EngineChoice(known)
+    words = ", ".join(get_args(Engine))
+    shown = f"'{wanted}'" if isinstance(wanted, str) else type(wanted).__name__
+    raise UsageError(f"unknown engine {shown}; use one of {words}, a SparkSession or Spark(...)")
 
 
-def runs_on_spark(choice: EngineChoice, size: Callable[[], int], *, shared: bool) -> bool:
+def spark_pays_from(cores: int | None = None, memory_bytes: int | None = None) -> int:
+    """The bytes from which Spark is quicker on this machine, or more than one process should hold."""
+    if cores is None:
+        cores = len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
+    if memory_bytes is None:
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    most = memory_bytes * SPARK_MEMORY_SHARE
+    saved = INLINE_SECONDS_PER_GB - SPARK_SECONDS_PER_GB - SPARK_CORE_SECONDS_PER_GB / cores
+    return int(most if saved <= 0 else min(most, SPARK_AHEAD_SECONDS / saved * 1e9))
+
+
+def runs_on_spark(
+    choice: EngineChoice,
+    size: Callable[[], int],
+    *,
+    shared: bool,
+    at_least: int | None = None,
+) -> bool:
     """Whether work runs on Spark; `size` gives its bytes and is asked only if they matter.
+
+    Of itself it does from `at_least` bytes on, or from where Spark is quicker.
 
     Tables that other processes cannot see are worked on here. Raises `UsageError` when Spark is
     asked for in vain.
     """
     if choice.engine == "inline" or not _is_possible(choice, shared=shared):
         return False
-    return _is_asked(choice) or _has_session() or size() >= SPARK_INPUT_BYTES
+    if _is_asked(choice) or _has_session():
+        return True
+    return size() >= (spark_pays_from() if at_least is None else at_least) and has_spark()
+
+
+def inline_for_want_of_spark(
+    choice: EngineChoice, size: Callable[[], int], *, shared: bool
+) -> str | None:
+    """What to say about work that runs in this process only because Spark is not installed.
+
+    Small work would anyway, and so would work on tables that other processes cannot see.
+    """
+    if choice.engine != "auto" or not shared or has_spark():
+        return None
+    found = size()
+    return None if found < LARGE_INLINE_BYTES else _without_spark(f"{found / 1e6:,.0f} MB")
 
 
 def compares_on_spark(choice: EngineChoice, rows: int, *, shared: bool) -> bool:
@@ -71,11 +144,16 @@ def rewrites_on_spark(choice: EngineChoice, rows: int, *, shared: bool) -> bool:
 
 
 def session_of(choice: EngineChoice) -> SparkSession:
-    """The session to use: the one that was handed in, or our own. Raises `SparkUnavailable`."""
+    """The session to use: the one that was handed in, or our own.
+
+    Raises `SparkUnavailable`, and `MissingExtra` when Spark is not installed.
+    """
     from omnigraph.spark.executors import check_executors
     from omnigraph.spark.session import open_session
 
-    spark = choice.spark if choice.spark is not None else open_session(choice.master)
+    if choice.spark is None:
+        require_spark(_asked(choice))
+    spark = choice.spark if choice.spark is not None else open_session(choice.master, choice.conf)
     check_executors(spark)
     return spark
 
@@ -83,16 +161,38 @@ def session_of(choice: EngineChoice) -> SparkSession:
 def _is_worth(choice: EngineChoice, is_large: bool, *, shared: bool) -> bool:
     if choice.engine == "inline" or not _is_possible(choice, shared=shared):
         return False
-    return _is_asked(choice) or is_large
+    if _is_asked(choice):
+        return True
+    if is_large and not has_spark():
+        _log.warning(_without_spark("many rows"))
+    return is_large and has_spark()
+
+
+def _without_spark(what: str) -> str:
+    command = SPARK.install_command()
+    return (
+        f"{what} are processed here, because Spark is not installed; "
+        f"for large inputs install it with: {command}"
+    )
 
 
 def _is_asked(choice: EngineChoice) -> bool:
     return choice.engine == "spark" or choice.spark is not None or choice.master is not None
 
 
+def _asked(choice: EngineChoice) -> str:
+    """What needs Spark, for messages."""
+    from omnigraph.spark.session import configured_master
+
+    master = choice.master or (None if choice.engine == "spark" else configured_master())
+    return f"the Spark master '{master}'" if master is not None else "engine 'spark'"
+
+
 def _is_possible(choice: EngineChoice, *, shared: bool) -> bool:
     if not shared and _is_asked(choice):
         raise UsageError("tasks cannot see a graph in memory; use engine 'inline'")
+    if choice.spark is None and _is_asked(choice):
+        require_spark(_asked(choice))
     return shared
 
 

@@ -1,4 +1,7 @@
-"""Entities as JSON: a single one in the value forms of an export, or those of a comparison."""
+"""Single entities: as Python values, as JSON in the forms of an export, or of a comparison.
+
+Tests: tests/behaviour/test_entities.py.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,53 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.engine.export.rows import read_rows
+from omnigraph.engine.python_values import python_rows
+from omnigraph.engine.read.scan import VisibleRows, find_type
+from omnigraph.engine.read.view import ReadView
+from omnigraph.errors import InputError
 from omnigraph.export import export_lines
+from omnigraph.storage.blobs import find_blob
 from omnigraph.storage.filters import Comparison
+from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+
+
+def get_entity(
+    snapshot: Snapshot,
+    tables: TableStore,
+    type_name: str,
+    id: str,
+    view: ReadView = ReadView.ALL,
+) -> dict[str, Any] | None:
+    """The entity of a type with an id as Python values, or None if the view shows no such row.
+
+    Keys are `id`, for an edge `src` and `dst`, then the properties. A blob is its bytes, or the URI
+    of a blob that is kept outside of the graph. Raises `UnknownType`, or `InputError` for an id that
+    is not text.
+    """
+    if not isinstance(id, str):
+        raise InputError(f"id must be the text of an id, not a {type(id).__name__}")
+    shown = find_type(view.restrict(snapshot.catalog), type_name)
+    rows = VisibleRows(snapshot, tables, shown, view)
+    plain = [name for name in shown.columns if name not in shown.blobs]
+    batch = next(rows.read(plain, Comparison("id", "=", id), with_row_ids=True), None)
+    if batch is None:
+        return None
+    (found,) = python_rows(dict(zip(batch.schema.names, batch.columns, strict=True)))
+    blobs = {name: _blob(rows, name, found[ROW_ID]) for name in shown.blobs}
+    return {name: blobs[name] if name in blobs else found[name] for name in shown.columns}
+
+
+def _blob(rows: VisibleRows, name: str, row_id: int) -> bytes | str | None:
+    table, column = rows.table(), rows.shown.properties[name].column
+    if table is None or column not in table.schema.names:
+        return None
+    place = find_blob(table, column, row_id)
+    if place is None or place.uri is not None:
+        return None if place is None else place.uri
+    blob = place.open()
+    return blob.read(0, blob.size)
 
 
 def read_entity(

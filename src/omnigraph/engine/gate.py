@@ -54,11 +54,7 @@ class Request:
     target_branch: str | None = None
 
     def __post_init__(self) -> None:
-        if self.actor is not None and self.actor.strip().lower().startswith(RESERVED_ACTORS):
-            raise InputError(
-                f"actor {shortened(repr(self.actor))} is reserved: names that begin with "
-                f"'{RESERVED_ACTORS}' stand for the product itself; choose another actor"
-            )
+        check_actor(self.actor)
         has_target = self.action in _CHANGES_A_TARGET | _TAKES_FROM_A_BRANCH_TO_A_TARGET
         if has_target != (self.target_branch is not None):
             raise ValueError(f"{self.action.value} {'needs' if has_target else 'takes no'} target")
@@ -68,6 +64,15 @@ class Request:
             raise ValueError(f"{self.action.value} needs a branch")
         if self.branch is not None and not has_branch:
             raise ValueError(f"{self.action.value} takes no branch")
+
+
+def check_actor(actor: str | None) -> None:
+    """Raises `InputError` for a name that stands for the product itself."""
+    if actor is not None and actor.strip().lower().startswith(RESERVED_ACTORS):
+        raise InputError(
+            f"actor {shortened(repr(actor))} is reserved: names that begin with "
+            f"'{RESERVED_ACTORS}' stand for the product itself; choose another actor"
+        )
 
 
 class Gate(Protocol):

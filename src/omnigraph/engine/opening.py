@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from omnigraph.engine.schema_cache import SchemaCache
 from omnigraph.errors import GraphNotFound, StoreCallFailed, TableMissing
 from omnigraph.storage.objects import ObjectStore
@@ -9,11 +11,12 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.bootstrap import Bootstrap
 from omnigraph.versioning.branches import Branches
-from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.rows import MANIFEST_PATH
-from omnigraph.versioning.upgrade.migrate import migrate
-from omnigraph.versioning.upgrade.view import OldManifest, is_older_graph
+from omnigraph.versioning.stamp import is_older_graph
+
+if TYPE_CHECKING:
+    from omnigraph.versioning.locks import WriterLocks
 
 
 def open_manifest(
@@ -25,12 +28,10 @@ def open_manifest(
     been. Raises `GraphNotFound` or `NewerFormat`.
     """
     try:
-        if not read_only:
-            migrate(root, objects, tables)
-        elif is_older_graph(tables):
-            old = OldManifest(tables, objects)
-            old.current(None)
-            return old, SchemaCache(objects, old.contract_files)
+        if is_older_graph(tables):
+            if read_only:
+                return _converted_in_memory(objects, tables)
+            _convert(root, objects, tables)
         manifest = Manifest(tables)
         manifest.current(None)
     except TableMissing as error:
@@ -44,6 +45,20 @@ def open_manifest(
     return manifest, SchemaCache(objects)
 
 
+def _convert(root: GraphRoot, objects: ObjectStore, tables: TableStore) -> None:
+    from omnigraph.versioning.upgrade.migrate import migrate
+
+    migrate(root, objects, tables)
+
+
+def _converted_in_memory(objects: ObjectStore, tables: TableStore) -> tuple[Manifest, SchemaCache]:
+    from omnigraph.versioning.upgrade.view import OldManifest
+
+    old = OldManifest(tables, objects)
+    old.current(None)
+    return old, SchemaCache(objects, old.contract_files)
+
+
 def restore_schema(
     objects: ObjectStore,
     manifest: Manifest,
@@ -55,7 +70,7 @@ def restore_schema(
     bootstrap = Bootstrap(objects, manifest, branches)
     if locks is not None:
         bootstrap.restore(locks)
-    elif not isinstance(manifest, OldManifest):  # An older graph needs no compiled schema.
+    elif not schemas.is_converted:  # An older graph needs no compiled schema.
         stand_in = bootstrap.stand_in()
         if stand_in is not None:
             schemas.stand_in(stand_in)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from omnigraph.catalog.model import Catalog
+from omnigraph.diagnostics import counted
 from omnigraph.versioning.branch_names import BranchName, public_name
 from omnigraph.versioning.commits import (
     CommitDraft,
@@ -19,8 +20,11 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.snapshot import table_keys
 
+SHORT_ID_LENGTH: Final = 8
+"""Commit ids begin with the time, so a short one is the end of an id."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Receipt:
     """The outcome of a write. `graph_commit_id` is None when there was nothing to commit."""
 
@@ -37,6 +41,23 @@ class Receipt:
     replayed: bool = False
     """Whether an earlier call with the same idempotency key or load id made the commit."""
 
+    @property
+    def commit_id(self) -> CommitId | None:
+        """The commit, or None if there was nothing to commit."""
+        return self.graph_commit_id
+
+    @property
+    def summary(self) -> str:
+        """What became of the write, in a few words."""
+        if self.graph_commit_id is None:
+            return f"nothing to commit on {self.branch}"
+        again = " by an earlier call" if self.replayed else ""
+        return f"commit {self.graph_commit_id[-SHORT_ID_LENGTH:]} on {self.branch}{again}"
+
+    def __repr__(self) -> str:
+        warnings = f", {counted(len(self.warnings), 'warning')}" if self.warnings else ""
+        return f"<Receipt {self.operation.value}: {self.summary}{warnings}>"
+
     def to_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {
             "graph_commit_id": self.graph_commit_id,
@@ -51,6 +72,22 @@ class Receipt:
             "warnings": [w.to_json() for w in self.warnings],
         }
         return document | {"replayed": True} if self.replayed else document
+
+
+class WriteResult:
+    """The result of a write. It can be passed wherever a ref is taken."""
+
+    __slots__ = ()
+
+    receipt: Receipt
+
+    @property
+    def commit_id(self) -> CommitId | None:
+        """The commit, or None if there was nothing to commit."""
+        return self.receipt.graph_commit_id
+
+    def _repr_with(self, what: str) -> str:
+        return f"<{type(self).__name__} {what}: {self.receipt.summary}>"
 
 
 def receipt_of(commit: CommitRecord, catalog: Catalog, *, replayed: bool = False) -> Receipt:
@@ -90,23 +127,3 @@ def counts_by_key(commit: CommitRecord, catalog: Catalog) -> dict[str, Counts]:
     names = table_keys(catalog)
     named = {names.get(t, t): c for t, c in commit.draft.counts.items()}
     return {key: named[key] for key in sorted(named)}
-
-
-def commit_to_json(commit: CommitRecord, catalog: Catalog) -> dict[str, Any]:
-    """The document of one commit in listings."""
-    draft = commit.draft
-    document: dict[str, Any] = {
-        "graph_commit_id": commit.graph_commit_id,
-        "manifest_branch": None if commit.branch is None else public_name(commit.branch),
-        "manifest_version": commit.sequence,
-        "parent_commit_id": commit.parent_commit_id,
-        "merged_parent_commit_id": draft.merged_parent_commit_id,
-        "actor_id": draft.actor_id,
-        "created_at": draft.created_at,
-        "operation": draft.operation.value,
-        "message": draft.message,
-        "counts": {key: c.to_json() for key, c in counts_by_key(commit, catalog).items()},
-    }
-    if draft.load_id is not None:
-        document["load_id"] = draft.load_id
-    return document

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from importlib import import_module
-from math import isfinite
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, overload
 
 import pyarrow as pa
 
 from omnigraph.catalog.ir import compact_json
 from omnigraph.diagnostics import counted
+from omnigraph.engine.python_values import ROWS_AT_A_TIME, public_column, public_type, python_rows
 from omnigraph.engine.result_json import ELEMENTS, INDENTED, LINES, RowLayout, json_rows
-from omnigraph.engine.result_preview import html_preview, text_preview
-from omnigraph.errors import InputError
+from omnigraph.errors import UnknownColumn
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.versioning.commits import CommitId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PLAIN = frozenset({Scalar.STRING, Scalar.BOOL, Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
-_FEW_ROWS = 64
 _TEXT_ROWS = 10
 _HTML_ROWS = 20
 
@@ -30,8 +27,11 @@ _HTML_ROWS = 20
 class Result:
     """Rows of a query, with one type per column, and the branch or else the snapshot they are of.
 
-    Columns have the Arrow types of the properties; a blob column is one of null strings, and a
-    node stands as its id. Rows as dicts, and as JSON, have the value forms of the wire.
+    Columns have the Arrow types of the properties, with `timestamp[ms, UTC]` for DateTime; a blob
+    column is one of null strings, and a node stands as its id. Rows are dicts of Python values;
+    only the JSON forms have the texts of the wire.
+
+    `result[0]` is a row, `result[1:3]` a list of rows, `result["p.name"]` a column.
     """
 
     __slots__ = ("_table", "_types", "branch", "commit_id", "query_name", "snapshot")
@@ -54,7 +54,7 @@ class Result:
         self.branch = branch
         self.snapshot = snapshot
         self.commit_id = commit_id
-        self._table = table
+        self._table = _public(table, types)
         self._types = types
 
     @property
@@ -96,64 +96,76 @@ class Result:
             writer.write_table(self._table)
         return bytes(sink.getvalue())
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows for any library that takes Arrow data."""
+        return self._table.__arrow_c_stream__(requested_schema)
+
     def to_pandas(self) -> Any:
-        """A pandas data frame; a DateTime column holds UTC times. Needs pandas."""
+        """A pandas data frame. Needs pandas."""
         _optional("pandas", "to_pandas")
         # Days as Python objects would end at the year 9999, and take long.
-        return self._with_times().to_pandas(date_as_object=False)
+        return self._table.to_pandas(date_as_object=False)
 
     def to_polars(self) -> Any:
-        """A Polars data frame; a DateTime column holds UTC times. Needs Polars."""
-        return _optional("polars", "to_polars").from_arrow(self._with_times())
-
-    def _with_times(self) -> pa.Table:
-        """DateTime columns as timestamps: data frames take the stored type for one of days."""
-        table = self._table
-        for index, kind in enumerate(self._types):
-            if kind.scalar is Scalar.DATETIME:
-                stamp = pa.timestamp("ms", "UTC")
-                type = pa.list_(pa.field("item", stamp)) if kind.list else stamp
-                column = table.column(index).cast(type)
-                table = table.set_column(index, table.field(index).with_type(type), column)
-        return table
+        """A Polars data frame. Needs Polars."""
+        return _optional("polars", "to_polars").from_arrow(self._table)
 
     # -- rows -------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        return self._dicts(js_safe=False)
+        for start in range(0, self.row_count, ROWS_AT_A_TIME):
+            yield from self._slice(start, ROWS_AT_A_TIME)
 
-    def to_dicts(self, js_safe: bool = False) -> list[dict[str, Any]]:
-        """One dict per row, by column name.
+    @overload
+    def __getitem__(self, wanted: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, wanted: slice) -> list[dict[str, Any]]: ...
+    @overload
+    def __getitem__(self, wanted: str) -> pa.ChunkedArray: ...
+    def __getitem__(
+        self, wanted: int | slice | str
+    ) -> dict[str, Any] | list[dict[str, Any]] | pa.ChunkedArray:
+        """A row by its number, rows by a slice, a column by its name.
 
-        With `js_safe`, integers beyond ±(2^53−1) are strings of their digits.
+        Raises `IndexError` for a row and `UnknownColumn`, a `KeyError`, for a column that is not
+        there.
         """
-        if not js_safe and self.row_count <= _FEW_ROWS and self._has_plain_values():
-            # Through text, the making of the kernels would take longer than the rows.
-            rows: list[dict[str, Any]] = self._table.to_pylist()
-            return rows
-        return list(self._dicts(js_safe=js_safe))
+        if isinstance(wanted, str):
+            if wanted not in self.columns:
+                raise UnknownColumn(wanted, "the result", self.columns)
+            return self._table.column(wanted)
+        if isinstance(wanted, slice):
+            numbers = range(self.row_count)[wanted]
+            if numbers.step == 1:
+                return list(self._slice(numbers.start, len(numbers)))
+            return list(self._dicts(self._table.take(list(numbers))))
+        return next(self._slice(range(self.row_count)[wanted], 1))
 
-    def _has_plain_values(self) -> bool:
-        """Whether every value is the same on the wire as in Python."""
-        for column, kind in zip(self._table.columns, self._types, strict=True):
-            if kind.list or kind.is_vector or kind.is_blob:
-                return False
-            if kind.scalar is Scalar.F64:
-                if not all(v is None or isfinite(v) for v in column.to_pylist()):
-                    return False
-            elif kind.scalar not in _PLAIN:
-                return False
-        return True
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dict of Python values per row, by column name."""
+        return list(self._dicts(self._table))
 
-    def _dicts(self, *, js_safe: bool) -> Iterator[dict[str, Any]]:
-        for text in self._rows(ELEMENTS, js_safe):
-            yield from json.loads(f"[{text.removeprefix(',')}]")
+    def _slice(self, start: int, count: int) -> Iterator[dict[str, Any]]:
+        return self._dicts(self._table.slice(start, count))
+
+    def _dicts(self, table: pa.Table) -> Iterator[dict[str, Any]]:
+        if not table.num_columns:
+            return ({} for _ in range(table.num_rows))
+        return python_rows(dict(zip(table.column_names, table.columns, strict=True)))
 
     # -- JSON -------------------------------------------------------------------------------
 
     def to_envelope(self, js_safe: bool = False) -> dict[str, Any]:
-        """The document of a read, as the server sends it."""
-        return {**self._head(), "rows": self.to_dicts(js_safe)}
+        """The document of a read, as the server sends it: values have their JSON forms.
+
+        With `js_safe`, integers beyond ±(2^53−1) are strings of their digits, here and in `to_json`.
+        """
+        return {**self._head(), "rows": list(self.json_dicts(js_safe))}
+
+    def json_dicts(self, js_safe: bool = False) -> Iterator[dict[str, Any]]:
+        """One dict per row whose values have their JSON forms."""
+        for text in self._rows(ELEMENTS, js_safe):
+            yield from json.loads(f"[{text.removeprefix(',')}]")
 
     def to_json(self, js_safe: bool = False) -> str:
         """The document of a read as JSON without blanks."""
@@ -197,9 +209,13 @@ class Result:
     # -- people -----------------------------------------------------------------------------
 
     def __repr__(self) -> str:
+        from omnigraph.engine.result_preview import text_preview
+
         return text_preview(self.summary, self.columns, self._first(_TEXT_ROWS), self.row_count)
 
     def _repr_html_(self) -> str:
+        from omnigraph.engine.result_preview import html_preview
+
         return html_preview(self.summary, self.columns, self._first(_HTML_ROWS), self.row_count)
 
     def _first(self, rows: int) -> list[dict[str, Any]]:
@@ -207,10 +223,21 @@ class Result:
         return [json.loads(line) for text in texts for line in bytes(text).splitlines()]
 
 
+def _public(table: pa.Table, types: tuple[PropType, ...]) -> pa.Table:
+    for index, kind in enumerate(types):
+        if kind.scalar is Scalar.DATETIME:
+            wanted = public_type(kind)
+            chunks = [public_column(chunk, kind) for chunk in table.column(index).chunks]
+            field = table.field(index).with_type(wanted)
+            table = table.set_column(index, field, pa.chunked_array(chunks, wanted))
+    return table
+
+
 def _optional(library: str, method: str) -> Any:
-    """A library that is only needed here. Raises `InputError` when it is not installed."""
+    """A library that is only needed here. Raises `MissingExtra` when it is not installed."""
     try:
         return import_module(library)
     except ImportError:
-        advice = f"install it with `pip install {library}`"
-        raise InputError(f"{method} needs the library {library}; {advice}") from None
+        from omnigraph.extras import missing_library
+
+        raise missing_library(library, f"{method}()") from None

@@ -9,7 +9,6 @@ from functools import lru_cache, partial
 from threading import Lock
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.catalog.past import under_present_names
 from omnigraph.errors import SchemaContractBroken
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.versioning.contract import (
@@ -31,6 +30,7 @@ class SchemaCache:
         """`read` says what the files hold, for a graph that is not stored as it is read."""
         self._objects = objects
         self._read = read or partial(read_files, objects)
+        self.is_converted = read is not None
         self._stand_in: ContractFiles | None = None
         self._lock = Lock()
         self._known: tuple[ContractFiles, SchemaContract] | None = None
@@ -76,5 +76,7 @@ class SchemaCache:
 
     def _restate(self, reference: str, present: str) -> Catalog:
         """An earlier schema under the names of the present one."""
+        from omnigraph.catalog.past import under_present_names
+
         now = self.past(present)
         return Catalog.from_ir(under_present_names(self.past(reference).ir, now.ir))

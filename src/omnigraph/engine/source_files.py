@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from omnigraph.errors import SourceUnreadable
+from omnigraph.errors import InputError, SourceUnreadable
 from omnigraph.language.span import Source
 from omnigraph.limits import MAX_SOURCE_BYTES
 
@@ -43,20 +43,25 @@ def read_source(path: str | Path) -> Source:
 
 
 def schema_source(schema: str | Path) -> Source:
-    """A schema given as text or as the path of a file.
-
-    A string is text if it could be a schema: it has a brace or several lines, or nothing at all.
-    """
-    if isinstance(schema, str) and (not schema.strip() or "{" in schema or "\n" in schema):
-        return Source("<schema>", schema)
-    return read_source(schema)
+    """A schema given as text or as the path of a `.pg` file."""
+    return _text_or_file("schema", schema, ".pg")
 
 
 def query_source(query: str | Path) -> Source:
-    """Queries given as text or as the path of a file, told apart as schemas are."""
-    if isinstance(query, str) and (not query.strip() or "{" in query or "\n" in query):
-        return Source("<query>", query)
-    return read_source(query)
+    """Queries given as text or as the path of a `.gq` file."""
+    return _text_or_file("query", query, ".gq")
+
+
+def _text_or_file(what: str, given: object, suffix: str) -> Source:
+    """A string is text, unless it is one line that ends as file names do; a `Path` is a file."""
+    if isinstance(given, Path):
+        return read_source(given)
+    if not isinstance(given, str):
+        kind = "None" if given is None else type(given).__name__
+        raise InputError(f"{what} must be text or the path of a {suffix} file, not {kind}")
+    if given.endswith(suffix) and "\n" not in given:
+        return read_source(given)
+    return Source(f"<{what}>", given)
 
 
 def decode_source(name: str, data: bytes) -> Source:

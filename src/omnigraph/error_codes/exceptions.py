@@ -98,6 +98,15 @@ EXCEPTION_CODES: Final = (
         """,
     ),
     _of(
+        errors.StartCacheFailed,
+        "no start cache",
+        """
+        `StartCacheFailed`: the file with which Java starts sooner could not be made: Java is older
+        than 25, the cache folder cannot be written, or `OMNIGRAPH_SPARK_CACHE` is `off`. Spark
+        works without the file.
+        """,
+    ),
+    _of(
         errors.SparkExecutorUnfit,
         "executors cannot run the tasks",
         """
@@ -314,9 +323,18 @@ EXCEPTION_CODES: Final = (
         errors.ParameterError,
         "parameter does not fit",
         """
-        `ParameterError`: a required parameter is missing, or its JSON value cannot become the
-        declared type. The message names the parameter and what was expected. Declare the
-        parameter with `?` if it may be left out.
+        `ParameterError`: a required parameter is missing, or a value cannot become the declared
+        type. The message names the parameter and what was expected. Declare the parameter with `?`
+        if it may be left out.
+        """,
+    ),
+    _of(
+        errors.UnknownParameter,
+        "parameter is not declared",
+        """
+        `UnknownParameter`: a value was given for a parameter that the query does not declare, or that
+        the condition of a scan does not use. The message lists those there are. Names are given
+        without `$`.
         """,
     ),
     _of(
@@ -325,7 +343,7 @@ EXCEPTION_CODES: Final = (
         """
         `HostValueError`: a Python value given as a parameter cannot be represented: an integer
         beyond 64 bits, a float that is not finite, an object of an unknown class. Pass text,
-        numbers, booleans, dates, lists or `None`.
+        numbers, booleans, dates, datetimes, UUIDs, bytes for blobs, lists or arrays of them, or `None`.
         """,
     ),
     _of(
@@ -384,6 +402,15 @@ EXCEPTION_CODES: Final = (
         """
         `BlobRangeError`: the part that was asked for begins behind the end of the blob. The message
         has the blob's size. A part may reach beyond the end; what is there is returned.
+        """,
+    ),
+    _of(
+        errors.MissingExtra,
+        "library is not installed",
+        """
+        `MissingExtra`: something was asked for that needs libraries a plain installation leaves out:
+        the engine `spark`, or a data frame of pandas or Polars. The message ends with the command
+        that installs them. `engine="inline"` does the same work without Spark.
         """,
     ),
     _of(

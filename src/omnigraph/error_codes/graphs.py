@@ -27,6 +27,12 @@ GRAPH_CODES: Final = (
         "a graph opened read-only refuses every write. Open it read-write to change it.",
     ),
     _of(
+        errors.HandleClosed,
+        "handle was closed",
+        "a handle that was closed takes no further call. Open the graph again; other handles on it "
+        "stay as they are.",
+    ),
+    _of(
         errors.NewerFormat,
         "graph of a newer version",
         "the graph was written by a newer version of the product. Upgrade before opening it; "
@@ -69,8 +75,21 @@ GRAPH_CODES: Final = (
     _of(
         errors.BranchInUse,
         "branch is still needed",
-        "other branches were made from the branch or use its data, or the handle is bound to it. "
-        "Delete those first, or bind the handle to another branch.",
+        "other branches were made from the branch or use its data, tags name commits of it, or the "
+        "handle is bound to it. Delete those first, or bind the handle to another branch.",
+    ),
+    _of(
+        errors.TagExists,
+        "tag name is taken",
+        "a tag of this name exists, and tags and branches share one set of names. Choose another "
+        "name, or delete the tag first.",
+    ),
+    _of(
+        errors.RefUnderOtherSchema,
+        "state of another schema",
+        "the schema has changed since the commit was made. Its state can be read, compared and "
+        "exported, but no branch can begin there and no branch can be reset to it. Nothing was "
+        "changed.",
     ),
     _of(
         errors.BranchLocked,
@@ -132,7 +151,32 @@ GRAPH_CODES: Final = (
     _of(
         errors.CommitNotFound,
         "unknown commit",
-        "no branch of the graph has a commit with this id.",
+        "no branch or tag of the graph has this name, and no commit this id. At least six "
+        "characters from the beginning or the end of an id are enough, if only one commit has them.",
+    ),
+    _of(
+        errors.RefNotFound,
+        "ref before the first commit",
+        "`main~20` on a branch with fewer commits, or `main@{2020-01-01}` on a graph that did not "
+        "exist then. The message says how far the branch goes back.",
+    ),
+    _of(
+        errors.TagNotFound,
+        "unknown tag",
+        "the graph has no tag of this name. The message suggests a close one if there is any.",
+    ),
+    _of(
+        errors.InvalidTagName,
+        "unusable tag name",
+        "a tag name has letters, digits, `.`, `-` and `_`, at most 64 characters, and begins with "
+        "a letter or digit. It cannot be a whole commit id.",
+    ),
+    _of(
+        errors.AmbiguousRef,
+        "abbreviated id of several commits",
+        "several commits have an id that begins or ends with the given characters. The message "
+        "lists some of them. Ids begin with the time they were made at, so the last characters "
+        "tell more than the first.",
     ),
     _of(
         errors.SchemaMoved,
@@ -181,6 +225,13 @@ GRAPH_CODES: Final = (
         "no such type",
         "the schema has no node or edge type of this name. Names of types are written as in the "
         "schema, capitals included.",
+    ),
+    _of(
+        errors.UnknownColumn,
+        "no such column",
+        "a type that is scanned, or the result of a query, has no column of this name. Columns of a "
+        "type are `id`, for an edge `src` and `dst`, and its properties; those of a result are named "
+        "in `return`. It is a `KeyError` as well.",
     ),
     _of(
         errors.EntityNotFound,

@@ -9,10 +9,14 @@
     ├── InputError               an argument, file or parameter cannot be used
     │   ├── SourceUnreadable     a source file is missing, not text, or too large
     │   ├── QuerySelectionError  the file does not hold the one query that was asked for
-    │   ├── ParameterError       a parameter value does not fit its declaration
+    │   ├── ParameterError       a parameter is missing or does not fit its declaration
+    │   │   └── UnknownParameter  it is not declared
     │   ├── HostValueError       a host-language value has no counterpart in the engine
     │   ├── UsageError           flags or arguments that do not go together
     │   ├── InvalidBranchName    a branch name breaks a rule
+    │   ├── HandleClosed         a call on a handle that was closed
+    │   ├── InvalidTagName       a tag name breaks a rule
+    │   ├── AmbiguousRef         several commits have the abbreviated id; lists some
     │   ├── ReadOnlyHandle       a write through a graph opened for reading
     │   ├── NewerFormat          the graph was written by a newer version of the product
     │   ├── LoadSourceError      a load cannot read a source, or not tell what it holds
@@ -21,6 +25,7 @@
     │   ├── ExternalBlobRefused  a blob kept elsewhere, under no base the graph allows
     │   ├── NotABlob             the bytes of something that has none
     │   ├── BlobRangeError       a part of a blob that is not there
+    │   ├── MissingExtra         a library is not installed; says the command that adds it
     │   └── OperatorConfigError  the operator's configuration cannot be read
     ├── SchemaError              a schema change cannot be made
     │   ├── UnsupportedMigration
@@ -37,7 +42,9 @@
     │   ├── PublishContention    other writers kept winning the next version
     │   ├── OperationFenced      recovery has undone this operation already
     │   ├── BranchExists         the name of the new branch is taken
-    │   ├── BranchInUse          other branches or this handle need the branch
+    │   ├── TagExists            the name of the new tag or branch is that of a tag
+    │   ├── RefUnderOtherSchema  the state of a ref does not fit the present schema
+    │   ├── BranchInUse          other branches, tags or this handle need the branch
     │   ├── BranchLocked         another writer held the branch for the whole waiting time
     │   │   └── BranchLockLost   another writer took the branch over in the middle of a write
     │   ├── LoadIdReused         the load id belongs to another load
@@ -69,6 +76,7 @@
     │       └── EmbeddingRefused  the provider dislikes one of the texts
     ├── SparkError               work that was to run on Spark did not
     │   ├── SparkUnavailable     no session could be had
+    │   ├── StartCacheFailed     the file for quicker starts of Java could not be made
     │   ├── SparkExecutorUnfit   executors lack something, or have another version of it
     │   └── SparkJobFailed       a job ended without its result
     ├── NotFoundError            a named thing does not exist
@@ -76,10 +84,13 @@
     │   ├── BranchNotFound
     │   ├── CommitNotFound
     │   ├── CommitBranchGone     the commit is known, but its branch was deleted
+    │   ├── RefNotFound          a ref leads to before the first commit of a branch
+    │   ├── TagNotFound
     │   ├── HistoryRemoved       cleanup has removed what a state was stored in
     │   ├── ChangeFeedGap        changes after a cursor can no longer be told
     │   ├── UnknownVersion       the branch has no such version
     │   ├── UnknownType          the schema has no such type
+    │   ├── UnknownColumn        a type or a result has no such column; also a KeyError
     │   ├── EntityNotFound       no node or edge has the id
     │   └── BlobMissing          the entity has no blob there
     └── StorageError             the store failed
@@ -121,6 +132,7 @@ from omnigraph.errors.conflicts import (
     RecoveryError,
     RecoveryPending,
     RecoveryQuarantined,
+    RefUnderOtherSchema,
     RepairRefused,
     SchemaApplyBlocked,
     SchemaApplyRunning,
@@ -130,6 +142,7 @@ from omnigraph.errors.conflicts import (
     TableDrift,
     TableExists,
     TableOvertaken,
+    TagExists,
 )
 from omnigraph.errors.data import (
     BrokenQuery,
@@ -146,14 +159,18 @@ from omnigraph.errors.data import (
     UnsupportedMigration,
 )
 from omnigraph.errors.inputs import (
+    AmbiguousRef,
     AssignmentError,
     BlobRangeError,
     ExportError,
     ExternalBlobRefused,
+    HandleClosed,
     HostValueError,
     InputError,
     InvalidBranchName,
+    InvalidTagName,
     LoadSourceError,
+    MissingExtra,
     NewerFormat,
     NotABlob,
     OperatorConfigError,
@@ -161,6 +178,7 @@ from omnigraph.errors.inputs import (
     QuerySelectionError,
     ReadOnlyHandle,
     SourceUnreadable,
+    UnknownParameter,
     UsageError,
 )
 from omnigraph.errors.language import (
@@ -184,6 +202,9 @@ from omnigraph.errors.missing import (
     GraphNotFound,
     HistoryRemoved,
     NotFoundError,
+    RefNotFound,
+    TagNotFound,
+    UnknownColumn,
     UnknownType,
     UnknownVersion,
 )
@@ -203,6 +224,7 @@ from omnigraph.errors.spark import (
     SparkExecutorUnfit,
     SparkJobFailed,
     SparkUnavailable,
+    StartCacheFailed,
 )
 from omnigraph.errors.storage import (
     CommitStateUnknown,
@@ -220,6 +242,7 @@ from omnigraph.errors.storage import (
 
 __all__ = [
     "AlreadyInitialized",
+    "AmbiguousRef",
     "AssignmentError",
     "BlobMissing",
     "BlobRangeError",
@@ -252,12 +275,14 @@ __all__ = [
     "ForkInUse",
     "GraphMoved",
     "GraphNotFound",
+    "HandleClosed",
     "HeadMoved",
     "HistoryRemoved",
     "HostValueError",
     "IdempotencyKeyReused",
     "InputError",
     "InvalidBranchName",
+    "InvalidTagName",
     "KeyTaken",
     "LanguageError",
     "LimitError",
@@ -268,6 +293,7 @@ __all__ = [
     "ManifestDamaged",
     "MergeConflict",
     "MergeConflicts",
+    "MissingExtra",
     "MutationError",
     "NewerFormat",
     "NotABlob",
@@ -289,6 +315,8 @@ __all__ = [
     "RecoveryError",
     "RecoveryPending",
     "RecoveryQuarantined",
+    "RefNotFound",
+    "RefUnderOtherSchema",
     "RepairRefused",
     "Retry",
     "SchemaApplyBlocked",
@@ -301,6 +329,7 @@ __all__ = [
     "SparkExecutorUnfit",
     "SparkJobFailed",
     "SparkUnavailable",
+    "StartCacheFailed",
     "StorageError",
     "StoreCallFailed",
     "SyncFailed",
@@ -309,8 +338,12 @@ __all__ = [
     "TableExists",
     "TableMissing",
     "TableOvertaken",
+    "TagExists",
+    "TagNotFound",
     "TornVersion",
     "TypeCheckError",
+    "UnknownColumn",
+    "UnknownParameter",
     "UnknownPropertiesRefused",
     "UnknownProperty",
     "UnknownType",

@@ -100,8 +100,31 @@ class BranchExists(ConflictError):
         super().__init__(f"branch '{branch}' already exists")
 
 
+class TagExists(ConflictError):
+    """The name of a new tag or branch is that of a tag."""
+
+    code = "OG-C-050"
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        super().__init__(f"tag '{tag}' already exists; choose another name or delete the tag first")
+
+
+class RefUnderOtherSchema(ConflictError):
+    """A state made under another schema than the present one, where rows would have to fit it."""
+
+    code = "OG-C-051"
+
+    def __init__(self, commit_id: str, what: str) -> None:
+        self.commit_id = commit_id
+        super().__init__(
+            f"{what}: commit '{commit_id}' was made under another schema than the graph has now; "
+            "it can only be read"
+        )
+
+
 class BranchInUse(ConflictError):
-    """A branch that other branches or this handle need cannot be deleted."""
+    """A branch that other branches, tags or this handle need cannot be deleted."""
 
     code = "OG-C-007"
 

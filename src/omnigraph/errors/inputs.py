@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from omnigraph.diagnostics import with_hint
 from omnigraph.errors.base import OmnigraphError
@@ -33,13 +33,29 @@ class QuerySelectionError(InputError):
 
 
 class ParameterError(InputError):
-    """A parameter is missing or its value does not fit the declared type."""
+    """A parameter is missing, or its value does not fit the declared type."""
 
     code = "OG-I-003"
 
     def __init__(self, parameter: str | None, message: str) -> None:
         self.parameter = parameter
         super().__init__(message)
+
+
+class UnknownParameter(ParameterError):
+    """A value is given for a parameter that is not declared."""
+
+    code = "OG-I-017"
+
+    def __init__(self, parameter: str, declared: Sequence[str]) -> None:
+        self.declared = tuple(declared)
+        known = f"declared: {', '.join(declared)}" if declared else "none is declared"
+        message = f"unknown parameter '{parameter}' ({known})"
+        if parameter.removeprefix("$") in declared:
+            message += "; leave out the `$`"
+        else:
+            message = with_hint(message, parameter, declared)
+        super().__init__(parameter, message)
 
 
 class HostValueError(InputError):
@@ -66,6 +82,46 @@ class InvalidBranchName(InputError):
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         super().__init__(f"invalid branch name '{name}': {reason}")
+
+
+class HandleClosed(InputError):
+    """A call on a graph handle that was closed."""
+
+    code = "OG-I-019"
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        super().__init__(f"the handle on '{uri}' is closed; open the graph again")
+
+
+class InvalidTagName(InputError):
+    """A tag name that breaks a rule."""
+
+    code = "OG-I-020"
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(f"invalid tag name '{name}': {reason}")
+
+
+class AmbiguousRef(InputError):
+    """An abbreviated commit id that several commits share.
+
+    `candidates` describes up to five of them, newest first.
+    """
+
+    code = "OG-I-021"
+
+    def __init__(self, ref: str, candidates: Sequence[str], total: int) -> None:
+        self.ref = ref
+        self.candidates = tuple(candidates)
+        self.total = total
+        more = "" if total <= len(candidates) else f", and {total - len(candidates)} more"
+        listed = "; ".join(candidates)
+        super().__init__(
+            f"ref '{ref}' is ambiguous: {total} commits begin or end like that ({listed}{more}); "
+            "write more of the id"
+        )
 
 
 class ReadOnlyHandle(InputError):
@@ -154,6 +210,18 @@ class BlobRangeError(InputError):
         self.offset = offset
         self.size = size
         super().__init__(f"the blob has {size} bytes, and the part asked for begins at {offset}")
+
+
+class MissingExtra(InputError):
+    """Something was asked for that needs libraries a plain installation does not have."""
+
+    code = "OG-I-018"
+
+    def __init__(self, feature: str, missing: str, command: str) -> None:
+        self.feature = feature
+        self.missing = missing
+        self.command = command
+        super().__init__(f"{feature} needs {missing}; install it with: {command}")
 
 
 class OperatorConfigError(InputError):

@@ -60,6 +60,26 @@ class CommitBranchGone(NotFoundError):
         )
 
 
+class RefNotFound(NotFoundError):
+    """A ref that leads to no state: before the first commit of a branch."""
+
+    code = "OG-N-020"
+
+    def __init__(self, ref: str, reason: str) -> None:
+        self.ref = ref
+        super().__init__(f"ref '{ref}' not found: {reason}")
+
+
+class TagNotFound(NotFoundError):
+    """The graph has no tag of this name."""
+
+    code = "OG-N-021"
+
+    def __init__(self, tag: str, known: Iterable[str] = ()) -> None:
+        self.tag = tag
+        super().__init__(with_hint(f"tag '{tag}' not found", tag, known))
+
+
 class HistoryRemoved(NotFoundError):
     """A state of the past whose stored rows were removed, by cleanup or by a hard drop."""
 
@@ -93,6 +113,20 @@ class UnknownType(NotFoundError):
     def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
         self.name = name
         super().__init__(with_hint(f"unknown {kind} type '{name}'", name, known))
+
+
+class UnknownColumn(NotFoundError, KeyError):
+    """A type or a result has no column of this name."""
+
+    code = "OG-N-014"
+
+    def __init__(self, column: str, owner: str, known: Iterable[str] = ()) -> None:
+        self.column = column
+        super().__init__(with_hint(f"{owner} has no column '{column}'", column, known))
+
+    def __str__(self) -> str:
+        """The message. A `KeyError` would show it in quotes."""
+        return self.message
 
 
 class EntityNotFound(NotFoundError):

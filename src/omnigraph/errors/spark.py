@@ -23,6 +23,16 @@ class SparkUnavailable(SparkError):
         super().__init__(f"Spark is not available: {problem} ({reason})")
 
 
+class StartCacheFailed(SparkError):
+    """The file with which Java starts sooner could not be made."""
+
+    code = "OG-J-004"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"no start cache was made: {problem}")
+
+
 class SparkExecutorUnfit(SparkError):
     """The processes that run tasks lack something, or have another version of it."""
 

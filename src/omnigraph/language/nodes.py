@@ -6,8 +6,9 @@ equality, so a printed and re-read tree equals the original.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 from omnigraph.language.span import Span
 from omnigraph.language.types import PropType
@@ -16,21 +17,43 @@ NOWHERE: Final = Span(0, 0)
 """The span of a node that was not read from a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+_AS_WRITTEN: Final = ("span", "spelling", "enum_order")
+"""How the names of attributes end that say where and how a node was written."""
+
+
+class Syntax(Struct, frozen=True, eq=False):
+    """A part of a tree, compared by meaning."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._meaning() == other._meaning()
+
+    def __hash__(self) -> int:
+        return hash(self._meaning())
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in self._meaningful())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _meaning(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self._meaningful())
+
+    def _meaningful(self) -> list[str]:
+        return [name for name in self.__struct_fields__ if not name.endswith(_AS_WRITTEN)]
+
+
+class Name(Syntax, frozen=True):
     """An identifier with its place."""
 
     text: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
     def __str__(self) -> str:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class TypeRef:
+class TypeRef(Syntax, frozen=True):
     """A written type. `enum_order` keeps the order of the source, which has no meaning."""
 
     type: PropType
-    enum_order: tuple[str, ...] | None = field(default=None, compare=False)
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    enum_order: tuple[str, ...] | None = None
+    span: Span = NOWHERE

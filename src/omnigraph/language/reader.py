@@ -45,6 +45,9 @@ _BAD_TEXT = {
 class TokenReader:
     """A cursor over the tokens of one source."""
 
+    end_name = "the end of the file"
+    """What a message calls the place behind the last token."""
+
     def __init__(self, tokens: Tokens, *, syntax_code: str, escape_code: str) -> None:
         self.source = tokens.source
         self.kinds = tokens.kinds
@@ -173,7 +176,7 @@ class TokenReader:
         if kind == BAD:
             found = _BAD_TEXT.get(text, f"unexpected character {text!r}")
             raise self.error(self._syntax_code, f"{message}; {found}", span)
-        found = "the end of the file" if kind == END else f"`{_shorten(text)}`"
+        found = self.end_name if kind == END else f"`{_shorten(text)}`"
         raise self.error(self._syntax_code, f"{message}, found {found}", span, hint)
 
     def error(self, code: str, message: str, span: Span, hint: str | None = None) -> ParseError:

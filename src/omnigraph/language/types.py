@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Scalar(Enum):
@@ -51,8 +53,7 @@ INTEGER_RANGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PropType:
+class PropType(Struct, frozen=True):
     """The type of a property, parameter or expression. Enum values are sorted and distinct."""
 
     scalar: Scalar

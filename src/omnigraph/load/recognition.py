@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -23,6 +25,7 @@ from omnigraph.load.mapping import (
     read_mapping,
     usual_delimiter,
 )
+from omnigraph.load.python_rows import json_lines
 from omnigraph.load.row_plan import Assignment, plan_rows
 from omnigraph.load.sources import (
     TEXT_NAME,
@@ -68,7 +71,7 @@ def recognise_sources(
 ) -> tuple[Source, ...]:
     """The sources a caller means, those that a mapping names first.
 
-    Text is what begins with `{` or `[` or holds a line end; bytes are always text. Data frames of
+    A string is a path, a pattern or a URI; bytes and streams are JSON text. Data frames of
     Spark are staged by `spark`, when nothing else is wrong. Raises `LoadSourceError` and
     `SourceUnreadable`.
     """
@@ -126,14 +129,11 @@ class _Recogniser:
             case bytes():
                 yield JsonText(given)
             case str() if _is_text(given):
-                yield JsonText(given.encode("utf-8", "surrogatepass"))
+                raise LoadSourceError(TEXT_NAME, "a string is a path; pass JSON text as bytes")
             case str() | Path():
                 for path, folder in _files(str(given), self.format):
                     if Path(path).resolve() not in self.files:
                         yield self._file(path, folder, None)
-            case Mapping():
-                for name, rows in given.items():
-                    yield self._frame(str(name), rows, None)
             case Readable():
                 # A stream of lines is one text: its records are numbered through, and may span lines.
                 content = given.read()
@@ -144,8 +144,12 @@ class _Recogniser:
                 )
                 yield JsonText(bytes(text))
             case Iterable() if not hasattr(given, "__arrow_c_stream__"):
-                for one in given:
-                    yield from self._others(one)
+                for is_record, some in groupby(given, lambda one: isinstance(one, Mapping)):
+                    if is_record:
+                        yield JsonText(json_lines(some, TEXT_NAME))
+                        continue
+                    for one in some:
+                        yield from self._others(one)
             case _:
                 problem = 'needs a mapping: give a data frame as {"Type": frame}'
                 raise LoadSourceError(TEXT_NAME, problem)
@@ -185,11 +189,18 @@ class _Recogniser:
         plan = plan_rows(declared, names, assignment, path, self.catalog, is_empty=not names)
         return CsvFile(path, plan, names, dialect, held)
 
-    def _frame(self, name: str, rows: Any, mapped: MappedSource | None) -> Frame | SparkFrame:
+    def _frame(
+        self, name: str, rows: Any, mapped: MappedSource | None
+    ) -> Frame | JsonObjects | SparkFrame:
         # It offers an Arrow stream as well, which would bring all rows to this process.
         if type(rows).__module__.startswith("pyspark.sql."):
             return self._spark_frame(name, rows, mapped)
         declared, assignment = self._declared(name, name, None, mapped)
+        if isinstance(rows, list | tuple):
+            text = json_lines(rows, name)
+            keys = list(dict.fromkeys(key for row in rows for key in row))
+            plan = plan_rows(declared, keys, assignment, name, self.catalog, is_empty=not keys)
+            return JsonObjects(JsonText(text, name), plan)
         if not isinstance(rows, pa.Table | ds.Dataset):
             if not hasattr(rows, "__arrow_c_stream__"):
                 kind = type(rows).__name__
@@ -230,10 +241,6 @@ class _Recogniser:
         return declared, Assignment()
 
 
-def _is_text(given: str) -> bool:
-    return not given.strip() or "\n" in given or given.lstrip()[0] in "{["
-
-
 def _suffix(path: str) -> str:
     """The last suffix of a path that says something about what is in it."""
     suffixes = [s.lower() for s in Path(path).suffixes if s.lower() != ".gz"]
@@ -248,17 +255,25 @@ def _stem(path: str) -> str:
     return Path(path).name.partition(".")[0]
 
 
+def _is_text(given: str) -> bool:
+    """Whether a string that should be a path was meant as the data itself."""
+    is_json = "\n" in given or given.lstrip().startswith("{")
+    return is_json and not os.path.exists(given)
+
+
 def _files(path: str, format: Format | None) -> Iterator[tuple[str, str | None]]:
     """The files a path stands for, and the folder they were found in, if it is one."""
+    if not path:
+        raise SourceUnreadable("''", "is no path", "name a file")
     if is_remote(path):
         yield from _remote_files(path, format)
-    elif not Path(path).exists() and _GLOB & set(path):
+    elif not os.path.exists(path) and _GLOB & set(path):
         found = sorted(glob.glob(path, recursive=True))
         if not found:
             raise SourceUnreadable(path, "matches no file", "check the pattern")
         for one in found:
             yield from _files(one, format)
-    elif Path(path).is_dir():
+    elif os.path.isdir(path):
         files = sorted(str(part) for part in Path(path).rglob("*") if part.is_file())
         yield from _parts(path, files, format)
     else:

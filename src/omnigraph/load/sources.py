@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -285,7 +286,7 @@ def csv_columns(path: str, dialect: Dialect, held: bytes | None) -> tuple[str, .
 
 def pipe_content(path: str) -> bytes | None:
     """What a pipe or a device gives, which cannot be wound back; None for a file."""
-    if is_remote(path) or not Path(path).exists() or Path(path).is_file():
+    if is_remote(path) or not os.path.exists(path) or os.path.isfile(path):
         return None
     with open_file(path) as stream:
         return stream.read()

@@ -31,11 +31,12 @@ from omnigraph.plan.ir import (
     InsertNode,
     MutationPlan,
     Param,
+    ParameterSpec,
     StatementPlan,
     UpdateNodes,
 )
 from omnigraph.plan.scope import Complaints, parameter_specs, parameter_types
-from omnigraph.plan.values import Use, property_value
+from omnigraph.plan.values import InferredParameters, Use, property_value
 
 ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
 """What mutations call the ends of an edge, and the columns that hold them."""
@@ -52,7 +53,65 @@ def check_mutation(source: Source, catalog: Catalog, query: Query) -> MutationPl
     return MutationPlan(query.name.text, parameter_specs(query), statements)
 
 
-class _MutationChecker:
+def check_condition(
+    source: Source, target: EntityType, predicate: Predicate
+) -> tuple[Condition, tuple[ParameterSpec, ...]]:
+    """Type-check a condition that stands alone, and find out its parameters.
+
+    It means what it means behind `where` in a mutation of the type. Raises `TypeCheckError`.
+    """
+    parameters = InferredParameters()
+    condition = _ConditionChecker(Complaints(source), parameters).condition(predicate, target)
+    return condition, tuple(ParameterSpec(*inferred) for inferred in parameters.items())
+
+
+class _ConditionChecker:
+    """Checks what conditions and assignments say about properties of a type."""
+
+    def __init__(self, complaints: Complaints, parameters: Mapping[str, PropType]) -> None:
+        self._complaints = complaints
+        self._parameters = parameters
+
+    def condition(self, predicate: Predicate, target: EntityType) -> Condition:
+        name = predicate.property
+        prop_type = self._property_type(target, name)
+        if prop_type.is_blob:
+            message = f"blob property `{name}` cannot be used in WHERE predicates"
+            self._complaints.refuse(name.span, "T11", message)
+        if prop_type.list or prop_type.is_vector:
+            shape = "list" if prop_type.list else "vector"
+            message = f"{shape} comparisons in WHERE predicates are not supported"
+            self._complaints.refuse(name.span, "T7", message)
+        value = property_value(
+            self._complaints, self._parameters, name, prop_type, predicate.value, Use.ASSIGN
+        )
+        column = name.text
+        if isinstance(target, EdgeType):
+            column = ENDPOINT_COLUMNS.get(column, column)
+        return Condition(column, predicate.operator, value, prop_type)
+
+    def _property_type(self, target: EntityType, name: Name) -> PropType:
+        is_edge = isinstance(target, EdgeType)
+        if is_edge and name.text in ENDPOINT_COLUMNS:
+            return ID_TYPE
+        prop = target.properties.get(name.text)
+        if prop is None:
+            self._refuse_property(target, name)
+        return prop.type
+
+    def _refuse_property(self, target: EntityType, name: Name) -> NoReturn:
+        known = list(target.properties)
+        hint = None
+        if isinstance(target, EdgeType):
+            known += ENDPOINT_COLUMNS
+            if name.text in ENDPOINT_COLUMNS.values():
+                hint = "the ends of an edge are called `from` and `to` here"
+        message = f"type `{target.name}` has no property `{name}`"
+        hint = hint or did_you_mean(name.text, known)
+        self._complaints.refuse(name.span, "T11", message, hint)
+
+
+class _MutationChecker(_ConditionChecker):
     def __init__(
         self,
         complaints: Complaints,
@@ -60,10 +119,9 @@ class _MutationChecker:
         query: Query,
         parameters: Mapping[str, PropType],
     ) -> None:
-        self._complaints = complaints
+        super().__init__(complaints, parameters)
         self._catalog = catalog
         self._query = query
-        self._parameters = parameters
 
     def statement(self, statement: Statement) -> StatementPlan:
         target = self._target(statement.type)
@@ -76,10 +134,10 @@ class _MutationChecker:
                     hint = "delete the edge and insert it again"
                     self._complaints.refuse(statement.type.span, "T16", message, hint)
                 assignments = self._assignments(statement.assignments, target)
-                condition = self._condition(statement.predicate, target)
+                condition = self.condition(statement.predicate, target)
                 return UpdateNodes(target.name, tuple(assignments.values()), condition)
             case Delete():
-                condition = self._condition(statement.predicate, target)
+                condition = self.condition(statement.predicate, target)
                 if isinstance(target, NodeType):
                     return DeleteNodes(target.name, condition)
                 return DeleteEdges(target.name, condition)
@@ -141,41 +199,3 @@ class _MutationChecker:
             )
             assigned[name.text] = Assign(name.text, value, prop_type)
         return assigned
-
-    def _condition(self, predicate: Predicate, target: EntityType) -> Condition:
-        name = predicate.property
-        prop_type = self._property_type(target, name)
-        if prop_type.is_blob:
-            message = f"blob property `{name}` cannot be used in WHERE predicates"
-            self._complaints.refuse(name.span, "T11", message)
-        if prop_type.list or prop_type.is_vector:
-            shape = "list" if prop_type.list else "vector"
-            message = f"{shape} comparisons in WHERE predicates are not supported"
-            self._complaints.refuse(name.span, "T7", message)
-        value = property_value(
-            self._complaints, self._parameters, name, prop_type, predicate.value, Use.ASSIGN
-        )
-        column = name.text
-        if isinstance(target, EdgeType):
-            column = ENDPOINT_COLUMNS.get(column, column)
-        return Condition(column, predicate.operator, value, prop_type)
-
-    def _property_type(self, target: EntityType, name: Name) -> PropType:
-        is_edge = isinstance(target, EdgeType)
-        if is_edge and name.text in ENDPOINT_COLUMNS:
-            return ID_TYPE
-        prop = target.properties.get(name.text)
-        if prop is None:
-            self._refuse_property(target, name)
-        return prop.type
-
-    def _refuse_property(self, target: EntityType, name: Name) -> NoReturn:
-        known = list(target.properties)
-        hint = None
-        if isinstance(target, EdgeType):
-            known += ENDPOINT_COLUMNS
-            if name.text in ENDPOINT_COLUMNS.values():
-                hint = "the ends of an edge are called `from` and `to` here"
-        message = f"type `{target.name}` has no property `{name}`"
-        hint = hint or did_you_mean(name.text, known)
-        self._complaints.refuse(name.span, "T11", message, hint)

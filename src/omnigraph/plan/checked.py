@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from omnigraph.plan.ir import Column, Direction, Filter, Match, SortKey
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedBinding:
+class CheckedBinding(Struct, frozen=True):
     """`outer` marks a variable of an enclosing clause list that is only given more conditions."""
 
     variable: str
@@ -17,8 +16,7 @@ class CheckedBinding:
     outer: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedTraversal:
+class CheckedTraversal(Struct, frozen=True):
     """`direction` is how the edge is followed from `left` to `right`."""
 
     left: str
@@ -31,16 +29,14 @@ class CheckedTraversal:
     high: int
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedNegation:
+class CheckedNegation(Struct, frozen=True):
     clauses: tuple[CheckedClause, ...]
 
 
 CheckedClause = CheckedBinding | CheckedTraversal | Filter | CheckedNegation
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedRead:
+class CheckedRead(Struct, frozen=True):
     clauses: tuple[CheckedClause, ...]
     columns: tuple[Column, ...]
     order: tuple[SortKey, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 
 from omnigraph.catalog.model import Catalog
@@ -11,24 +12,34 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import QuerySelectionError
 from omnigraph.language.query.ast import Query, QueryFile
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.query.print import print_queries
 from omnigraph.language.span import Source
 from omnigraph.limits import COMPILE_CACHE_ENTRIES
-from omnigraph.plan.check_mutation import check_mutation
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import MutationPlan, Plan, ReadPlan
 from omnigraph.plan.lower import lower_read
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompiledQuery:
     """A query that fits the schema, with the notes its author left for users and tools."""
 
     plan: Plan
-    description: str | None
-    instruction: str | None
-    text: str
-    """The query in the standard layout, without comments: what two requests are compared by."""
+    query: Query
+
+    @property
+    def description(self) -> str | None:
+        return self.query.note("description")
+
+    @property
+    def instruction(self) -> str | None:
+        return self.query.note("instruction")
+
+    @cached_property
+    def text(self) -> str:
+        """The query in the standard layout, without comments: what two requests are compared by."""
+        from omnigraph.language.query.print import print_queries
+
+        return print_queries(QueryFile((self.query,)))
 
     @property
     def name(self) -> str:
@@ -57,11 +68,12 @@ def compile_checked(source: Source, catalog: Catalog, query: Query) -> CompiledQ
     """Check and lower one parsed query."""
     plan: Plan
     if query.is_mutation:
+        from omnigraph.plan.check_mutation import check_mutation
+
         plan = check_mutation(source, catalog, query)
     else:
         plan = lower_read(query, check_read(source, catalog, query))
-    text = print_queries(QueryFile((query,)))
-    return CompiledQuery(plan, query.note("description"), query.note("instruction"), text)
+    return CompiledQuery(plan, query)
 
 
 def compile_query(source: Source, catalog: Catalog, name: str | None = None) -> CompiledQuery:

@@ -8,9 +8,10 @@ branches are pipelines, as in `AntiJoin`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from omnigraph.language.query.ast import AggregateFunction, Operator, TextFunction
 from omnigraph.language.types import PropType, Scalar
@@ -29,8 +30,7 @@ LiteralValue = str | int | float | bool | tuple["LiteralValue", ...]
 """Dates are days and datetimes milliseconds since the epoch; lists are tuples."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prop:
+class Prop(Struct, frozen=True):
     """A property of a bound variable."""
 
     variable: str
@@ -38,28 +38,24 @@ class Prop:
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
-class EntityId:
+class EntityId(Struct, frozen=True):
     """A bound variable itself: its id."""
 
     variable: str
     type: PropType = ID_TYPE
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(Struct, frozen=True):
     name: str
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     value: LiteralValue
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
-class TextMatch:
+class TextMatch(Struct, frozen=True):
     """Whether a field matches a full-text query."""
 
     function: TextFunction
@@ -69,8 +65,7 @@ class TextMatch:
     type: PropType = MATCH_TYPE
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
+class Nearest(Struct, frozen=True):
     """Cosine distance of a vector property to a query vector or text."""
 
     field: Prop
@@ -80,15 +75,13 @@ class Nearest:
     type: PropType = SCORE_TYPE
 
 
-@dataclass(frozen=True, slots=True)
-class Bm25:
+class Bm25(Struct, frozen=True):
     field: Expr
     query: Expr
     type: PropType = SCORE_TYPE
 
 
-@dataclass(frozen=True, slots=True)
-class Rrf:
+class Rrf(Struct, frozen=True):
     """Two rankings fused by reciprocal rank."""
 
     first: Nearest | Bm25
@@ -97,8 +90,7 @@ class Rrf:
     type: PropType = SCORE_TYPE
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregated:
+class Aggregated(Struct, frozen=True):
     function: AggregateFunction
     argument: Expr
     type: PropType
@@ -132,8 +124,7 @@ def variables_of(expression: Expr) -> frozenset[str]:
 # -- read pipeline ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A property match of a binding: equality, or membership for a list property."""
 
     property: str
@@ -142,8 +133,7 @@ class Match:
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
-class NodeScan:
+class NodeScan(Struct, frozen=True):
     """All nodes of a type that pass the matches; a cross product with rows that already exist."""
 
     variable: str
@@ -156,8 +146,7 @@ class Direction(Enum):
     IN = "in"
 
 
-@dataclass(frozen=True, slots=True)
-class Expand:
+class Expand(Struct, frozen=True):
     """Extend each row by the nodes reachable over an edge type within the hop bounds."""
 
     source: str
@@ -171,15 +160,13 @@ class Expand:
     edge_variable: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     left: Expr
     operator: Operator
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class AntiJoin:
+class AntiJoin(Struct, frozen=True):
     """Keep rows for which the inner pipeline, seeded with the row, yields nothing."""
 
     outer: tuple[str, ...]
@@ -190,8 +177,7 @@ Op = NodeScan | Expand | Filter | AntiJoin
 Pipeline = tuple[Op, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One result column."""
 
     name: str
@@ -202,8 +188,7 @@ class Column:
         return isinstance(self.expression, Aggregated)
 
 
-@dataclass(frozen=True, slots=True)
-class SortKey:
+class SortKey(Struct, frozen=True):
     expression: Expr
     descending: bool
 
@@ -213,14 +198,12 @@ class SortKey:
         return isinstance(self.expression, RANKS)
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterSpec:
+class ParameterSpec(Struct, frozen=True):
     name: str
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPlan:
+class ReadPlan(Struct, frozen=True):
     name: str
     parameters: tuple[ParameterSpec, ...]
     pipeline: Pipeline
@@ -250,15 +233,13 @@ class ReadPlan:
 # -- mutations ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Struct, frozen=True):
     property: str
     value: Constant | Param
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """The predicate of an update or delete; `property` may be `src` or `dst` on edges."""
 
     property: str
@@ -267,35 +248,30 @@ class Condition:
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
-class InsertNode:
+class InsertNode(Struct, frozen=True):
     node_type: str
     assignments: tuple[Assign, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class InsertEdge:
+class InsertEdge(Struct, frozen=True):
     edge_type: str
     source: Constant | Param
     target: Constant | Param
     assignments: tuple[Assign, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateNodes:
+class UpdateNodes(Struct, frozen=True):
     node_type: str
     assignments: tuple[Assign, ...]
     condition: Condition
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteNodes:
+class DeleteNodes(Struct, frozen=True):
     node_type: str
     condition: Condition
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteEdges:
+class DeleteEdges(Struct, frozen=True):
     edge_type: str
     condition: Condition
 
@@ -303,8 +279,7 @@ class DeleteEdges:
 StatementPlan = InsertNode | InsertEdge | UpdateNodes | DeleteNodes | DeleteEdges
 
 
-@dataclass(frozen=True, slots=True)
-class MutationPlan:
+class MutationPlan(Struct, frozen=True):
     name: str
     parameters: tuple[ParameterSpec, ...]
     statements: tuple[StatementPlan, ...]

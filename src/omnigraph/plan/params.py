@@ -10,12 +10,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NoReturn, TypeGuard, cast
+from uuid import UUID
 
-from omnigraph.diagnostics import suggest
-from omnigraph.errors import HostValueError, ParameterError
+from omnigraph.errors import HostValueError, ParameterError, UnknownParameter
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import F32_MAX, INTEGER_RANGES, PropType, Scalar
 from omnigraph.plan.ir import DATETIME_TYPE, NOW_PARAMETER, ParameterSpec
@@ -33,10 +34,11 @@ class JsonParameters(dict[str, object]):
 
 
 class Mode(Enum):
-    """How numbers are read: `JS_SAFE` is for hosts whose numbers are all floats."""
+    """Where values come from: JSON, a host whose numbers are all floats, or Python."""
 
     STANDARD = "standard"
     JS_SAFE = "js_safe"
+    PYTHON = "python"
 
 
 def bind_parameters(
@@ -47,57 +49,74 @@ def bind_parameters(
         given = {}
     if not isinstance(given, Mapping):
         raise ParameterError(None, "params must be a JSON object")
-    bound: BoundParameters = {}
     specs = tuple(parameters)
-    declared = {parameter.name for parameter in specs}
+    check_names(specs, given)
+    bound: BoundParameters = {}
     for parameter in specs:
         name, wanted = parameter.name, parameter.type
         value = given.get(name)
         if value is None:
             if not wanted.nullable:
-                _refuse_missing(name, given, declared)
+                _refuse_missing(name, given)
             bound[name] = None
         else:
-            bound[name] = _Converter(name, mode).convert(value, wanted)
-    for name, value in given.items():
-        if name == NOW_PARAMETER:
-            bound[name] = _Converter(name, mode).convert(value, DATETIME_TYPE)
-        elif name not in declared:
-            bound[name] = _infer(name, value)
+            bound[name] = _Converter(name, wanted, mode).convert(value)
+    if NOW_PARAMETER in given:
+        now = _Converter(NOW_PARAMETER, DATETIME_TYPE, mode)
+        bound[NOW_PARAMETER] = now.convert(given[NOW_PARAMETER])
     return bound
 
 
 def bind_host_values(
     parameters: Iterable[ParameterSpec], given: Mapping[str, object]
 ) -> BoundParameters:
-    """Convert Python values: text, numbers, booleans, lists, dates, datetimes, arrays, None."""
+    """Convert Python values, or JSON values that came as `JsonParameters`.
+
+    Values are text, numbers, booleans, dates, datetimes, where a datetime without a zone is UTC,
+    UUIDs as text, bytes for blobs, None, and sequences or arrays of them. Raises `ParameterError`
+    or `HostValueError`, which name the parameter.
+    """
     specs = tuple(parameters)
     if isinstance(given, JsonParameters):
         return bind_parameters(specs, given)
-    types = {p.name: p.type for p in specs}
-    plain = {name: _from_host(name, value, types.get(name)) for name, value in given.items()}
-    return bind_parameters(specs, plain)
+    if not isinstance(given, Mapping):
+        raise ParameterError(
+            None, f"params must be a mapping of names to values, not a {type(given).__name__}"
+        )
+    check_names(specs, given)
+    types = {parameter.name: parameter.type for parameter in specs}
+    plain = {
+        name: _from_host(name, value, types.get(name, DATETIME_TYPE))
+        for name, value in given.items()
+    }
+    return bind_parameters(specs, plain, Mode.PYTHON)
 
 
-def _refuse_missing(name: str, given: Mapping[str, object], declared: set[str]) -> NoReturn:
+def check_names(parameters: Iterable[ParameterSpec], given: Mapping[str, object]) -> None:
+    """Raises `UnknownParameter` for a name that is not a declared parameter."""
+    declared = [parameter.name for parameter in parameters]
+    for name in given:
+        if name not in declared and name != NOW_PARAMETER:
+            raise UnknownParameter(str(name), declared)
+
+
+def _refuse_missing(name: str, given: Mapping[str, object]) -> NoReturn:
     if name in given:
         message = f"param '{name}': null is not accepted for non-nullable parameter"
         raise ParameterError(name, message)
-    message = f"parameter '{name}' not provided"
-    near = suggest(name, (other for other in given if other not in declared))
-    if near is not None:
-        message += f", but there is '{near}'; did you mean `{name}`?"
-    raise ParameterError(name, message)
+    raise ParameterError(name, f"parameter '{name}' not provided")
 
 
 class _Converter:
     """Converts the values of one parameter."""
 
-    def __init__(self, name: str, mode: Mode) -> None:
+    def __init__(self, name: str, wanted: PropType, mode: Mode) -> None:
         self._name = name
+        self._wanted = wanted
         self._mode = mode
 
-    def convert(self, value: object, wanted: PropType) -> BoundValue:
+    def convert(self, value: object) -> BoundValue:
+        wanted = self._wanted
         if wanted.is_vector:
             return self._vector(value, wanted)
         if wanted.list:
@@ -126,7 +145,7 @@ class _Converter:
                 return self._text(value)
             case _:
                 if not isinstance(value, str):
-                    self._fail(f"expected string, got {json_type(value)}")
+                    self._refuse("expected string", value, shows_found=True)
                 return self._text(value)
 
     def _text(self, value: str) -> str:
@@ -203,9 +222,13 @@ class _Converter:
             elements.append(self._float(item, Scalar.F32))
         return elements
 
-    def _refuse(self, message: str, value: object) -> NoReturn:
-        """Fail; hosts in JavaScript mode are also told what they sent."""
-        if self._mode is Mode.JS_SAFE:
+    def _refuse(self, message: str, value: object, *, shows_found: bool = False) -> NoReturn:
+        """Fail; hosts are also told what they sent."""
+        if self._mode is Mode.PYTHON:
+            shown = self._wanted.required().display
+            declared = "" if shown in message else f" ({shown})"
+            message = f"{message}{declared}, got a Python {type(value).__name__}"
+        elif shows_found or self._mode is Mode.JS_SAFE:
             message = f"{message}, got {json_type(value)}"
         self._fail(message)
 
@@ -230,25 +253,8 @@ def json_type(value: object) -> str:
             return "object"
 
 
-def _infer(name: str, value: object) -> BoundValue:
-    """The value of a parameter nobody declared; the query cannot use it, so only its shape counts."""
-    match value:
-        case None | bool() | str() | float():
-            return value
-        case int():
-            if _I64_MIN <= value <= _I64_MAX:
-                return value
-            try:
-                return float(value)
-            except OverflowError:
-                raise ParameterError(name, f"param '{name}': number is too large") from None
-        case list() | tuple():
-            return [_infer(name, item) for item in value]
-        case _:
-            raise ParameterError(name, f"param '{name}': object is not supported")
-
-
-def _from_host(name: str, value: object, wanted: PropType | None) -> object:
+def _from_host(name: str, value: object, wanted: PropType) -> object:
+    """A Python value in its JSON form."""
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, int):
@@ -261,6 +267,12 @@ def _from_host(name: str, value: object, wanted: PropType | None) -> object:
         return value
     if isinstance(value, dt.datetime | dt.date):
         return _host_temporal(name, value, wanted)
+    if isinstance(value, UUID):
+        _expect(name, value, wanted, Scalar.STRING)
+        return str(value)
+    if isinstance(value, bytes | bytearray):
+        _expect(name, value, wanted, Scalar.BLOB)
+        return "base64:" + b64encode(value).decode()
     if isinstance(value, list | tuple):
         if _are_finite_floats(value):
             return value
@@ -272,6 +284,13 @@ def _from_host(name: str, value: object, wanted: PropType | None) -> object:
     raise HostValueError(name, f"a value of type {type(value).__name__} is not supported")
 
 
+def _expect(name: str, value: object, wanted: PropType, scalar: Scalar) -> None:
+    """Refuse a value of a Python type that only one kind of parameter takes."""
+    if wanted.scalar is not scalar:
+        message = f"expected {wanted.display}, got a Python {type(value).__name__}"
+        raise ParameterError(name, f"param '{name}': {message}")
+
+
 def _are_finite_floats(items: Sequence[object]) -> TypeGuard[Sequence[float]]:
     """Whether there is nothing to check or convert: vectors have hundreds of numbers."""
     if set(map(type, items)) != {float}:
@@ -279,13 +298,9 @@ def _are_finite_floats(items: Sequence[object]) -> TypeGuard[Sequence[float]]:
     return all(map(math.isfinite, cast("Sequence[float]", items)))
 
 
-def _host_temporal(name: str, value: dt.date, wanted: PropType | None) -> str:
+def _host_temporal(name: str, value: dt.date, wanted: PropType) -> str:
     """ISO text of a date or datetime, refused where the query expects another kind of value."""
-    is_datetime = isinstance(value, dt.datetime)
-    kind = Scalar.DATETIME if is_datetime else Scalar.DATE
-    if wanted is not None and wanted.scalar is not kind:
-        message = f"expected {wanted.display}, got a Python {type(value).__name__}"
-        raise ParameterError(name, f"param '{name}': {message}")
+    _expect(name, value, wanted, Scalar.DATETIME if isinstance(value, dt.datetime) else Scalar.DATE)
     if isinstance(value, dt.datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
         try:

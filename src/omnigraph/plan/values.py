@@ -29,6 +29,17 @@ from omnigraph.plan.scope import Complaints
 NOW = Param(NOW_PARAMETER, DATETIME_TYPE)
 
 
+class InferredParameters(dict[str, PropType]):
+    """The parameters of a text that declares none: each has the type of its first use.
+
+    Any of them may be null.
+    """
+
+    def infer(self, name: str, prop_type: PropType) -> PropType:
+        scalar, is_list, dimension = prop_type.scalar, prop_type.list, prop_type.dimension
+        return self.setdefault(name, PropType(scalar, True, is_list, dimension))
+
+
 class Use(Enum):
     """What a value is for; matching a list property means membership, assigning it means a list."""
 
@@ -113,6 +124,8 @@ def _parameter_value(
     variable: Variable,
     use: Use,
 ) -> Param:
+    if isinstance(parameters, InferredParameters) and variable.name != NOW_PARAMETER:
+        parameters.infer(variable.name, prop_type)
     given = parameters.get(variable.name)
     if given is None:
         message = f"{use.value} variable `${variable.name}` is not a declared parameter"

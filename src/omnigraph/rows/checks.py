@@ -17,7 +17,7 @@ from omnigraph.catalog.constraints import (
     missing_value,
     value_rules,
 )
-from omnigraph.catalog.model import EntityType
+from omnigraph.catalog.model import EntityType, Property
 from omnigraph.rows.text import is_present
 
 Columns = Mapping[str, pa.Array]
@@ -94,21 +94,31 @@ def breaks(rule: ValueRule, column: pa.Array) -> pa.Array:
 def find_nulls(declared: EntityType, columns: Columns) -> Nulls:
     """Nulls that a write has to answer for, property by property."""
     found = Nulls()
+    for prop, empty, waiting in null_masks(declared, columns):
+        if waiting is not None:
+            found.pending[prop.name] = waiting
+        if not prop.type.nullable:
+            message = missing_value(prop)
+            for row in rows_where(empty):
+                found.missing.append(Violation(row, "missing_value", message, prop.name))
+    return found
+
+
+def null_masks(
+    declared: EntityType, columns: Columns
+) -> Iterator[tuple[Property, pa.Array, pa.Array | None]]:
+    """Per property with nulls: where there is none to come, and where a text waits to be embedded."""
     for name, prop in declared.properties.items():
         column = columns[name]
         if column.null_count == 0:
             continue
-        empty = column.is_null()
+        empty, waiting = column.is_null(), None
         if prop.embed_source is not None:
-            waiting = pc.and_(empty, is_present(columns[prop.embed_source]))
-            if pc.any(waiting).as_py():
-                found.pending[name] = waiting
+            texts = pc.and_(empty, is_present(columns[prop.embed_source]))
+            if pc.any(texts).as_py():
+                waiting = texts
                 empty = pc.and_not(empty, waiting)
-        if not prop.type.nullable:
-            message = missing_value(prop)
-            for row in rows_where(empty):
-                found.missing.append(Violation(row, "missing_value", message, name))
-    return found
+        yield prop, empty, waiting
 
 
 def rows_where(mask: pa.Array) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -11,9 +12,12 @@ import pyarrow.compute as pc
 
 _NEEDS_ESCAPE: Final = r'[\x00-\x1f"\\]'
 
+
 # What str.strip() removes. Arrow's own notion of white space leaves out the separators U+001C to
 # U+001F, and a text must not be blank in one place and present in another.
-_WHITE_SPACE: Final = "".join(chr(c) for c in range(0x3001) if chr(c).isspace())
+@cache
+def _white_space() -> str:
+    return "".join(chr(c) for c in range(0x3001) if chr(c).isspace())
 
 
 def json_escaped(texts: pa.Array) -> pa.Array:
@@ -39,5 +43,5 @@ def _may_need_escape(texts: pa.Array) -> bool:
 
 def is_present(texts: pa.Array) -> pa.Array:
     """Where there is text: neither null nor blank."""
-    trimmed = pc.utf8_trim(texts, characters=_WHITE_SPACE)
+    trimmed = pc.utf8_trim(texts, characters=_white_space())
     return pc.fill_null(pc.not_equal(trimmed, ""), False)

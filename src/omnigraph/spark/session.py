@@ -21,10 +21,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import SparkUnavailable
+from omnigraph.extras import CONNECT, is_installed
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
 from omnigraph.spark.gateway import Gateway, StartingJava, has_room_for_sockets, start_java
 from omnigraph.spark.java import find_java
-from omnigraph.spark.start_cache import cache_flags, make_later
+from omnigraph.spark.start_cache import cache_flags
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
 EMBEDDED: Final = "local[*,4]"
 """All cores of this machine; a task whose process dies is tried again."""
+
+_CONNECT_MODULES: Final = ("grpc", "grpc_status", "zstandard")
+"""What pyspark imports for a master at `sc://`."""
 
 _STANDALONE: Final = re.compile(r"spark://([^/]+)")
 _SETTINGS: Final = {
@@ -94,10 +98,11 @@ def is_running() -> bool:
     return _active() is not None
 
 
-def open_session(master: str | None = None) -> SparkSession:
+def open_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process, started if need be. Raises `SparkUnavailable`.
 
-    Without a master, one that runs already is used, whoever started it.
+    Without a master, one that runs already is used, whoever started it. Settings (`conf`) count for
+    a session that is started.
     """
     wanted = master or configured_master()
     with _lock:
@@ -110,7 +115,7 @@ def open_session(master: str | None = None) -> SparkSession:
                 f"this process has one on {_master_of(active)}; hand that one in, or stop it",
             )
         _close()
-        _own.append(_start(wanted or EMBEDDED))
+        _own.append(_start(wanted or EMBEDDED, conf or {}))
         return _own[0].spark
 
 
@@ -139,7 +144,6 @@ def _close() -> None:
         if own.gateway is not None:
             _forget_gateway()
             own.gateway.close()
-            make_later(find_java())
 
 
 def _active() -> SparkSession | None:
@@ -160,11 +164,11 @@ def _master_of(spark: SparkSession) -> str:
     return str(spark.conf.get("spark.master", "another server"))
 
 
-def _start(master: str) -> _Own:
+def _start(master: str, conf: Mapping[str, str]) -> _Own:
     if master.startswith("sc://"):
         return _Own(master, _connect(master), None)
     _check_reachable(master)
-    settings = settings_for(master)
+    settings = {**settings_for(master), **conf}
     gateway = _started_early(settings) or new_java(settings, cache_flags(find_java())).wait()
     try:
         with gateway.offered():
@@ -220,6 +224,8 @@ def new_session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _connect(master: str) -> SparkSession:
+    if not all(map(is_installed, _CONNECT_MODULES)):
+        raise CONNECT.missing(f"the Spark master '{master}'")
     from pyspark.sql import SparkSession
 
     try:
@@ -279,7 +285,6 @@ def _leave() -> None:
             # So would a thread that tells Java which objects nobody uses any more.
             logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
             own.gateway.end()
-            make_later(find_java())
             return
     # Without the lock: no other thread is left, and an interrupt may have left it taken.
     _close()

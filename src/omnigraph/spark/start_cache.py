@@ -1,8 +1,7 @@
 """A file with which Java starts in half the time: classes as they are after they have been loaded.
 
-It is made once for an installation, by a process of its own after the first session has ended
-(`omnigraph.spark.training`), and kept in the user's cache folder. Nothing depends on it: Java ignores
-one that does not fit, and where none can be written sessions start as they would without.
+`warm()` makes it once for an installation, in the user's cache folder; nothing else does. Sessions use it
+when it is there. Nothing depends on it: Java ignores one that does not fit.
 Tests: tests/spark/test_start_cache.py.
 """
 
@@ -15,13 +14,16 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from omnigraph.interrupts import ending
+from omnigraph.errors import StartCacheFailed
 from omnigraph.limits import START_CACHE_SECONDS
-from omnigraph.spark.java import Java
+from omnigraph.progress import SILENT, Progress
+from omnigraph.spark.installed import require_spark
+from omnigraph.spark.java import Java, find_java
 
 VARIABLE: Final = "OMNIGRAPH_SPARK_CACHE"
 """The folder of such files, or `off` for none."""
@@ -29,6 +31,29 @@ VARIABLE: Final = "OMNIGRAPH_SPARK_CACHE"
 _OFF: Final = "off"
 _OLDEST: Final = 25
 """Older Java has nothing of the kind."""
+
+_MODULE: Final = "omnigraph.spark.training"
+
+
+@dataclass(frozen=True, slots=True)
+class StartCache:
+    """The file, and what it saves. Times are measured when it is made."""
+
+    file: Path
+    bytes: int
+    created: bool
+    seconds_without: float | None = None
+    """How long a session takes to start without the file."""
+    seconds_with: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": str(self.file),
+            "bytes": self.bytes,
+            "created": self.created,
+            "seconds_without": self.seconds_without,
+            "seconds_with": self.seconds_with,
+        }
 
 
 def cache_file(java: Java, environment: Mapping[str, str] = os.environ) -> Path | None:
@@ -48,51 +73,97 @@ def cache_flags(java: Java) -> list[str]:
     return [] if file is None or not file.is_file() else [f"-XX:AOTCache={file}"]
 
 
-def make_later(java: Java) -> None:
-    """Have the file made by a process that outlives this one, unless it is there or being made."""
+def warm(progress: Progress = SILENT) -> StartCache:
+    """Make the file unless it is there, in about a minute.
+
+    Sessions of this process are left alone: Java is started by processes of its own, which have ended
+    when this returns. Raises `MissingExtra` and `StartCacheFailed`.
+    """
+    require_spark("a start cache for Spark")
+    java = find_java()
     file = cache_file(java)
-    if file is None or file.is_file() or ending.is_set() or not _claim(file):
-        return
-    with suppress(OSError):
-        subprocess.Popen(
-            [sys.executable, "-m", "omnigraph.spark.training"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    if file is None:
+        raise StartCacheFailed(_why_none(java))
+    if file.is_file():
+        return StartCache(file, file.stat().st_size, created=False)
+    part = file.with_suffix(f".{os.getpid()}")
+    _make_room(part)
+    try:
+        progress.stage("run Spark once and write the file")
+        _run("make", str(part))
+        if not part.is_file():
+            raise StartCacheFailed(f"Java {java.version} at {java.home} wrote no file")
+        progress.stage("start without the file")
+        without = round(float(_run("start")), 2)
+        progress.stage("start with the file")
+        using = round(float(_run("start", f"-XX:AOTCache={part}")), 2)
+        keep(part, file)
+    except OSError as error:
+        raise _unwritable(file.parent, error) from None
+    finally:
+        for left in part.parent.glob(f"{part.name}*"):
+            left.unlink(missing_ok=True)
+    return StartCache(file, file.stat().st_size, True, without, using)
 
 
 def keep(made: Path, file: Path) -> None:
-    """Put a file that was made in its place, and remove those of earlier versions."""
+    """Put a file that was made in its place, and remove earlier ones and unfinished ones."""
     made.replace(file)
     _, here, _ = file.name.split("-", 2)
-    for other in file.parent.glob(f"spark-{here}-*.aot"):
-        if other != file:
-            other.unlink(missing_ok=True)
-
-
-def give_up_claim(file: Path) -> None:
-    """Say that nobody is making the file any more."""
-    _claim_of(file).unlink(missing_ok=True)
-
-
-def _claim(file: Path) -> bool:
-    """Whether it falls to this process to have the file made. A claim that is old is nobody's."""
-    claim = _claim_of(file)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    oldest = time.time() - START_CACHE_SECONDS
+    for other in file.parent.glob(f"spark-{here}-*"):
         with suppress(FileNotFoundError):
-            if time.time() - claim.stat().st_mtime > START_CACHE_SECONDS:
-                claim.unlink(missing_ok=True)
-        claim.open("x").close()
-    except OSError:
-        return False
-    return True
+            if other != file and (other.suffix == ".aot" or other.stat().st_mtime < oldest):
+                other.unlink()
 
 
-def _claim_of(file: Path) -> Path:
-    return file.with_suffix(".claim")
+def _why_none(java: Java) -> str:
+    if java.major < _OLDEST:
+        return (
+            f"Java {java.version} at {java.home} cannot write one, Java {_OLDEST} and later can; "
+            "unset JAVA_HOME to use the Java of the extra 'spark'"
+        )
+    return f"{VARIABLE} is '{_OFF}'; unset it, or set it to a folder"
+
+
+def _make_room(part: Path) -> None:
+    """Create the folder, and see whether files can be written there."""
+    try:
+        part.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        raise _unwritable(part.parent, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> StartCacheFailed:
+    reason = error.strerror or str(error)
+    return StartCacheFailed(
+        f"the folder '{folder}' cannot be written ({reason}); name another one in {VARIABLE}"
+    )
+
+
+def _run(*arguments: str) -> str:
+    """What a process of its own prints. It ends before this call does, however that ends."""
+    command = [sys.executable, "-m", _MODULE, *arguments]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            output, errors = process.communicate()
+        except BaseException:
+            # It ends Java on its way out, which it could not if it were killed.
+            process.terminate()
+            process.wait()
+            raise
+    if process.returncode:
+        lines = errors.strip().splitlines()
+        raise StartCacheFailed(lines[-1] if lines else f"status {process.returncode}")
+    return output
 
 
 def _folder(wanted: str | None, environment: Mapping[str, str]) -> Path:

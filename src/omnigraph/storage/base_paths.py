@@ -40,6 +40,15 @@ def other_root(lineage: Lineage, dataset: lance.LanceDataset) -> str | None:
     return None
 
 
+def line_of_base(lineage: Lineage, base: str) -> str:
+    """The line of versions that a branch was made from, where the table is now.
+
+    The library stores an absolute path, escaped in some cases; only what follows the table counts.
+    """
+    table = lineage.uri.removesuffix("" if lineage.branch is None else f"/tree/{lineage.branch}")
+    return f"{table}{base.rpartition(lineage.path)[2]}"
+
+
 def _root_of(address: str, path: str) -> str | None:
     """The root of the graph in whose table, or in a branch of that, an address lies."""
     root, found, rest = address.rpartition(f"/{path}")

@@ -22,6 +22,7 @@ from lance.fragment import RowIdSequence
 
 from omnigraph.errors import InputError, StorageError
 from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.filters import Filter
 from omnigraph.storage.fragments import Rows, write_rows
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.stage import RowCounts, Staged
@@ -103,6 +104,22 @@ def stage_delta(
         counts,
         table.row_count() + counts.inserted - counts.deleted,
         rewriting(table, removed, shrunk, write_upserts(table, upserts, targets)),
+    )
+
+
+def stage_deletion(table: Table, filter: Filter) -> Staged | None:
+    """Remove the rows of a filter; None if there are none."""
+    addresses = _column(table.read([ROW_ADDRESS], filter=filter), ROW_ADDRESS)
+    if not len(addresses):
+        return None
+    removed, shrunk = delete_at(table, addresses)
+    return Staged(
+        "delta",
+        table.lineage,
+        table.version,
+        RowCounts(deleted=len(addresses)),
+        table.row_count() - len(addresses),
+        LanceOperation.Delete(shrunk, removed, "rows at addresses"),
     )
 
 

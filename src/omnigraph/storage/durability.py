@@ -134,6 +134,16 @@ def _threads(_process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_SYNCS_AT_ONCE, thread_name_prefix="omnigraph-fsync")
 
 
+def end_threads() -> None:
+    """End the threads that wait for the disk; the next sync starts them again.
+
+    A sync of another graph that meets the end of the threads does without them.
+    """
+    pool = _threads(os.getpid())
+    _threads.cache_clear()
+    pool.shutdown(wait=True)
+
+
 def _sync_path(path: str) -> os.stat_result:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

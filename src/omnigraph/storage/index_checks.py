@@ -25,6 +25,7 @@ from lance.file import LanceFileSession
 
 from omnigraph.errors import SyncFailed
 from omnigraph.limits import INDEX_CHECKED_BYTES
+from omnigraph.storage.base_paths import line_of_base
 from omnigraph.storage.commit_sync import CommitSync
 from omnigraph.storage.conflicts import cause_of
 from omnigraph.storage.lineage import Lineage
@@ -205,14 +206,5 @@ def _folders(
     for segment in description.segments:
         line = lineage.uri
         if segment.base_id is not None:
-            line = _line_of_base(lineage, dataset.base_paths()[segment.base_id].path)
+            line = line_of_base(lineage, dataset.base_paths()[segment.base_id].path)
         yield IndexFolder(str(segment.uuid), f"{line}/_indices/{segment.uuid}", segment.size_bytes)
-
-
-def _line_of_base(lineage: Lineage, base: str) -> str:
-    """The line of versions that a branch was made from, where the table is now.
-
-    The library stores an absolute path, escaped in some cases; only what follows the table counts.
-    """
-    table = lineage.uri.removesuffix("" if lineage.branch is None else f"/tree/{lineage.branch}")
-    return f"{table}{base.rpartition(lineage.path)[2]}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NewType
+from typing import TYPE_CHECKING, Any, Final, NewType
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,10 @@ from lance.dataset import Index as LibraryIndex
 
 from omnigraph.storage.conflicts import naming_failures
 from omnigraph.storage.index_checks import index_folder
-from omnigraph.storage.stage import RowCounts, Staged
 from omnigraph.storage.table import Table
+
+if TYPE_CHECKING:
+    from omnigraph.storage.stage import Staged
 
 BTREE: Final = "BTREE"
 PARTITIONED: Final = "IVF_FLAT"
@@ -125,6 +127,8 @@ def stage_indexes(table: Table, built: Sequence[BuiltIndex]) -> Staged:
 
     Damaged ones of the same names go.
     """
+    from omnigraph.storage.stage import RowCounts, Staged
+
     return Staged(
         "index",
         table.lineage,
@@ -163,6 +167,8 @@ def _stored_as(table: Table, names: Collection[str]) -> list[LibraryIndex]:
 
 def stage_probes(table: Table, probes: Mapping[str, int]) -> Staged:
     """A note in the table of how many partitions a search by each column looks into."""
+    from omnigraph.storage.stage import RowCounts, Staged
+
     notes: dict[str, str | None] = {
         _probes_key(column): str(number) for column, number in probes.items()
     }

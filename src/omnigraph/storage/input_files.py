@@ -33,7 +33,7 @@ def is_remote(path: str) -> bool:
 
 def open_remote(uri: str) -> BinaryIO:
     """The bytes of an object, which can be read from any place. Raises `SourceUnreadable`."""
-    store, key = _located(uri)
+    store, key = located(uri)
     with _naming(uri):
         found = obstore.head(store, key)
     stamp = int(found["size"]), found["e_tag"] or str(found["last_modified"])
@@ -50,7 +50,7 @@ def stamp_of(file: BinaryIO) -> Stamp:
 
 def list_remote(folder: str) -> list[str]:
     """The addresses of all objects below a folder, by name. Raises `SourceUnreadable`."""
-    store, prefix = _located(folder)
+    store, prefix = located(folder)
     prefix = prefix.rstrip("/")
     bucket = folder.removeprefix(_SCHEME).partition("/")[0]
     with _naming(folder):
@@ -92,7 +92,7 @@ class _Object(io.RawIOBase):
         return length
 
 
-def _located(uri: str) -> tuple[S3Store, str]:
+def located(uri: str) -> tuple[S3Store, str]:
     bucket, _, key = uri.removeprefix(_SCHEME).partition("/")
     if not bucket:
         raise SourceUnreadable(uri, "names no bucket", "write s3://bucket/key")

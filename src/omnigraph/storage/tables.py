@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import lance
@@ -32,13 +32,10 @@ from omnigraph.errors import (
 )
 from omnigraph.limits import INDEX_CACHE_BYTES, METADATA_CACHE_BYTES
 from omnigraph.storage import refs
-from omnigraph.storage.base_paths import other_root
-from omnigraph.storage.blobs import stored_schema
 from omnigraph.storage.causes import UNREACHABLE
 from omnigraph.storage.commit_sync import CommitSync
 from omnigraph.storage.conflicts import Failure, classify, naming_failures
 from omnigraph.storage.durability import DiskSync, Durability
-from omnigraph.storage.fragments import WRITE_OPTIONS, fit_rows
 from omnigraph.storage.index_checks import IndexChecks
 from omnigraph.storage.known_values import KnownValues
 from omnigraph.storage.lineage import Lineage, version_file, version_of_file
@@ -46,11 +43,12 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.s3_options import s3_options
 from omnigraph.storage.table import Table
-from omnigraph.storage.torn import Torn, find_torn_version, remove_torn_version
-from omnigraph.storage.torn_branches import list_whole_branches, oldest_branch, torn_branches
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.storage.versions import newest_version, noted_version
 from omnigraph.temporary import TemporaryFolder
+
+if TYPE_CHECKING:
+    from omnigraph.storage.torn import Torn
 
 _NO_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
 _PLAIN_PATH: Final = re.compile(r"[\w/. -]+", re.ASCII)
@@ -80,6 +78,10 @@ class TableStore:
         """In another process the same tables, reached from there."""
         return TableStore, (self._root, self._durability)
 
+    def uncached(self) -> TableStore:
+        """The same tables, without anything that was read of them before."""
+        return TableStore(self._root, self._durability)
+
     @property
     def root(self) -> GraphRoot:
         """The graph the tables belong to."""
@@ -106,6 +108,9 @@ class TableStore:
         `config` follows in a second one, as the library has no way to give it with the first.
         Raises `TableExists`.
         """
+        from omnigraph.storage.blobs import stored_schema
+        from omnigraph.storage.fragments import WRITE_OPTIONS, fit_rows
+
         lineage = self._lineage(path, None)
         stored = stored_schema(schema)
         content = fit_rows(stored.empty_table() if rows is None else rows, stored)
@@ -152,15 +157,21 @@ class TableStore:
         except StoreCallFailed as error:
             if error.cause == UNREACHABLE:
                 raise
-            torn = find_torn_version(lineage, self._options) if version is None else None
+            torn = self.find_torn(path, branch) if version is None else None
             if torn is not None:
                 raise TornVersion(lineage.uri, torn.version, torn.previous, torn.cause) from error
             self._refuse_damaged(lineage, version, error)
             raise
-        made_at = other_root(lineage, table.dataset) if branch is not None else None
-        if branch is not None and made_at is not None:
-            raise GraphMoved(branch, made_at, self._root.uri)
+        if branch is not None:
+            self._refuse_moved(table, branch)
         return table
+
+    def _refuse_moved(self, table: Table, branch: str) -> None:
+        from omnigraph.storage.base_paths import other_root
+
+        made_at = other_root(table.lineage, table.dataset)
+        if made_at is not None:
+            raise GraphMoved(branch, made_at, self._root.uri)
 
     def _refuse_damaged(
         self, lineage: Lineage, version: int | None, error: StoreCallFailed
@@ -188,6 +199,8 @@ class TableStore:
             return None
         if os.path.exists(lineage.file(version_file(noted))):
             return None  # It was made since the table was opened.
+        from omnigraph.storage.torn import Torn
+
         return Torn(lineage, noted, table.version, "it is missing")
 
     def exists(self, path: str) -> bool:
@@ -243,6 +256,8 @@ class TableStore:
 
     def list_branches(self, path: str) -> dict[str, StoredBranch]:
         """The branches of a table that have a ref, without those a power loss left half made."""
+        from omnigraph.storage.torn_branches import list_whole_branches
+
         try:
             table = self.open(path)
         except TornVersion as torn:
@@ -255,6 +270,8 @@ class TableStore:
 
     def torn_branches(self, path: str) -> set[str]:
         """Branches of a table that a power loss left half made; nobody was ever told of them."""
+        from omnigraph.storage.torn_branches import torn_branches
+
         lineage = self._lineage(path, None)
         return torn_branches(lineage.uri) if lineage.is_local else set()
 
@@ -268,6 +285,8 @@ class TableStore:
 
     def oldest_branch(self, path: str) -> str | None:
         """A branch of a table on a local disk, the oldest one; None without any, or elsewhere."""
+        from omnigraph.storage.torn_branches import oldest_branch
+
         lineage = self._lineage(path, None)
         return oldest_branch(lineage.uri) if lineage.is_local else None
 
@@ -325,10 +344,14 @@ class TableStore:
 
     def find_torn(self, path: str, branch: str | None = None) -> Torn | None:
         """The newest version of a table, if a power loss has left it incomplete."""
+        from omnigraph.storage.torn import find_torn_version
+
         return find_torn_version(self._lineage(path, branch), self._options)
 
     def remove_torn(self, torn: Torn, objects: ObjectStore) -> None:
         """Take such a version away, under the lock of its branch."""
+        from omnigraph.storage.torn import remove_torn_version
+
         remove_torn_version(torn, objects)
 
     def _lineage(self, path: str, branch: str | None) -> Lineage:

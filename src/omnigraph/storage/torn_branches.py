@@ -20,7 +20,6 @@ import lance
 from omnigraph.errors import FileDamaged, StoreCallFailed
 from omnigraph.storage.lineage import version_file
 from omnigraph.storage.refs import StoredBranch, list_refs, ref_of
-from omnigraph.storage.torn import is_whole_version
 
 _FOLDER: Final = "_refs/branches"
 _SUFFIX: Final = ".json"
@@ -91,6 +90,8 @@ def _read_ref(path: str) -> _Ref:
 
 def _is_torn(uri: str, name: str, ref: _Ref) -> bool:
     """Whether a branch never came to be. One that has ever been written to has come to be."""
+    from omnigraph.storage.torn import is_whole_version
+
     tree = f"{uri}/tree/{name}"
     if ref is _DAMAGED:
         return False

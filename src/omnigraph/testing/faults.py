@@ -20,11 +20,45 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol
 
 from omnigraph.errors import StorageError
 from omnigraph.faults import FAULT_POINTS, FaultPoint, FaultPoints, InjectedFault
+
+DECLARED_IN: Final = (
+    "omnigraph.embed.documents",
+    "omnigraph.engine.maintain.cleanup",
+    "omnigraph.engine.maintain.indexes",
+    "omnigraph.engine.maintain.orphans",
+    "omnigraph.engine.merge.spread",
+    "omnigraph.engine.schema.apply",
+    "omnigraph.engine.schema.commit",
+    "omnigraph.engine.schema.fragments",
+    "omnigraph.engine.tags",
+    "omnigraph.engine.write.bulk.frames",
+    "omnigraph.engine.write.bulk.piece",
+    "omnigraph.engine.write.commit",
+    "omnigraph.engine.write.fold",
+    "omnigraph.engine.write.mutate.run",
+    "omnigraph.storage.durability",
+    "omnigraph.versioning.bootstrap",
+    "omnigraph.versioning.branches",
+    "omnigraph.versioning.genesis",
+    "omnigraph.versioning.locks.lease",
+    "omnigraph.versioning.locks.lease_lock",
+    "omnigraph.versioning.locks.writer_locks",
+    "omnigraph.versioning.publish",
+    "omnigraph.versioning.recovery.act",
+    "omnigraph.versioning.recovery.sidecar",
+    "omnigraph.versioning.schema_staging",
+    "omnigraph.versioning.upgrade.migrate",
+)
+"""The modules that declare points. A graph loads them when they are needed, a trap is set before."""
+
+for _module in DECLARED_IN:
+    import_module(_module)
 
 ENVIRONMENT_VARIABLE: Final = "OMNIGRAPH_FAULTS"
 _ARM = re.compile(

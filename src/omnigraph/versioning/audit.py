@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from omnigraph.errors import ManifestDamaged
 from omnigraph.versioning.commits import CommitId, OperationId, TableId
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
@@ -97,3 +99,12 @@ class RecordedAudit:
             created_at=document["created_at"],
         )
         return cls(audit, CommitId(document["graph_commit_id"]), sequence)
+
+
+def read_audits(rows: Iterable[Mapping[str, Any]]) -> list[RecordedAudit]:
+    """What rows of the manifest record, oldest first."""
+    try:
+        found = [RecordedAudit.from_metadata(r["metadata"], r["commit_seq"]) for r in rows]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ManifestDamaged(f"a recovery is recorded wrongly: {error!r}") from error
+    return sorted(found, key=lambda audit: audit.sequence)

@@ -5,7 +5,7 @@ Only when a graph is opened. Files that disappear under an open handle are a rea
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omnigraph.errors import ObjectMissing, SchemaContractBroken
 from omnigraph.faults import declare
@@ -24,8 +24,10 @@ from omnigraph.versioning.contract import (
     read_history,
     write_compiled,
 )
-from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest
+
+if TYPE_CHECKING:
+    from omnigraph.versioning.locks import WriterLocks
 
 _COMPILED: Final = (IR_FILE, STATE_FILE)
 

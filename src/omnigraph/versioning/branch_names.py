@@ -2,8 +2,10 @@
 
 Storage cannot hold `a` and `a/b` side by side, so a public name is flattened reversibly: `_` becomes
 `__`, `/` becomes `_s`. A name that is still taken by leftovers of an earlier branch gets an
-incarnation suffix. Names that do not decode belong to somebody else and are never touched, unless
-their ref names the branch: graphs of older formats stored names as they were written.
+incarnation suffix, `_i2`. A branch that begins at an earlier commit is made in several steps; its
+storage name ends in `_c1`, and it exists only once its ref names it. Names that do not decode belong
+to somebody else and are never touched, unless their ref names the branch: graphs of older formats
+stored names as they were written.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ PhysicalName = NewType("PhysicalName", str)
 MAIN: Final = BranchName("main")
 RESERVED: Final = "__schema_apply_lock__"
 PUBLIC_NAME_KEY: Final = "omnigraph.public_name"
-"""What the ref of a branch from an older format says its name is, where the storage name misleads."""
+"""What the ref of a branch says its name is: one from an older format, where the storage name
+misleads, or one that begins at an earlier commit, where it says that the branch is complete."""
 
 RETIRED_KEY: Final = "omnigraph.retired"
 """Noted in the ref of a branch that was deleted and is kept because later merges compare with it."""
@@ -34,7 +37,7 @@ MAX_FLAT_LENGTH: Final = 200
 """Storage writes a ref under its name plus up to 44 characters, and file names end at 255."""
 
 _SEGMENTS = re.compile(r"[\w.-]+(/[\w.-]+)*\Z", re.ASCII)
-_INCARNATION = re.compile(r"(?<!_)((?:__)*)_i([0-9]+)\Z")
+_INCARNATION = re.compile(r"(?<!_)((?:__)*)_([ic])([0-9]+)\Z")
 
 
 def branch_name(written: str) -> BranchName:
@@ -65,13 +68,19 @@ def branch_name(written: str) -> BranchName:
 class DecodedName:
     public: BranchName
     incarnation: int
+    is_cut: bool = False
+    """Whether the branch begins at an earlier commit, and exists only if its ref names it."""
 
 
-def physical_name(public: BranchName, incarnation: int = 1) -> PhysicalName:
+def physical_name(
+    public: BranchName, incarnation: int = 1, *, is_cut: bool = False
+) -> PhysicalName:
     """The storage name of a branch other than main, which has none."""
     if public == MAIN:
         raise ValueError("the main lineage has no storage name")
     flat = _flattened(public)
+    if is_cut:
+        return PhysicalName(f"{flat}_c{incarnation}")
     return PhysicalName(flat if incarnation == 1 else f"{flat}_i{incarnation}")
 
 
@@ -81,11 +90,11 @@ def _flattened(public: str) -> str:
 
 def decode_physical_name(physical: str) -> DecodedName | None:
     """The public name behind a storage name, or None when it is not one of ours."""
-    incarnation, flat = 1, physical
+    incarnation, flat, is_cut = 1, physical, False
     match = _INCARNATION.search(physical)
     if match:
-        incarnation = int(match[2])
-        flat = physical[: match.start(2) - len("_i")]
+        incarnation, is_cut = int(match[3]), match[2] == "c"
+        flat = physical[: match.start(2) - len("_")]
     out: list[str] = []
     at = 0
     while at < len(flat):
@@ -105,21 +114,29 @@ def decode_physical_name(physical: str) -> DecodedName | None:
     except InvalidBranchName:
         return None
     # Only what we would write ourselves: `x_i0`, `x_i1` and `x_i02` are not how a branch `x` is stored.
-    if public == MAIN or incarnation < 1 or physical_name(public, incarnation) != physical:
+    if public == MAIN or incarnation < 1:
         return None
-    return DecodedName(public, incarnation)
+    if physical_name(public, incarnation, is_cut=is_cut) != physical:
+        return None
+    return DecodedName(public, incarnation, is_cut)
 
 
 def name_of_ref(physical: str, metadata: Mapping[str, str]) -> BranchName | None:
-    """The public name of a stored branch, or None when it is not one of ours."""
+    """The public name of a stored branch, or None when it is not one of ours or not complete."""
     noted = metadata.get(PUBLIC_NAME_KEY)
     if noted is None:
         decoded = decode_physical_name(physical)
-        return decoded.public if decoded else None
+        return decoded.public if decoded and not decoded.is_cut else None
     try:
         return branch_name(noted)
     except InvalidBranchName:
         return None
+
+
+def is_incomplete(physical: str, metadata: Mapping[str, str]) -> bool:
+    """Whether a stored branch is one of ours that was never completed."""
+    decoded = decode_physical_name(physical)
+    return decoded is not None and decoded.is_cut and PUBLIC_NAME_KEY not in metadata
 
 
 def public_name(physical: str | None) -> BranchName:

@@ -1,18 +1,20 @@
 """Branches of the graph: a branch exists exactly when its ref on the manifest does.
 
-Creating one copies nothing and touches no table; deleting one is the removal of that ref, or a note in
-it that the branch is kept for merges only. What a
-deleted branch leaves behind in storage is unreachable and reclaimed on a best-effort basis.
+Creating one copies nothing and touches no table. One that begins at an earlier commit of its source
+gets a manifest without the later ones first, and exists once its ref names it. Deleting a branch is the
+removal of its ref, or a note in it that the branch is kept for merges only. What a deleted branch leaves
+behind in storage is unreachable and reclaimed on a best-effort basis.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, count
+from typing import TYPE_CHECKING
 
 from omnigraph.errors import (
     BranchExists,
@@ -25,24 +27,33 @@ from omnigraph.errors import (
     StorageError,
     StoreCallFailed,
     SyncFailed,
+    TagExists,
 )
 from omnigraph.faults import declare
+from omnigraph.storage.filters import Comparison
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import (
     MAIN,
+    PUBLIC_NAME_KEY,
     RETIRED_KEY,
     BranchName,
     PhysicalName,
     branch_name,
+    is_incomplete,
     name_of_ref,
     physical_name,
 )
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.parting import KnownCommits, Tip, read_by_merge, whole_history
 from omnigraph.versioning.rows import MANIFEST_PATH
 
+if TYPE_CHECKING:
+    from omnigraph.versioning.parting import KnownCommits
+
 BEFORE_CREATE = declare("branch_create.before_manifest_branch_create", "before the ref is made")
+BEFORE_CUT = declare("branch_create.before_later_commits_go", "before later commits are removed")
+BEFORE_NAME = declare("branch_create.before_ref_is_named", "before the ref names the branch")
 BEFORE_CLEANUP = declare("branch_delete.before_table_cleanup", "before a table's fork is removed")
 
 _log = logging.getLogger(__name__)
@@ -101,6 +112,8 @@ class Branches:
 
         `first` is a branch that is about to be deleted: read from it is what no other has.
         """
+        from omnigraph.versioning.parting import Tip, whole_history
+
         listed = [ref for ref in (*self.retired(), *self.list()) if ref != first]
         refs = listed if first is None else [first, *listed]
         return whole_history(self._manifest, [Tip.of(state) for state in self.states(refs)])
@@ -130,14 +143,20 @@ class Branches:
         physical: PhysicalName,
         source: BranchRef,
         check_lock: Callable[[], None],
+        sequence: int | None = None,
     ) -> BranchRef:
         """Fork a branch from the newest state of another; a single step makes it exist.
 
-        The caller holds the locks of main, of the source and of the storage name, which is free.
+        With a storage name for that, it begins at an earlier commit of the source, `sequence`. The
+        caller holds the locks of main, of the source and of the storage name, which is free.
         """
+        from omnigraph.versioning.tags import Tags
+
         listed = self.list()
         if any(ref.public == name for ref in listed):
             raise BranchExists(name)
+        if Tags(self._objects).find(name) is not None:
+            raise TagExists(name)
         if source.physical not in [ref.physical for ref in listed]:
             # Files of a branch that is gone could still be opened.
             raise BranchNotFound(source.public)
@@ -145,7 +164,7 @@ class Branches:
         BEFORE_CREATE.hit(branch=name)
         check_lock()
         try:
-            self._tables.create_branch(
+            made = self._tables.create_branch(
                 MANIFEST_PATH,
                 physical,
                 source_branch=source.physical,
@@ -158,17 +177,55 @@ class Branches:
             if any(ref.public == name for ref in self.list()):
                 raise BranchExists(name) from None
             raise
+        if sequence is not None:
+            self._complete_cut(made, name, physical, sequence, check_lock)
         self._manifest.forget(physical)
         return BranchRef(name, physical, source.physical)
 
-    def free_name(self, name: BranchName, avoid: Collection[str] = ()) -> PhysicalName:
+    def _complete_cut(
+        self,
+        made: Table,
+        name: BranchName,
+        physical: PhysicalName,
+        sequence: int,
+        check_lock: Callable[[], None],
+    ) -> None:
+        """Take later commits out of the manifest of a new branch; its name in the ref is the last step."""
+        from omnigraph.storage.delta import stage_deletion
+        from omnigraph.storage.stage import commit_staged
+        from omnigraph.versioning.ids import new_ulid
+
+        BEFORE_CUT.hit(branch=name)
+        later = stage_deletion(made, Comparison("commit_seq", ">", sequence))
+        if later is not None:
+            check_lock()
+            commit_staged(made, later, operation_id=new_ulid(), writer_kind="BranchCreate")
+        BEFORE_NAME.hit(branch=name)
+        check_lock()
+        self._describe(physical, {PUBLIC_NAME_KEY: name})
+
+    def incomplete(self) -> Sequence[PhysicalName]:
+        """Storage names of branches that a creator which died has left without their last step."""
+        refs = self._manifest.refs().items()
+        return sorted(PhysicalName(p) for p, ref in refs if is_incomplete(p, ref.metadata))
+
+    def reclaim_incomplete(self, check_lock: Callable[[], None]) -> None:
+        """Remove them. Main is locked, so that their creators are gone."""
+        for physical in self.incomplete():
+            check_lock()
+            self._tables.reclaim_branch(MANIFEST_PATH, physical, self._objects)
+
+    def free_name(
+        self, name: BranchName, avoid: Collection[str] = (), *, is_cut: bool = False
+    ) -> PhysicalName:
         """The first incarnation of a name of which nothing is stored, not even left-overs.
 
-        `avoid` are storage names that unfinished writes of earlier branches still refer to.
+        `avoid` are storage names that unfinished writes of earlier branches still refer to. `is_cut`
+        is for a branch that begins at an earlier commit of its source.
         """
         refs = self._tables.list_branches(MANIFEST_PATH)
         for incarnation in count(1):
-            physical = physical_name(name, incarnation)
+            physical = physical_name(name, incarnation, is_cut=is_cut)
             if physical in avoid or physical in refs:
                 continue
             if self._tables.has_branch_files(MANIFEST_PATH, physical):
@@ -191,13 +248,18 @@ class Branches:
         if is_needed:
             self._retire(ref.physical)
             return
+        self.reclaim_incomplete(check_lock)  # They may have been made from it.
         self._remove_ref(ref)
         self._manifest.forget(ref.physical)
         for location in owned:
             self._reclaim_fork(location, ref.physical, check_lock)
 
     def _retire(self, physical: PhysicalName) -> None:
-        noted = {**self._manifest.refs()[physical].metadata, RETIRED_KEY: "true"}
+        self._describe(physical, {RETIRED_KEY: "true"})
+
+    def _describe(self, physical: PhysicalName, more: Mapping[str, str]) -> None:
+        """Note something in the ref of a branch, beside what is noted there."""
+        noted = {**self._manifest.refs()[physical].metadata, **more}
         self._tables.describe_branch(MANIFEST_PATH, physical, noted, self._objects)
 
     def _is_read_by_merges(self, ref: BranchRef) -> bool:
@@ -206,6 +268,8 @@ class Branches:
         Whatever two branches will have in common later, two have in common now: what a merge brings
         to one of them, it brings from a branch that exists.
         """
+        from omnigraph.versioning.parting import Tip, read_by_merge
+
         assert ref.physical is not None
         for other in self.retired():
             if other.parent == ref.physical or ref.physical in self._owners(other):
@@ -286,6 +350,8 @@ class Branches:
             _log.warning("files of branch %s stay behind: %s", ref.public, error)
 
     def _refuse_if_needed(self, ref: BranchRef, listed: Sequence[BranchRef]) -> None:
+        from omnigraph.versioning.tags import Tags
+
         if ref.physical not in [other.physical for other in listed]:
             raise BranchNotFound(ref.public)
         for other in listed:
@@ -296,6 +362,11 @@ class Branches:
                 raise BranchInUse(ref.public, reason)
             if ref.physical in self._owners(other):
                 raise BranchInUse(ref.public, reason)
+        tags = [tag.name for tag in Tags(self._objects).list() if tag.branch == ref.physical]
+        if tags:
+            named = ", ".join(f"'{tag}'" for tag in tags)
+            what = "tag" if len(tags) == 1 else "tags"
+            raise BranchInUse(ref.public, f"a commit of it is named by {what} {named}")
 
     def _owners(self, ref: BranchRef) -> set[str | None]:
         """The branches whose tables a branch reads; none if it was deleted meanwhile.

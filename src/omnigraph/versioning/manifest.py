@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -32,9 +32,7 @@ from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.torn import Torn
 from omnigraph.storage.versions import VersionWatch
-from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import (
     CommitId,
@@ -58,6 +56,10 @@ from omnigraph.versioning.rows import (
 )
 from omnigraph.versioning.stamp import check_stamp
 from omnigraph.versioning.torn_manifests import damaged, was_acknowledged
+
+if TYPE_CHECKING:
+    from omnigraph.storage.torn import Torn
+    from omnigraph.versioning.audit import RecordedAudit
 
 _COLUMNS = [
     KEY_COLUMN,
@@ -447,12 +449,11 @@ class Manifest:
 
     def audits(self, branch: str | None) -> list[RecordedAudit]:
         """All recoveries recorded on a branch, oldest first."""
-        rows = _rows(self.open(branch), Comparison("object_type", "=", "recovery_audit"))
-        try:
-            found = [RecordedAudit.from_metadata(r["metadata"], r["commit_seq"]) for r in rows]
-        except (KeyError, TypeError, ValueError) as error:
-            raise ManifestDamaged(f"a recovery is recorded wrongly: {error!r}") from error
-        return sorted(found, key=lambda audit: audit.sequence)
+        from omnigraph.versioning.audit import read_audits
+
+        return read_audits(
+            _rows(self.open(branch), Comparison("object_type", "=", "recovery_audit"))
+        )
 
     def drops(self, branch: str | None) -> dict[TableId, int]:
         """The tables that left a branch for good, and the sequence at which they did."""

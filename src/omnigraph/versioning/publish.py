@@ -38,6 +38,7 @@ from omnigraph.versioning.rows import (
     KEY_COLUMN,
     PUBLISHED_OUTCOMES,
     Outcome,
+    Pin,
     Row,
     TableRegistration,
     TableVersion,
@@ -58,14 +59,6 @@ AFTER_INSERT = declare("graph_publish.after_manifest_commit", "after the publish
 
 def _nothing() -> None:
     """The lock of a caller that holds none cannot be lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """The version of a table a writer built on."""
-
-    version: int
-    branch: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """What is still needed of what is stored: versions of tables, and lines of versions.
 
-The present state of every branch, what a merge of any two would compare them with, and what has been
-pinned by name. Whatever one
-branch cannot be asked about might be needed, so an error here means that nothing may be removed.
+The present state of every branch, what a merge of any two would compare them with, and what has a
+tag. Whatever one branch cannot be asked about might be needed, so an error here means that nothing may be removed.
 
 The caller holds the lock of main. While it does, no branch is made or deleted and nothing is merged, so a branch
 can come to name only what it makes itself: its own line of a table, by its first write there. Before
@@ -25,8 +24,8 @@ from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.parting import Tip, read_by_merge
-from omnigraph.versioning.pins import NamedPin
 from omnigraph.versioning.rows import TableRegistration
+from omnigraph.versioning.tags import StoredTag
 
 Fork = tuple[str, str]
 """The location of a table and the storage name of a branch of it."""
@@ -49,8 +48,8 @@ class Needed:
         return frozenset(table.location for table in self.registered.values())
 
 
-def what_is_needed(manifest: Manifest, branches: Branches, pins: Sequence[NamedPin]) -> Needed:
-    """Look at all branches and at what is pinned on main."""
+def what_is_needed(manifest: Manifest, branches: Branches, tags: Sequence[StoredTag]) -> Needed:
+    """Look at all branches and at what is tagged."""
     versions: dict[TableId, dict[int, str]] = {}
     forks: set[Fork] = set()
     registered: dict[TableId, TableRegistration] = {}
@@ -58,8 +57,13 @@ def what_is_needed(manifest: Manifest, branches: Branches, pins: Sequence[NamedP
     listed = branches.list()
     heads = branches.states(listed)
     moved = {ref.physical for ref in listed} - {state.branch for state in heads}
-    pinned = ((manifest.at(None, pin.version), f"pinned as {pin.name}") for pin in pins)
-    for state, reason in chain(_states(manifest, heads, branches), pinned):
+    readable = {state.branch for state in heads}
+    tagged = (
+        (manifest.at(tag.branch, tag.version), f"tagged as {tag.name}")
+        for tag in tags
+        if tag.branch in readable  # Of a branch that is gone or cannot be asked, nothing is left.
+    )
+    for state, reason in chain(_states(manifest, heads, branches), tagged):
         lines.add(state.branch)
         registered |= state.registered
         for table, entry in state.tables.items():

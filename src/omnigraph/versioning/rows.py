@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
-from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.commits import CommitRecord, OperationId, TableId
+
+if TYPE_CHECKING:
+    from omnigraph.versioning.audit import RecoveryAudit
 
 MANIFEST_PATH: Final = "__manifest"
 RECOVERY_DIR: Final = "__recovery"
@@ -69,6 +71,14 @@ class TableRegistration:
             "type_id": self.type_id,
             "name": self.name,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The version of a table a writer built on."""
+
+    version: int
+    branch: str | None
 
 
 @dataclass(frozen=True, slots=True)

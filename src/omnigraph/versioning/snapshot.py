@@ -13,7 +13,7 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import BranchName, public_name
 from omnigraph.versioning.commits import CommitId, TableId
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.publish import Pin
+from omnigraph.versioning.rows import Pin
 
 
 @dataclass(frozen=True, slots=True)

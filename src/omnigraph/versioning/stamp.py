@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
-from omnigraph.errors import ManifestDamaged, NewerFormat
-from omnigraph.versioning.rows import FORMAT_STAMP, STAMP_KEY
+from omnigraph.errors import ManifestDamaged, NewerFormat, TornVersion
+from omnigraph.versioning.rows import FORMAT_STAMP, MANIFEST_PATH, STAMP_KEY
+
+if TYPE_CHECKING:
+    from omnigraph.storage.table import Table
+    from omnigraph.storage.tables import TableStore
 
 SEQUENCE_COLUMN = "commit_seq"
 
@@ -29,6 +35,21 @@ def is_older_format(schema: pa.Schema) -> bool:
     if is_older == (SEQUENCE_COLUMN in schema.names):
         raise ManifestDamaged(f"the manifest has format stamp {stamp}, and columns of another one")
     return is_older
+
+
+def is_older_graph(tables: TableStore) -> bool:
+    """Whether a graph is stored in an older format. Raises `NewerFormat` or `TableMissing`."""
+    return is_older_format(newest_manifest(tables).schema)
+
+
+def newest_manifest(tables: TableStore, branch: str | None = None) -> Table:
+    """The newest version that can be read: one that a power loss has torn is passed over."""
+    try:
+        return tables.open(MANIFEST_PATH, branch)
+    except TornVersion as torn:
+        if torn.previous is None:
+            raise
+        return tables.open(MANIFEST_PATH, branch, torn.previous)
 
 
 def read_stamp(schema: pa.Schema) -> int:

@@ -9,13 +9,16 @@ Tests: tests/crash/recovery/test_damage.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from omnigraph.errors import FileDamaged, TableMissing, TornVersion
 from omnigraph.storage.lineage import version_file
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.torn import Torn
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.rows import RECOVERY_DIR, TableRegistration, TableVersion
+
+if TYPE_CHECKING:
+    from omnigraph.storage.torn import Torn
 
 
 def was_acknowledged(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import Graph
+from omnigraph.api.graph import Graph
 from tests.crash.recovery.situations import new_graph
 
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from omnigraph.engine.graph import Graph
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import ExpectedVersionMismatch
 from tests.crash.recovery.situations import HIRE
 
@@ -32,11 +32,11 @@ def hire(graph: Graph, number: int, interrupts: Interrupts) -> bool:
     """Whether the call said that it worked."""
     try:
         interrupts.is_writing = True
-        graph.mutate(HIRE, who=f"p{number}", company=f"c{number}")
+        graph.mutate(HIRE, {"who": f"p{number}", "company": f"c{number}"})
         interrupts.is_writing = False
     except ExpectedVersionMismatch:
         interrupts.is_writing = False
-        graph.refresh()
+        graph.maintenance.recover()
         return False
     except KeyboardInterrupt:
         return False

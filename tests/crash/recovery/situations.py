@@ -15,7 +15,8 @@ from typing import Any
 import lance
 import pyarrow as pa
 
-from omnigraph.engine.graph import Graph, init
+from omnigraph.api.graph import Graph, init
+from omnigraph.engine.core import GraphCore
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.storage.table import Table
@@ -56,7 +57,7 @@ SEED = people(*EVERYBODY) + (
 def new_graph(uri: str) -> Graph:
     """The standard graph: four people, a company and two edges."""
     graph = init(uri, SCHEMA)
-    graph.load(SEED, "append")
+    graph.load(SEED.encode(), "append")
     return graph
 
 
@@ -64,12 +65,12 @@ def new_graph(uri: str) -> Graph:
 
 
 def ids(graph: Graph, key: str = PERSON, branch: str | None = None) -> list[str]:
-    table = graph.snapshot(branch).open(graph._tables, key)
+    table = graph._snapshot(branch).open(graph._core.tables, key)
     return sorted(table.read(["id"]).column("id").to_pylist())
 
 
 def ages(graph: Graph, branch: str | None = None) -> dict[str, int | None]:
-    rows = graph.snapshot(branch).open(graph._tables, PERSON).read().to_pylist()
+    rows = graph._snapshot(branch).open(graph._core.tables, PERSON).read().to_pylist()
     return {row["name"]: row["age"] for row in rows}
 
 
@@ -79,12 +80,12 @@ def content(graph: Graph, branch: str | None = None) -> dict[str, list[str]]:
 
 
 def sidecars(graph: Graph) -> list[str]:
-    return sorted(path.rpartition("/")[2] for path in graph._objects.list_dir("__recovery"))
+    return sorted(path.rpartition("/")[2] for path in graph._core.objects.list_dir("__recovery"))
 
 
 def head(graph: Graph, key: str = PERSON, branch: str | None = None) -> Table:
     """The newest version of a table's line, published or not."""
-    entry = graph.snapshot(branch).entry(key)
+    entry = graph._snapshot(branch).entry(key)
     return Backstage(graph.uri).tables.open(entry.location, entry.branch)
 
 
@@ -92,7 +93,7 @@ def drifted(graph: Graph, branch: str | None = None) -> dict[str, tuple[int, int
     """Tables whose newest version is not the one the graph knows: both numbers."""
     physical = graph._ref(branch).physical
     found = {}
-    for key, entry in graph.snapshot(branch).entries.items():
+    for key, entry in graph._snapshot(branch).entries.items():
         newest = head(graph, key, branch).version
         if entry.branch == physical and newest != entry.version:
             found[key] = (entry.version, newest)
@@ -101,21 +102,21 @@ def drifted(graph: Graph, branch: str | None = None) -> dict[str, tuple[int, int
 
 def kinds(graph: Graph, branch: str | None = None) -> list[str]:
     """What recovery has done on a branch, in order."""
-    return [recorded.audit.kind.value for recorded in graph.recoveries(branch)]
+    return [recorded.audit.kind.value for recorded in graph.maintenance.recoveries(branch)]
 
 
 def the_recovery(graph: Graph, kind: str, branch: str | None = None) -> RecordedAudit:
     """The only recovery of a branch, which is of this kind and has a commit to itself."""
-    (recorded,) = graph.recoveries(branch)
+    (recorded,) = graph.maintenance.recoveries(branch)
     assert recorded.audit.kind.value == kind
     commit = graph.commit(recorded.graph_commit_id)
-    assert (commit.draft.actor_id, commit.draft.operation.value) == (
+    assert (commit.actor, commit.operation) == (
         "omnigraph:recovery",
         "recovery",
     )
-    assert commit.sequence == recorded.sequence
-    assert [c.graph_commit_id for c in graph.commits(branch, actor="omnigraph:recovery")] == [
-        commit.graph_commit_id
+    assert commit.number == recorded.sequence
+    assert [c.id for c in graph.log(branch, actor="omnigraph:recovery", reverse=True)] == [
+        commit.id
     ]
     return recorded
 
@@ -150,21 +151,21 @@ def of_another_process(graph: Graph) -> None:
 
 
 def read_sidecar(graph: Graph, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(graph._objects.read_text(f"__recovery/{name}"))
+    found: dict[str, Any] = json.loads(graph._core.objects.read_text(f"__recovery/{name}"))
     return found
 
 
 def write_sidecar(graph: Graph, name: str, document: object) -> None:
     text = document if isinstance(document, str) else json.dumps(document)
-    graph._objects.write_text(f"__recovery/{name}", text)
+    graph._core.objects.write_text(f"__recovery/{name}", text)
 
 
 def sidecar_for(
     graph: Graph, key: str = PERSON, *, operation_id: str, expected: int, **fields: Any
 ) -> str:
     """A hand-written sidecar of a write to one table of main; its name."""
-    entry = graph.snapshot("main").entry(key)
-    last = graph.commits("main", limit=1, newest_first=True)[0].draft
+    entry = graph._snapshot("main").entry(key)
+    last = graph._core.manifest.commits(None)[-1].draft
     document = {
         "schema_version": 2,
         "operation_id": operation_id,
@@ -172,7 +173,7 @@ def sidecar_for(
         "started_at": "1781443200000000",
         "branch": None,
         "branch_physical": None,
-        "base_seq": graph.snapshot("main").version,
+        "base_seq": graph._snapshot("main").version,
         "actor_id": None,
         "writer_kind": "Mutation",
         "commit": {
@@ -248,7 +249,7 @@ class LosableLocks(WriterLocks):
     """
 
     def __init__(self, graph: Graph, *, notices: bool) -> None:
-        super().__init__(graph._root, graph._objects)
+        super().__init__(graph._core.root, graph._core.objects)
         self._notices = notices
         self.lost = threading.Event()
 
@@ -261,9 +262,8 @@ class LosableLocks(WriterLocks):
 
 def with_locks(graph: Graph, locks: WriterLocks) -> Graph:
     """A second handle of the graph that uses other locks."""
-    other = Graph(graph._root, graph._objects, graph._tables)
-    other._use_locks(locks)
-    return other
+    core = graph._core
+    return Graph(GraphCore(core.root, core.objects, core.tables, locks=locks), graph._bound)
 
 
 class Writer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import CommitStateUnknown, RecoveryQuarantined, TableOvertaken
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.testing.faults import Call, armed
@@ -36,7 +36,7 @@ from tests.crash.recovery.situations import (
 
 
 def pinned(graph, key=PERSON):
-    return graph.snapshot("main").entry(key).version
+    return graph._snapshot("main").entry(key).version
 
 
 # -- two writes on one table -----------------------------------------------------------------
@@ -52,7 +52,7 @@ def test_two_writes_on_one_table_are_finished_in_order(graph):
     sidecar_for(graph, operation_id=second, expected=base + 1)
     again = open_graph(graph.uri)
     assert kinds(again) == ["RolledForward", "RolledForward"]
-    assert [r.audit.operation_id for r in again.recoveries()] == [first, second]
+    assert [r.audit.operation_id for r in again.maintenance.recoveries()] == [first, second]
     assert (pinned(again), head(again).version) == (base + 2, base + 2)
     assert ids(again) == [*EVERYBODY, "Eve", "Flo"]
     check_settled(again)
@@ -66,7 +66,7 @@ def stacked(graph):
     commit_of(graph, second, "Flo")
     name = sidecar_for(graph, operation_id=first, expected=base)
     document = read_sidecar(graph, name)
-    entry = graph.snapshot().entry(COMPANY)
+    entry = graph._snapshot().entry(COMPANY)
     (person,) = document["tables"]
     other = {"table_key": COMPANY, "table_id": entry.table_id, "table_path": entry.location}
     write_sidecar(
@@ -80,15 +80,15 @@ def stacked(graph):
 
 def test_undoing_a_write_takes_the_unfinished_ones_on_top_of_it_along(graph):
     first, second = stacked(graph)
-    assert f"{first}.json" in graph.recovery_status().pending
+    assert f"{first}.json" in graph._core.recovery.status().pending
     again = open_graph(graph.uri)
-    assert {r.audit.operation_id: r.audit.kind.value for r in again.recoveries()} == {
+    assert {r.audit.operation_id: r.audit.kind.value for r in again.maintenance.recoveries()} == {
         first: "RolledBack",
         second: "RolledBack",
     }
     assert ids(again) == EVERYBODY
     check_settled(again)
-    again.mutate(ADD, who="Zoe")
+    again.mutate(ADD, {"who": "Zoe"})
     assert ids(again) == [*EVERYBODY, "Zoe"]
 
 
@@ -98,7 +98,7 @@ def test_a_crash_while_undoing_two_writes_is_no_obstacle(graph):
     again = open_graph(graph.uri)
     assert ids(again) == EVERYBODY
     check_settled(again)
-    again.mutate(ADD, who="Zoe")
+    again.mutate(ADD, {"who": "Zoe"})
     assert ids(again) == [*EVERYBODY, "Zoe"]
 
 
@@ -108,19 +108,19 @@ def test_a_crash_while_undoing_two_writes_is_no_obstacle(graph):
 @pytest.mark.acceptance("S-172")
 @pytest.mark.parametrize("other", ["another operation", "no operation"])
 def test_a_version_of_somebody_else_is_not_taken_for_the_own_one(graph, other):
-    interrupted(BEFORE_TABLE, lambda: graph.mutate(ADD, who="Eve"))
+    interrupted(BEFORE_TABLE, lambda: graph.mutate(ADD, {"who": "Eve"}))
     (name,) = sidecars(graph)
     if other == "another operation":
         commit_of(graph, new_ulid(), "Mallory")
     else:
         raw_append(graph, "Mallory")
     again = open_graph(graph.uri)
-    assert again.recoveries() == []
+    assert again.maintenance.recoveries() == []
     assert ids(again) == EVERYBODY
-    (found,) = again.recovery_status().quarantined
+    (found,) = again._core.recovery.status().quarantined
     assert found.name == name
     with pytest.raises(RecoveryQuarantined, match=name):
-        again.mutate(ADD, who="Flo")
+        again.mutate(ADD, {"who": "Flo"})
     assert sidecars(again) == [name]
 
 
@@ -129,18 +129,18 @@ def test_a_commit_that_landed_behind_a_foreign_one_is_left_to_an_operator(graph)
     base = pinned(graph)
     append = Call(lambda _hit: raw_append(graph, "Mallory"))
     with armed(BEFORE_TABLE, append, times=1), pytest.raises(CommitStateUnknown) as caught:
-        graph.mutate(ADD, who="Eve")
+        graph.mutate(ADD, {"who": "Eve"})
     assert isinstance(caught.value.__cause__, TableOvertaken)
     (name,) = sidecars(graph)
     assert head(graph).version == base + 2
     again = open_graph(graph.uri)
     assert ids(again) == EVERYBODY
-    (found,) = again.recovery_status().quarantined
+    (found,) = again._core.recovery.status().quarantined
     assert (found.name, found.branch) == (name, None)
     assert PERSON in found.reason
     with pytest.raises(RecoveryQuarantined, match=name):
-        again.mutate(ADD, who="Flo")
-    (table,) = [t for t in again.repair().tables if t.table_key == PERSON]
+        again.mutate(ADD, {"who": "Flo"})
+    (table,) = [t for t in again.maintenance.repair().tables if t.table_key == PERSON]
     assert (table.pinned, table.found) == (base, base + 2)
     assert len(table.operations) == 2
     assert table.action.value == "preview"
@@ -149,7 +149,7 @@ def test_a_commit_that_landed_behind_a_foreign_one_is_left_to_an_operator(graph)
 
 def test_what_lies_on_top_of_a_finished_write_is_not_published_with_it(graph):
     base = pinned(graph)
-    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, who="Eve"))
+    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, {"who": "Eve"}))
     raw_append(graph, "Mallory")
     again = open_graph(graph.uri)
     assert ids(again) == [*EVERYBODY, "Eve"]
@@ -159,24 +159,24 @@ def test_what_lies_on_top_of_a_finished_write_is_not_published_with_it(graph):
 
 
 def test_a_write_that_would_have_to_be_undone_below_a_foreign_version_is_quarantined(graph):
-    interrupted(AFTER_TABLE, lambda: graph.mutate(HIRE, who="Eve", company="Bolt"), first=1)
+    interrupted(AFTER_TABLE, lambda: graph.mutate(HIRE, {"who": "Eve", "company": "Bolt"}), first=1)
     (moved,) = drifted(graph)
     raw_delete(graph, "nobody", key=moved)
     before = content(graph)
     again = open_graph(graph.uri)
     assert content(again) == before
-    assert [q.name for q in again.recovery_status().quarantined] == sidecars(again)
-    assert again.recoveries() == []
+    assert [q.name for q in again._core.recovery.status().quarantined] == sidecars(again)
+    assert again.maintenance.recoveries() == []
 
 
 def test_a_sidecar_of_an_older_base_is_not_acted_upon(graph):
     base = pinned(graph)
-    graph.mutate(ADD, who="Flo")
+    graph.mutate(ADD, {"who": "Flo"})
     operation = new_ulid()
     commit_of(graph, operation, "Eve")
     name = sidecar_for(graph, operation_id=operation, expected=base)
     again = open_graph(graph.uri)
-    assert [q.name for q in again.recovery_status().quarantined] == [name]
+    assert [q.name for q in again._core.recovery.status().quarantined] == [name]
     assert ids(again) == [*EVERYBODY, "Flo"]
 
 
@@ -185,7 +185,7 @@ def test_a_sidecar_of_an_older_base_is_not_acted_upon(graph):
 
 def test_an_index_without_an_id_counts_as_part_of_the_write_before_it(graph):
     base = pinned(graph)
-    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, who="Eve"))
+    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, {"who": "Eve"}))
     head(graph).writable_handle().create_scalar_index("name", "BTREE")
     again = open_graph(graph.uri)
     assert (pinned(again), head(again).version) == (base + 2, base + 2)
@@ -194,13 +194,13 @@ def test_an_index_without_an_id_counts_as_part_of_the_write_before_it(graph):
 
 
 def test_a_compaction_belongs_to_an_optimize_and_to_nobody_else(graph):
-    graph.mutate(ADD, who="Eve")
+    graph.mutate(ADD, {"who": "Eve"})
     base = pinned(graph)
     raw_compaction(graph)
     moved = head(graph).version
     assert moved > base
     name = sidecar_for(graph, operation_id=new_ulid(), expected=base)
-    assert [q.name for q in open_graph(graph.uri).recovery_status().quarantined] == [name]
+    assert [q.name for q in open_graph(graph.uri)._core.recovery.status().quarantined] == [name]
     document = read_sidecar(graph, name)
     (table,) = document["tables"]
     optimize = {**document, "writer_kind": "Optimize", "tables": [{**table, "data_commits": 0}]}
@@ -213,7 +213,7 @@ def test_a_compaction_belongs_to_an_optimize_and_to_nobody_else(graph):
 
 
 def test_a_half_undone_write_is_not_finished_any_more(graph):
-    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, who="Eve"))
+    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, {"who": "Eve"}))
     (name,) = sidecars(graph)
     table = head(graph)
     commit_staged(

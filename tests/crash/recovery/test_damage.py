@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.api.graph import init
+from omnigraph.api.graph import open as open_graph
 from omnigraph.cli.main import main
-from omnigraph.engine.graph import init
-from omnigraph.engine.graph import open as open_graph
 from omnigraph.errors import FileDamaged, OmnigraphError
 from omnigraph.storage.index_checks import CHECKSUMS
 from omnigraph.storage.indexes import damaged_indexes
@@ -71,15 +71,15 @@ class Damaged:
     def __init__(self, folder: Path) -> None:
         self.root, self._kept = folder / "graph", folder / "kept"
         graph = init(str(self.root), SCHEMA)
-        graph.load("".join(_note(number) for number in range(1200)), "append")
-        graph.ensure_indices()
-        dev = graph.create_branch("dev")
-        dev.mutate(ADD, slug="dev1")
-        dev.ensure_indices()
+        graph.load("".join(_note(number) for number in range(1200)).encode(), "append")
+        graph.maintenance.ensure_indexes()
+        dev = graph.branches.create("dev")
+        dev.mutate(ADD, {"slug": "dev1"})
+        dev.maintenance.ensure_indexes()
         for number in range(2):
-            graph.mutate(ADD, slug=f"main{number}")
-            dev.mutate(ADD, slug=f"dev{number + 2}")
-        graph.wait_for_upkeep()
+            graph.mutate(ADD, {"slug": f"main{number}"})
+            dev.mutate(ADD, {"slug": f"dev{number + 2}"})
+        graph.maintenance.wait()
         shutil.copytree(self.root, self._kept)
         self.rows = {"main": 1202, "dev": 1203}
         self.newest = {"main": "main1", "dev": "dev3"}
@@ -97,7 +97,7 @@ class Damaged:
         return folder if branch == "main" else folder / "tree" / "dev"
 
     def notes(self) -> str:
-        entry = open_graph(str(self.root), read_only=True).snapshot().entry("node:Note")
+        entry = open_graph(str(self.root), read_only=True)._snapshot().entry("node:Note")
         return entry.location
 
     def newest_version(self, branch: str, table: str = MANIFEST_PATH) -> Path:
@@ -107,7 +107,7 @@ class Damaged:
         """How many rows there are, are found by key, and are found by a word."""
         graph = open_graph(str(self.root), read_only=read_only)
         count = graph.query(COUNT, branch=branch).to_dicts()[0]["n"]
-        found = graph.query(FIND, slug=self.newest[branch], branch=branch)
+        found = graph.query(FIND, {"slug": self.newest[branch]}, branch=branch)
         return count, len(found.to_dicts()), len(graph.query(SEARCH, branch=branch).to_dicts())
 
     def expected(self, branch: str) -> tuple[int, int, int]:
@@ -169,16 +169,16 @@ def _check_usable(place):
     assert tree(place.root) == before
     writer = open_graph(str(place.root))
     for branch in BRANCHES:
-        writer.mutate(ADD, slug="late", branch=branch)
-    writer.optimize()
-    writer.wait_for_upkeep()
+        writer.mutate(ADD, {"slug": "late"}, branch=branch)
+    writer.maintenance.optimize()
+    writer.maintenance.wait()
     for branch, physical in (("main", None), ("dev", "dev")):
         count, *found = place.expected(branch)
         assert place.answers(branch) == (count + 1, *found)
         again = open_graph(str(place.root), read_only=True)
-        tables = [again._manifest.open(physical)]
-        snapshot = again.snapshot(branch)
-        tables += [snapshot.open(again._tables, key) for key in snapshot.entries]
+        tables = [again._core.manifest.open(physical)]
+        snapshot = again._snapshot(branch)
+        tables += [snapshot.open(again._core.tables, key) for key in snapshot.entries]
         assert [dict(damaged_indexes(table)) for table in tables] == [{}] * len(tables)
 
 
@@ -223,7 +223,7 @@ def test_a_damaged_version_of_a_table_is_told_and_others_can_be_used(place, bran
     other = "dev" if branch == "main" else "main"
     assert place.answers(other) == place.expected(other)
     with pytest.raises(OmnigraphError):
-        open_graph(str(place.root)).mutate(ADD, slug="late", branch=branch)
+        open_graph(str(place.root)).mutate(ADD, {"slug": "late"}, branch=branch)
     assert contents(place.root) == before
 
 
@@ -243,7 +243,7 @@ def _check_told(place, branch, file):
     if branch != "main":
         writer = open_graph(str(place.root))
         with pytest.raises(FileDamaged):
-            writer.mutate(ADD, slug="late", branch=branch)
+            writer.mutate(ADD, {"slug": "late"}, branch=branch)
         assert place.answers("main") == place.expected("main")
     assert contents(place.root) == before
 
@@ -258,16 +258,16 @@ def test_commands_name_the_damaged_file(place, capsys, command):
 
 @pytest.mark.parametrize("how", COMPLETE)
 def test_a_damaged_ref_is_told_and_its_branch_is_kept(place, how):
-    open_graph(str(place.root)).create_branch("new")
+    open_graph(str(place.root)).branches.create("new")
     file = place.root / MANIFEST_PATH / "_refs" / "branches" / "new.json"
     whole = file.read_bytes()
     damage(file, how)
-    open_graph(str(place.root)).mutate(ADD, slug="late")
+    open_graph(str(place.root)).mutate(ADD, {"slug": "late"})
     with pytest.raises(FileDamaged) as caught:
-        open_graph(str(place.root)).branches()
+        list(open_graph(str(place.root)).branches)
     assert caught.value.uri == str(file)
     file.write_bytes(whole)
-    assert open_graph(str(place.root)).branches() == ["main", "dev", "new"]
+    assert list(open_graph(str(place.root)).branches) == ["main", "dev", "new"]
 
 
 def test_a_publish_that_a_power_loss_tore_is_still_passed_over(place):

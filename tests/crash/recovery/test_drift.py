@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.write import commit as committing
 from omnigraph.engine.write.tables import stage_early
 from omnigraph.errors import ConflictError, TableDrift
@@ -35,16 +35,16 @@ ADD_COMPANY = "query c($n: String) { insert Company { name: $n } }"
 
 
 def pinned(graph, branch=None):
-    return graph.snapshot(branch).entry(PERSON).version
+    return graph._snapshot(branch).entry(PERSON).version
 
 
 @pytest.mark.parametrize(
     "write",
     [
-        lambda graph: graph.mutate(ADD, who="Eve"),
-        lambda graph: graph.mutate(AGE, who="Bob", age=3),
-        lambda graph: graph.load(people("Eve"), "merge"),
-        lambda graph: graph.load(people("Eve"), "overwrite", cascade=True),
+        lambda graph: graph.mutate(ADD, {"who": "Eve"}),
+        lambda graph: graph.mutate(AGE, {"who": "Bob", "age": 3}),
+        lambda graph: graph.load(people("Eve").encode(), "merge"),
+        lambda graph: graph.load(people("Eve").encode(), "overwrite", cascade=True),
     ],
 )
 def test_unexplained_drift_is_refused_whatever_the_write(graph, write):
@@ -66,15 +66,15 @@ def test_unexplained_drift_is_refused_whatever_the_write(graph, write):
 
 def test_drift_of_one_table_does_not_stop_writes_to_others(graph):
     raw_append(graph, "Mallory")
-    graph.mutate(ADD_COMPANY, n="Bolt")
+    graph.mutate(ADD_COMPANY, {"n": "Bolt"})
     assert ids(graph, COMPANY) == ["Acme", "Bolt"]
 
 
 def test_a_compaction_nobody_published_is_drift_as_well(graph):
-    graph.mutate(ADD, who="Eve")
+    graph.mutate(ADD, {"who": "Eve"})
     raw_compaction(graph)
     with pytest.raises(TableDrift, match="a repair has to decide"):
-        graph.mutate(ADD, who="Flo")
+        graph.mutate(ADD, {"who": "Flo"})
 
 
 def test_readers_do_not_mind_drift(graph):
@@ -85,32 +85,32 @@ def test_readers_do_not_mind_drift(graph):
 
 @pytest.mark.acceptance("S-087")
 def test_a_sidecar_of_another_branch_does_not_explain_drift_on_main(graph):
-    feature = graph.create_branch("feature")
-    feature.mutate(ADD, who="Flo")
-    interrupted(BEFORE_PUBLISH, lambda: feature.mutate(ADD, who="Fay"))
+    feature = graph.branches.create("feature")
+    feature.mutate(ADD, {"who": "Flo"})
+    interrupted(BEFORE_PUBLISH, lambda: feature.mutate(ADD, {"who": "Fay"}))
     raw_append(graph, "Mallory")
     with pytest.raises(TableDrift, match="a repair has to decide") as caught:
-        graph.mutate(ADD, who="Eve")
+        graph.mutate(ADD, {"who": "Eve"})
     assert "sidecar" not in str(caught.value)
     assert len(sidecars(graph)) == 1
 
 
 def test_drift_on_a_branch_does_not_stop_main(graph):
-    feature = graph.create_branch("feature")
-    feature.mutate(ADD, who="Flo")
+    feature = graph.branches.create("feature")
+    feature.mutate(ADD, {"who": "Flo"})
     raw_append(graph, "Mallory", branch="feature")
-    graph.mutate(ADD, who="Eve")
+    graph.mutate(ADD, {"who": "Eve"})
     with pytest.raises(TableDrift, match="a repair has to decide"):
-        feature.mutate(ADD, who="Fay")
+        feature.mutate(ADD, {"who": "Fay"})
     assert ids(graph) == [*EVERYBODY, "Eve"]
 
 
 @pytest.mark.parametrize(
     "write",
     [
-        lambda graph: graph.mutate(ADD, who="Eve"),
-        lambda graph: graph.load(people("Eve"), "append"),
-        lambda graph: graph.load(people("Eve"), "merge"),
+        lambda graph: graph.mutate(ADD, {"who": "Eve"}),
+        lambda graph: graph.load(people("Eve").encode(), "append"),
+        lambda graph: graph.load(people("Eve").encode(), "merge"),
     ],
     ids=["mutation", "append", "merge"],
 )
@@ -154,7 +154,7 @@ def test_drift_is_refused_when_the_sidecars_cannot_be_listed(graph):
         armed("recovery.sidecar_list", FailStorage(), first=3),
         pytest.raises(TableDrift, match="could not classify the drift") as caught,
     ):
-        graph.mutate(ADD, who="Eve")
+        graph.mutate(ADD, {"who": "Eve"})
     for text in (
         "injected failure at recovery.sidecar_list",
         "a repair has to decide",

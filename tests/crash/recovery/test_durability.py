@@ -72,11 +72,11 @@ def test_each_step_of_a_mutation_is_on_the_disk_before_the_next_begins(
     # Where time passes between the steps, folders that did not change meanwhile are known to be safe.
     monkeypatch.setattr(durability, "_CLOCK_SLACK_NS", slack)
     graph = new_graph(str(tmp_path / "graph"))
-    graph.create_branch("feature").mutate(HIRE, who="Fay", company="Core")
-    graph.create_branch("fresh")
+    graph.branches.create("feature").mutate(HIRE, {"who": "Fay", "company": "Core"})
+    graph.branches.create("fresh")
     disk = Disk(tmp_path / "graph")
     with armed("durability.after_fsync", Call(disk.saw)):
-        graph.mutate(HIRE, who="Eve", company="Bolt", branch=branch)
+        graph.mutate(HIRE, {"who": "Eve", "company": "Bolt"}, branch=branch)
     new = disk.new
     sidecar = next(path for path in disk.synced if path.parent.name == "__recovery")
     # A sidecar is written under another name first; its folder follows.
@@ -108,7 +108,7 @@ def test_what_a_version_names_is_on_the_disk_before_the_version_exists(tmp_path,
     graph = new_graph(str(tmp_path / "graph"))
     disk = Disk(tmp_path / "graph")
     with armed("durability.after_fsync", Call(disk.saw)):
-        graph.mutate(HIRE, who="Eve", company="Bolt")
+        graph.mutate(HIRE, {"who": "Eve", "company": "Bolt"})
         graph.mutate('query q() { delete Person where name = "Alice" }')
     versions = [p for p in disk.new if in_versions(p) and p.parts[0] != "__manifest"]
     assert len(versions) >= 5
@@ -127,7 +127,7 @@ def test_the_sidecar_is_on_the_disk_before_any_table_moves(tmp_path, monkeypatch
     graph = new_graph(str(tmp_path / "graph"))
     disk = Disk(tmp_path / "graph")
     with armed("durability.after_fsync", Call(disk.saw)):
-        graph.mutate(ADD, who="Eve")
+        graph.mutate(ADD, {"who": "Eve"})
     folder = disk.first(Path("__recovery"))
     known = {p for p in disk.present[folder] if in_versions(p)}
     assert known == {p for p in disk._before if in_versions(p)}

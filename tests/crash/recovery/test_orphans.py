@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.faults import InjectedFault
 from omnigraph.testing.faults import Call, Fail, armed
 from omnigraph.versioning.manifest import Manifest
@@ -29,8 +29,10 @@ from tests.crash.recovery.situations import (
 
 def orphaned(graph, point=AFTER_TABLE):
     """A sidecar of a branch that somebody deletes without looking at it."""
-    feature = graph.create_branch("feature")
-    interrupted(point, lambda: feature.mutate(HIRE, who="Eve", company="Bolt", actor="act-1"))
+    feature = graph.branches.create("feature")
+    interrupted(
+        point, lambda: feature.as_actor("act-1").mutate(HIRE, {"who": "Eve", "company": "Bolt"})
+    )
     backstage = Backstage(graph.uri)
     backstage.branches.delete(backstage.branches.find("feature"), lambda: None)
     (name,) = sidecars(graph)
@@ -43,15 +45,15 @@ def orphaned(graph, point=AFTER_TABLE):
 def test_the_write_of_a_deleted_branch_is_discarded_and_recorded_on_main(graph, point, settle):
     name = orphaned(graph, point)
     if settle == "write":
-        graph.mutate(ADD, who="Flo")
+        graph.mutate(ADD, {"who": "Flo"})
     elif settle == "refresh":
-        graph.refresh()
+        graph.maintenance.recover()
     again = open_graph(graph.uri)
     recorded = the_recovery(again, "OrphanedBranchDiscarded")
     assert recorded.audit.operation_id == name.removesuffix(".json")
     assert (recorded.audit.for_actor, recorded.audit.outcomes) == ("act-1", ())
     assert ids(again) == EVERYBODY + (["Flo"] if settle == "write" else [])
-    assert again.branches() == ["main"]
+    assert list(again.branches) == ["main"]
     check_settled(again)
 
 
@@ -59,55 +61,55 @@ def test_the_write_of_a_deleted_branch_is_discarded_and_recorded_on_main(graph, 
 def test_a_sidecar_that_could_not_be_deleted_is_deleted_later_and_recorded_once(graph):
     orphaned(graph)
     with armed("recovery.sidecar_delete", Fail(), times=1), pytest.raises(InjectedFault):
-        graph.mutate(ADD, who="Flo")
+        graph.mutate(ADD, {"who": "Flo"})
     the_recovery(graph, "OrphanedBranchDiscarded")
     assert len(sidecars(graph)) == 1
-    graph.mutate(ADD, who="Flo")
+    graph.mutate(ADD, {"who": "Flo"})
     the_recovery(graph, "OrphanedBranchDiscarded")
     assert ids(graph) == [*EVERYBODY, "Flo"]
     check_settled(graph)
 
 
 def test_a_write_to_another_branch_leaves_orphans_to_main(graph):
-    graph.create_branch("other")
+    graph.branches.create("other")
     orphaned(graph)
-    graph.mutate(ADD, who="Flo", branch="other")
+    graph.mutate(ADD, {"who": "Flo"}, branch="other")
     assert len(sidecars(graph)) == 1
-    graph.mutate(ADD, who="Max")
+    graph.mutate(ADD, {"who": "Max"})
     assert kinds(graph) == ["OrphanedBranchDiscarded"]
     check_settled(graph, "other")
 
 
 def test_a_branch_is_healed_before_it_is_deleted(graph):
-    feature = graph.create_branch("feature")
-    interrupted(BEFORE_PUBLISH, lambda: feature.mutate(ADD, who="Eve"))
-    graph.delete_branch("feature")
-    assert graph.recoveries() == []
+    feature = graph.branches.create("feature")
+    interrupted(BEFORE_PUBLISH, lambda: feature.mutate(ADD, {"who": "Eve"}))
+    graph.branches.delete("feature")
+    assert graph.maintenance.recoveries() == []
     check_settled(graph)
 
 
 def test_a_branch_made_again_under_the_name_is_not_touched_by_the_orphan(graph):
     orphaned(graph)
-    graph.refresh()
-    again = graph.create_branch("feature")
-    again.mutate(ADD, who="Fay")
+    graph.maintenance.recover()
+    again = graph.branches.create("feature")
+    again.mutate(ADD, {"who": "Fay"})
     assert ids(graph, PERSON, "feature") == [*EVERYBODY, "Fay"]
     check_settled(graph, "feature")
 
 
 @pytest.mark.parametrize("point", [AFTER_TABLE, BEFORE_PUBLISH])
 def test_a_write_that_dies_while_its_branch_is_deleted_is_not_given_to_the_next_one(graph, point):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     other = with_locks(graph, LosableLocks(graph, notices=False))
 
     def die(_hit):
-        write = {"who": "Eve", "company": "Bolt", "branch": "feature"}
-        interrupted(point, lambda: other.mutate(HIRE, **write))
+        who = {"who": "Eve", "company": "Bolt"}
+        interrupted(point, lambda: other.mutate(HIRE, who, branch="feature"))
 
     with armed("lock.after_acquire", Call(die), times=1):
-        graph.delete_branch("feature")
-    again = graph.create_branch("feature")
-    again.mutate(ADD, who="Fay")
+        graph.branches.delete("feature")
+    again = graph.branches.create("feature")
+    again.mutate(ADD, {"who": "Fay"})
     assert ids(graph, PERSON, "feature") == [*EVERYBODY, "Fay"]
     assert ids(graph) == EVERYBODY
     check_settled(graph, "feature")
@@ -116,10 +118,10 @@ def test_a_write_that_dies_while_its_branch_is_deleted_is_not_given_to_the_next_
 @pytest.mark.parametrize("point", [AFTER_TABLE, BEFORE_PUBLISH])
 def test_a_branch_made_again_before_anybody_looked_is_not_given_the_write(graph, point):
     orphaned(graph, point)
-    feature = graph.create_branch("feature")
-    feature.mutate(ADD, who="Flo")
+    feature = graph.branches.create("feature")
+    feature.mutate(ADD, {"who": "Flo"})
     assert ids(feature) == [*EVERYBODY, "Flo"]
-    graph.mutate(ADD, who="Gil")
+    graph.mutate(ADD, {"who": "Gil"})
     the_recovery(graph, "OrphanedBranchDiscarded")
     check_settled(graph)
 
@@ -128,8 +130,8 @@ def test_a_writer_that_ends_while_its_sidecar_is_judged_leaves_nothing_to_wait_f
     graph, monkeypatch
 ):
     """Its branch may be deleted as well before the judgement is over."""
-    feature = graph.create_branch("feature")
-    interrupted(AFTER_TABLE, lambda: feature.mutate(ADD, who="Eve"))
+    feature = graph.branches.create("feature")
+    interrupted(AFTER_TABLE, lambda: feature.mutate(ADD, {"who": "Eve"}))
     (name,) = sidecars(graph)
     current = Manifest.current
 
@@ -141,5 +143,5 @@ def test_a_writer_that_ends_while_its_sidecar_is_judged_leaves_nothing_to_wait_f
         return current(manifest, branch)
 
     monkeypatch.setattr(Manifest, "current", end_first)
-    status = graph.recovery_status()
+    status = graph._core.recovery.status()
     assert (status.pending, status.quarantined) == ((), ())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import RecoveryPending, RecoveryQuarantined
 from omnigraph.storage.lineage import version_file
 from omnigraph.versioning.ids import new_ulid
@@ -37,7 +37,7 @@ def without(document, key):
 def spoilt(graph, how):
     """A sidecar under `NAME` that cannot be used."""
     operation = NAME.removesuffix(".json")
-    sidecar_for(graph, operation_id=operation, expected=graph.snapshot().entry(PERSON).version)
+    sidecar_for(graph, operation_id=operation, expected=graph._snapshot().entry(PERSON).version)
     document = read_sidecar(graph, NAME)
     texts = {
         "garbage": "\x00 no json",
@@ -70,21 +70,21 @@ def test_an_unreadable_sidecar_is_named_and_stops_only_drifted_tables(graph, how
     with caplog.at_level(logging.WARNING):
         again = open_graph(graph.uri)
     assert NAME in caplog.text
-    (found,) = again.recovery_status().quarantined
+    (found,) = again._core.recovery.status().quarantined
     assert found.name == NAME
     assert NAME in found.reason
     assert ids(again) == EVERYBODY
-    receipt = again.mutate(ADD, who="Eve").receipt
+    receipt = again.mutate(ADD, {"who": "Eve"}).receipt
     (warning,) = [w for w in receipt.warnings if w.code == "recovery_quarantined"]
     assert NAME in warning.message
     raw_append(again, "Mallory")
     with pytest.raises(RecoveryQuarantined, match=NAME) as caught:
-        again.mutate(ADD, who="Flo")
+        again.mutate(ADD, {"who": "Flo"})
     assert (caught.value.sidecar, caught.value.table_key) == (NAME, PERSON)
     assert "a repair has to decide" in str(caught.value)
-    again.mutate(ADD_COMPANY, n="Bolt")
+    again.mutate(ADD_COMPANY, {"n": "Bolt"})
     with pytest.raises(RecoveryPending, match=NAME):
-        again.optimize()
+        again.maintenance.optimize()
     reader = open_graph(graph.uri, read_only=True)
     assert (ids(reader), ids(reader, COMPANY)) == ([*EVERYBODY, "Eve"], ["Acme", "Bolt"])
     assert sidecars(again) == [NAME]
@@ -93,7 +93,7 @@ def test_an_unreadable_sidecar_is_named_and_stops_only_drifted_tables(graph, how
 @pytest.mark.parametrize("how", ["garbage", "newer"])
 def test_the_reason_says_what_is_wrong_with_the_file(graph, how):
     spoilt(graph, how)
-    (found,) = graph.recovery_status().quarantined
+    (found,) = graph._core.recovery.status().quarantined
     assert {"garbage": "is not valid JSON", "newer": "99"}[how] in found.reason
 
 
@@ -101,13 +101,13 @@ def test_bytes_that_are_no_text_are_quarantined_too(local_graph, tmp_path):
     (tmp_path / "graph" / "__recovery").mkdir(exist_ok=True)
     (tmp_path / "graph" / "__recovery" / NAME).write_bytes(b"\xff\xfe\x00")
     again = open_graph(local_graph.uri)
-    (found,) = again.recovery_status().quarantined
+    (found,) = again._core.recovery.status().quarantined
     assert (found.name, "is not valid JSON" in found.reason) == (NAME, True)
-    again.mutate(ADD, who="Eve")
+    again.mutate(ADD, {"who": "Eve"})
 
 
 def test_unknown_keys_in_a_sidecar_are_ignored(graph):
-    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, who="Eve"))
+    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, {"who": "Eve"}))
     (name,) = sidecars(graph)
     document = read_sidecar(graph, name)
     tables = [{**table, "colour": "blue"} for table in document["tables"]]
@@ -117,7 +117,7 @@ def test_unknown_keys_in_a_sidecar_are_ignored(graph):
 
 
 def test_an_unreadable_sidecar_does_not_keep_others_from_being_settled(graph):
-    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, who="Eve"))
+    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, {"who": "Eve"}))
     write_sidecar(graph, "00000000000000000000000000.json", "{")
     write_sidecar(graph, "ZZZZZZZZZZZZZZZZZZZZZZZZZZ.json", "{")
     again = open_graph(graph.uri)
@@ -131,9 +131,9 @@ def test_files_that_are_no_sidecars_are_ignored(graph, name, caplog):
     write_sidecar(graph, name, "whatever")
     with caplog.at_level(logging.WARNING):
         again = open_graph(graph.uri)
-    again.mutate(ADD, who="Eve")
+    again.mutate(ADD, {"who": "Eve"})
     assert caplog.text == ""
-    assert again.recovery_status().to_json() == {"pending": [], "quarantined": []}
+    assert again._core.recovery.status().to_json() == {"pending": [], "quarantined": []}
     assert sidecars(again) == [name]
 
 
@@ -141,27 +141,27 @@ def test_files_that_are_no_sidecars_are_ignored(graph, name, caplog):
 @pytest.mark.parametrize("settle", ["open", "refresh", "write"])
 def test_a_table_behind_the_graph_is_named_and_others_stay_writable(local_graph, settle):
     graph = local_graph
-    graph.mutate(ADD, who="Eve")
-    pin = graph.snapshot().entry(PERSON).version
+    graph.mutate(ADD, {"who": "Eve"})
+    pin = graph._snapshot().entry(PERSON).version
     name = sidecar_for(graph, operation_id=new_ulid(), expected=pin)
     take_back(graph)
     if settle == "open":
         graph = open_graph(graph.uri)
     elif settle == "refresh":
-        graph.refresh()
-    graph.mutate(ADD_COMPANY, n="Bolt")
+        graph.maintenance.recover()
+    graph.mutate(ADD_COMPANY, {"n": "Bolt"})
     assert ids(graph, COMPANY) == ["Acme", "Bolt"]
-    (found,) = graph.recovery_status().quarantined
+    (found,) = graph._core.recovery.status().quarantined
     assert found.name == name
     with pytest.raises(RecoveryQuarantined, match=name):
-        graph.mutate(ADD, who="Flo")
+        graph.mutate(ADD, {"who": "Flo"})
     assert sidecars(graph) == [name]
-    assert graph.recoveries() == []
+    assert graph.maintenance.recoveries() == []
 
 
 def take_back(graph):
     """Lose the newest version of the people, which the graph knows."""
-    entry = graph.snapshot().entry(PERSON)
+    entry = graph._snapshot().entry(PERSON)
     folder = Path(graph.uri, entry.location)
     (folder / version_file(entry.version)).unlink()
     (folder / "_versions" / "latest_version_hint.json").unlink(missing_ok=True)

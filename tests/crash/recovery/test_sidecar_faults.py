@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, StorageError
 from omnigraph.faults import InjectedFault
 from omnigraph.storage.keyed_insert import insert_if_absent
@@ -40,12 +40,12 @@ EITHER = pytest.mark.parametrize("fault", [Fail(), FailStorage()], ids=["crash",
 @pytest.mark.acceptance("S-081", partly="there is no merge yet")
 @EITHER
 def test_a_write_whose_sidecar_cannot_be_written_leaves_nothing(graph, fault):
-    before = (graph.snapshot().to_json(), head(graph).version)
+    before = (graph._snapshot().to_json(), head(graph).version)
     with armed("recovery.sidecar_write", fault, times=1), pytest.raises(OmnigraphError):
-        graph.load(people("Eve"))
-    assert (graph.snapshot().to_json(), head(graph).version) == before
+        graph.load(people("Eve").encode(), "merge")
+    assert (graph._snapshot().to_json(), head(graph).version) == before
     assert sidecars(graph) == []
-    graph.load(people("Eve"))
+    graph.load(people("Eve").encode(), "merge")
     assert ids(graph) == [*EVERYBODY, "Eve"]
 
 
@@ -53,25 +53,25 @@ def test_a_write_whose_sidecar_cannot_be_written_leaves_nothing(graph, fault):
 @EITHER
 def test_a_write_whose_sidecar_cannot_be_deleted_has_succeeded(graph, fault):
     with armed("recovery.sidecar_delete", fault, times=1):
-        receipt = graph.load(people("Eve")).receipt
-    assert graph.head() == receipt.graph_commit_id
+        receipt = graph.load(people("Eve").encode(), "merge").receipt
+    assert graph.head().id == receipt.graph_commit_id
     assert len(sidecars(graph)) == 1
-    graph.load(people("Flo"))
+    graph.load(people("Flo").encode(), "merge")
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
-    assert graph.recoveries() == []
-    assert [c.draft.operation.value for c in graph.commits()[-2:]] == ["load", "load"]
+    assert graph.maintenance.recoveries() == []
+    assert [c.operation for c in graph.log(reverse=True)[-2:]] == ["load", "load"]
     check_settled(graph)
 
 
 @pytest.mark.acceptance("S-083")
 @EITHER
 def test_nothing_is_written_or_opened_while_sidecars_cannot_be_listed(graph, fault):
-    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, who="Eve"))
+    interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, {"who": "Eve"}))
     for call in (
-        lambda: graph.mutate(ADD, who="Flo"),
+        lambda: graph.mutate(ADD, {"who": "Flo"}),
         lambda: open_graph(graph.uri),
-        lambda: graph.repair(),
-        lambda: graph.refresh(),
+        lambda: graph.maintenance.repair(),
+        lambda: graph.maintenance.recover(),
     ):
         with (
             armed("recovery.sidecar_list", fault),
@@ -92,21 +92,24 @@ def test_a_reader_never_lists_sidecars(graph):
 
 
 def test_a_sidecar_says_what_its_write_is_about(graph):
-    feature = graph.create_branch("review/7")
+    feature = graph.branches.create("review/7")
     interrupted(
-        WITH_SIDECAR, lambda: feature.load(people("Eve"), actor="act-lena", load_id="nightly")
+        WITH_SIDECAR,
+        lambda: feature.as_actor("act-lena").load(
+            people("Eve").encode(), "merge", load_id="nightly"
+        ),
     )
     (name,) = sidecars(graph)
     document = read_sidecar(graph, name)
     assert document["schema_version"] == 2
     assert f"{document['operation_id']}.json" == name
     assert (document["branch"], document["branch_physical"]) == ("review/7", "review_s7")
-    assert document["base_seq"] == graph.snapshot("review/7").version
+    assert document["base_seq"] == graph._snapshot("review/7").version
     assert (document["actor_id"], document["writer_kind"]) == ("act-lena", "Load")
     assert document["started_at"].isdecimal()
     assert document["commit"]["load_id"] == "nightly"
     (table,) = document["tables"]
-    entry = graph.snapshot("review/7").entry(PERSON)
+    entry = graph._snapshot("review/7").entry(PERSON)
     assert table == {
         "table_key": PERSON,
         "table_id": entry.table_id,
@@ -117,7 +120,7 @@ def test_a_sidecar_says_what_its_write_is_about(graph):
         "post_commit_pin": entry.version + 1,
         "fork_from": {"table_version": entry.version},
     }
-    text = graph._objects.read_text(f"__recovery/{name}")
+    text = graph._core.objects.read_text(f"__recovery/{name}")
     assert text == json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -138,17 +141,17 @@ def test_a_sidecar_says_what_its_write_is_about(graph):
     ],
 )
 def test_a_writer_that_fails_undoes_what_it_did(graph, branch, point, first):
-    graph.create_branch("feature")
+    graph.branches.create("feature")
     handle = open_graph(graph.uri, branch=branch)
     before = content(graph, branch)
     with (
         armed(point, FailStorage(), first=first, times=1),
         pytest.raises(StorageError, match="injected failure"),
     ):
-        handle.mutate(HIRE, who="Eve", company="Bolt")
+        handle.mutate(HIRE, {"who": "Eve", "company": "Bolt"})
     assert content(graph, branch) == before
     check_settled(graph, "feature")
-    handle.mutate(HIRE, who="Eve", company="Bolt")
+    handle.mutate(HIRE, {"who": "Eve", "company": "Bolt"})
     assert ids(graph, branch=branch) == [*EVERYBODY, "Eve"]
     assert ids(graph, COMPANY, branch) == ["Acme", "Bolt"]
 
@@ -159,9 +162,9 @@ def test_a_writer_that_cannot_undo_leaves_it_to_the_next_one(graph):
         armed("recovery.before_publish", FailStorage(), times=1),
         pytest.raises(CommitStateUnknown, match=r"injected failure at mutation\.post_finalize"),
     ):
-        graph.mutate(ADD, who="Eve")
+        graph.mutate(ADD, {"who": "Eve"})
     assert len(sidecars(graph)) == 1
-    graph.mutate(ADD, who="Flo")
+    graph.mutate(ADD, {"who": "Flo"})
     # It was being undone: nobody finishes it any more.
     assert ids(graph) == [*EVERYBODY, "Flo"]
     assert kinds(graph) == ["RolledBack"]
@@ -176,14 +179,14 @@ def test_a_publish_that_landed_counts_whatever_the_call_reported(graph, monkeypa
         insert(*arguments)
         raise StorageError("the answer was lost")
 
-    before = len(graph.commits())
+    before = len(graph.log(reverse=True))
     monkeypatch.setattr(publishing, "insert_if_absent", lose_the_answer)
-    receipt = graph.mutate(ADD, who="Eve").receipt
+    receipt = graph.mutate(ADD, {"who": "Eve"}).receipt
     monkeypatch.undo()
-    assert graph.head() == receipt.graph_commit_id
-    assert len(graph.commits()) == before + 1
+    assert graph.head().id == receipt.graph_commit_id
+    assert len(graph.log(reverse=True)) == before + 1
     assert ids(graph) == [*EVERYBODY, "Eve"]
-    assert graph.recoveries() == []
+    assert graph.maintenance.recoveries() == []
     check_settled(graph)
 
 
@@ -200,19 +203,19 @@ def test_a_publish_nobody_can_look_up_leaves_its_sidecar_to_recovery(graph, monk
 
     monkeypatch.setattr(publishing, "insert_if_absent", vanish)
     with pytest.raises(CommitStateUnknown) as caught:
-        graph.mutate(ADD, who="Eve")
+        graph.mutate(ADD, {"who": "Eve"})
     monkeypatch.setattr(Manifest, "open", opened)
     monkeypatch.setattr(publishing, "insert_if_absent", insert)
     (name,) = sidecars(graph)
     assert name == f"{caught.value.operation_id}.json"
-    graph.mutate(ADD, who="Flo")
+    graph.mutate(ADD, {"who": "Flo"})
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
-    assert graph.recoveries() == []
+    assert graph.maintenance.recoveries() == []
     check_settled(graph)
 
 
 def test_an_injected_fault_is_a_crash_and_nothing_is_undone(graph):
     with armed(BEFORE_PUBLISH, Fail(), times=1), pytest.raises(InjectedFault):
-        graph.mutate(ADD, who="Eve")
+        graph.mutate(ADD, {"who": "Eve"})
     assert len(sidecars(graph)) == 1
     assert list(drifted(graph)) == [PERSON]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.graph import Graph
-from omnigraph.engine.graph import open as open_graph
+from omnigraph.api.graph import Graph
+from omnigraph.api.graph import open as open_graph
+from omnigraph.engine.core import GraphCore
 from omnigraph.storage.compact import extend_indexes
 from tests.behaviour.graphs import PERSON, tree
 from tests.crash.recovery.situations import (
@@ -48,9 +49,9 @@ class Place:
 def stopped(place, branch, point):
     """A write that came to a fault point; the files it left, without its sidecar and locks."""
     graph = new_graph(str(place.root))
-    graph.create_branch("feature").mutate(ADD, who="Fay")
+    graph.branches.create("feature").mutate(ADD, {"who": "Fay"})
     before, known = place.files(), content(graph, branch)
-    interrupted(point, lambda: graph.mutate(HIRE, who="Eve", company="Bolt", branch=branch))
+    interrupted(point, lambda: graph.mutate(HIRE, {"who": "Eve", "company": "Bolt"}, branch=branch))
     place.keep()
     new = place.files() - before
     return known, sorted(path for path in new if may_be_torn(path, point))
@@ -91,10 +92,10 @@ def _check(place, branch, known, what):
     _is_whole(seen, known, what)
     assert sidecars(graph) == [], what
     check_settled(graph, "feature")
-    graph.mutate(ADD, who="Zoe", branch=branch)
+    graph.mutate(ADD, {"who": "Zoe"}, branch=branch)
     assert "Zoe" in ids(graph, branch=branch), what
-    assert open_graph(str(place.root), read_only=True).snapshot(branch).to_json() == (
-        graph.snapshot(branch).to_json()
+    assert open_graph(str(place.root), read_only=True)._snapshot(branch).to_json() == (
+        graph._snapshot(branch).to_json()
     ), what
 
 
@@ -122,9 +123,10 @@ def test_a_handle_that_was_open_removes_the_torn_version_when_it_writes(tmp_path
         place.restore()
         handle = open_graph(str(place.root), read_only=True)
         assert content(handle, branch) == known
-        writer = Graph(handle._root, handle._objects, handle._tables)
+        core = handle._core
+        writer = Graph(GraphCore(core.root, core.objects, core.tables), handle._bound)
         os.truncate(place.root / file, 0)
-        writer.mutate(ADD, who="Zoe", branch=branch)
+        writer.mutate(ADD, {"who": "Zoe"}, branch=branch)
         assert "Zoe" in ids(writer, branch=branch)
         _is_whole(content(writer, branch) | {PERSON: without_zoe(writer, branch)}, known, str(file))
         check_settled(writer, "feature")
@@ -136,9 +138,9 @@ def test_an_index_of_the_manifest_that_was_torn_goes_before_anybody_builds_on_it
     monkeypatch.setenv("OMNIGRAPH_DURABILITY", "fsync")
     place = Place(tmp_path)
     graph = new_graph(str(place.root))
-    graph.mutate(ADD, who="Fay")
+    graph.mutate(ADD, {"who": "Fay"})
     known, before = content(graph), place.files()
-    extend_indexes(graph._manifest.open(None))
+    extend_indexes(graph._core.manifest.open(None))
     new = place.files() - before
     place.keep()
     torn = {file.parent for file in new if "_indices" in file.parts}
@@ -150,10 +152,10 @@ def test_an_index_of_the_manifest_that_was_torn_goes_before_anybody_builds_on_it
                 os.truncate(place.root / file, 0)
         assert content(open_graph(str(place.root), read_only=True)) == known
         writer = open_graph(str(place.root))
-        writer.mutate(ADD, who="Zoe")
+        writer.mutate(ADD, {"who": "Zoe"})
         later = open_graph(str(place.root))
-        assert [later.commit(c.graph_commit_id) for c in later.commits()] == later.commits()
-        assert later.head() == writer.head()
+        assert [later.commit(c.id) for c in later.log(reverse=True)] == later.log(reverse=True)
+        assert later.head().id == writer.head().id
         assert ids(later) == [*EVERYBODY, "Fay", "Zoe"]
 
 
@@ -161,9 +163,9 @@ def test_of_the_two_versions_of_a_compaction_the_first_may_be_lost(tmp_path):
     place = Place(tmp_path)
     graph = new_graph(str(place.root))
     for name in ("Fay", "Gus"):
-        graph.mutate(ADD, who=name)
+        graph.mutate(ADD, {"who": name})
     known, before = content(graph), place.files()
-    interrupted("optimize.post_table_fold", graph.optimize)
+    interrupted("optimize.post_table_fold", graph.maintenance.optimize)
     first, second = sorted(
         (file for file in place.files() - before if file.suffix == ".manifest"), reverse=True
     )
@@ -173,7 +175,7 @@ def test_of_the_two_versions_of_a_compaction_the_first_may_be_lost(tmp_path):
     later = open_graph(str(place.root))
     assert sidecars(later) == []
     assert content(later) == known
-    later.mutate(ADD, who="Zoe")
+    later.mutate(ADD, {"who": "Zoe"})
     assert ids(open_graph(str(place.root))) == [*EVERYBODY, "Fay", "Gus", "Zoe"]
 
 
@@ -183,6 +185,6 @@ def test_a_torn_sidecar_is_left_to_an_operator_and_stops_nothing_else(tmp_path):
     (path,) = (place.root / "__recovery").iterdir()
     os.truncate(path, 10)
     graph = open_graph(str(place.root))
-    assert [found.name for found in graph.recovery_status().quarantined] == [path.name]
-    graph.mutate(ADD, who="Zoe")
+    assert [found.name for found in graph._core.recovery.status().quarantined] == [path.name]
+    graph.mutate(ADD, {"who": "Zoe"})
     assert ids(graph) == [*EVERYBODY, "Zoe"]

@@ -18,9 +18,9 @@ def pictures(tmp_path):
     """A picture of ten digits, and of two letters on a branch."""
     uri = str(tmp_path / "graph")
     graph = og.init(uri, SCHEMA)
-    graph.load('{"type":"Picture","data":{"name":"a","pic":"base64:MDEyMzQ1Njc4OQ=="}}', "append")
-    branch = graph.create_branch("draft")
-    branch.load('{"type":"Picture","data":{"name":"a","pic":"base64:SGk="}}', "merge")
+    graph.load(b'{"type":"Picture","data":{"name":"a","pic":"base64:MDEyMzQ1Njc4OQ=="}}', "append")
+    branch = graph.branches.create("draft")
+    branch.load(b'{"type":"Picture","data":{"name":"a","pic":"base64:SGk="}}', "merge")
     return uri
 
 
@@ -46,13 +46,13 @@ def test_bytes_are_written_to_a_file(cli, pictures, tmp_path, options, found):
 def test_bytes_go_to_standard_output_as_they_are(tmp_path, capsysbinary):
     uri = str(tmp_path / "graph")
     graph = og.init(uri, SCHEMA)
-    graph.load('{"type":"Picture","data":{"name":"a","pic":"base64:AP8KDQ=="}}', "append")
+    graph.load(b'{"type":"Picture","data":{"name":"a","pic":"base64:AP8KDQ=="}}', "append")
     assert main(["blob", "get", *BLOB, "--uri", uri]) == 0
     assert capsysbinary.readouterr() == (b"\x00\xff\n\r", b"")
 
 
 def test_an_earlier_commit_is_read(cli, pictures):
-    commit = og.open(pictures, read_only=True).head()
+    commit = og.open(pictures, read_only=True).head().id
     code, out, _ = cli("blob", "stat", *BLOB, "--uri", pictures, "--snapshot", commit, "--json")
     assert code == 0
     assert json.loads(out) == {
@@ -68,7 +68,7 @@ def test_a_blob_outside_shows_its_address(cli, pictures, tmp_path, monkeypatch):
     (tmp_path / "x.bin").write_bytes(b"outside")
     monkeypatch.setenv("OMNIGRAPH_EXTERNAL_BLOBS", str(tmp_path))
     record = {"type": "Picture", "data": {"name": "x", "pic": f"file://{tmp_path}/x.bin"}}
-    og.open(pictures).load(json.dumps(record), "append")
+    og.open(pictures).load(json.dumps(record).encode(), "append")
     code, out, err = cli("blob", "stat", "Picture", "x", "pic", "--uri", pictures)
     assert (code, err) == (0, "")
     assert out == f"size: 7\nuri: file://{tmp_path}/x.bin\n"

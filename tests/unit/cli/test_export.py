@@ -99,7 +99,7 @@ def test_a_failure_leaves_the_file_as_it_was(cli, full, library):
 def test_a_place_that_takes_no_file_is_named(cli, full, out):
     code, _, err = cli("export", full, "--out", out)
     assert code == 1
-    assert err.startswith(f"error[OG-I-000]: {out}: cannot be written: ")
+    assert err.startswith(f"error[OG-I-010]: '{out}' cannot be written: ")
 
 
 def test_the_old_flag_for_the_format_is_accepted_and_useless(cli, full):

@@ -110,6 +110,15 @@ def test_a_bad_parameter_is_named_and_changes_nothing(cli, full):
     assert history(cli, full) == before
 
 
+def test_an_undeclared_parameter_is_refused_as_a_bad_one(cli, full):
+    before = history(cli, full)
+    code, out, err = cli(*ADD, full, "--params", '{"slug": "dee", "borm": 1970}')
+    assert (code, out) == (1, "")
+    assert "unknown parameter 'borm' (declared: slug, born); did you mean `born`?" in err
+    assert "--params and --params-file take a JSON object" in err
+    assert history(cli, full) == before
+
+
 def test_the_old_spelling_still_works(cli, full):
     code, out, err = cli("change", *ADD[1:], full, "--params", DEE)
     assert code == 0

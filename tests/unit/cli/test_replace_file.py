@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from omnigraph.cli.replace_file import replacing
+from omnigraph.replace_file import replacing
 
 
 def replace_file(path: str, text: str) -> None:

@@ -17,7 +17,7 @@ def pieces(full: str) -> str:
     """The library, with its authors in four pieces."""
     graph = og.open(full)
     for slug in ("dee", "eve", "fay"):
-        graph.load(json.dumps({"type": "Author", "data": {"slug": slug}}))
+        graph.load(json.dumps({"type": "Author", "data": {"slug": slug}}).encode(), "merge")
     return full
 
 
@@ -38,7 +38,7 @@ def test_optimizing_tells_what_became_of_each_table(cli, pieces):
         "lance_head_version": None,
     }
     assert document["operation"] == "optimize"
-    assert document["graph_commit_id"] == og.open(pieces).head()
+    assert document["graph_commit_id"] == og.open(pieces).head().id
 
 
 def test_optimizing_in_lines_and_with_nothing_to_do(cli, pieces):
@@ -86,8 +86,8 @@ def test_cleaning_up_needs_a_policy_and_a_word(cli, pieces):
     code, out, err = cli("cleanup", pieces, "--older-than", "3y", "--confirm")
     assert (code, out) == (1, "")
     assert "3y" in err
-    assert len(og.open(pieces).commits()) == 5
-    assert og.open(pieces).snapshot_at(2).entry("node:Author").row_count == 3
+    assert len(og.open(pieces).log(reverse=True)) == 5
+    assert og.open(pieces).at(2)._snapshot.entry("node:Author").row_count == 3
 
 
 def test_cleaning_up_removes_versions_and_says_how_many(cli, pieces):
@@ -116,9 +116,9 @@ def test_the_status_as_a_document(cli, full):
     graph = og.open(full)
     assert document["uri"] == full
     assert (document["branch"], document["branches"]) == ("main", 1)
-    assert document["graph_commit_id"] == graph.head()
+    assert document["graph_commit_id"] == graph.head().id
     assert (document["manifest_version"], document["format_version"]) == (2, 4)
-    assert document["schema_hash"] == graph.catalog.hash
+    assert document["schema_hash"] == graph.schema.catalog.hash
     assert {t["table_key"]: t["rows"] for t in document["tables"]} == {
         "edge:Cites": 1,
         "edge:Wrote": 2,
@@ -132,7 +132,7 @@ def test_the_status_as_a_document(cli, full):
 
 
 def test_the_status_in_lines(cli, full):
-    og.open(full).create_branch("feature")
+    og.open(full).branches.create("feature")
     code, out, err = cli("status", full, "--branch", "feature")
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -143,13 +143,42 @@ def test_the_status_in_lines(cli, full):
 
 
 def test_pins_are_made_listed_and_removed(cli, pieces):
-    first = og.open(pieces).commits()[1].graph_commit_id
+    first = og.open(pieces).log(reverse=True)[1].id
     code, out, err = cli("pin", "create", "base", "--at", first, "--uri", pieces)
     assert (code, out, err) == (0, f"pinned {first} as base\n", "")
     assert cli("pin", "list", pieces).out == f"base {first} version=2\n"
     cli("cleanup", pieces, "--keep", 1, "--min-age", "0s", "--confirm")
-    assert og.open(pieces).snapshot_at(first).entry("node:Author").row_count == 3
+    assert og.open(pieces).at(first)._snapshot.entry("node:Author").row_count == 3
     [pin] = json.loads(cli("pin", "list", pieces, "--json").out)["pins"]
     assert (pin["name"], pin["graph_commit_id"], pin["version"]) == ("base", first, 2)
     assert cli("pin", "delete", "base", "--uri", pieces).out == "removed pin base\n"
     assert cli("pin", "delete", "base", "--uri", pieces).code == 1
+
+
+def test_tags_are_made_listed_and_deleted(cli, pieces):
+    first = og.open(pieces).log(reverse=True)[1].id
+    code, out, err = cli("tag", "create", "base", first[-8:], "--uri", pieces)
+    assert (code, out, err) == (0, f"tagged {first} on main as base\n", "")
+    assert cli("tag", "list", "--uri", pieces).out == f"base {first} main version=2\n"
+    [tag] = json.loads(cli("tag", "list", "--uri", pieces, "--json").out)["tags"]
+    assert (tag["name"], tag["graph_commit_id"], tag["branch"]) == ("base", first, "main")
+    assert cli("pin", "list", pieces).out == f"base {first} version=2\n"
+    made = json.loads(cli("tag", "create", "head", "--uri", pieces, "--json").out)
+    assert made["graph_commit_id"] == og.open(pieces).head().id
+    gone = json.loads(cli("tag", "delete", "head", "--uri", pieces, "--json").out)
+    assert (gone["name"], gone["actor_id"]) == ("head", None)
+    assert cli("tag", "delete", "base", "--uri", pieces).out == "deleted tag base\n"
+
+
+def test_a_branch_is_made_from_a_ref_and_reset_to_one(cli, pieces):
+    graph = og.open(pieces)
+    made = cli("branch", "create", "old", "--from", "main~1", "--uri", pieces)
+    assert (made.code, made.out) == (0, "created branch old from main~1\n")
+    assert graph.head("old").id == graph.log()[1].id
+    would = cli("branch", "reset", "old", "main", "--dry-run", "--uri", pieces)
+    assert (would.code, would.out.splitlines()[0]) == (0, f"would reset old to {graph.head().id}")
+    done = json.loads(cli("branch", "reset", "old", "main", "--uri", pieces, "--json").out)
+    assert (done["branch"], done["operation"]) == ("old", "revert")
+    assert done["reset_to"] == graph.head().id
+    again = cli("branch", "reset", "old", "main", "--uri", pieces)
+    assert again.out == f"reset old to {graph.head().id}: nothing to change\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from omnigraph.engine.graph import init
+from omnigraph.api.graph import init
 from omnigraph.engine.read.arrangements import Arrangements
 from omnigraph.engine.read.view import ReadView
 from omnigraph.plan.physical.steps import Arrangement, Scan
@@ -29,9 +29,9 @@ def start_of(arrangement: Arrangement) -> str:
 
 def test_a_query_is_arranged_again_only_when_sizes_have_changed_a_lot():
     graph = init("memory://arrangements", SCHEMA)
-    snapshot = graph.snapshot()
-    plan = graph._reader.compile(TEXT, None, snapshot.catalog, ReadView.ALL)
-    assert graph._reader.compile(TEXT, None, snapshot.catalog, ReadView.ALL) is plan
+    snapshot = graph._snapshot()
+    plan = graph._core.reader.compile(TEXT, None, snapshot.catalog, ReadView.ALL)
+    assert graph._core.reader.compile(TEXT, None, snapshot.catalog, ReadView.ALL) is plan
     arrangements = Arrangements()
     first = arrangements.of(plan, sized(snapshot, A=1000, B=10, E=1000))
     assert arrangements.of(plan, sized(snapshot, A=1010, B=11, E=1020)) is first
@@ -43,21 +43,23 @@ def test_a_query_is_arranged_again_only_when_sizes_have_changed_a_lot():
 
 def test_readers_who_see_the_same_share_what_is_compiled():
     graph = init("memory://restricted", SCHEMA)
-    catalog = graph.snapshot().catalog
+    catalog = graph._snapshot().catalog
     without_b = ReadView(hidden_types=frozenset({"B"}))
     text = "query q() { match { $a: A } return { $a.k } }"
-    plan = graph._reader.compile(text, None, catalog, without_b)
+    plan = graph._core.reader.compile(text, None, catalog, without_b)
     same = ReadView(hidden_types=frozenset({"B"}))
-    assert graph._reader.compile(text, None, catalog, same) is plan
-    assert graph._reader.compile(text, None, catalog, ReadView.ALL) is not plan
+    assert graph._core.reader.compile(text, None, catalog, same) is plan
+    assert graph._core.reader.compile(text, None, catalog, ReadView.ALL) is not plan
 
 
 def test_no_more_arrangements_are_kept_than_there_is_room_for():
     graph = init("memory://room", SCHEMA)
-    snapshot = graph.snapshot()
+    snapshot = graph._snapshot()
     arrangements = Arrangements(capacity=1)
     plans = [
-        graph._reader.compile(TEXT.replace("q()", f"q{n}()"), None, snapshot.catalog, ReadView.ALL)
+        graph._core.reader.compile(
+            TEXT.replace("q()", f"q{n}()"), None, snapshot.catalog, ReadView.ALL
+        )
         for n in range(2)
     ]
     first = arrangements.of(plans[0], snapshot)

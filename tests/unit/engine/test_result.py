@@ -6,6 +6,7 @@ import datetime as dt
 import io
 import json
 import math
+import pickle
 import sys
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.result import Result
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, MissingExtra, UnknownColumn
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
 from omnigraph.testing.model.values import shortest_float32
 from omnigraph.versioning.commits import CommitId
@@ -52,10 +53,10 @@ AUTHORS = {"a.slug": (TEXT, ["ada", "cy"]), "a.born": (I32, [1815, None])}
 
 
 def only(kind, value, **how):
-    """How the one value of a result looks in its JSON, and in its dicts."""
+    """How the one value of a result looks in its JSON, and in its document."""
     result = result_of({"x": (kind, [value])})
     document = json.loads(result.to_json(**how), parse_constant=pytest.fail)
-    assert document["rows"] == result.to_dicts(**how)
+    assert document == result.to_envelope(**how)
     return document["rows"][0]["x"]
 
 
@@ -166,6 +167,64 @@ def test_integers_too_large_for_javascript_are_strings_when_asked_for(kind, stor
     assert only(kind, stored) == stored
 
 
+# Python values
+
+UTC_DAY = dt.datetime(1970, 1, 2, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "value"),
+    [
+        (TEXT, "a", "a"),
+        (BOOL, True, True),
+        (U64, 2**64 - 1, 2**64 - 1),
+        (F32, 0.5, 0.5),
+        (F64, math.inf, math.inf),
+        (DATE, 1, dt.date(1970, 1, 2)),
+        (DATE, -719_162, dt.date(1, 1, 1)),
+        (MOMENT, DAY_MS, UTC_DAY),
+        (MOMENT, -1, dt.datetime(1969, 12, 31, 23, 59, 59, 999_000, dt.UTC)),
+        (PropType(Scalar.I64, list=True), [1, None, 3], [1, None, 3]),
+        (PropType(Scalar.DATE, list=True), [1, None], [dt.date(1970, 1, 2), None]),
+        (PropType(Scalar.DATETIME, list=True), [DAY_MS], [UTC_DAY]),
+        (PropType(Scalar.DATETIME, list=True), [], []),
+        (PropType(Scalar.VECTOR, dimension=2), [0.5, -1.0], [0.5, -1.0]),
+    ],
+)
+def test_a_row_has_python_values(kind, stored, value):
+    result = result_of({"x": (kind, [None, stored, None, stored])})
+    rows = [{"x": None}, {"x": value}, {"x": None}, {"x": value}]
+    assert result.to_dicts() == list(result) == result[:] == rows
+    assert [result[place] for place in range(4)] == rows
+    assert type(result[1]["x"]) is type(value)
+
+
+def test_a_number_that_is_not_one_stays_a_float():
+    assert math.isnan(result_of({"x": (F64, [math.nan])})[0]["x"])
+
+
+@pytest.mark.parametrize(("kind", "stored"), [(DATE, 2_932_897), (MOMENT, -719_163 * DAY_MS)])
+def test_a_time_that_python_cannot_hold_is_an_error_that_names_its_column(kind, stored):
+    result = result_of({"x": (kind, [0, stored])})
+    assert result[0] is not None
+    with pytest.raises(InputError, match="column 'x' has a time outside of the years 1 to 9999"):
+        result.to_dicts()
+
+
+def test_rows_are_had_by_number_and_by_slice():
+    result = result_of({"n": (I32, range(5))})
+    assert (result[0], result[-1]) == ({"n": 0}, {"n": 4})
+    for wanted in (slice(1, 3), slice(None, None, -2), slice(3, 99), slice(4, 1), slice(-2, None)):
+        assert result[wanted] == [{"n": n} for n in range(5)[wanted]]
+    for place in (5, -6):
+        with pytest.raises(IndexError):
+            result[place]
+
+
+def test_rows_without_columns_are_empty():
+    assert result_of({}).to_dicts() == list(result_of({})) == []
+
+
 # The fast text against the naive one
 
 
@@ -255,6 +314,8 @@ def test_rows_of_several_batches_come_in_order():
     )
     assert result.to_dicts() == list(result) == expected
     assert [len(batch) for batch in result.to_batches()] == [3, 3, 3]
+    many = result_of({"n": (I64, range(10_000)), "d": (DATE, range(10_000))})
+    assert list(many) == many.to_dicts()
 
 
 def test_jsonl_is_a_metadata_line_and_a_line_per_row():
@@ -275,16 +336,33 @@ def test_columns_are_left_out_when_there_are_none():
 # Tables
 
 
-def test_the_arrow_types_are_those_of_the_properties():
-    result = result_of({"day": (DATE, [1]), "at": (MOMENT, [1]), "n": (I64, [1])})
-    assert result.to_arrow().schema.types == [pa.date32(), pa.date64(), pa.int64()]
+def test_columns_have_the_arrow_types_of_days_and_moments():
+    moments = PropType(Scalar.DATETIME, list=True)
+    result = result_of(
+        {"day": (DATE, [1]), "at": (MOMENT, [1]), "all": (moments, [[1]]), "n": (I64, [1])}
+    )
+    moment = pa.timestamp("ms", "UTC")
+    types = [pa.date32(), moment, pa.list_(pa.field("item", moment)), pa.int64()]
+    assert result.to_arrow().schema.types == types
     assert pa.ipc.open_stream(result.to_ipc()).read_all() == result.to_arrow()
+    assert pa.RecordBatchReader.from_stream(result).read_all() == result.to_arrow()
+    assert [batch.schema.types for batch in result.to_batches()] == [types]
+
+
+def test_a_column_is_had_by_its_name():
+    result = result_of(AUTHORS)
+    assert result["a.born"] == pa.chunked_array([pa.array([1815, None], pa.int32())])
+    with pytest.raises(UnknownColumn) as caught:
+        result["a.borm"]
+    assert str(caught.value) == "the result has no column 'a.borm'; did you mean `a.born`?"
+    assert isinstance(caught.value, KeyError)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_data_frame_needs_its_library(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(InputError, match=f"pip install {library}"):
+    with pytest.raises(MissingExtra, match=f"; install it with: pip install '{library}"):
         getattr(result_of(AUTHORS), f"to_{library}")()
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from omnigraph.catalog.build import check_reserved_names
 from omnigraph.catalog.compile import compile_schema

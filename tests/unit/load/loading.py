@@ -160,7 +160,11 @@ def load(
     load_id: str = "01J0000000000000000000000A",
     **options: Any,
 ) -> PreparedLoad:
-    """Prepare a load; the rows stay in memory, and blobs may be kept anywhere."""
+    """Prepare a load; the rows stay in memory, and blobs may be kept anywhere.
+
+    A string is the text of records; files come as paths.
+    """
+    given = given.encode() if isinstance(given, str) else given
     told = options.pop("format", None), options.pop("mapping", None)
     sources = recognise_sources(given, catalog, *told)
     store = options.pop("store", None) or RowStore()

@@ -425,7 +425,7 @@ def test_a_parquet_value_out_of_range_is_reported_at_its_record(tmp_path):
     path = tmp_path / "Maker.parquet"
     ages = pa.array([31, 3000000000], pa.int64())
     pq.write_table(pa.table({"handle": ["a", "b"], "age": ages}), path)
-    error = refused(str(path))
+    error = refused(path)
     assert "record 2: property 'age': value out of range for I32" in str(error)
 
 

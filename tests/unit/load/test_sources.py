@@ -33,11 +33,37 @@ class Stream:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-@pytest.mark.parametrize("given", ["", "  ", SHED, "[1]", "a\nb", b"anything"])
-def test_text_is_a_source_by_itself(given):
+@pytest.mark.parametrize("given", [b"", b"  ", SHED.encode(), b"[1]", b"a\nb", b"anything"])
+def test_bytes_are_a_source_by_themselves(given):
     (source,) = recognise_sources(given, W)
     assert isinstance(source, JsonText)
     assert source.name == "<data>"
+
+
+@pytest.mark.parametrize("given", [SHED, f"  {SHED}", "a\nb", f"{SHED}\n{SHED}\n"])
+def test_text_that_is_given_as_a_path_is_told_from_a_missing_file(given):
+    with pytest.raises(LoadSourceError, match="a string is a path; pass JSON text as bytes"):
+        recognise_sources(given, W)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [("", "is no path"), ("  ", "does not exist"), ("[1]", "matches no file")],
+)
+def test_a_string_is_always_a_path(given, reason):
+    with pytest.raises(SourceUnreadable, match=reason):
+        load_path(given)
+
+
+def load_path(path: str) -> None:
+    """Load what a string names; `load` takes strings for records."""
+    load([path])
+
+
+def test_a_string_that_names_a_file_is_that_file_however_it_is_spelt(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "{a}.jsonl").write_text(SHED % "x")
+    assert [row["id"] for row in rows_of(load(["{a}.jsonl"]), "node:Shed")] == ["x"]
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.json", "a.txt", "a"])
@@ -83,7 +109,7 @@ def test_several_paths_are_one_load_in_the_order_given(tmp_path):
 
 def test_records_are_numbered_in_each_source():
     with pytest.raises(LoadError) as caught:
-        load([SHED % "x", (SHED % "y") + '{"type":"Ghost"}', "{"])
+        load([(SHED % "x").encode(), (SHED % "y").encode() + b'{"type":"Ghost"}', b"{"])
     assert [(e.source, e.record) for e in caught.value.load_errors] == [
         ("<data>", 2),
         ("<data>", 1),
@@ -251,7 +277,8 @@ def edges(**columns):
         ({"Maker": pa.table({"age": [1]})}, "Maker: source has no column 'handle'"),
         ({"Mentors": pa.table({"from": ["x"]})}, "Mentors: source has no column 'to'"),
         ({"Nobody": pa.table({"a": [1]})}, "Nobody: needs a mapping: no type is called 'Nobody'"),
-        ({"Maker": [1, 2]}, "Maker: is no table: list offers no Arrow stream"),
+        ({"Maker": [1, 2]}, "Maker: row 1 is not a dict but int"),
+        ({"Maker": 7}, "Maker: is no table: int offers no Arrow stream"),
         (pa.table({"a": [1]}), "needs a mapping"),
     ],
 )
@@ -265,7 +292,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
     with pytest.raises(SourceUnreadable, match="does not exist"):
         load(tmp_path / "none.jsonl")
     with pytest.raises(SourceUnreadable, match="matches no file"):
-        load(str(tmp_path / "*.jsonl"))
+        load(tmp_path / "*.jsonl")
     with pytest.raises(SourceUnreadable, match="folder without files to load"):
         load(tmp_path)
     (tmp_path / "Maker.parquet").write_bytes(b"PAR1 broken")
@@ -286,8 +313,11 @@ def test_sources_can_be_sent_to_another_process(tmp_path):
     pq.write_table(pa.table({"handle": ["x"]}), tmp_path / "Maker.parquet")
     (tmp_path / "Shed.csv").write_text("slug\nx\n")
     (tmp_path / "sheds.json").write_text('{"slug": "z"}')
-    given = [SHED % "x", *map(tmp_path.joinpath, ("Maker.parquet", "Shed.csv"))]
-    given.append({"Maker": pa.table({"handle": ["y"]})})
+    given = [(SHED % "x").encode(), *map(tmp_path.joinpath, ("Maker.parquet", "Shed.csv"))]
     mapping = {"version": 1, "sources": [{"path": f"{tmp_path}/sheds.json", "node": "Shed"}]}
-    sources = pickle.loads(pickle.dumps(recognise_sources(given, W, None, mapping)))
+    found = [
+        *recognise_sources(given, W, None, mapping),
+        *recognise_sources({"Maker": pa.table({"handle": ["y"]})}, W),
+    ]
+    sources = pickle.loads(pickle.dumps(found))
     assert [type(s) for s in sources] == [JsonObjects, JsonText, ParquetFile, CsvFile, Frame]

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
 from omnigraph.errors import StorageError
 from omnigraph.faults import FaultPoints, InjectedFault
 from omnigraph.testing.faults import (
+    DECLARED_IN,
     ENVIRONMENT_VARIABLE,
     Arm,
     Call,
@@ -27,6 +29,17 @@ from omnigraph.testing.faults import (
     parse_arms,
     recording,
 )
+
+PACKAGE = Path(omnigraph.__file__).parent
+
+
+def test_every_module_that_declares_points_is_loaded():
+    declaring = [
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if " = declare(" in (text := path.read_text()) or ": Final = declare(" in text
+    ]
+    assert [name for name in declaring if name != "omnigraph.faults"] == list(DECLARED_IN)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from omnigraph.versioning.branch_names import (
     DecodedName,
     branch_name,
     decode_physical_name,
+    is_incomplete,
     name_of_ref,
     physical_name,
     public_name,
@@ -233,3 +234,33 @@ def test_without_such_a_note_the_storage_name_decides(physical, public):
 
 def test_a_note_that_is_no_branch_name_makes_the_branch_a_foreign_one():
     assert name_of_ref("feature", {PUBLIC_NAME_KEY: "no such name!"}) is None
+
+
+# -- branches that begin at an earlier commit ------------------------------------------------
+
+
+def test_such_a_branch_exists_only_if_its_ref_names_it():
+    name = BranchName("my_x/y")
+    assert physical_name(name, 2, is_cut=True) == "my__x_sy_c2"
+    assert decode_physical_name("my__x_sy_c2") == DecodedName(name, 2, is_cut=True)
+    assert public_name("my__x_sy_c2") == name
+    assert name_of_ref("my__x_sy_c2", {}) is None
+    assert name_of_ref("my__x_sy_c2", {PUBLIC_NAME_KEY: name}) == name
+    assert is_incomplete("my__x_sy_c2", {})
+    assert not is_incomplete("my__x_sy_c2", {PUBLIC_NAME_KEY: name})
+    assert not is_incomplete("my__x_sy_i2", {})
+    assert not is_incomplete("x_q1", {})
+
+
+@pytest.mark.parametrize("physical", ["x_c0", "x_c01", "x_c", "x__c1_", "_c1", "main_c1"])
+def test_other_names_are_not_of_such_a_branch(physical):
+    decoded = decode_physical_name(physical)
+    assert decoded is None or not decoded.is_cut
+
+
+@given(written_names(), st.integers(1, 999))
+def test_names_of_such_branches_read_back(name, incarnation):
+    public = BranchName(name)
+    stored = physical_name(public, incarnation, is_cut=True)
+    assert decode_physical_name(stored) == DecodedName(public, incarnation, is_cut=True)
+    assert stored not in {physical_name(public), physical_name(public, incarnation)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.versioning.commits import TableId
-from omnigraph.versioning.publish import Pin
 from omnigraph.versioning.recovery.classify import Finding, Standing
 from omnigraph.versioning.recovery.decide import Decision, decide, undo
 from omnigraph.versioning.recovery.sidecar import PinnedTable
+from omnigraph.versioning.rows import Pin
 
 
 def finding(standing: Standing, *, beyond: tuple[str | None, ...] = ()) -> Finding:

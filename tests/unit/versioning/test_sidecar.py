@@ -21,7 +21,6 @@ from omnigraph.versioning.commits import (
     TableId,
     Warning,
 )
-from omnigraph.versioning.publish import Pin
 from omnigraph.versioning.recovery.sidecar import (
     PinnedTable,
     Sidecar,
@@ -29,6 +28,7 @@ from omnigraph.versioning.recovery.sidecar import (
     UnreadableSidecar,
     WriterKind,
 )
+from omnigraph.versioning.rows import Pin
 
 OPERATION = "01KV8Z6M3Q9V2X4T7B5N0C1D2E"
 DRAFT = CommitDraft(

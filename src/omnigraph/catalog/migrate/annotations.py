@@ -10,8 +10,9 @@ and cannot change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from omnigraph.catalog.ir import AnnotationIR
 from omnigraph.catalog.migrate.steps import Entity, UnsupportedChange

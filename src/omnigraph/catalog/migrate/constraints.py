@@ -7,7 +7,8 @@ a bound written `5` equals one written `5.0`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from omnigraph.catalog.ir import (
     Bound,

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeVar, assert_never
 
+from msgspec import structs
+
 from omnigraph.catalog.identity import IdCounter, physical_column
 from omnigraph.catalog.ir import (
     EdgeIR,
@@ -68,7 +70,7 @@ def carry_identities(
         properties = _carried_properties(
             entity, declared.properties, before, columns_ever.get(type_id, ()), ledger
         )
-        return replace(declared, type_id=type_id, properties=properties)
+        return structs.replace(declared, type_id=type_id, properties=properties)
 
     return SchemaIR(
         next_id=ledger.next_id,
@@ -144,11 +146,11 @@ def _carried_properties(
         kept = known.get(ledger.old_names.get(entity, prop.name))
         new_id = ledger.new_ids.get(entity)
         if kept is not None and new_id is None:
-            carried.append(replace(prop, prop_id=kept.prop_id, column=kept.column))
+            carried.append(structs.replace(prop, prop_id=kept.prop_id, column=kept.column))
         elif kept is None and new_id is not None:
             column = physical_column(prop.name, new_id, used)
             used.add(column)
-            carried.append(replace(prop, prop_id=new_id, column=column))
+            carried.append(structs.replace(prop, prop_id=new_id, column=column))
         else:
             raise _foreign_plan(entity)
     return tuple(carried)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from msgspec import structs
+
 from omnigraph.catalog.ir import PropertyIR
 from omnigraph.catalog.migrate.annotations import (
     describing,
@@ -86,7 +88,7 @@ def _added_enum_values(before: PropType, after: PropType) -> tuple[str, ...]:
     """The new values when the type only gained enum values, otherwise none."""
     if before.enum_values is None or after.enum_values is None:
         return ()
-    only_values_differ = replace(before, enum_values=after.enum_values) == after
+    only_values_differ = structs.replace(before, enum_values=after.enum_values) == after
     if not only_values_differ or not set(before.enum_values) <= set(after.enum_values):
         return ()
     return tuple(sorted(set(after.enum_values) - set(before.enum_values)))

@@ -260,11 +260,20 @@ Step = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class MigrationPlan:
     """All steps from an accepted to a desired schema, in order; none when they are equivalent."""
 
     steps: tuple[Step, ...] = ()
+
+    def __repr__(self) -> str:
+        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
+        return f"<MigrationPlan: {steps}{'' if self.supported else ', unsupported'}>"
+
+    def __str__(self) -> str:
+        from omnigraph.catalog.migrate.render import plan_lines
+
+        return "\n".join(plan_lines(self))
 
     @property
     def first_unsupported(self) -> UnsupportedChange | None:

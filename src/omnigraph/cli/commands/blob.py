@@ -15,9 +15,9 @@ from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option, uri_option
 from omnigraph.cli.output.answer import write_answer
 from omnigraph.cli.query_options import refuse_two_states, state_options
-from omnigraph.cli.replace_file import replacing_bytes
 from omnigraph.diagnostics import counted
 from omnigraph.errors import InputError
+from omnigraph.replace_file import replacing_bytes
 
 if TYPE_CHECKING:
     from omnigraph.engine.blobs import Blob
@@ -47,7 +47,7 @@ def _blob_options(function: F) -> F:
 def _open(context: Context, options: BlobOptions) -> Blob:
     refuse_two_states(options["branch"], options["snapshot"])
     graph = open_graph(graph_uri(options["uri"], context), read_only=True)
-    return graph.open_blob(
+    return graph.blobs.open(
         options["type_name"],
         options["id"],
         options["property"],

@@ -1,4 +1,4 @@
-"""`omnigraph branch create`, `branch list` and `branch delete`."""
+"""`omnigraph branch create`, `branch list`, `branch delete` and `branch reset`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ import click
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import json_option, uri_option
+from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.options import (
+    comparing_engine_options,
+    expect_head_option,
+    idempotency_key_option,
+    json_option,
+    message_option,
+    uri_option,
+)
 from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.progress import progress
+from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 
 
 @declare("branch create")
@@ -18,8 +28,8 @@ from omnigraph.cli.output.answer import write_answer
     "source",
     default="main",
     show_default=True,
-    metavar="BRANCH",
-    help="Branch whose present state the new one starts with.",
+    metavar="REF",
+    help="Branch, tag or commit whose state the new branch starts with.",
 )
 @uri_option
 @json_option
@@ -27,7 +37,7 @@ from omnigraph.cli.output.answer import write_answer
 def create(context: Context, name: str, source: str, uri: str | None, as_json: bool) -> None:
     """Create the branch NAME. Nothing is copied, however large the graph is."""
     uri = graph_uri(uri, context)
-    created = open_graph(uri).create_branch(name, source=source, actor=context.actor).branch
+    created = open_graph(uri, context).branches.create(name, source).branch
     write_answer(
         {"uri": uri, "from": source, "name": created, "actor_id": context.actor},
         [f"created branch {created} from {source}"],
@@ -41,7 +51,7 @@ def create(context: Context, name: str, source: str, uri: str | None, as_json: b
 @click.pass_obj
 def list_names(context: Context, uri: str | None, as_json: bool) -> None:
     """List the branches by name."""
-    names = sorted(open_graph(graph_uri(uri, context), read_only=True).branches())
+    names = sorted(open_graph(graph_uri(uri, context), read_only=True).branches)
     write_answer({"branches": names}, names, as_json=as_json)
 
 
@@ -53,9 +63,57 @@ def list_names(context: Context, uri: str | None, as_json: bool) -> None:
 def delete(context: Context, name: str, uri: str | None, as_json: bool) -> None:
     """Delete the branch NAME, without asking. Branches that others depend on are kept."""
     uri = graph_uri(uri, context)
-    open_graph(uri).delete_branch(name, actor=context.actor)
+    open_graph(uri, context).branches.delete(name)
     write_answer(
         {"uri": uri, "name": name, "actor_id": context.actor},
         [f"deleted branch {name}"],
         as_json=as_json,
     )
+
+
+@declare("branch reset")
+@click.argument("name")
+@click.argument("ref")
+@uri_option
+@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@comparing_engine_options
+@expect_head_option()
+@idempotency_key_option
+@message_option
+@json_option
+@click.pass_obj
+def reset(
+    context: Context,
+    name: str,
+    ref: str,
+    uri: str | None,
+    dry_run: bool,
+    engine: str | None,
+    master: str | None,
+    expect_head: str | None,
+    idempotency_key: str | None,
+    message: str | None,
+    as_json: bool,
+) -> None:
+    """Give the branch NAME the content of REF, as a new commit. Its history stays."""
+    graph = open_graph(graph_uri(uri, context), context)
+    with progress(f"resetting {name}", as_json=as_json) as shown:
+        done = graph.branches.reset(
+            name,
+            ref,
+            dry_run=dry_run,
+            message=message,
+            expected_head=expect_head,
+            idempotency_key=idempotency_key,
+            progress=shown,
+            engine=settled_engine(engine, master),
+        )
+    warn_of(done.receipt)
+    document: dict[str, object] = {"branch": done.branch, "reset_to": done.source_commit_id}
+    if done.dry_run:
+        document["dry_run"] = True
+    what = "would reset" if done.dry_run else "reset"
+    nothing = "" if done.dry_run or done.receipt.graph_commit_id else ": nothing to change"
+    line = f"{what} {done.branch} to {done.source_commit_id}{nothing}"
+    lines = [line, *commit_lines(done.receipt)]
+    write_answer(document | receipt_fields(done.receipt), lines, as_json=as_json)

@@ -21,8 +21,8 @@ from omnigraph.cli.output.row_values import RowValues
 from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
+    from omnigraph.api.graph import Graph
     from omnigraph.engine.compare.feed import CommitChanges
-    from omnigraph.engine.graph import Graph
 
 _LOOK_AGAIN_SECONDS = 1.0
 
@@ -98,9 +98,8 @@ def _follow(
 def _lines(found: list[CommitChanges], cursor: str | None, rows: bool, full: bool) -> Iterator[str]:
     style = Style.of(sys.stdout)
     for told in found:
-        draft = told.commit.draft
-        by = f" by {draft.actor_id}" if draft.actor_id is not None else ""
-        yield style.header(f"{told.commit.graph_commit_id} {draft.operation.value}{by}")
+        by = f" by {told.commit.actor}" if told.commit.actor is not None else ""
+        yield style.header(f"{told.commit.id} {told.commit.operation}{by}")
         values = RowValues((table.declared for table in told.changes.tables), full=full)
         yield from change_lines(told.changes.documents(rows=rows), style, values, indent="  ")
     if cursor is not None:

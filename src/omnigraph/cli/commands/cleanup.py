@@ -77,12 +77,11 @@ def command(
             err=True,
         )
         return
-    report = open_graph(uri).cleanup(
+    report = open_graph(uri, context).maintenance.cleanup(
         keep_versions=keep,
         older_than=age,
         min_age=least,
         dry_run=dry_run,
-        actor=context.actor,
     )
     lines = _lines(uri, policy, report)
     write_answer({"uri": uri, **report.to_json()}, lines, as_json=as_json)

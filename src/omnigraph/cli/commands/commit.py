@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,8 +14,7 @@ from omnigraph.cli.options import branch_option, json_option, uri_argument, uri_
 from omnigraph.cli.output.answer import write_answer
 
 if TYPE_CHECKING:
-    from omnigraph.engine.graph import Graph
-    from omnigraph.versioning.commits import CommitRecord
+    pass
 
 _SHOWN_IF_SET = ("parent_commit_id", "merged_parent_commit_id", "actor_id")
 
@@ -67,10 +66,10 @@ def list_all(
     A TIME is a date or a date and time such as 2026-01-31T08:00:00, in UTC unless it names a zone.
     """
     graph = open_graph(graph_uri(uri, context), read_only=True)
-    found = graph.commits(
-        branch, actor=actor, since=since, until=until, limit=limit, newest_first=order == "newest"
+    found = graph.log(
+        branch, actor=actor, since=since, until=until, limit=limit, reverse=order != "newest"
     )
-    commits = _documents(graph, found)
+    commits = [commit.to_json() for commit in found]
     write_answer({"commits": commits}, map(_line, commits), as_json=as_json)
 
 
@@ -82,16 +81,8 @@ def list_all(
 def show(context: Context, commit_id: str, uri: str | None, as_json: bool) -> None:
     """Show the commit COMMIT_ID, whichever branch it was made on."""
     graph = open_graph(graph_uri(uri, context), read_only=True)
-    [commit] = _documents(graph, [graph.commit(commit_id)])
+    commit = graph.commit(commit_id).to_json()
     write_answer(commit, _lines(commit), as_json=as_json)
-
-
-def _documents(graph: Graph, commits: Iterable[CommitRecord]) -> list[dict[str, Any]]:
-    # Whoever has a graph has imported the storage engine; before that it must not be waited for.
-    from omnigraph.engine.receipts import commit_to_json
-
-    catalog = graph.catalog
-    return [commit_to_json(commit, catalog) for commit in commits]
 
 
 def _line(commit: Mapping[str, Any]) -> str:

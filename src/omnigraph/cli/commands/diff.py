@@ -65,7 +65,6 @@ def command(
 
     It is the net change: a row that holds the same on both sides is not shown.
     """
-    engine = settled_engine(engine, master)
     graph = open_graph(graph_uri(uri, context), read_only=True)
     with progress("comparing", as_json=as_json) as shown:
         found = graph.diff(
@@ -75,8 +74,7 @@ def command(
             kinds=[kind] if kind else (),
             ops=[op] if op else (),
             progress=shown,
-            engine=engine,
-            master=master,
+            engine=settled_engine(engine, master),
         )
     document = found.to_json(rows=rows, stat=stat, limit=limit) if as_json else {}
     write_answer(document, _lines(found, rows, full, stat, limit), as_json=as_json)

@@ -13,7 +13,7 @@ from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
 from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import (
-    engine_options,
+    asking_engine_options,
     expect_head_option,
     json_option,
     message_option,
@@ -26,7 +26,7 @@ from omnigraph.diagnostics import counted
 if TYPE_CHECKING:
     from omnigraph.embed.seed_files import SeedSummary
     from omnigraph.embed.seed_plan import SeedPlan
-    from omnigraph.engine.write.refill_report import RefilledProperty, RefillResult
+    from omnigraph.engine.write.refill_report import EmbedResult, RefilledProperty
 
 
 class GraphOptions(TypedDict):
@@ -82,7 +82,7 @@ class Options(GraphOptions, FileOptions):
     "--include-given", is_flag=True, help="Also vectors that were given, if their text changed."
 )
 @click.option("--dry-run", is_flag=True, help="Count the vectors, compute none.")
-@engine_options
+@asking_engine_options
 @expect_head_option()
 @message_option
 @click.option("--seed", metavar="FILE", help="Manifest (YAML) that names a file to embed, and how.")
@@ -143,7 +143,7 @@ def _embed_graph(
     if options["everything"] and (options["pending"] or options["stale"]):
         raise click.UsageError("--all takes in what is pending and stale.")
     engine = settled_engine(options["engine"], options["master"])
-    graph = open_graph(uri, read_only=options["dry_run"])
+    graph = open_graph(uri, context, read_only=options["dry_run"])
     with progress("embedding", as_json=as_json) as shown:
         result = graph.embed(
             branch=options["branch"] or "main",
@@ -154,12 +154,10 @@ def _embed_graph(
             all=options["everything"],
             include_given=options["include_given"],
             dry_run=options["dry_run"],
-            actor=context.actor,
             message=options["message"],
             expected_head=options["expect_head"],
             progress=shown,
             engine=engine,
-            master=options["master"],
         )
     warn_of(result.receipt)
     document = {
@@ -174,7 +172,7 @@ def _embed_graph(
     )
 
 
-def _graph_lines(uri: str, result: RefillResult) -> Iterator[str]:
+def _graph_lines(uri: str, result: EmbedResult) -> Iterator[str]:
     mode = "counted only, " if result.dry_run else ""
     yield f"embed {uri} — {mode}branch {result.branch}, model {result.model or 'none configured'}"
     for prop in result.properties:

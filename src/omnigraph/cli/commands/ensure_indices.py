@@ -36,9 +36,9 @@ def command(context: Context, uri: str | None, branch: str, as_json: bool) -> No
     quick. Rows that are written later are found as well, and indexed when the type is folded.
     """
     uri = graph_uri(uri, context)
-    graph = open_graph(uri)
+    graph = open_graph(uri, context)
     with progress("building indexes") as shown:
-        report = graph.ensure_indices(branch, actor=context.actor, progress=shown)
+        report = graph.maintenance.ensure_indexes(branch, progress=shown)
     warn_of(report.receipt)
     if as_json:
         tables = [table.to_json() for table in report.tables]

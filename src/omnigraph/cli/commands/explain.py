@@ -48,8 +48,8 @@ def command(
     graph = open_graph(graph_uri(query.uri, context), read_only=True)
     steps = graph.explain(
         query.source,
-        query.name,
         query.params,
+        name=query.name,
         branch=branch,
         at=snapshot,
         exact=exact,

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
-from typing import TextIO
+from contextlib import AbstractContextManager, nullcontext
 
 import click
 
@@ -17,10 +14,8 @@ from omnigraph.cli.operator_config import settled_engine
 from omnigraph.cli.options import engine_options, uri_argument
 from omnigraph.cli.progress import progress
 from omnigraph.cli.query_options import refuse_two_states, state_options
-from omnigraph.cli.replace_file import replacing
 from omnigraph.cli.style import warn
 from omnigraph.diagnostics import counted
-from omnigraph.errors import InputError
 from omnigraph.progress import SILENT, Progress
 
 
@@ -74,59 +69,24 @@ def command(
     if jsonl:
         warn("--jsonl has no effect; JSON lines are what export writes")
     refuse_two_states(branch, snapshot)
-    engine = settled_engine(engine, master)
+    if target_format == "parquet" and out is None:
+        raise click.UsageError("--format parquet writes files; say where with --out.")
     graph = open_graph(graph_uri(uri, context), read_only=True)
-    if target_format == "parquet":
-        if out is None:
-            raise click.UsageError("--format parquet writes files; say where with --out.")
-        with progress("exporting") as shown:
-            written = graph.export_parquet(
-                out,
-                branch=branch,
-                at=snapshot,
-                types=types,
-                tables=tables,
-                progress=shown,
-                engine=engine,
-                master=master,
-            )
-    else:
-        with _destination(out) as file, _shown(file) as shown:
-            written = graph.export(
-                file,
-                branch=branch,
-                at=snapshot,
-                types=types,
-                tables=tables,
-                progress=shown,
-                engine=engine,
-                master=master,
-                parts_in=_beside(out),
-            )
+    with _shown(out) as shown:
+        written = graph.export(
+            sys.stdout.buffer if out is None else out,
+            format=target_format,
+            branch=branch,
+            at=snapshot,
+            types=(*types, *tables),
+            progress=shown,
+            engine=settled_engine(engine, master),
+        )
     if out is not None:
         exported = counted(written, "node or edge", "nodes and edges")
         print(f"exported {exported} to {out}", file=sys.stderr)
 
 
-def _shown(file: TextIO) -> AbstractContextManager[Progress]:
+def _shown(out: str | None) -> AbstractContextManager[Progress]:
     """Progress, unless it would be drawn between the lines of the export."""
-    return nullcontext(SILENT) if file.isatty() else progress("exporting")
-
-
-def _beside(out: str | None) -> Path | None:
-    """The folder of the target, if the target is a file: pipes and devices are in no folder."""
-    if out is None or (Path(out).exists() and not Path(out).is_file()):
-        return None
-    return Path(out).parent
-
-
-@contextmanager
-def _destination(path: str | None) -> Iterator[TextIO]:
-    if path is None:
-        yield sys.stdout
-        return
-    try:
-        with replacing(path) as file:
-            yield file
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    return nullcontext(SILENT) if out is None and sys.stdout.isatty() else progress("exporting")

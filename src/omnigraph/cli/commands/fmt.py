@@ -15,12 +15,12 @@ from omnigraph.cli.exits import FAILURE, SUCCESS, report
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
 from omnigraph.cli.output.json import write_document
-from omnigraph.cli.replace_file import replacing
 from omnigraph.engine.source_files import decode_source, read_source
 from omnigraph.errors import InputError, LanguageError, OmnigraphError
 from omnigraph.language.format import format_queries, format_schema
 from omnigraph.language.span import Source
 from omnigraph.limits import MAX_SOURCE_BYTES
+from omnigraph.replace_file import replacing
 
 _STDIN = "-"
 _FORMATTERS = {"pg": format_schema, "gq": format_queries}

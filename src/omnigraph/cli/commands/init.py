@@ -20,8 +20,7 @@ def command(uri: str, schema_path: str, force: bool) -> None:
     """Create an empty graph at URI, a path or an s3:// address; directories are made as needed."""
     refuse_remote("init", uri)
     # Only a command that really runs waits for the storage engine to be imported.
-    from omnigraph.engine.graph import init
+    from omnigraph.api.graph import init
 
     graph = init(uri, Path(schema_path), force=force)
-    [first] = graph.commits(limit=1)
-    click.echo(f"initialized {uri}\ncommit {first.graph_commit_id}")
+    click.echo(f"initialized {uri}\ncommit {graph.head().id}")

@@ -54,7 +54,7 @@ def _schema(uri: str | None, schema_path: str | None) -> tuple[Catalog, dict[str
     if uri is None:
         raise UsageError("lint requires --schema <schema.pg> or a resolvable graph target")
     refuse_remote("lint", uri)
-    return open_graph(uri, read_only=True).catalog, {"kind": "graph", "uri": uri}
+    return open_graph(uri, read_only=True).schema.catalog, {"kind": "graph", "uri": uri}
 
 
 def _human_lines(linted: LintReport, style: Style) -> Iterator[str]:

@@ -174,7 +174,7 @@ def run_load(
     if not options["data"] and options["mapping"] is None:
         raise click.UsageError("Missing option '--data' or '--mapping'.")
     engine = settled_engine(options["engine"], options["master"])
-    graph = open_graph(uri)
+    graph = open_graph(uri, context)
     data = [_source(path) for path in options["data"]]
     named = options["data"] or (options["mapping"],)
     text = f"loading {named[0] if len(named) == 1 else f'{len(named)} sources'}"
@@ -183,9 +183,8 @@ def run_load(
             data or None,
             mode,
             branch=options["branch"],
-            base=base,
+            create_from=base,
             load_id=options["load_id"],
-            actor=context.actor,
             message=options["message"],
             expected_head=options["expect_head"],
             cascade=options["cascade"],
@@ -196,7 +195,6 @@ def run_load(
             mapping=options["mapping"],
             progress=shown,
             engine=engine,
-            master=options["master"],
         )
     _warn(result, options["quarantine"])
     return result

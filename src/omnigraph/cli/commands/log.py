@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +17,7 @@ from omnigraph.cli.output.commit_graph import draw
 from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
-    from omnigraph.versioning.commits import CommitRecord
+    from omnigraph.engine.commits import Commit
 
 
 @declare("log")
@@ -49,48 +48,35 @@ def command(
 
     With --graph also those that merges brought in, with lines from each commit to its parents.
     """
-    from omnigraph.engine.receipts import commit_to_json
-
     graph = open_graph(graph_uri(uri, context), read_only=True)
-    if drawn:
-        found = graph.ancestry(branch)[:limit]
-    else:
-        found = graph.commits(branch, newest_first=True, limit=limit)
-    catalog = graph.catalog
-    documents = [commit_to_json(commit, catalog) for commit in found]
-    pictures = list(draw([(c.graph_commit_id, c.parents) for c in found])) if drawn else None
-    write_answer(
-        {"commits": documents}, _lines(found, documents, pictures, oneline), as_json=as_json
-    )
+    found = graph.log(branch, merged=drawn, limit=limit)
+    pictures = list(draw([(commit.id, commit.parents) for commit in found])) if drawn else None
+    documents = [commit.to_json() for commit in found]
+    write_answer({"commits": documents}, _lines(found, pictures, oneline), as_json=as_json)
 
 
-def _lines(
-    commits: list[CommitRecord],
-    documents: list[dict[str, Any]],
-    pictures: list[str] | None,
-    oneline: bool,
-) -> Iterator[str]:
+def _lines(commits: list[Commit], pictures: list[str] | None, oneline: bool) -> Iterator[str]:
     style = Style.of(sys.stdout)
     width = max(map(len, pictures), default=0) if pictures else 0
-    for number, (commit, document) in enumerate(zip(commits, documents, strict=True)):
+    for number, commit in enumerate(commits):
         picture = f"{pictures[number]:<{width}} " if pictures else ""
-        yield picture + _line(commit, document, style, oneline)
+        yield picture + _line(commit, style, oneline)
 
 
-def _line(commit: CommitRecord, document: dict[str, Any], style: Style, oneline: bool) -> str:
-    draft = commit.draft
-    parts = [style.header(draft.graph_commit_id), draft.operation.value]
+def _line(commit: Commit, style: Style, oneline: bool) -> str:
+    parts = [style.header(commit.id), commit.operation]
     if not oneline:
-        made = datetime.fromtimestamp(draft.created_at / 1_000_000, UTC)
-        parts.append(f"{made:%Y-%m-%d %H:%M:%S}")
-        parts.append(f"branch={document['manifest_branch'] or 'main'}")
-        if draft.actor_id is not None:
-            parts.append(f"actor={draft.actor_id}")
+        parts.append(f"{commit.created_at:%Y-%m-%d %H:%M:%S}")
+        parts.append(f"branch={commit.branch}")
+        if commit.actor is not None:
+            parts.append(f"actor={commit.actor}")
+        counts = commit.counts.values()
         changed = {
-            sign: sum(count[name] for count in document["counts"].values())
-            for sign, name in (("+", "inserted"), ("~", "updated"), ("-", "deleted"))
+            "+": sum(count.inserted for count in counts),
+            "~": sum(count.updated for count in counts),
+            "-": sum(count.deleted for count in counts),
         }
         parts += [f"{sign}{count}" for sign, count in changed.items() if count]
-    if draft.message is not None:
-        parts.append(draft.message.splitlines()[0] if draft.message else "")
+    if commit.message is not None:
+        parts.append(commit.message.splitlines()[0] if commit.message else "")
     return " ".join(parts)

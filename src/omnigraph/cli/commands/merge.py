@@ -138,9 +138,8 @@ def _merge(
     message: str | None,
     as_json: bool,
 ) -> int | None:
-    engine = settled_engine(engine, master)
-    graph = open_graph(graph_uri(uri, context))
-    values = RowValues(graph.catalog, full=full)
+    graph = open_graph(graph_uri(uri, context), context)
+    values = RowValues(graph.schema.catalog, full=full)
     try:
         with telling_conflicts(values), progress(f"merging {source}", as_json=as_json) as shown:
             result = graph.merge(
@@ -150,13 +149,11 @@ def _merge(
                 granularity=granularity,
                 resolutions=() if resolve is None else read_resolutions(resolve),
                 dry_run=dry_run,
-                actor=context.actor,
                 message=message,
                 expected_head=expect_head,
                 idempotency_key=idempotency_key,
                 progress=shown,
-                engine=engine,
-                master=master,
+                engine=settled_engine(engine, master),
             )
     except MergeConflicts as error:
         if report is not None:

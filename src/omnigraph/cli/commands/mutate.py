@@ -49,12 +49,11 @@ def command(
     has changed in the end, there is no commit.
     """
     query = chosen_query(options)
-    result = open_graph(graph_uri(query.uri, context)).mutate(
+    result = open_graph(graph_uri(query.uri, context), context).mutate(
         query.source,
-        query.name,
         query.params,
+        name=query.name,
         branch=branch,
-        actor=context.actor,
         message=message,
         expected_head=expect_head,
         idempotency_key=idempotency_key,

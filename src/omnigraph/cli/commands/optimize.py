@@ -34,7 +34,7 @@ def command(context: Context, uri: str | None, as_json: bool) -> None:
     if uri is not None:
         refuse_remote("optimize", uri)
     uri = graph_uri(uri, context)
-    report = open_graph(uri).optimize(actor=context.actor)
+    report = open_graph(uri, context).maintenance.optimize()
     warn_of(report.receipt)
     document = {"uri": uri, "tables": [table.to_json() for table in report.tables]}
     write_answer(document | receipt_fields(report.receipt), _lines(uri, report), as_json=as_json)

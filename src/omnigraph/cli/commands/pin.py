@@ -1,4 +1,4 @@
-"""`omnigraph pin create`, `pin list` and `pin delete`."""
+"""`omnigraph pin create`, `pin list` and `pin delete`: tags under their older name."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from omnigraph.cli.output.answer import write_answer
 
 @declare("pin create")
 @click.argument("name")
-@click.option("--at", "commit_id", metavar="COMMIT", help="Commit of main; without it its newest.")
+@click.option("--at", "ref", metavar="REF", help="Commit to keep; without it the newest of main.")
 @uri_option
 @json_option
 @click.pass_obj
-def create(
-    context: Context, name: str, commit_id: str | None, uri: str | None, as_json: bool
-) -> None:
-    """Keep a commit of main readable under NAME, whatever is cleaned up."""
+def create(context: Context, name: str, ref: str | None, uri: str | None, as_json: bool) -> None:
+    """Keep a commit readable under NAME, whatever is cleaned up. The same as `tag create`."""
     uri = graph_uri(uri, context)
-    pin = open_graph(uri).pin(name, commit_id, actor=context.actor)
-    line = f"pinned {pin.graph_commit_id} as {pin.name}"
+    pin = open_graph(uri, context).tags.create(name, ref)
+    line = f"pinned {pin.commit_id} as {pin.name}"
     write_answer({"uri": uri, **pin.to_json()}, [line], as_json=as_json)
 
 
@@ -32,9 +30,9 @@ def create(
 @json_option
 @click.pass_obj
 def list_all(context: Context, uri: str | None, as_json: bool) -> None:
-    """List the pins of the graph at URI by name."""
-    pins = open_graph(graph_uri(uri, context), read_only=True).pins()
-    lines = (f"{pin.name} {pin.graph_commit_id} version={pin.version}" for pin in pins)
+    """List the pins of the graph at URI by name. The same as `tag list`."""
+    pins = open_graph(graph_uri(uri, context), read_only=True).tags.all()
+    lines = (f"{pin.name} {pin.commit_id} version={pin.number}" for pin in pins)
     write_answer({"pins": [pin.to_json() for pin in pins]}, lines, as_json=as_json)
 
 
@@ -46,5 +44,5 @@ def list_all(context: Context, uri: str | None, as_json: bool) -> None:
 def delete(context: Context, name: str, uri: str | None, as_json: bool) -> None:
     """Remove the pin NAME; its commit goes with the next cleanup that does not keep it."""
     uri = graph_uri(uri, context)
-    open_graph(uri).unpin(name, actor=context.actor)
+    open_graph(uri, context).tags.delete(name)
     write_answer({"uri": uri, "name": name}, [f"removed pin {name}"], as_json=as_json)

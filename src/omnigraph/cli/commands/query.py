@@ -11,7 +11,6 @@ from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
-from omnigraph.cli.output.explanation import write_explanation
 from omnigraph.cli.output.formats import FORMATS, Format, choose_format, write_result
 from omnigraph.cli.output.table import TableLayout
 from omnigraph.cli.query_options import (
@@ -61,13 +60,15 @@ def command(
     query = chosen_query(options)
     graph = open_graph(graph_uri(query.uri, context), read_only=True)
     if explained:
+        from omnigraph.cli.output.explanation import write_explanation
+
         steps = graph.explain(
-            query.source, query.name, query.params, branch=branch, at=snapshot, exact=exact
+            query.source, query.params, name=query.name, branch=branch, at=snapshot, exact=exact
         )
         write_explanation(steps, sys.stdout, as_json=as_json)
         return
     result = graph.query(
-        query.source, query.name, query.params, branch=branch, at=snapshot, exact=exact
+        query.source, query.params, name=query.name, branch=branch, at=snapshot, exact=exact
     )
     wanted = choose_format("json" if as_json else None, format)
     write_result(result, wanted, sys.stdout, TableLayout(), Style.of(sys.stdout))

@@ -48,7 +48,9 @@ def command(
             "--rollback requires --confirm and --force: it discards what it finds."
         )
     uri = graph_uri(uri, context)
-    report = open_graph(uri).repair(branch, confirm=confirm, force=force, rollback=rollback)
+    report = open_graph(uri).maintenance.repair(
+        branch, confirm=confirm, force=force, rollback=rollback
+    )
     write_answer({"uri": uri, **report.to_json()}, _lines(uri, report), as_json=as_json)
     if report.refused:
         raise RepairRefused(tuple(table.table_key for table in report.refused))
@@ -64,7 +66,7 @@ def _lines(uri: str, report: RepairReport) -> Iterator[str]:
     for found in report.quarantined:
         yield f"quarantined sidecar {found.name}: {found.reason}"
     if report.commit is not None:
-        yield f"commit {report.commit.graph_commit_id}"
+        yield f"commit {report.commit.id}"
     undecided = any(table.pinned != table.found for table in report.tables) or report.quarantined
     if not report.options.confirm and undecided:
         yield "nothing was changed; run again with --confirm to act"

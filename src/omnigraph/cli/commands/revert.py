@@ -87,22 +87,19 @@ def _apply(
     message: str | None,
     as_json: bool,
 ) -> int | None:
-    engine = settled_engine(engine, master)
-    graph = open_graph(graph_uri(uri, context))
-    values = RowValues(graph.catalog, full=full)
+    graph = open_graph(graph_uri(uri, context), context)
+    values = RowValues(graph.schema.catalog, full=full)
     with telling_conflicts(values), progress(f"{verb}ing {commit}", as_json=as_json) as shown:
         apply = graph.revert if verb == "revert" else graph.cherry_pick
         done = apply(
             commit,
             branch=branch,
             dry_run=dry_run,
-            actor=context.actor,
             message=message,
             expected_head=expect_head,
             idempotency_key=idempotency_key,
             progress=shown,
-            engine=engine,
-            master=master,
+            engine=settled_engine(engine, master),
         )
     return _answer(done, verb, values, as_json)
 
@@ -111,7 +108,7 @@ def _answer(done: AppliedCommit, verb: str, values: RowValues, as_json: bool) ->
     warn_of(done.receipt)
     document: dict[str, Any] = {
         "branch": done.branch,
-        f"{verb}ed": done.commit_id,
+        f"{verb}ed": done.source_commit_id,
         "conflicts": [conflict.to_json() for conflict in done.conflicts],
     }
     if done.conflicts_total > len(done.conflicts):
@@ -124,7 +121,7 @@ def _answer(done: AppliedCommit, verb: str, values: RowValues, as_json: bool) ->
 
 
 def _lines(done: AppliedCommit, verb: str, values: RowValues) -> Iterator[str]:
-    where = f"{done.commit_id} on {done.branch}"
+    where = f"{done.source_commit_id} on {done.branch}"
     if done.conflicts:
         yield f"cannot {verb} {where}: {counted(done.conflicts_total, 'conflict')}"
         style = Style.of(sys.stdout)

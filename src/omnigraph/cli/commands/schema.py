@@ -46,7 +46,7 @@ loss_option = click.option(
 @click.pass_obj
 def show(context: Context, uri: str | None, as_json: bool) -> None:
     """Print the schema of the graph at URI as it was written."""
-    source = open_graph(graph_uri(uri, context), read_only=True).schema
+    source = open_graph(graph_uri(uri, context), read_only=True).schema.source
     write_answer({"schema_source": source}, [source.removesuffix("\n")], as_json=as_json)
 
 
@@ -67,7 +67,7 @@ def plan(
         refuse_remote("schema plan", uri)
     uri = graph_uri(uri, context)
     graph = open_graph(uri, read_only=True)
-    planned = graph.plan_schema(Path(schema), allow_data_loss=allow_data_loss)
+    planned = graph.schema.plan(Path(schema), allow_data_loss=allow_data_loss)
     lines = [f"schema plan for {uri}", *plan_lines(planned)]
     write_answer(planned.document(uri), lines, as_json=as_json)
     return None if planned.supported else FAILURE
@@ -107,20 +107,17 @@ def apply(
 
     What the new schema drops can be read at earlier commits until it is cleaned up.
     """
-    engine = settled_engine(engine, master)
     uri = graph_uri(uri, context)
     with progress("applying") as shown:
-        result = open_graph(uri).apply_schema(
+        result = open_graph(uri, context).schema.apply(
             Path(schema),
             allow_data_loss=allow_data_loss,
-            actor=context.actor,
             message=message,
             expected_head=expect_head,
             idempotency_key=idempotency_key,
             queries=[Path(query) for query in queries],
             progress=shown,
-            engine=engine,
-            master=master,
+            engine=settled_engine(engine, master),
         )
     warn_of(result.receipt)
     applied = {"applied": result.applied, "actor_id": context.actor}

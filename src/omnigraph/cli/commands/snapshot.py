@@ -22,7 +22,7 @@ from omnigraph.cli.output.answer import write_answer
 def command(context: Context, uri: str | None, branch: str, as_json: bool) -> None:
     """Show the state of a branch: its version, and the version and size of every type."""
     graph = open_graph(graph_uri(uri, context), read_only=True)
-    document = graph.snapshot(branch).to_json()
+    document = graph.checkout(branch).at(branch).to_json()
     write_answer(document, _lines(document), as_json=as_json)
 
 

@@ -31,7 +31,7 @@ _COLUMNS = ("type", "rows", "pieces", "bytes", "indexes", "vectors")
 def command(context: Context, uri: str | None, branch: str, as_json: bool) -> None:
     """Show sizes, indexes, vectors and interrupted writes of the graph at URI, with advice."""
     uri = graph_uri(uri, context)
-    status = open_graph(uri, read_only=True).status(branch)
+    status = open_graph(uri, read_only=True).maintenance.status(branch)
     if as_json:
         write_document(status.to_json() | {"uri": uri}, sys.stdout)
     else:
@@ -53,7 +53,7 @@ def _write(uri: str, status: GraphStatus) -> None:
     for lease in status.leases:
         out.write(f"{lease.name} is being written by {lease.owner}\n")
     for line in status.advice:
-        out.write(f"advice: {line}\n")
+        out.write(f"advice: {line.as_command()}\n")
 
 
 def _row(table: TableStatus) -> list[str]:

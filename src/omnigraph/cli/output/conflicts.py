@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from omnigraph.cli.output.row_values import RowValues, elided
-from omnigraph.cli.replace_file import replacing
 from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
 from omnigraph.errors import InputError, MergeConflict, MergeConflicts
+from omnigraph.replace_file import replacing
 
 
 @contextmanager

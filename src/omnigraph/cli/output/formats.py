@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, assert_never, get_args
 
-from omnigraph.cli.output.csv import write_csv
-from omnigraph.cli.output.kv import write_kv
 from omnigraph.cli.output.rows import Rows
 from omnigraph.cli.output.table import TableLayout, write_table
 from omnigraph.cli.style import Style
@@ -22,14 +20,19 @@ def write_result(
     result: Result, format: Format, out: TextIO, layout: TableLayout, style: Style
 ) -> None:
     """Write a result in a format; layout and style concern the table alone."""
+
     match format:
         case "json":
             result.write_json(out)
         case "jsonl":
             result.write_jsonl(out)
         case "csv":
+            from omnigraph.cli.output.csv import write_csv
+
             write_csv(_rows(result), out)
         case "kv":
+            from omnigraph.cli.output.kv import write_kv
+
             write_kv(_rows(result), out)
         case "table":
             write_table(_rows(result), out, layout, style)
@@ -38,7 +41,9 @@ def write_result(
 
 
 def _rows(result: Result) -> Rows:
-    return Rows(result.summary, result.columns, (tuple(row.values()) for row in result))
+    return Rows(
+        result.summary, result.columns, (tuple(row.values()) for row in result.json_dicts())
+    )
 
 
 def choose_format(*wishes: Format | None) -> Format:

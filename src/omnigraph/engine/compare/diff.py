@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EntityType, NodeType
-from omnigraph.diagnostics import with_hint
+from omnigraph.diagnostics import counted, with_hint
 from omnigraph.engine.compare.changes import Op, TableChanges
 from omnigraph.engine.compare.cursors import read_place, write_place
 from omnigraph.engine.compare.sides import ABSENT, Side
@@ -164,7 +164,7 @@ class Changes:
         return last.declared.table_key, last.ids[-1].as_py()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diff:
     """The net change between two states of a graph."""
 
@@ -176,6 +176,11 @@ class Diff:
 
     def __len__(self) -> int:
         return len(self.changes)
+
+    def __repr__(self) -> str:
+        stats = self.stats()
+        counts = ", ".join(counted(stats[f"{op.value}s"], op.value) for op in Op)
+        return f"<Diff {self.from_target} → {self.to_target}: {counts}>"
 
     def to_arrow(self) -> pa.Table:
         return self.changes.to_arrow()

@@ -10,44 +10,44 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.diagnostics import counted
+from omnigraph.engine.commits import Commit
 from omnigraph.engine.compare.comparison import Comparison
 from omnigraph.engine.compare.cursors import FeedPlace, is_cursor, read_feed_place
 from omnigraph.engine.compare.diff import ChangeFilter, Changes
 from omnigraph.engine.compare.snapshots import compare_snapshots
-from omnigraph.engine.meant_commits import meant_commit
 from omnigraph.engine.parts import GraphParts
+from omnigraph.engine.read.view import ReadView
+from omnigraph.engine.refs import meant_commit
 from omnigraph.errors import ChangeFeedGap, CommitNotFound, HistoryRemoved
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import KEEPING_ROWS, CommitId, CommitRecord
 from omnigraph.versioning.manifest import ManifestState
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CommitChanges:
     """What one commit changed, and the cursor from which the feed goes on after it."""
 
-    commit: CommitRecord
+    commit: Commit
     changes: Changes
     cursor: str
     at_head: bool
     """Whether it was the newest commit of its branch when the feed was started."""
 
     def to_json(self, *, rows: bool = False) -> dict[str, Any]:
-        draft = self.commit.draft
-        return {
-            "graph_commit_id": self.commit.graph_commit_id,
-            "created_at": draft.created_at,
-            "actor_id": draft.actor_id,
-            "operation": draft.operation.value,
-            "changes": list(self.changes.documents(rows=rows)),
-        }
+        return self.commit.change_head() | {"changes": list(self.changes.documents(rows=rows))}
+
+    def __repr__(self) -> str:
+        return f"<CommitChanges {self.commit.short_id}: {counted(len(self.changes), 'change')}>"
 
 
 class ChangeFeed:
     """Follows the branches of one graph."""
 
-    def __init__(self, parts: GraphParts) -> None:
+    def __init__(self, parts: GraphParts, view: ReadView = ReadView.ALL) -> None:
         self._parts = parts
+        self._view = view
 
     def follow(
         self, branch: BranchRef, since: str | None, wanted: ChangeFilter
@@ -68,7 +68,8 @@ class ChangeFeed:
             before = state
             if commit.sequence > start:
                 place = FeedPlace(commit.sequence, commit.graph_commit_id)
-                yield CommitChanges(commit, changes, str(place), commit.sequence == head)
+                told = Commit.of(commit, self._parts.snapshot_of(state).catalog)
+                yield CommitChanges(told, changes, str(place), commit.sequence == head)
 
     def _changes(
         self,
@@ -82,7 +83,7 @@ class ChangeFeed:
         if before is None or is_upkeep or before.tables == after.tables:
             return Changes()
         old, new = self._parts.snapshot_of(before), self._parts.snapshot_of(after)
-        return compare_snapshots(Comparison(old, new, self._parts.tables), wanted)
+        return compare_snapshots(Comparison(old, new, self._parts.tables, self._view), wanted)
 
     def _sequence(self, branch: BranchRef, since: str) -> int:
         """The number of the last commit that is not wanted any more."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.export.folders import scratch_folder
@@ -52,7 +52,7 @@ class BulkExport:
         self._types = types
         self._progress = progress
 
-    def write_lines(self, out: TextIO, parts_in: Path | None) -> None:
+    def write_lines(self, out: BinaryIO, parts_in: Path | None) -> None:
         """Write JSON lines. Parts of them wait in a folder, which tasks have to see."""
         place = Path(tempfile.gettempdir()) if parts_in is None else parts_in
         with self._parts(place, "jsonl") as (folder, parts):
@@ -60,8 +60,8 @@ class BulkExport:
                 self._progress.stage(f"export {key}", sum(part.rows for part in files))
                 for part in files:
                     path = folder / part.file
-                    with path.open(encoding="utf-8", newline="") as text:
-                        shutil.copyfileobj(text, out, 1024 * 1024)
+                    with path.open("rb") as lines:
+                        shutil.copyfileobj(lines, out, 1024 * 1024)
                     path.unlink()
                     self._progress.advance(part.rows)
 

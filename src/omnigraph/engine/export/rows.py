@@ -45,7 +45,7 @@ class StoredRows:
             for name, prop in declared.properties.items()
             if name not in self._stored
         }
-        for batch in _in_parts(batches, BLOB_ROWS) if self._blobs else batches:
+        for batch in in_parts(batches, BLOB_ROWS) if self._blobs else batches:
             found = dict(zip(self._plain, batch.columns, strict=False))
             for name in self._blobs:
                 found[name] = carried_blobs(self.table, self._stored[name], batch.column(ROW_ID))
@@ -69,7 +69,8 @@ def read_rows(
     return rows.named(batches)
 
 
-def _in_parts(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+def in_parts(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """The same rows, at most so many in a batch."""
     for batch in batches:
         for start in range(0, batch.num_rows, size):
             yield batch.slice(start, size)

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
 from omnigraph.catalog.model import EntityType
-from omnigraph.engine.engines import AUTO, EngineChoice, runs_on_spark, session_of
-from omnigraph.engine.export.folders import new_folder
+from omnigraph.engine.engines import (
+    AUTO,
+    EngineChoice,
+    inline_for_want_of_spark,
+    runs_on_spark,
+    session_of,
+)
+from omnigraph.engine.export.folders import new_folder, scratch_folder
 from omnigraph.engine.export.rows import read_rows
 from omnigraph.export import export_lines, file_names, select_types, write_parquet
 from omnigraph.progress import SILENT, Progress
+from omnigraph.storage.output_files import refuse_occupied, writing_remote
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from omnigraph.engine.export.bulk import BulkExport
+
+_log = logging.getLogger(__name__)
 
 
 class SnapshotExport:
@@ -39,7 +51,7 @@ class SnapshotExport:
         self._types = select_types(snapshot.catalog, wanted)
         self._filled = [declared for declared in self._types if self._count(declared)]
 
-    def to_lines(self, out: TextIO, parts_in: Path | None = None) -> int:
+    def to_lines(self, out: BinaryIO, parts_in: Path | None = None) -> int:
         """Write rows in the form loads read; returns how many there were.
 
         On Spark, parts of the text wait in the folder `parts_in`, which tasks have to see.
@@ -51,7 +63,7 @@ class SnapshotExport:
                 self._progress.stage(f"export {declared.table_key}", self._count(declared))
                 rows = _told(read_rows(self._snapshot, self._tables, declared), self._progress)
                 for piece in export_lines(declared, rows):
-                    out.write(piece.to_pybytes().decode())
+                    out.write(piece)
         return sum(map(self._count, self._filled))
 
     def to_parquet(self, folder: Path) -> int:
@@ -70,17 +82,45 @@ class SnapshotExport:
                     self._write_file(declared, place / names[declared.table_key])
         return sum(map(self._count, self._filled))
 
+    def to_remote_parquet(self, folder: str) -> int:
+        """The same below an `s3://` URI, whose files appear one after the other."""
+        names = file_names(self._types)
+        refuse_occupied(folder)
+        with ExitStack() as stack:
+            place = None
+            if self._runs_on_spark():
+                place = stack.enter_context(scratch_folder(Path(gettempdir()), "omnigraph-export"))
+                self._bulk().write_parquet(place, names)
+                for file in sorted(place.iterdir()):
+                    with writing_remote(f"{folder.rstrip('/')}/{file.name}") as target:
+                        target.write(file.read_bytes())
+            for declared in self._types:
+                if place is None or declared not in self._filled:
+                    name = names[declared.table_key]
+                    with writing_remote(f"{folder.rstrip('/')}/{name}") as target:
+                        self._write_to(declared, target)
+        return sum(map(self._count, self._filled))
+
     def _write_file(self, declared: EntityType, file: Path) -> None:
+        with file.open("xb") as target:
+            self._write_to(declared, target)
+
+    def _write_to(self, declared: EntityType, target: BinaryIO) -> None:
         count = self._count(declared)
         self._progress.stage(f"export {declared.table_key}", count)
         rows = read_rows(self._snapshot, self._tables, declared) if count else ()
-        with file.open("xb") as target:
-            for written in write_parquet(declared, rows, target):
-                self._progress.advance(written)
+        for written in write_parquet(declared, rows, target):
+            self._progress.advance(written)
 
     def _runs_on_spark(self) -> bool:
         shared = self._tables.is_shared
-        return bool(self._filled) and runs_on_spark(self._engine, self._bytes, shared=shared)
+        if not self._filled:
+            return False
+        if runs_on_spark(self._engine, self._bytes, shared=shared):
+            return True
+        if note := inline_for_want_of_spark(self._engine, self._bytes, shared=shared):
+            _log.warning(note)
+        return False
 
     def _bulk(self) -> BulkExport:
         # Work in this process does not wait for what only tasks need.

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+from omnigraph.diagnostics import counted
 from omnigraph.engine.maintain.optimize import refuse_pending
 from omnigraph.engine.maintain.orphans import Orphans
 from omnigraph.engine.parts import GraphParts
@@ -34,9 +35,9 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.pins import Pins
 from omnigraph.versioning.retention import Needed, what_is_needed
 from omnigraph.versioning.rows import MANIFEST_PATH
+from omnigraph.versioning.tags import Tags
 
 BEFORE_TABLE = declare("cleanup.table_gc", "before versions of each table are removed")
 
@@ -114,7 +115,7 @@ class CleanedTable:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CleanupReport:
     """What a cleanup removed, or would remove."""
 
@@ -124,6 +125,11 @@ class CleanupReport:
     orphans: tuple[str, ...]
     temporary: int = 0
     """How many temporary files and empty folders of killed writers went."""
+
+    def __repr__(self) -> str:
+        what = "would remove" if self.dry_run else "removed"
+        found = counted(len(self.tables), "table")
+        return f"<CleanupReport: {what} {self.removed.versions} versions of {found}>"
 
     @property
     def removed(self) -> Removed:
@@ -148,7 +154,7 @@ class Cleanup:
 
     def __init__(self, parts: GraphParts) -> None:
         self._parts = parts
-        self._pins = Pins(parts.objects)
+        self._tags = Tags(parts.objects)
 
     def run(self, policy: CleanupPolicy, *, dry_run: bool) -> CleanupReport:
         """Remove what the policy lets go and nobody needs. Raises `RecoveryPending`."""
@@ -159,7 +165,7 @@ class Cleanup:
                 # What they refer to is needed as soon as they are finished.
                 raise RecoveryPending("cleanup", merges)
             state = self._parts.recovery.state(None)
-            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._pins.list())
+            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
             orphans = Orphans(self._parts, needed, lock)
             reclaimed = orphans.reclaim(dry_run=dry_run)
             sweep = _Sweep(self._parts.tables, self._parts.objects, policy, needed, lock, dry_run)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.catalog.indexes import IndexKind
+from omnigraph.diagnostics import counted
 from omnigraph.engine.receipts import Receipt
 
 
@@ -54,9 +55,12 @@ class IndexedTable:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class IndexReport:
     """Every index of the types that have rows on a branch of their own, and the receipt."""
 
     tables: tuple[IndexedTable, ...]
     receipt: Receipt
+
+    def __repr__(self) -> str:
+        return f"<IndexReport {counted(len(self.tables), 'table')}: {self.receipt.summary}>"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.diagnostics import counted
 from omnigraph.engine.maintain.rewrite import TableRewrite
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
@@ -53,12 +54,15 @@ class OptimizedTable:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class OptimizeReport:
     """All tables of main by key, and the receipt of the commit, if there was one."""
 
     tables: tuple[OptimizedTable, ...]
     receipt: Receipt
+
+    def __repr__(self) -> str:
+        return f"<OptimizeReport {counted(len(self.tables), 'table')}: {self.receipt.summary}>"
 
     def to_json(self) -> dict[str, Any]:
         tables = [table.to_json() for table in self.tables]

@@ -26,16 +26,16 @@ from omnigraph.versioning.branch_names import decode_physical_name
 from omnigraph.versioning.contract import HISTORY_DIR
 from omnigraph.versioning.ids import made_at
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.pins import PINS_DIR
 from omnigraph.versioning.retention import Fork, Needed, names_fork
 from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR
+from omnigraph.versioning.tags import TAGS_DIR
 from omnigraph.versioning.upgrade.old_layout import OLD_TABLES
 
 BEFORE_RECLAIM = declare("cleanup.reconcile_fork", "before each orphan is reclaimed")
 
 _FOLDERS: Final = ("nodes", "edges")
 GRAPH_FOLDERS: Final = (
-    *_FOLDERS, MANIFEST_PATH, *OLD_TABLES, RECOVERY_DIR, PINS_DIR, HISTORY_DIR, PROBE_DIR, SCRATCH_DIR,
+    *_FOLDERS, MANIFEST_PATH, *OLD_TABLES, RECOVERY_DIR, TAGS_DIR, HISTORY_DIR, PROBE_DIR, SCRATCH_DIR,
 )  # fmt: skip
 """Where a graph keeps its files. What else is beside them is not ours."""
 _UNTOUCHED: Final = timedelta(hours=1)
@@ -90,7 +90,7 @@ class Orphans:
         branch that is being made there are files before there is a ref.
         """
         tables = self._parts.tables
-        for branch in sorted(self._needed.unneeded):
+        for branch in (*sorted(self._needed.unneeded), *self._parts.branches.incomplete()):
             yield MANIFEST_PATH, branch
         for branch in sorted(tables.zombie_branches(MANIFEST_PATH)):
             if decode_physical_name(branch) is not None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from omnigraph.diagnostics import counted
+from omnigraph.engine.commits import Commit
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import InputError, ManifestDamaged, RecoveryPending, StorageError
 from omnigraph.storage.stage import commit_staged, stage_restore
@@ -97,7 +99,7 @@ class RepairedTable:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RepairReport:
     """What a repair found and did on one branch."""
 
@@ -106,7 +108,10 @@ class RepairReport:
     tables: tuple[RepairedTable, ...]
     quarantined: tuple[Quarantined, ...]
     removed_sidecars: tuple[str, ...]
-    commit: CommitRecord | None
+    commit: Commit | None
+
+    def __repr__(self) -> str:
+        return f"<RepairReport {self.branch}: {counted(len(self.tables), 'table')}>"
 
     @property
     def refused(self) -> tuple[RepairedTable, ...]:
@@ -117,8 +122,8 @@ class RepairReport:
             "branch": self.branch,
             "confirm": self.options.confirm,
             "force": self.options.force,
-            "manifest_version": self.commit.sequence if self.commit else None,
-            "graph_commit_id": self.commit.graph_commit_id if self.commit else None,
+            "manifest_version": self.commit.number if self.commit else None,
+            "graph_commit_id": self.commit.id if self.commit else None,
             "tables": [table.to_json() for table in self.tables],
             "quarantined": [found.to_json() for found in self.quarantined],
             "removed_sidecars": list(self.removed_sidecars),
@@ -150,7 +155,8 @@ class Repair:
             if options.force:
                 removed = self._remove_sidecars(branch, quarantined)
         kept = tuple(found for found in quarantined if found.name not in removed)
-        return RepairReport(branch.public, options, tables, kept, removed, commit)
+        told = None if commit is None else Commit.of(commit, contract.catalog)
+        return RepairReport(branch.public, options, tables, kept, removed, told)
 
     def _refuse_pending(self, branch: BranchRef) -> None:
         pending = self._parts.recovery.waiting_on(branch.physical)

@@ -12,10 +12,13 @@ from typing import Any
 
 from omnigraph.catalog.indexes import index_intents
 from omnigraph.catalog.model import EntityType, NodeType
+from omnigraph.diagnostics import counted
 from omnigraph.embed.configured import stored_name
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.maintain.index_report import IndexState
 from omnigraph.engine.maintain.indexes import unindexed_rows
+from omnigraph.engine.maintain.orphans import abandoned_scratch
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.vector_states import StateCounts, count_states
 from omnigraph.limits import FOLD_SMALL_ROWS, INDEX_LAG_ROWS
@@ -24,13 +27,13 @@ from omnigraph.storage.compact import small_fragments
 from omnigraph.storage.dropped_columns import fragments_with_dropped
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.versioning.locks import LeaseNote
+from omnigraph.versioning.locks import LeaseNote, held_leases
 from omnigraph.versioning.recovery.heal import RecoveryStatus
 from omnigraph.versioning.rows import FORMAT_STAMP
 from omnigraph.versioning.snapshot import Snapshot
 
-_MANY_PIECES = 16
-"""Small pieces of a table from which optimizing is worth a line of advice."""
+_MANY_SMALL_FRAGMENTS = 16
+"""Small fragments of a table from which optimize is recommended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,23 @@ class MovedBranch:
 
 
 @dataclass(frozen=True, slots=True)
+class Advice:
+    """A recommended action: the call that does it, the shell command if there is one, the reason."""
+
+    call: str
+    command: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.call}: {self.reason}"
+
+    def as_command(self) -> str:
+        """The same for the shell. Commands that write recover by themselves."""
+        action = "run any write" if self.command is None else f"`{self.command}`"
+        return f"{action}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class GraphStatus:
     """How one branch of a graph is doing, and what concerns all of them."""
 
@@ -98,9 +118,14 @@ class GraphStatus:
     """Files of loads that were killed a day ago or longer."""
     cached_bytes: int
 
+    def __repr__(self) -> str:
+        rows = sum(table.rows for table in self.tables)
+        advice = f", {counted(len(self.advice), 'recommendation')}" if self.advice else ""
+        return f"<GraphStatus {self.snapshot.branch}: {counted(rows, 'row')}{advice}>"
+
     @property
-    def advice(self) -> tuple[str, ...]:
-        """What somebody should do, most urgent first."""
+    def advice(self) -> tuple[Advice, ...]:
+        """Recommended actions, most urgent first."""
         return tuple(_advice(self))
 
     def to_json(self) -> dict[str, Any]:
@@ -124,8 +149,23 @@ class GraphStatus:
             ],
             "scratch": list(self.scratch),
             "cached_bytes": self.cached_bytes,
-            "advice": list(self.advice),
+            "advice": [advice.as_command() for advice in self.advice],
         }
+
+
+def graph_status(parts: GraphParts, snapshot: Snapshot, cached_bytes: int) -> GraphStatus:
+    """The status of a branch, of which `snapshot` is the newest state."""
+    return GraphStatus(
+        uri=parts.tables.root.uri,
+        snapshot=snapshot,
+        branches=len(parts.branches.list()),
+        moved=tuple(MovedBranch(m.branch, m.made_at) for m in parts.branches.moved()),
+        tables=table_statuses(snapshot, parts.tables, parts.texts),
+        recovery=parts.recovery.status(),
+        leases=tuple(held_leases(parts.objects)),
+        scratch=tuple(abandoned_scratch(parts.objects)),
+        cached_bytes=cached_bytes,
+    )
 
 
 def table_statuses(
@@ -180,33 +220,24 @@ def _vectors(table: Table, declared: EntityType, configured: str | None) -> Iter
         yield VectorStatus(prop.name, prop.embed_source, counts)
 
 
-def _advice(status: GraphStatus) -> Iterator[str]:
+def _advice(status: GraphStatus) -> Iterator[Advice]:
     for found in status.recovery.quarantined:
-        yield f"`omnigraph repair`: only a person can judge {found.name} ({found.reason})"
+        reason = f"{found.name} needs a decision ({found.reason})"
+        yield Advice("graph.maintenance.repair()", "omnigraph repair", reason)
     if status.recovery.pending:
-        count = len(status.recovery.pending)
-        yield f"open the graph for writing: interrupted writes wait to be settled ({count})"
+        reason = f"interrupted writes wait for recovery ({len(status.recovery.pending)})"
+        yield Advice("graph.maintenance.recover()", None, reason)
     for moved in status.moved:
-        yield (
-            f"`omnigraph branch delete {moved.branch}`: it was made when the graph was at "
-            f"'{moved.made_at}' and cannot be used here"
+        yield Advice(
+            f"graph.branches.delete({moved.branch!r})",
+            f"omnigraph branch delete {moved.branch}",
+            f"created when the graph was at '{moved.made_at}', so it cannot be used here",
         )
     if status.scratch:
-        yield f"`omnigraph cleanup`: scratch files of loads that were killed ({len(status.scratch)})"
-    pieces = [t.table_key for t in status.tables if t.small_fragments > _MANY_PIECES]
-    if pieces:
-        yield f"`omnigraph optimize`: many small pieces in {', '.join(pieces)}"
-    dropped = [t.table_key for t in status.tables if t.has_dropped]
-    if dropped:
-        yield f"`omnigraph optimize`: values of dropped properties in {', '.join(dropped)}"
-    behind = [
-        f"{t.table_key}.{index.column}"
-        for t in status.tables
-        for index in t.indexes
-        if index.unindexed_rows > INDEX_LAG_ROWS
-    ]
-    if behind:
-        yield f"`omnigraph optimize`: rows that no index knows in {', '.join(behind)}"
+        reason = f"scratch files of killed loads ({len(status.scratch)})"
+        yield Advice("graph.maintenance.cleanup(…)", "omnigraph cleanup", reason)
+    for reason in _optimize_reasons(status):
+        yield Advice("graph.maintenance.optimize()", "omnigraph optimize", reason)
     waiting = [
         f"{table.table_key}.{vectors.property} ({vectors.counts.pending + vectors.counts.stale})"
         for table in status.tables
@@ -214,4 +245,22 @@ def _advice(status: GraphStatus) -> Iterator[str]:
         if vectors.counts.pending or vectors.counts.stale
     ]
     if waiting:
-        yield f"`omnigraph embed`: vectors to compute in {', '.join(waiting)}"
+        reason = f"missing or stale vectors in {', '.join(waiting)}"
+        yield Advice("graph.embed()", "omnigraph embed", reason)
+
+
+def _optimize_reasons(status: GraphStatus) -> Iterator[str]:
+    small = [t.table_key for t in status.tables if t.small_fragments > _MANY_SMALL_FRAGMENTS]
+    if small:
+        yield f"many small files in {', '.join(small)}"
+    dropped = [t.table_key for t in status.tables if t.has_dropped]
+    if dropped:
+        yield f"values of dropped properties in {', '.join(dropped)}"
+    behind = [
+        f"{t.table_key}.{index.column}"
+        for t in status.tables
+        for index in t.indexes
+        if index.unindexed_rows > INDEX_LAG_ROWS
+    ]
+    if behind:
+        yield f"rows without an index entry in {', '.join(behind)}"

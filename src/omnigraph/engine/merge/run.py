@@ -1,8 +1,9 @@
-"""Merges, reverts and cherry-picks: what leads from one state to another, brought into a branch.
+"""Merges, reverts, cherry-picks and resets: what leads from one state to another, brought into a branch.
 
-All three are the same three-way merge with other states: a merge brings what the source has done since
-the common ancestor, a cherry-pick what one commit did, a revert the opposite of that.
-Tests: tests/behaviour/test_merge*.py, tests/behaviour/test_reverts.py.
+All are the same three-way merge with other states: a merge brings what the source has done since the
+common ancestor, a cherry-pick what one commit did, a revert the opposite of that, and a reset what
+leads from the head of the branch to another state.
+Tests: tests/behaviour/test_merge*.py, tests/behaviour/test_reverts.py, tests/behaviour/test_resets.py.
 """
 
 from __future__ import annotations
@@ -12,12 +13,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from omnigraph.diagnostics import counted
 from omnigraph.engine.engines import AUTO, EngineChoice
 from omnigraph.engine.merge.choices import Choices
 from omnigraph.engine.merge.images import Image
 from omnigraph.engine.merge.plan import MergePlan, MergePlanner
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
+from omnigraph.engine.receipts import (
+    SHORT_ID_LENGTH,
+    Receipt,
+    WriteResult,
+    nothing_done,
+    receipt_of,
+)
+from omnigraph.engine.refs import ResolvedRef, refuse_other_schema
 from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.engine.write.keys import KeyedRequest
@@ -77,8 +86,8 @@ class MergeOptions:
     progress: Progress = SILENT
 
 
-@dataclass(frozen=True, slots=True)
-class MergeResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class MergeResult(WriteResult):
     """What a merge did, or would do. Only a dry run has conflicts; it has no commit."""
 
     receipt: Receipt
@@ -90,17 +99,27 @@ class MergeResult:
     """The first ones, if there are very many."""
     conflicts_total: int = 0
 
+    def __repr__(self) -> str:
+        found = f", {counted(self.conflicts_total, 'conflict')}" if self.conflicts_total else ""
+        what = f"{self.source} into {self.target}, {self.outcome.value}{found}"
+        return f"<MergeResult {what}, dry run>" if self.dry_run else self._repr_with(what)
 
-@dataclass(frozen=True, slots=True)
-class AppliedCommit:
-    """What a revert or cherry-pick did, or would do. `commit_id` is the commit it was about."""
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AppliedCommit(WriteResult):
+    """What a revert, cherry-pick or reset did, or would do. `source_commit_id` is the commit it was about."""
 
     receipt: Receipt
     branch: str
-    commit_id: CommitId
+    source_commit_id: CommitId
     dry_run: bool = False
     conflicts: tuple[MergeConflict, ...] = ()
     conflicts_total: int = 0
+
+    def __repr__(self) -> str:
+        found = f", {counted(self.conflicts_total, 'conflict')}" if self.conflicts_total else ""
+        what = f"of {self.source_commit_id[-SHORT_ID_LENGTH:]}{found}"
+        return f"<AppliedCommit {what}, dry run>" if self.dry_run else self._repr_with(what)
 
 
 @dataclass
@@ -110,6 +129,7 @@ class _Attempt:
     plan: MergePlan
     checked: Snapshot
     base: CommitId | None = None
+    """The common ancestor of a merge; otherwise the commit that the call is about."""
     ancestors: tuple[CommitRecord, ...] = field(default_factory=tuple)
 
 
@@ -137,16 +157,21 @@ class Merger:
 
     def merge(
         self,
-        source: BranchRef,
+        merged: ResolvedRef,
         target: BranchRef,
         contract: SchemaContract,
         options: MergeOptions,
         quarantined: tuple[Quarantined, ...],
     ) -> MergeResult:
-        """Merge a branch as it is now. Raises `MergeConflicts`; nothing has changed then."""
-        theirs = self._parts.manifest.current(source.physical)
+        """Merge a branch as it is now, or as it was. Raises `MergeConflicts`; nothing has changed then."""
+        source, manifest = merged.branch, self._parts.manifest
+        if merged.is_branch_head:
+            theirs = manifest.current(source.physical)
+        else:
+            theirs = manifest.at(source.physical, merged.commit.sequence)
         draft = _draft(OperationKind.MERGE, contract, options)
         draft = replace(draft, merged_parent_commit_id=theirs.head)
+        named = source.public if merged.is_branch_head else theirs.head
 
         def attempt(ours: Snapshot) -> _Attempt:
             _check_schema(ours, contract)
@@ -158,7 +183,7 @@ class Merger:
             return _Attempt(plan, ours, base, parted.source_only)
 
         def result(receipt: Receipt, outcome: MergeOutcome) -> MergeResult:
-            return MergeResult(receipt, source.public, target.public, outcome, options.dry_run)
+            return MergeResult(receipt, named, target.public, outcome, options.dry_run)
 
         try:
             first = attempt(self._parts.snapshot_of(self._parts.manifest.current(target.physical)))
@@ -187,7 +212,7 @@ class Merger:
             )
         except AlreadyWritten as already:
             commit = options.request.same(already.found)
-            return _replayed_merge(commit, source.public, target, contract)
+            return _replayed_merge(commit, named, target, contract)
         except _UpToDate:
             return result(self._nothing(target, draft), MergeOutcome.ALREADY_UP_TO_DATE)
         assert commit is not None
@@ -238,14 +263,59 @@ class Merger:
         if not options.dry_run:
             earlier = options.request.earlier(self._parts.manifest, branch.physical)
             if earlier is not None:
-                return _replayed(earlier, commit, branch, contract)
+                return _replayed(earlier, commit.graph_commit_id, branch, contract)
         expected = options.expected_head
         self._parts.manifest.require_head(self._parts.manifest.current(branch.physical), expected)
         base, source = self._around(commit, home)
         if operation is OperationKind.REVERT:
             base, source = source, base
         draft = _draft(operation, contract, options)
-        return self._apply(commit, base, source, branch, contract, draft, options, quarantined)
+
+        def plan(planner: MergePlanner, ours: Snapshot) -> MergePlan:
+            return planner.plan(Image(base), source, ours, options.choices)
+
+        applied = commit.graph_commit_id
+        return self._apply(applied, plan, branch, contract, draft, options, quarantined)
+
+    def reset_before(
+        self, branch: BranchRef, contract: SchemaContract, options: MergeOptions
+    ) -> AppliedCommit | None:
+        """What an earlier call with the same idempotency key did. The ref may lead elsewhere since."""
+        if options.dry_run:
+            return None
+        commit = options.request.earlier(self._parts.manifest, branch.physical)
+        if commit is None:
+            return None
+        assert commit.draft.write_key is not None
+        return _replayed(commit, commit.draft.write_key.answer["base"], branch, contract)
+
+    def reset(
+        self,
+        target: ResolvedRef,
+        branch: BranchRef,
+        contract: SchemaContract,
+        options: MergeOptions,
+        quarantined: tuple[Quarantined, ...],
+    ) -> AppliedCommit:
+        """Bring a branch to the content of another state, by what leads there from its head.
+
+        It is recorded as a revert: of everything that the state does not have.
+        """
+        reset_to = target.commit_id
+        head = self._parts.manifest.current(branch.physical)
+        self._parts.manifest.require_head(head, options.expected_head)
+        refuse_other_schema(self._parts, target, f"'{branch.public}' cannot be reset to it")
+        source = self._parts.snapshot_of(target.state)
+        message = options.message or f"reset to {reset_to}"
+        draft = _draft(OperationKind.REVERT, contract, replace(options, message=message))
+
+        def plan(planner: MergePlanner, ours: Snapshot) -> MergePlan:
+            planned = planner.plan(Image(ours), source, ours, options.choices)
+            # Whatever is written meanwhile would otherwise stay.
+            everything = frozenset(ours.entries) - {w.table_key for w in planned.change.writes}
+            return replace(planned, change=replace(planned.change, reads=everything))
+
+        return self._apply(reset_to, plan, branch, contract, draft, options, quarantined)
 
     def _around(self, commit: CommitRecord, home: BranchRef) -> tuple[Snapshot, Snapshot]:
         """The states before and after a commit."""
@@ -260,9 +330,8 @@ class Merger:
 
     def _apply(
         self,
-        commit: CommitRecord,
-        base: Snapshot,
-        source: Snapshot,
+        applied: CommitId,
+        plan: Callable[[MergePlanner, Snapshot], MergePlan],
         branch: BranchRef,
         contract: SchemaContract,
         draft: CommitDraft,
@@ -272,10 +341,10 @@ class Merger:
         def attempt(ours: Snapshot) -> _Attempt:
             _check_schema(ours, contract)
             planner = self._planner(branch, options, adopts=False)
-            return _Attempt(planner.plan(Image(base), source, ours, options.choices), ours)
+            return _Attempt(plan(planner, ours), ours, applied)
 
         def result(receipt: Receipt) -> AppliedCommit:
-            return AppliedCommit(receipt, branch.public, commit.graph_commit_id, options.dry_run)
+            return AppliedCommit(receipt, branch.public, applied, options.dry_run)
 
         first = attempt(self._parts.snapshot_of(self._parts.manifest.current(branch.physical)))
         if options.dry_run:
@@ -290,7 +359,7 @@ class Merger:
                 branch, WriterKind.MUTATION, draft, first, attempt, options, quarantined
             )
         except AlreadyWritten as already:
-            return _replayed(options.request.same(already.found), commit, branch, contract)
+            return _replayed(options.request.same(already.found), applied, branch, contract)
         if made is None:
             return result(self._nothing(branch, draft))
         return result(receipt_of(made, contract.catalog))
@@ -404,10 +473,10 @@ def _replayed_merge(
 
 
 def _replayed(
-    made: CommitRecord, applied: CommitRecord, branch: BranchRef, contract: SchemaContract
+    made: CommitRecord, applied: CommitId, branch: BranchRef, contract: SchemaContract
 ) -> AppliedCommit:
     receipt = receipt_of(made, contract.catalog, replayed=True)
-    return AppliedCommit(receipt, branch.public, applied.graph_commit_id)
+    return AppliedCommit(receipt, branch.public, applied)
 
 
 def _outcome(parent: CommitId | None, base: CommitId | None) -> MergeOutcome:

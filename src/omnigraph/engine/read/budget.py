@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,7 +39,6 @@ class QueryBudget:
     max_rows: int = QUERY_MAX_ROWS
     max_bytes: int = QUERY_MAX_BYTES
     timeout_s: float = QUERY_TIMEOUT_SECONDS
-    cancel: CancelToken | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> QueryBudget:
@@ -48,8 +48,8 @@ class QueryBudget:
         seconds = _setting(environment, SECONDS_VARIABLE, QUERY_TIMEOUT_SECONDS)
         return cls(int(rows), int(nbytes), seconds)
 
-    def start(self) -> Meter:
-        return Meter(self)
+    def start(self, cancel: CancelToken | None = None) -> Meter:
+        return Meter(self, cancel)
 
 
 def _setting(environment: Mapping[str, str], variable: str, usual: float) -> float:
@@ -64,20 +64,34 @@ def _setting(environment: Mapping[str, str], variable: str, usual: float) -> flo
 class Meter:
     """A budget while a query runs. Asked between steps and before large intermediate results."""
 
-    def __init__(self, budget: QueryBudget) -> None:
+    def __init__(self, budget: QueryBudget, cancel: CancelToken | None = None) -> None:
         self._budget = budget
+        self._cancel = cancel
         self._started = time.monotonic()
 
     def check(self, rows: int = 0, bytes_per_row: int = 16) -> None:
         """Raises `QueryBudgetExceeded` or `QueryCancelled`; `rows` are about to be made."""
+        self.check_size(rows, rows * bytes_per_row)
+
+    def check_size(self, rows: int, nbytes: int) -> None:
+        """As `check`, for rows of a known size."""
         budget = self._budget
-        if budget.cancel is not None and budget.cancel.is_cancelled:
+        if self._cancel is not None and self._cancel.is_cancelled:
             raise QueryCancelled
         if rows > budget.max_rows:
             raise QueryBudgetExceeded("rows", f"{rows:,}", f"{budget.max_rows:,}")
-        if rows * bytes_per_row > budget.max_bytes:
-            raise QueryBudgetExceeded("bytes", f"{rows * bytes_per_row:,}", f"{budget.max_bytes:,}")
+        if nbytes > budget.max_bytes:
+            raise QueryBudgetExceeded("bytes", f"{nbytes:,}", f"{budget.max_bytes:,}")
         if time.monotonic() - self._started > budget.timeout_s:
             raise QueryBudgetExceeded(
                 "seconds", f"over {budget.timeout_s:g}", f"{budget.timeout_s:g}"
             )
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out the time in which the caller works and the query waits."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._started += time.monotonic() - began

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.engine.read.cache import ByteCache, Sized
 from omnigraph.engine.read.dense_column import DenseColumn, patched_column, read_column
 from omnigraph.engine.read.nodes import Codes, encode
 from omnigraph.engine.read.numbering import Difference, Numbering, difference
-from omnigraph.engine.read.stored_texts import StoredTexts
-from omnigraph.engine.read.value_places import ValuePlaces
-from omnigraph.engine.read.vector_index import VectorIndex, vector_index
-from omnigraph.engine.read.vectors import VectorColumn, vector_column
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
-from omnigraph.text.index import TextIndex, build_index
+
+if TYPE_CHECKING:
+    from omnigraph.engine.read.stored_texts import StoredTexts
+    from omnigraph.engine.read.value_places import ValuePlaces
+    from omnigraph.engine.read.vector_index import VectorIndex
+    from omnigraph.engine.read.vectors import VectorColumn
+    from omnigraph.text.index import TextIndex
 
 REBUILD: Final = 0.05
 """Share of changed rows from which a cached structure is built anew instead of carried on."""
@@ -131,15 +133,21 @@ class CachedColumns:
         if found is None:
             found = self._texts_carried_on(column) or self._texts_stored(column)
             if found is None:
+                from omnigraph.text.index import build_index
+
                 found = build_index(self.load(column).values)
             self._keep("texts", column, found)
         return found
 
     def vectors(self, column: str) -> VectorColumn:
+        from omnigraph.engine.read.vectors import vector_column
+
         key = ("vectors", *self._identity, column)
         return self._cache.get_or_make(key, lambda: vector_column(self.load(column).values))
 
     def vector_index(self, column: str) -> VectorIndex | None:
+        from omnigraph.engine.read.vector_index import vector_index
+
         key = ("vector index", *self._identity, column)
 
         def look() -> _Found:
@@ -154,7 +162,11 @@ class CachedColumns:
         key = ("asked", self._numbering.table.path, column)
         asked: _Asked = self._cache.get(key) or _Asked()
         self._cache.put(key, _Asked(asked.times + 1))
-        return ValuePlaces.of(decoded.values) if asked.times >= _OFTEN else None
+        if asked.times < _OFTEN:
+            return None
+        from omnigraph.engine.read.value_places import ValuePlaces
+
+        return ValuePlaces.of(decoded.values)
 
     # -- from one version to another --------------------------------------------------------
 

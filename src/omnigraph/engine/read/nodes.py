@@ -9,7 +9,7 @@ import functools
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +28,15 @@ from omnigraph.engine.read.numbering import (
     is_everything,
 )
 from omnigraph.engine.read.stored import filter_columns
-from omnigraph.engine.read.value_places import ValuePlaces
-from omnigraph.engine.read.vector_index import VectorIndex
-from omnigraph.engine.read.vectors import VectorColumn, vector_column
 from omnigraph.language.types import Scalar
 from omnigraph.storage.filters import And, Compare, Comparison, Filter, bind, matches
 from omnigraph.storage.scan import ROW_ID
-from omnigraph.text.index import TextIndex, build_index
+
+if TYPE_CHECKING:
+    from omnigraph.engine.read.value_places import ValuePlaces
+    from omnigraph.engine.read.vector_index import VectorIndex
+    from omnigraph.engine.read.vectors import VectorColumn
+    from omnigraph.text.index import TextIndex
 
 _FEW_IDS: Final = 1000
 """Ids that are looked up one by one in a table of more nodes than this."""
@@ -271,6 +273,8 @@ class Nodes:
 
     def texts(self, name: str) -> TextIndex:
         """The texts of a property at all positions, searchable."""
+        from omnigraph.text.index import build_index
+
         column = self.column_name(name)
         if column is None:
             return build_index(pa.nulls(self.size, pa.utf8()))
@@ -281,6 +285,8 @@ class Nodes:
 
         All of them, unless few are wanted and they are not in memory yet.
         """
+        from omnigraph.engine.read.vectors import vector_column
+
         column = self.column_name(name)
         if column is None:
             some = pa.nulls(len(positions), self.arrow_type(name))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,7 +17,6 @@ from omnigraph.engine.read.access import Ledger, TooMuchWork, TraversalSettings,
 from omnigraph.engine.read.arrangements import Arrangements, sizes_of
 from omnigraph.engine.read.budget import Meter
 from omnigraph.engine.read.cache import ByteCache, GuestCache
-from omnigraph.engine.read.explain import Explained, Explanation, Reports, explain
 from omnigraph.engine.read.memory import keep_freed_memory
 from omnigraph.engine.read.run import execute_read, lookups_may_cost, wanted_properties
 from omnigraph.engine.read.source import GraphSource, Traversal
@@ -26,10 +25,13 @@ from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.result import Result
 from omnigraph.limits import CACHE_SHARE
 from omnigraph.plan.ir import NOW_PARAMETER, ReadPlan
-from omnigraph.plan.params import bind_host_values
+from omnigraph.plan.params import bind_host_values, check_names
 from omnigraph.plan.physical.steps import Arrangement
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from omnigraph.engine.read.explain import Explanation, Reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,18 @@ class Reader:
             commit_id=snapshot.commit_id,
         )
 
-    def explain(self, reading: Reading, parameters: Mapping[str, object] | None) -> Explanation:
-        """The steps of a read. With parameters it is run, and each step says what came of it."""
+    def explain(
+        self, reading: Reading, parameters: Mapping[str, object] | None, *, analyze: bool = True
+    ) -> Explanation:
+        """The steps of a read. With parameters it is run, and each step says what came of it.
+
+        Without `analyze` it is not run, and parameters are checked by their names.
+        """
+        from omnigraph.engine.read.explain import Explained, Reports, explain
+
+        if parameters is not None and not analyze:
+            check_names(reading.plan.parameters, parameters)
+            parameters = None
         arrangement = self._arrangements.of(reading.plan, reading.snapshot, reading.meter.check)
         # Before a run: it leaves in memory what it has read.
         first = next(self._sources(reading, arrangement))

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,6 @@ from omnigraph.engine.read.numbering import (
     number_rows,
 )
 from omnigraph.engine.read.stored import stored_filter
-from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.read.view import ReadView
 from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.plan.ir import Direction
@@ -43,6 +42,9 @@ from omnigraph.storage.indexes import uncovered_fragments
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from omnigraph.engine.read.stored_texts import StoredTexts
 
 _log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import json
 import logging
 import zlib
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,10 @@ from omnigraph.errors import ObjectMissing
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.table import Table
-from omnigraph.text.index import TextIndex, build_index
-from omnigraph.text.stored import StoredIndex, from_bytes, to_bytes
-from omnigraph.versioning.ids import new_ulid
+
+if TYPE_CHECKING:
+    from omnigraph.text.index import TextIndex
+    from omnigraph.text.stored import StoredIndex
 
 _FORMAT: Final = 1
 _FOLDER: Final = "_text"
@@ -39,6 +40,9 @@ _LEAST_SHARED: Final = 0.5
 
 _LAG: Final = 0.02
 """Share of the rows that an index may lack before it is written anew."""
+
+_READS_WHILE_REPLACED: Final = 2
+"""How often an index is read before it counts as damaged: it may have been replaced meanwhile."""
 
 _FRAGMENT_SHIFT: Final = 32
 """A row address is the number of a fragment, shifted by so many bits, and a place in it."""
@@ -103,25 +107,56 @@ class StoredTexts:
 
     def read(self, table: Table, column: str, row_ids: RowIds) -> TextIndex | None:
         """The index of a column whose rows have these ids, in order; None if none is of help."""
+
         found = self._find(table, column)
         if found is None:
             return None
         folder, header = found
         try:
-            content = self._objects.read_bytes(f"{folder}/{header.data}")
-            if header.checksum not in (None, zlib.crc32(content)):
-                raise ValueError("it is not what was written")
-            stored = from_bytes(content)
-            if stored.pieces.max(initial=-1) >= len(header.pieces):
-                raise ValueError("its header does not name all of its pieces")
+            stored = self._content(folder, header)
         except (ObjectMissing, ValueError) as error:
             # Replaced at this very moment, or damaged. The texts themselves are there.
             _log.warning("the stored index of %s.%s is no help: %s", table.path, column, error)
             return None
         return _carried_on(stored, header, table, column, row_ids)
 
+    def damage(self, table: Table, column: str) -> str | None:
+        """What is wrong with the index of a column in the table's own line of versions, if anything."""
+        folder = _folder(table.lineage.folder, column)
+        cause = None
+        for _ in range(_READS_WHILE_REPLACED):
+            try:
+                header = _Header.from_json(self._objects.read_bytes(f"{folder}/{_HEADER}"))
+            except ObjectMissing:
+                return None
+            except (ValueError, KeyError, TypeError) as error:
+                return f"{folder}/{_HEADER} is not what was written: {error}"
+            try:
+                self._content(folder, header)
+            except (ObjectMissing, ValueError) as error:
+                cause = f"{folder}/{header.data}: {error}"
+            else:
+                return None
+        return cause
+
+    def _content(self, folder: str, header: _Header) -> StoredIndex:
+        """Raises `ObjectMissing` or `ValueError`."""
+        from omnigraph.text.stored import from_bytes
+
+        content = self._objects.read_bytes(f"{folder}/{header.data}")
+        if header.checksum not in (None, zlib.crc32(content)):
+            raise ValueError("it is not what was written")
+        stored = from_bytes(content)
+        if stored.pieces.max(initial=-1) >= len(header.pieces):
+            raise ValueError("its header does not name all of its pieces")
+        return stored
+
     def write(self, table: Table, column: str) -> None:
         """Keep the index of a column as it is in this version."""
+        from omnigraph.text.index import build_index
+        from omnigraph.text.stored import StoredIndex, to_bytes
+        from omnigraph.versioning.ids import new_ulid
+
         rows = table.read([ROW_ID, ROW_ADDRESS]).sort_by(ROW_ID)
         row_ids = rows.column(ROW_ID).to_numpy()
         index = self.read(table, column, row_ids)

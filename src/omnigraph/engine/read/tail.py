@@ -42,9 +42,11 @@ def finish(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
     """The result rows of a query whose pattern has been found."""
     best = _best_fused(plan)
     if best is not None:
-        frame = expressions.best_fused(best, frame, plan.limit)
+        frame = expressions.ranks.best_fused(best, frame, plan.limit)
     else:
-        ranks = {rank: expressions.fuse(rank, frame, plan.limit) for rank in plan.fused_ranks()}
+        ranks = {
+            rank: expressions.ranks.fuse(rank, frame, plan.limit) for rank in plan.fused_ranks()
+        }
         frame = replace(frame, fused=ranks)
     if plan.drops_unscored:
         if not plan.is_aggregate:
@@ -73,7 +75,7 @@ def _best_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Frame:
         return frame
     if frame.length <= _FEW_NEAR or plan.limit > frame.length // 4:
         return frame
-    return frame.take(expressions.best_rows(first.expression, frame, plan.limit))
+    return frame.take(expressions.ranks.best_rows(first.expression, frame, plan.limit))
 
 
 # -- plain rows ---------------------------------------------------------------------------------

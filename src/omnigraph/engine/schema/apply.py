@@ -22,9 +22,10 @@ from omnigraph.catalog.migrate import (
     plan_migration,
     refuse_unsupported,
 )
+from omnigraph.diagnostics import counted
 from omnigraph.engine.engines import AUTO, EngineChoice
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
+from omnigraph.engine.receipts import Receipt, WriteResult, nothing_done, receipt_of
 from omnigraph.engine.schema.commit import SchemaCommit
 from omnigraph.engine.schema.fragments import EachFragment
 from omnigraph.engine.schema.hard_drop import remove_dropped, rewrite_without_dropped
@@ -54,8 +55,8 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.pins import Pins
 from omnigraph.versioning.retention import what_is_needed
+from omnigraph.versioning.tags import Tags
 
 BEFORE_REMOVAL = declare("schema_apply.before_removal", "before dropped data is removed")
 
@@ -80,8 +81,8 @@ class SchemaApplyOptions:
     progress: Progress = SILENT
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaApplyResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class SchemaApplyResult(WriteResult):
     """The steps that were made; none when the schema was the accepted one already."""
 
     plan: MigrationPlan
@@ -90,6 +91,9 @@ class SchemaApplyResult:
     @property
     def applied(self) -> bool:
         return self.receipt.graph_commit_id is not None
+
+    def __repr__(self) -> str:
+        return self._repr_with(counted(len(self.plan.steps), "step"))
 
     def to_json(self) -> dict[str, Any]:
         steps = [step.to_json() for step in self.plan.steps]
@@ -107,7 +111,7 @@ class SchemaApplication:
 
     def __init__(self, parts: GraphParts) -> None:
         self._parts = parts
-        self._pins = Pins(parts.objects)
+        self._tags = Tags(parts.objects)
 
     def plan(self, desired: Source, *, allow_data_loss: bool) -> MigrationPlan:
         """The steps from the accepted schema to the desired one. Looks at no rows."""
@@ -168,7 +172,7 @@ class SchemaApplication:
             BEFORE_REMOVAL.hit()
             each = self._each(options)
             rewrite_without_dropped(self._parts, change.work, change.draft, each, lock)
-            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._pins.list())
+            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
             work, before = change.work, change.snapshot
             remove_dropped(self._parts.tables, self._parts.objects, work, before, needed, lock)
         except InjectedFault:

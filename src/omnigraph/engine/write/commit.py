@@ -36,12 +36,12 @@ from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, Ta
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState
-from omnigraph.versioning.publish import Pin, Publication, publish
+from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.act import LateTable, table_version
 from omnigraph.versioning.recovery.drift import late_drift, refuse_drift, refuse_quarantined
 from omnigraph.versioning.recovery.quarantine import Quarantined, warn_of
 from omnigraph.versioning.recovery.sidecar import Pointer, Sidecar, WriterKind
-from omnigraph.versioning.rows import TableVersion
+from omnigraph.versioning.rows import Pin, TableVersion
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 BEFORE_FORK = declare("fork.before_classify", "before a branch's first write to a table")

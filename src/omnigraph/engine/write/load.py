@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from omnigraph.catalog.model import NodeType
+from omnigraph.diagnostics import counted
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.engines import AUTO, EngineChoice, runs_on_spark, session_of
+from omnigraph.engine.engines import (
+    AUTO,
+    EngineChoice,
+    inline_for_want_of_spark,
+    runs_on_spark,
+    session_of,
+)
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.receipts import Receipt
+from omnigraph.engine.receipts import Receipt, WriteResult
 from omnigraph.engine.write.bulk.frames import SparkFrames
 from omnigraph.engine.write.bulk.input_size import input_bytes
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode
@@ -84,8 +91,8 @@ class LoadOptions:
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LoadResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class LoadResult(WriteResult):
     """What a load did."""
 
     receipt: Receipt
@@ -98,6 +105,9 @@ class LoadResult:
     replayed: bool
     quarantined: int
     engine: str = "inline"
+
+    def __repr__(self) -> str:
+        return self._repr_with(f"{self.mode}, {counted(sum(self.rows_loaded.values()), 'row')}")
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -147,12 +157,16 @@ class Loader:
             bulk: BulkLoad | None = None
             prepare_rows: Callable[[Snapshot], ReadyLoad]
             size = partial(input_bytes, sources)
-            if runs_on_spark(options.engine, size, shared=self._parts.tables.is_shared):
+            told: tuple[Warning, ...] = ()
+            shared = self._parts.tables.is_shared
+            if runs_on_spark(options.engine, size, shared=shared):
                 inline = self._inline_load(sources, contract, options, vectors, stores)
                 bulk = self._bulk_load(sources, branch, contract, options, inline)
                 prepare_rows = bulk.prepare
             else:
                 prepare_rows = self._inline_load(sources, contract, options, vectors, stores)
+                if note := inline_for_want_of_spark(options.engine, size, shared=shared):
+                    told = (Warning("spark_not_installed", note),)
 
             def prepare(against: Snapshot) -> ReadyLoad:
                 if against.catalog.ir != contract.ir:
@@ -189,7 +203,7 @@ class Loader:
                 draft=_draft(contract, options),
                 change=prepared.change,
                 is_key_new=options.is_id_new,
-                complete_draft=lambda draft: _completed(draft, options, prepared),
+                complete_draft=lambda draft: _completed(draft, options, prepared, told),
                 prepare=prepare_again,
                 expected_head=options.expected_head,
                 commits_without_rows=True,
@@ -367,9 +381,11 @@ def _draft(contract: SchemaContract, options: LoadOptions) -> CommitDraft:
     )
 
 
-def _completed(draft: CommitDraft, options: LoadOptions, prepared: ReadyLoad) -> CommitDraft:
-    warnings = tuple(Warning(w.code, w.message, w.count) for w in prepared.warnings)
-    return replace(draft, load_note=_note(options, prepared), warnings=warnings)
+def _completed(
+    draft: CommitDraft, options: LoadOptions, prepared: ReadyLoad, told: tuple[Warning, ...]
+) -> CommitDraft:
+    warnings = (Warning(w.code, w.message, w.count) for w in prepared.warnings)
+    return replace(draft, load_note=_note(options, prepared), warnings=(*warnings, *told))
 
 
 def _note(options: LoadOptions, prepared: ReadyLoad) -> LoadNote:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from omnigraph.diagnostics import counted
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
+from omnigraph.engine.receipts import Receipt, WriteResult, nothing_done, receipt_of
 from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.engine.write.keys import KeyedRequest
@@ -43,8 +44,8 @@ class MutationOptions:
     expected_head: CommitId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MutationResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class MutationResult(WriteResult):
     """What a mutation did. Affected rows are summed over statements; the receipt has the net."""
 
     receipt: Receipt
@@ -52,6 +53,10 @@ class MutationResult:
     branch: str
     affected_nodes: int
     affected_edges: int
+
+    def __repr__(self) -> str:
+        nodes, edges = counted(self.affected_nodes, "node"), counted(self.affected_edges, "edge")
+        return self._repr_with(f"{self.query_name}, {nodes} and {edges} affected")
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -7,6 +7,7 @@ Tests: tests/behaviour/test_refills.py.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,7 +17,13 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import NodeType, Property
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.due_texts import Chosen, DueTexts
-from omnigraph.engine.engines import AUTO, EngineChoice, runs_on_spark, session_of
+from omnigraph.engine.engines import (
+    AUTO,
+    EngineChoice,
+    inline_for_want_of_spark,
+    runs_on_spark,
+    session_of,
+)
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.vector_states import count_states, read_states
@@ -24,9 +31,9 @@ from omnigraph.engine.write.change import Change, SeenRows, TableWrite
 from omnigraph.engine.write.columns import rows_by_id
 from omnigraph.engine.write.commit import TableWriter, WriteRequest
 from omnigraph.engine.write.embedding import Outcome, embed_columns, embedding_warnings
-from omnigraph.engine.write.refill_report import RefilledProperty, RefillOptions, RefillResult
+from omnigraph.engine.write.refill_report import EmbedResult, RefilledProperty, RefillOptions
 from omnigraph.errors import SchemaMoved
-from omnigraph.limits import LOOKUP_CHUNK
+from omnigraph.limits import LOOKUP_CHUNK, SPARK_TEXT_BYTES
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.delta import PLACE
@@ -40,6 +47,8 @@ from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
+_log = logging.getLogger(__name__)
+
 
 class Refiller:
     """Refills vectors of the branches of one graph."""
@@ -50,13 +59,13 @@ class Refiller:
 
     def preview(
         self, branch: BranchRef, contract: SchemaContract, options: RefillOptions
-    ) -> RefillResult:
+    ) -> EmbedResult:
         """Only count."""
         chosen, vectors = options.chosen(contract.catalog), DocumentVectors()
         state = self._parts.manifest.current(branch.physical)
         counted = self._count(self._parts.snapshot_of(state, contract), chosen, vectors)
         receipt = nothing_done(state, _draft(contract, options))
-        return RefillResult(receipt, branch.public, vectors.model, tuple(counted), dry_run=True)
+        return EmbedResult(receipt, branch.public, vectors.model, tuple(counted), dry_run=True)
 
     def refill(
         self,
@@ -66,7 +75,7 @@ class Refiller:
         quarantined: tuple[Quarantined, ...],
         engine: EngineChoice = AUTO,
         progress: Progress = SILENT,
-    ) -> RefillResult:
+    ) -> EmbedResult:
         """Compute and commit. Rows that change while their texts are embedded are left alone.
 
         Raises `EmbeddingNotConfigured`, or `EmbeddingFailed` if the provider gave no vector at all.
@@ -108,18 +117,24 @@ class Refiller:
         receipt = nothing_done(state, draft)
         if commit is not None:
             receipt = receipt_of(commit, contract.catalog)
-        return RefillResult(receipt, branch.public, vectors.model, tuple(counted), dry_run=False)
+        return EmbedResult(receipt, branch.public, vectors.model, tuple(counted), dry_run=False)
 
     def _ask_on_spark(
         self, due: DueTexts, vectors: DocumentVectors, engine: EngineChoice, progress: Progress
     ) -> None:
         """Have tasks ask for all vectors that are due, if Spark is the engine to use."""
         shared = self._parts.tables.is_shared
-        if runs_on_spark(engine, lambda: due.size().bytes, shared=shared):
+
+        def size() -> int:
+            return due.size().bytes
+
+        if runs_on_spark(engine, size, shared=shared, at_least=SPARK_TEXT_BYTES):
             # Imported only now because work in this process needs none of it.
             from omnigraph.engine.write.bulk.refill import ask_in_tasks
 
             ask_in_tasks(session_of(engine), due, vectors, progress)
+        elif note := inline_for_want_of_spark(engine, size, shared=shared):
+            _log.warning(note)
 
     def _count(
         self, snapshot: Snapshot, chosen: Chosen, vectors: DocumentVectors

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, Property
-from omnigraph.diagnostics import with_hint
-from omnigraph.engine.receipts import Receipt
+from omnigraph.diagnostics import counted, with_hint
+from omnigraph.engine.receipts import Receipt, WriteResult
 from omnigraph.engine.vector_states import StateCounts
 from omnigraph.errors import InputError, UnknownType
 from omnigraph.rows.bindings import VectorStates, embedded_properties
@@ -85,15 +85,20 @@ class RefilledProperty:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class RefillResult:
-    """What a refill did, or with `dry_run` what there is to do."""
+@dataclass(frozen=True, slots=True, repr=False)
+class EmbedResult(WriteResult):
+    """The vectors that were computed, or with `dry_run` those that are missing or stale."""
 
     receipt: Receipt
     branch: str
     model: str | None
     properties: tuple[RefilledProperty, ...]
     dry_run: bool
+
+    def __repr__(self) -> str:
+        dry = ", dry run" if self.dry_run else ""
+        done = counted(sum(prop.embedded for prop in self.properties), "vector")
+        return self._repr_with(f"{done} computed{dry}")
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -6,11 +6,9 @@ optional blocks are clauses beside `Negation`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import field as attribute
 from enum import Enum
 
-from omnigraph.language.nodes import NOWHERE, Name, TypeRef
+from omnigraph.language.nodes import NOWHERE, Name, Syntax, TypeRef
 from omnigraph.language.span import Span
 
 ANONYMOUS = "_"
@@ -20,57 +18,50 @@ ANONYMOUS = "_"
 # -- values and expressions ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StringLiteral:
+class StringLiteral(Syntax, frozen=True):
     value: str
-    spelling: str | None = attribute(default=None, compare=False, repr=False)
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    spelling: str | None = None
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class IntegerLiteral:
+class IntegerLiteral(Syntax, frozen=True):
     value: int
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class FloatLiteral:
+class FloatLiteral(Syntax, frozen=True):
     """A float with its digits as written; there is no exponent form."""
 
     text: str
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
     @property
     def value(self) -> float:
         return float(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class BoolLiteral:
+class BoolLiteral(Syntax, frozen=True):
     value: bool
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class DateLiteral:
+class DateLiteral(Syntax, frozen=True):
     """`date("…")`; the text is judged when the query is checked."""
 
     text: str
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class DateTimeLiteral:
+class DateTimeLiteral(Syntax, frozen=True):
     """`datetime("…")`; the text is judged when the query is checked."""
 
     text: str
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class ListLiteral:
+class ListLiteral(Syntax, frozen=True):
     items: tuple[Literal, ...]
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 Literal = (
@@ -84,28 +75,24 @@ Literal = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Syntax, frozen=True):
     """`$name`: a bound node, or a parameter."""
 
     name: str
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+class Now(Syntax, frozen=True):
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyAccess:
+class PropertyAccess(Syntax, frozen=True):
     variable: Variable
     property: Name
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class AliasReference:
+class AliasReference(Syntax, frozen=True):
     name: Name
 
     @property
@@ -121,11 +108,10 @@ class AggregateFunction(Enum):
     MAX = "max"
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Syntax, frozen=True):
     function: AggregateFunction
     argument: Expression
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 class TextFunction(Enum):
@@ -134,40 +120,36 @@ class TextFunction(Enum):
     MATCH_TEXT = "match_text"
 
 
-@dataclass(frozen=True, slots=True)
-class TextCall:
+class TextCall(Syntax, frozen=True):
     """A full-text predicate; only `fuzzy` may have `edits`."""
 
     function: TextFunction
     field: Expression
     query: Expression
     edits: Expression | None = None
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class NearestCall:
+class NearestCall(Syntax, frozen=True):
     field: PropertyAccess
     query: Expression
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Bm25Call:
+class Bm25Call(Syntax, frozen=True):
     field: Expression
     query: Expression
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 RankCall = NearestCall | Bm25Call
 
 
-@dataclass(frozen=True, slots=True)
-class RrfCall:
+class RrfCall(Syntax, frozen=True):
     first: RankCall
     second: RankCall
     k: Expression | None = None
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 Expression = (
@@ -202,49 +184,43 @@ class Operator(Enum):
     STARTS_WITH = "starts_with"
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyMatch:
+class PropertyMatch(Syntax, frozen=True):
     property: Name
     value: Value
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Syntax, frozen=True):
     variable: Variable
     type: Name
     matches: tuple[PropertyMatch, ...] = ()
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Hops:
+class Hops(Syntax, frozen=True):
     """Written hop bounds; a missing maximum is an error the checker reports."""
 
     low: int
     high: int | None
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Traversal:
+class Traversal(Syntax, frozen=True):
     left: Variable
     edge: Name
     right: Variable
     hops: Hops | None = None
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Syntax, frozen=True):
     left: Expression
     operator: Operator
     right: Expression
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class TextClause:
+class TextClause(Syntax, frozen=True):
     call: TextCall
 
     @property
@@ -252,124 +228,111 @@ class TextClause:
         return self.call.span
 
 
-@dataclass(frozen=True, slots=True)
-class Negation:
+class Negation(Syntax, frozen=True):
     clauses: tuple[Clause, ...]
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 Clause = Negation | Binding | Traversal | Filter | TextClause
 
 
-@dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(Syntax, frozen=True):
     expression: Expression
     alias: Name | None = None
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class OrderKey:
+class OrderKey(Syntax, frozen=True):
     """`descending` is None when no direction is written: the default depends on the key."""
 
     expression: Expression
     descending: bool | None = None
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class ReadBody:
+class ReadBody(Syntax, frozen=True):
     """The spans reach from a block's keyword to its closing brace."""
 
     clauses: tuple[Clause, ...]
     projections: tuple[Projection, ...]
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
-    match_span: Span = attribute(default=NOWHERE, compare=False, repr=False)
-    return_span: Span = attribute(default=NOWHERE, compare=False, repr=False)
-    order_span: Span = attribute(default=NOWHERE, compare=False, repr=False)
-    limit_span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    match_span: Span = NOWHERE
+    return_span: Span = NOWHERE
+    order_span: Span = NOWHERE
+    limit_span: Span = NOWHERE
 
 
 # -- mutations ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Syntax, frozen=True):
     property: Name
     value: Value
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(Syntax, frozen=True):
     property: Name
     operator: Operator
     value: Value
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Insert:
+class Insert(Syntax, frozen=True):
     type: Name
     assignments: tuple[Assignment, ...]
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Syntax, frozen=True):
     type: Name
     assignments: tuple[Assignment, ...]
     predicate: Predicate
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Syntax, frozen=True):
     type: Name
     predicate: Predicate
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 Statement = Insert | Update | Delete
 
 
-@dataclass(frozen=True, slots=True)
-class MutationBody:
+class MutationBody(Syntax, frozen=True):
     statements: tuple[Statement, ...]
 
 
 # -- files --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Syntax, frozen=True):
     variable: Variable
     type: TypeRef
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
     @property
     def name(self) -> str:
         return self.variable.name
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Syntax, frozen=True):
     """`@description` or `@instruction` of a query."""
 
     name: Name
     text: str
-    spelling: str | None = attribute(default=None, compare=False, repr=False)
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    spelling: str | None = None
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Syntax, frozen=True):
     name: Name
     parameters: tuple[Parameter, ...]
     notes: tuple[Note, ...]
     body: ReadBody | MutationBody
-    span: Span = attribute(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
     @property
     def is_mutation(self) -> bool:
@@ -379,6 +342,5 @@ class Query:
         return next((n.text for n in self.notes if n.name.text == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryFile:
+class QueryFile(Syntax, frozen=True):
     queries: tuple[Query, ...] = ()

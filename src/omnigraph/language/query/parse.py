@@ -98,6 +98,17 @@ def parse_query_tokens(tokens: Tokens) -> QueryFile:
     return QueryFile(tuple(queries))
 
 
+def parse_condition(source: Source) -> Predicate:
+    """Read what may follow `where` in a mutation. Raises `ParseError` with a position."""
+    parser = _QueryParser(tokenize(source), syntax_code="Q001", escape_code="Q002")
+    parser.end_name = "the end of the condition"
+    found = parser.condition()
+    if not parser.at_end:
+        parser.fail("expected the end of the condition")
+    parser.raise_deferred()
+    return found
+
+
 class _QueryParser(TokenReader):
     # -- header -----------------------------------------------------------------------------
 
@@ -557,6 +568,9 @@ class _QueryParser(TokenReader):
 
     def predicate(self) -> Predicate:
         self.expect_word("where", "before the condition")
+        return self.condition()
+
+    def condition(self) -> Predicate:
         first = self.at
         name = self.expect_ident("a property name")
         operator = _COMPARISONS.get(self.text)

@@ -2,43 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 
-from omnigraph.language.nodes import NOWHERE, Name, TypeRef
+from omnigraph.language.nodes import NOWHERE, Name, Syntax, TypeRef
 from omnigraph.language.span import Span
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationValue:
+class AnnotationValue(Syntax, frozen=True):
     """The text of an annotation's value; whether it was quoted has no meaning."""
 
     text: str
-    spelling: str | None = field(default=None, compare=False, repr=False)
+    spelling: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationArgument:
+class AnnotationArgument(Syntax, frozen=True):
     """A keyword argument, which comes after the value."""
 
     name: Name
     value: AnnotationValue
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Syntax, frozen=True):
     name: Name
     value: AnnotationValue | None = None
     arguments: tuple[AnnotationArgument, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(Syntax, frozen=True):
     name: Name
     type: TypeRef
     annotations: tuple[Annotation, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
     def annotation(self, name: str) -> Annotation | None:
         return next((a for a in self.annotations if a.name.text == name), None)
@@ -52,24 +47,21 @@ class ConstraintKind(Enum):
     CHECK = "check"
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Syntax, frozen=True):
     """Inclusive bounds as written; an open side is None."""
 
     low: str | None
     high: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Syntax, frozen=True):
     """A regular expression, decoded; `spelling` is how the source wrote it."""
 
     text: str
-    spelling: str | None = field(default=None, compare=False, repr=False)
+    spelling: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(Syntax, frozen=True):
     """A body constraint. `@range` and `@check` name one column and carry bounds or a pattern.
 
     In a `@key` the ends of an edge are written `@src` and `@dst`, and so they are called here.
@@ -79,53 +71,48 @@ class Constraint:
     columns: tuple[Name, ...]
     bounds: Bounds | None = None
     pattern: Pattern | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 Member = Property | Constraint
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(Syntax, frozen=True):
     name: Name
     members: tuple[Property, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Syntax, frozen=True):
     name: Name
     annotations: tuple[Annotation, ...] = ()
     implements: tuple[Name, ...] = ()
     members: tuple[Member, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Cardinality:
+class Cardinality(Syntax, frozen=True):
     """Outgoing edges per source node; no maximum is None."""
 
     low: int = 0
     high: int | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Syntax, frozen=True):
     name: Name
     source: Name
     target: Name
     cardinality: Cardinality | None = None
     annotations: tuple[Annotation, ...] = ()
     members: tuple[Member, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 Declaration = Interface | Node | Edge
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Syntax, frozen=True):
     """A whole schema file."""
 
     declarations: tuple[Declaration, ...] = ()

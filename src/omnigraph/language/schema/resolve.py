@@ -7,7 +7,8 @@ other's text. Names that clash or dangle are found later, when the catalog is bu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import ParseError

@@ -7,9 +7,10 @@ branch: it is counted with degrees and never spelled out. Tests: tests/unit/plan
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Final, Generic, TypeVar
+
+from msgspec.structs import replace
 
 from omnigraph.language.query.ast import AggregateFunction, Operator
 from omnigraph.limits import BRANCH_MAX_DEPTH

@@ -6,13 +6,12 @@ the full result it stands for. Variables nobody looks at again are counted, not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from omnigraph.plan.ir import Direction, Filter, Prop
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """All nodes of a type that meet the conditions; a cross product with rows that exist.
 
     `enough`, if given, is how many of them will do.
@@ -25,8 +24,7 @@ class Scan:
     enough: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(Struct, frozen=True):
     """Extend each row by the nodes of a type that meet the conditions and have an equal value.
 
     `bound` is a property of a variable that is there already, `property` the one it must equal. With
@@ -42,8 +40,7 @@ class Join:
     estimate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(Struct, frozen=True):
     """One way along an edge type: between `low` and `high` edges, to nodes of a type."""
 
     edge: str
@@ -53,8 +50,7 @@ class Hop:
     node_type: str
 
 
-@dataclass(frozen=True, slots=True)
-class Follow:
+class Follow(Struct, frozen=True):
     """Extend each row by the nodes a hop leads to that meet the conditions."""
 
     source: str
@@ -64,8 +60,7 @@ class Follow:
     estimate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Connected:
+class Connected(Struct, frozen=True):
     """Keep rows whose two nodes are joined by a hop."""
 
     source: str
@@ -74,8 +69,7 @@ class Connected:
     estimate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A part of the pattern that hangs on one variable: the hop to it and what hangs on that."""
 
     hop: Hop
@@ -85,8 +79,7 @@ class Branch:
     without: tuple[Branch, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """Multiply each row's weight by the number of solutions of a branch; none drops the row."""
 
     source: str
@@ -94,8 +87,7 @@ class Count:
     estimate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Has:
+class Has(Struct, frozen=True):
     """Keep rows whose node has a solution of a branch, where nobody counts how many."""
 
     source: str
@@ -103,16 +95,14 @@ class Has:
     estimate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """Keep rows for which a comparison is true."""
 
     filter: Filter
     estimate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Lacks:
+class Lacks(Struct, frozen=True):
     """Keep rows whose node has no solution of a branch: a negation about one variable."""
 
     source: str
@@ -120,8 +110,7 @@ class Lacks:
     estimate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Without:
+class Without(Struct, frozen=True):
     """Keep rows for which the inner steps, started with that row, find nothing."""
 
     outer: tuple[str, ...]
@@ -132,8 +121,7 @@ class Without:
 Step = Scan | Join | Follow | Connected | Count | Has | Check | Lacks | Without
 
 
-@dataclass(frozen=True, slots=True)
-class Arrangement:
+class Arrangement(Struct, frozen=True):
     """The steps of a read. `kept` are the variables its rows spell out in the end.
 
     `enough`, if given, is how many rows will do, whichever they are.

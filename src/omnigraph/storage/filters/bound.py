@@ -7,23 +7,21 @@ need a third truth value.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Literal, assert_never
 
 import pyarrow as pa
+from msgspec import Struct
 
 Order = Literal["=", "!=", "<", "<=", ">", ">="]
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     column: str
     operator: Order
     value: pa.Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """The value is one of a list, or (`negated`) is none of them and not null."""
 
     column: str
@@ -31,14 +29,12 @@ class Member:
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Null:
+class Null(Struct, frozen=True):
     column: str
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TextTest:
+class TextTest(Struct, frozen=True):
     """A substring or prefix test, code point by code point."""
 
     column: str
@@ -47,8 +43,7 @@ class TextTest:
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """A list has a given element; null lists and null elements never match, negated or not."""
 
     column: str
@@ -56,8 +51,7 @@ class Element:
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AsText:
+class AsText(Struct, frozen=True):
     """A value that cannot be of the column's type is compared with the text of the column."""
 
     column: str
@@ -65,13 +59,11 @@ class AsText:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class All:
+class All(Struct, frozen=True):
     parts: tuple[Bound, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Any:
+class Any(Struct, frozen=True):
     parts: tuple[Bound, ...]
 
 

@@ -6,8 +6,9 @@ which the whole predicate is true are selected.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Value = str | int | float | bool | None
 """Dates are days and datetimes milliseconds since the epoch, or their text."""
@@ -15,8 +16,7 @@ Value = str | int | float | bool | None
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "starts_with"]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """`contains` is a substring test on text and a membership test on lists."""
 
     column: str
@@ -24,8 +24,7 @@ class Comparison:
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class In:
+class In(Struct, frozen=True):
     column: str
     values: tuple[Value, ...]
 
@@ -34,23 +33,19 @@ class In:
             raise ValueError("null is not a value to look for; use IsNull")
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Struct, frozen=True):
     column: str
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(Struct, frozen=True):
     parts: tuple[Filter, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(Struct, frozen=True):
     parts: tuple[Filter, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     part: Filter
 
 

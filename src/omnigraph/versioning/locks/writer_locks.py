@@ -14,7 +14,6 @@ from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks.file_lock import FileLocks
-from omnigraph.versioning.locks.lease_lock import LeaseLocks
 from omnigraph.versioning.locks.lease_timing import LeaseTiming
 from omnigraph.versioning.locks.process_lock import (
     Holder,
@@ -106,6 +105,8 @@ def _process_lock(root: GraphRoot, objects: ObjectStore, timing: LeaseTiming) ->
         case "local":
             return FileLocks(root)
         case "s3":
+            from omnigraph.versioning.locks.lease_lock import LeaseLocks
+
             return LeaseLocks(objects, timing)
         case "memory":
             return NoProcessLock()

@@ -34,11 +34,11 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.parting import brought_along
-from omnigraph.versioning.publish import Pin, Publication, publish
+from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.classify import Finding
 from omnigraph.versioning.recovery.schema_change import SchemaChange
 from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, Sidecars
-from omnigraph.versioning.rows import TableVersion
+from omnigraph.versioning.rows import Pin, TableVersion
 from omnigraph.versioning.schema_staging import Target, has_staging, settle_staging
 
 BEFORE_PUBLISH = declare("recovery.before_publish", "before a recovery is published")

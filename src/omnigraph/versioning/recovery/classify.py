@@ -18,8 +18,8 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.storage.versions import Operation, VersionRecord
 from omnigraph.versioning.commits import OperationId
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.publish import Pin
 from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, WriterKind
+from omnigraph.versioning.rows import Pin
 
 _INDEX_WORK: Final[frozenset[Operation]] = frozenset(["create_index"])
 _UPKEEP: Final[frozenset[Operation]] = frozenset(["create_index", "rewrite", "unnamed"])

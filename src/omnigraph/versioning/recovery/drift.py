@@ -12,10 +12,10 @@ from omnigraph.errors import OmnigraphError, RecoveryQuarantined, TableDrift
 from omnigraph.storage.table import Table
 from omnigraph.versioning.commits import OperationId
 from omnigraph.versioning.manifest import Manifest
-from omnigraph.versioning.publish import Pin
 from omnigraph.versioning.recovery.classify import late_operations
 from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import Sidecars, UnreadableSidecar
+from omnigraph.versioning.rows import Pin
 from omnigraph.versioning.snapshot import SnapshotEntry
 
 REPAIR = "a repair has to decide"

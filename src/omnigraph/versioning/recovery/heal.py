@@ -11,7 +11,8 @@ import logging
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
     BranchLocked,
@@ -26,16 +27,11 @@ from omnigraph.storage.indexes import damaged_indexes
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.torn import Torn, refuse_incomplete
 from omnigraph.versioning.branch_names import RETIRED_KEY, public_name
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock, WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.publish import unknown_outcome
-from omnigraph.versioning.recovery.act import Actions
-from omnigraph.versioning.recovery.classify import classify
-from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
 from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import (
     Sidecar,
@@ -46,7 +42,11 @@ from omnigraph.versioning.recovery.sidecar import (
 from omnigraph.versioning.rows import MANIFEST_PATH, PUBLISHED_OUTCOMES
 from omnigraph.versioning.schema_staging import Target, has_staging, is_staged
 from omnigraph.versioning.torn_manifests import damaged
-from omnigraph.versioning.upkeep import mend_indexes
+
+if TYPE_CHECKING:
+    from omnigraph.storage.torn import Torn
+    from omnigraph.versioning.recovery.act import Actions
+    from omnigraph.versioning.recovery.decide import Verdict
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +90,13 @@ class Recovery:
         self._branches = branches
         self._locks = locks
         self.sidecars = Sidecars(objects)
-        self.actions = Actions(tables, objects, manifest, self.sidecars)
+
+    @cached_property
+    def actions(self) -> Actions:
+        """The ways to settle an operation. Hardly ever is there one."""
+        from omnigraph.versioning.recovery.act import Actions
+
+        return Actions(self._tables, self._objects, self._manifest, self.sidecars)
 
     # -- entry points -----------------------------------------------------------------------
 
@@ -184,6 +190,8 @@ class Recovery:
         Raises `CommitStateUnknown` if it cannot be undone now: the next writer of the branch may
         find everything in place and complete the operation.
         """
+        from omnigraph.versioning.publish import unknown_outcome
+
         try:
             is_undone = self._undo(sidecar, lock)
         except OmnigraphError as error:
@@ -195,6 +203,9 @@ class Recovery:
     def _undo(self, sidecar: Sidecar, lock: HeldLock) -> bool:
         """Whether the operation is undone. It is not where a recovery has completed it already, or
         where only an operator can judge it."""
+        from omnigraph.versioning.recovery.classify import classify
+        from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
+
         state = self.state(sidecar.physical)
         outcome = self._outcome(sidecar, sidecar.physical)
         if outcome is not None:
@@ -230,6 +241,8 @@ class Recovery:
 
     def status(self) -> RecoveryStatus:
         """What waits, judged without a lock: a sidecar of a live writer counts as pending."""
+        from omnigraph.versioning.recovery.decide import Decision
+
         pending = []
         names = self.sidecars.names()
         readable, quarantined = self._read(names)
@@ -267,6 +280,8 @@ class Recovery:
 
         Damaged indexes of its manifest are built again.
         """
+        from omnigraph.versioning.upkeep import mend_indexes
+
         try:
             table = self._whole(branch)
         except TableMissing:
@@ -279,6 +294,8 @@ class Recovery:
 
     def _whole(self, branch: str | None) -> Table:
         """The newest version of a branch's manifest, which can be read and lacks nothing."""
+        from omnigraph.storage.torn import refuse_incomplete
+
         table = self._manifest.newest(branch)
         refuse_incomplete(table)
         self._manifest.read(table)
@@ -314,6 +331,8 @@ class Recovery:
         self, sidecar: Sidecar, branch: str | None, pending: Collection[str], lock: HeldLock
     ) -> Quarantined | None:
         """Settle a sidecar; returns it if only an operator can."""
+        from omnigraph.versioning.recovery.decide import Decision
+
         lock.check()
         if branch is not None:
             # Of a branch made at another address nothing may look torn, or be undone.
@@ -340,6 +359,9 @@ class Recovery:
 
     def _judge(self, sidecar: Sidecar, pending: Collection[str]) -> Verdict | None:
         """The verdict on a sidecar; None when its operation is settled."""
+        from omnigraph.versioning.recovery.classify import classify
+        from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
+
         if self._homes([sidecar]) != [sidecar.physical]:
             return Verdict(Decision.UNTOUCHED, ())
         if self._is_settled(sidecar, sidecar.physical):
@@ -356,6 +378,8 @@ class Recovery:
         return sidecar.schema is None or is_staged(self._objects, target)
 
     def _carry_out(self, sidecar: Sidecar, verdict: Verdict, lock: HeldLock) -> None:
+        from omnigraph.versioning.recovery.decide import Decision
+
         match verdict.decision:
             case Decision.ROLL_FORWARD:
                 self.actions.roll_forward(sidecar, verdict.findings, lock.check)

@@ -28,9 +28,8 @@ from omnigraph.versioning.commits import (
     Warning,
     WriteKey,
 )
-from omnigraph.versioning.publish import Pin
 from omnigraph.versioning.recovery.schema_change import SchemaChange
-from omnigraph.versioning.rows import RECOVERY_DIR
+from omnigraph.versioning.rows import RECOVERY_DIR, Pin
 
 SIDECAR_WRITE = declare("recovery.sidecar_write", "before the sidecar is written")
 SIDECAR_WRITTEN = declare("recovery.sidecar_written", "the sidecar is there, no table has moved")

@@ -5,22 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from omnigraph.errors import TornVersion
 from omnigraph.storage.filters import Comparison
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.versioning.rows import MANIFEST_PATH
-from omnigraph.versioning.stamp import is_older_format
-
-
-def newest_manifest(tables: TableStore, branch: str | None = None) -> Table:
-    """The newest version that can be read: one that a power loss has torn is passed over."""
-    try:
-        return tables.open(MANIFEST_PATH, branch)
-    except TornVersion as torn:
-        if torn.previous is None:
-            raise
-        return tables.open(MANIFEST_PATH, branch, torn.previous)
+from omnigraph.versioning.stamp import is_older_format, newest_manifest
 
 
 def known_table_keys(tables: TableStore, branches: Iterable[str]) -> set[str]:

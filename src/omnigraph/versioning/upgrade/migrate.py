@@ -29,10 +29,10 @@ from omnigraph.versioning.rows import (
     STAMP_KEY,
     rows_table,
 )
-from omnigraph.versioning.stamp import is_older_format, read_stamp
+from omnigraph.versioning.stamp import is_older_format, is_older_graph, read_stamp
 from omnigraph.versioning.upgrade.convert import converted_rows
 from omnigraph.versioning.upgrade.identities import UpgradedSchema, upgraded_schema
-from omnigraph.versioning.upgrade.manifests import known_table_keys, newest_manifest
+from omnigraph.versioning.upgrade.manifests import known_table_keys
 from omnigraph.versioning.upgrade.old_layout import (
     KEYED_STAMP,
     WITHOUT_RUNS_STAMP,
@@ -58,7 +58,7 @@ def migrate(root: GraphRoot, objects: ObjectStore, tables: TableStore) -> None:
 
     Raises `NewerFormat` and, where there is no graph, `TableMissing`.
     """
-    if not is_older_format(newest_manifest(tables).schema):
+    if not is_older_graph(tables):
         return
     branches = OldGraph(tables).all_branches()
     with WriterLocks(root, objects).hold_all([None, *branches], "upgrade") as lock:

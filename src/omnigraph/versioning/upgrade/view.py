@@ -19,10 +19,10 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.contract import ContractFiles, files_of, read_files
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.rows import MANIFEST_PATH, rows_table
-from omnigraph.versioning.stamp import is_older_format, read_stamp
+from omnigraph.versioning.stamp import is_older_format, is_older_graph, newest_manifest, read_stamp
 from omnigraph.versioning.upgrade.convert import converted_rows
 from omnigraph.versioning.upgrade.identities import UpgradedSchema, upgraded_schema
-from omnigraph.versioning.upgrade.manifests import known_table_keys, newest_manifest
+from omnigraph.versioning.upgrade.manifests import known_table_keys
 from omnigraph.versioning.upgrade.old_layout import OldGraph
 
 
@@ -35,11 +35,6 @@ class _Source:
     beside: tuple[int | None, ...]
     files: ContractFiles
     known_tables: int
-
-
-def is_older_graph(tables: TableStore) -> bool:
-    """Whether a graph is stored in an older format. Raises `NewerFormat` or `TableMissing`."""
-    return is_older_format(newest_manifest(tables).schema)
 
 
 class OldManifest(Manifest):

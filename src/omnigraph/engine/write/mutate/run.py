@@ -13,6 +13,7 @@ import pyarrow as pa
 from omnigraph.catalog.constraints import key_assigned
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.read.stored import condition_filter
 from omnigraph.engine.write.change import Change, TableWrite
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.engine.write.embedding import (
@@ -38,7 +39,6 @@ from omnigraph.faults import declare
 from omnigraph.plan.ir import (
     NOW_PARAMETER,
     Assign,
-    Condition,
     Constant,
     DeleteEdges,
     DeleteNodes,
@@ -53,7 +53,6 @@ from omnigraph.rows.bindings import embedded_properties, vector_columns
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
 from omnigraph.rows.build import build_column
 from omnigraph.rows.identity import derived_ids
-from omnigraph.storage.filters import Comparison
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.commits import Warning
 from omnigraph.versioning.snapshot import Snapshot
@@ -127,7 +126,9 @@ class _Run:
                 self._delete_nodes(statement)
             case DeleteEdges():
                 edges = self._image[self._catalog.edges[statement.edge_type]]
-                found = edges.matching(self._condition(statement.condition), ["id"])
+                found = edges.matching(
+                    condition_filter(statement.condition, self._parameters), ["id"]
+                )
                 edges.remove(found)
                 self._edges += found.count
             case _:
@@ -223,7 +224,7 @@ class _Run:
         assigned = self._assigned(statement.assignments)
         table = self._image[node]
         kept = [name for name in table.schema.names if name not in assigned]
-        found = table.matching(self._condition(statement.condition), kept)
+        found = table.matching(condition_filter(statement.condition, self._parameters), kept)
         if not found.count:
             return
         old = found.rows()
@@ -249,7 +250,7 @@ class _Run:
         node = self._catalog.nodes[statement.node_type]
         BEFORE_NODE_DELETE.hit(type=node.name)
         nodes = self._image[node]
-        found = nodes.matching(self._condition(statement.condition), ["id"])
+        found = nodes.matching(condition_filter(statement.condition, self._parameters), ["id"])
         if not found.count:
             return
         nodes.remove(found)
@@ -298,10 +299,6 @@ class _Run:
             )
             for a in assignments
         }
-
-    def _condition(self, condition: Condition) -> Comparison:
-        value = self._value(condition.value)
-        return Comparison(condition.property, condition.operator.value, value)
 
 
 def _table(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.Table:

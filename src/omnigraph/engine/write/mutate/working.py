@@ -8,25 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.keys import canonical_text
-from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
+from omnigraph.engine.read.stored import id_filter
 from omnigraph.engine.write.change import SeenRows
 from omnigraph.engine.write.columns import carried_blobs, rows_by_id
 from omnigraph.engine.write.committed import SnapshotRows, few
 from omnigraph.engine.write.mutate.overlay import Overlay
-from omnigraph.language.types import Scalar
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.delta import PLACE
 from omnigraph.storage.filters import And, Comparison, Filter, In, Or, bind, matches
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
-
-_SELECTIVE_KEYS: Final = frozenset({Scalar.STRING, Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,7 @@ class WorkingTable:
         if condition.value is None:
             return Found(nothing, nothing)
         self.was_read = True
-        by_id = self._by_id(condition)
+        by_id = id_filter(self.declared, condition)
         wanted = by_id or self._stored(condition)
         pending = self.overlay.rows()
         if pending.num_rows:
@@ -152,18 +148,6 @@ class WorkingTable:
         self.overlay.delete(self._existing(replaced))
 
     # -- committed rows ---------------------------------------------------------------------
-
-    def _by_id(self, condition: Comparison) -> Filter | None:
-        """Equality with the key as equality with the id it gives, whose column has an index."""
-        declared, value = self.declared, condition.value
-        if condition.operator != "=" or not isinstance(declared, NodeType):
-            return None
-        if declared.key != (condition.column,) or not isinstance(value, str | int):
-            return None
-        scalar = declared.properties[condition.column].type.scalar
-        if scalar not in _SELECTIVE_KEYS:
-            return None
-        return Comparison("id", "=", canonical_text(value, scalar))
 
     def _stored(self, condition: Comparison) -> Filter | None:
         """The predicate on the stored column; None when the column holds nothing but nulls."""

@@ -1,0 +1,169 @@
+"""The branches of a graph: list, create, delete, reset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
+
+from omnigraph.api.arguments import commit_argument, optional_text, text_argument
+from omnigraph.api.handle import GraphHandle
+from omnigraph.engine.gate import Action
+from omnigraph.errors import BranchInUse
+
+if TYPE_CHECKING:
+    from omnigraph.api.graph import Graph
+    from omnigraph.engine.engines import EngineArgument
+    from omnigraph.engine.merge.run import AppliedCommit, MergeOptions
+    from omnigraph.engine.refs import Ref
+    from omnigraph.progress import Progress
+
+
+class HasBranches(GraphHandle):
+    """A handle with the group `branches`."""
+
+    @property
+    def branches(self) -> Branches:
+        """The branches of the graph.
+
+        >>> list(graph.branches)
+        ['main']
+        """
+        return Branches(self)
+
+
+class Branches:
+    """The branches of a graph; iterating gives their names, `main` first.
+
+    >>> "main" in graph.branches, len(graph.branches)
+    (True, 1)
+    """
+
+    def __init__(self, graph: HasBranches) -> None:
+        self._graph = graph
+
+    def _names(self) -> list[str]:
+        core = self._graph._core
+        core.schemas.contract()
+        return [ref.public for ref in core.branches.list()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def __repr__(self) -> str:
+        names = self._names()
+        shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+        return f"<{len(names)} branches: {shown}>"
+
+    def create(self, name: str, source: Ref | None = None) -> Graph:
+        """Create a branch and return a handle on it. Copies no data.
+
+        It starts at `source`, any ref whose state is still stored, or at the bound branch. Raises
+        `BranchExists`, `InvalidBranchName`, or `HistoryRemoved` when cleanup deleted that state.
+
+        >>> graph.branches.create("review/june", source="main")
+        Graph('...', branch='review/june')
+        """
+        from omnigraph.engine.branching import create_branch, resolve_source
+
+        handle = self._graph
+        core, new_name = handle._writable("create a branch"), text_argument("name", name)
+        named = handle.branch if source is None else source
+        origin = resolve_source(core.parts, handle._bound, named)
+        handle._allow(Action.BRANCH_CREATE, origin.branch.public, new_name)
+        core.schemas.contract()
+        return cast("Graph", handle._with(bound=create_branch(core.parts, new_name, origin)))
+
+    def delete(self, name: str) -> None:
+        """Delete a branch. Raises `BranchInUse` if other branches or a tag depend on it.
+
+        >>> _ = graph.branches.create("scratch")
+        >>> graph.branches.delete("scratch")
+        """
+        from omnigraph.engine.branching import delete_branch
+
+        handle = self._graph
+        core, old_name = handle._writable("delete a branch"), text_argument("name", name)
+        handle._allow(Action.BRANCH_DELETE, target_branch=old_name)
+        core.recovery.heal_everywhere()
+        core.schemas.contract()
+        ref = core.find_branch(old_name)
+        if ref.physical is not None and ref.physical == handle._bound.physical:
+            raise BranchInUse(old_name, "cannot delete currently active branch")
+        delete_branch(core.parts, ref)
+
+    def reset(
+        self,
+        name: str,
+        ref: Ref,
+        *,
+        dry_run: bool = False,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
+        engine: EngineArgument = "auto",
+        progress: Progress | None = None,
+    ) -> AppliedCommit:
+        """Give a branch the rows of another state, as a new commit. Its history stays.
+
+        A branch that has these rows already gets no commit. Raises `RefUnderOtherSchema` for a
+        state with another schema.
+
+        >>> _ = graph.upsert("Note", [{"slug": "n2", "text": "Wrong"}])
+        >>> _ = graph.branches.reset("main", "main~1")
+        >>> graph.get("Note", "n2") is None
+        True
+        """
+        from omnigraph.engine.merge.run import Merger
+
+        handle = self._graph
+        core = handle._writable("reset a branch")
+        branch = handle._ref(text_argument("name", name))
+        handle._allow(Action.CHANGE, branch.public)
+        quarantined = handle._recover(branch)
+        contract = core.schemas.contract()
+        options = apply_options(
+            handle, "reset", ref, dry_run, message, expected_head, idempotency_key, engine, progress
+        )
+        merger = Merger(core.parts, core.writer)
+        earlier = merger.reset_before(branch, contract, options)
+        if earlier is not None:
+            return earlier
+        target = core.resolve_ref(ref, handle._bound, "ref")
+        return merger.reset(target, branch, contract, options, quarantined)
+
+
+def apply_options(
+    handle: GraphHandle,
+    operation: str,
+    ref: Ref,
+    dry_run: bool,
+    message: str | None,
+    expected_head: Ref | None,
+    idempotency_key: str | None,
+    engine: EngineArgument,
+    progress: Progress | None,
+) -> MergeOptions:
+    """The options of a call that applies one state or commit to a branch."""
+    from omnigraph.engine.engines import chosen_engine
+    from omnigraph.engine.merge.choices import Choices
+    from omnigraph.engine.merge.run import MergeOptions
+    from omnigraph.engine.refs import written_form
+    from omnigraph.engine.write.keys import keyed_request
+    from omnigraph.progress import SILENT
+
+    return MergeOptions(
+        choices=Choices(),
+        request=keyed_request(idempotency_key, operation, written_form(ref)),
+        actor=handle.actor,
+        message=optional_text("message", message),
+        expected_head=commit_argument("expected_head", expected_head),
+        dry_run=dry_run,
+        engine=chosen_engine(engine),
+        progress=progress or SILENT,
+    )

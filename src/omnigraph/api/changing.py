@@ -1,0 +1,316 @@
+"""The calls that change rows: mutations, loads, inserts and embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnigraph.api.arguments import (
+    commit_argument,
+    kind_of,
+    names_argument,
+    optional_text,
+    text_argument,
+)
+from omnigraph.api.branches import HasBranches
+from omnigraph.catalog.model import EntityType, NodeType
+from omnigraph.engine.gate import Action
+from omnigraph.errors import BranchNotFound, InputError
+from omnigraph.limits import MAX_LOAD_ERRORS
+
+if TYPE_CHECKING:
+    from omnigraph.engine.engines import EngineArgument
+    from omnigraph.engine.refs import Ref
+    from omnigraph.engine.write.load import LoadResult
+    from omnigraph.engine.write.mutation import MutationResult
+    from omnigraph.engine.write.refill_report import EmbedResult
+    from omnigraph.progress import Progress
+    from omnigraph.versioning.branches import BranchRef
+
+
+class Changes(HasBranches):
+    """Calls that change the rows of a graph, each as one commit."""
+
+    def mutate(
+        self,
+        source: str | Path,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
+    ) -> MutationResult:
+        """Run a mutation query as one commit, or none if nothing changes.
+
+        Concurrent writers are no obstacle: the mutation is prepared on the newest state of the
+        branch, and again if the branch moves. Only `expected_head` refuses a branch that is at
+        another commit (`HeadMoved`). A repeated call with the same `idempotency_key` writes nothing
+        and returns the first receipt. Raises `MutationError` that lists every violated rule.
+
+        >>> done = graph.mutate("team.gq", {"email": "cy@x.org", "name": "Cy"}, name="add_person")
+        >>> done.affected_nodes
+        1
+        """
+        from omnigraph.engine.write.keys import keyed_request
+        from omnigraph.engine.write.mutation import MutationOptions, Mutator
+        from omnigraph.plan.params import bind_host_values
+
+        core = self._writable("mutate")
+        query_name, ref = optional_text("name", name), self._ref(branch)
+        self._allow(Action.CHANGE, ref.public)
+        quarantined = self._recover(ref)
+        # After the recovery, which may have completed a schema change.
+        contract = core.schemas.contract()
+        compiled = core.reader.queries.compile(source, query_name, contract.catalog)
+        plan = compiled.mutation_plan()
+        bound = bind_host_values(plan.parameters, params or {})
+        options = MutationOptions(
+            request=keyed_request(idempotency_key, "mutate", compiled.text, bound),
+            actor=self._actor,
+            message=optional_text("message", message),
+            expected_head=commit_argument("expected_head", expected_head),
+        )
+        mutator = Mutator(core.parts, core.writer)
+        return mutator.mutate(plan, bound, ref, contract, options, quarantined)
+
+    def load(
+        self,
+        source: object,
+        mode: str,
+        *,
+        branch: str | None = None,
+        create_from: Ref | None = None,
+        format: str | None = None,
+        mapping: str | Path | Mapping[str, object] | None = None,
+        load_id: str | None = None,
+        strict: bool = False,
+        cascade: bool = False,
+        quarantine: str | Path | None = None,
+        max_errors: int = MAX_LOAD_ERRORS,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        engine: EngineArgument = "auto",
+        progress: Progress | None = None,
+    ) -> LoadResult:
+        """Load records as one commit: all of them or, if one is bad, none.
+
+        `source` is a path, glob or URI; bytes or a stream of JSON text; records as dicts; several of
+        these in a list; or `{"Type": rows}` with dicts, Arrow, pandas, Polars or Spark frames. It is
+        None if `mapping`, a document or the path of one, names all files.
+
+        `mode` is `append`, `merge` (replace rows by id), `patch` (update given properties) or
+        `overwrite` (replace all rows of the loaded types; with `cascade` also delete edges that
+        would dangle). A missing `branch` is created from `create_from`. Unknown properties are
+        ignored with a warning, or refused with `strict`. With `quarantine`, good records are loaded
+        and bad ones are written to that directory. A repeated `load_id` loads nothing and returns
+        the first result. Raises `LoadError` that lists the bad records.
+
+        >>> graph.load({"Note": [{"slug": "n2", "text": "Fixed"}]}, "merge").rows_loaded
+        {'node:Note': 1}
+        """
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.receipts import receipt_of
+        from omnigraph.engine.write.load import Loader, LoadOptions, LoadResult, check_load_options
+        from omnigraph.progress import SILENT
+
+        core = self._writable("load")
+        known_mode, known_id = check_load_options(
+            text_argument("mode", mode), optional_text("load_id", load_id), cascade=cascade
+        )
+        options = LoadOptions(
+            mode=known_mode,
+            load_id=known_id,
+            is_id_new=load_id is None,
+            actor=self._actor,
+            message=optional_text("message", message),
+            expected_head=commit_argument("expected_head", expected_head),
+            max_errors=max_errors,
+            quarantine=None if quarantine is None else Path(quarantine),
+            format=format,
+            mapping=mapping,
+            progress=progress or SILENT,
+            cascade=cascade,
+            strict=strict,
+            engine=chosen_engine(engine),
+        )
+        ref, created = self._load_target(branch, create_from)
+        self._allow(Action.CHANGE, ref.public)
+        quarantined = self._recover(ref)
+        contract = core.schemas.contract()
+        loader = Loader(core.parts, core.writer)
+        loaded = loader.replay(ref, options) if load_id is not None else None
+        if loaded is None:
+            self._require_head(ref, options.expected_head)
+            loaded = loader.load(source, ref, contract, options, quarantined)
+        return LoadResult(
+            receipt=receipt_of(loaded.commit, contract.catalog, replayed=loaded.replayed),
+            branch=ref.public,
+            base_branch=create_from if isinstance(create_from, str) else None,
+            branch_created=created,
+            mode=known_mode,
+            rows_loaded=loaded.note.rows_loaded,
+            load_id=known_id,
+            replayed=loaded.replayed,
+            quarantined=loaded.note.quarantined,
+            engine=loaded.engine,
+        )
+
+    def insert(
+        self,
+        type: str,
+        rows: object,
+        *,
+        branch: str | None = None,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
+        strict: bool = True,
+        engine: EngineArgument = "auto",
+    ) -> LoadResult:
+        """Insert rows of one type as one commit. A key that exists is a `LoadError`.
+
+        `rows` are dicts, an Arrow table, or a pandas or Polars frame; those of an edge type have
+        `from` and `to`.
+
+        >>> graph.insert("Wrote", [{"from": "bo@x.org", "to": "n1"}], message="co-author").rows_loaded
+        {'edge:Wrote': 1}
+        """
+        return self._load_rows(
+            type, rows, "append", branch, message, expected_head, idempotency_key, strict, engine
+        )
+
+    def upsert(
+        self,
+        type: str,
+        rows: object,
+        *,
+        branch: str | None = None,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
+        strict: bool = True,
+        engine: EngineArgument = "auto",
+    ) -> LoadResult:
+        """Insert rows of one type, or update those that exist, as one commit.
+
+        A row is found by its `@key` (an edge by its `@unique(src, dst, …)`). Properties that a row
+        does not have keep their values; None clears a value. The arguments are those of `insert`.
+
+        >>> _ = graph.upsert("Person", [{"email": "bo@x.org", "name": "Bo B."}])
+        >>> graph.get("Person", "bo@x.org")["name"]
+        'Bo B.'
+        """
+        return self._load_rows(
+            type, rows, "patch", branch, message, expected_head, idempotency_key, strict, engine
+        )
+
+    def embed(
+        self,
+        *,
+        branch: str | None = None,
+        types: Iterable[str] = (),
+        properties: Iterable[str] = (),
+        pending: bool = False,
+        stale: bool = False,
+        all: bool = False,
+        include_given: bool = False,
+        dry_run: bool = False,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        engine: EngineArgument = "auto",
+        progress: Progress | None = None,
+    ) -> EmbedResult:
+        """Compute missing and stale `@embed` vectors as one commit.
+
+        `pending` or `stale` picks one of the two; `all` recomputes every computed vector. Vectors
+        that were loaded stay, unless `include_given` is set and their text has changed. With
+        `dry_run` the vectors are only counted.
+
+        >>> graph.embed(dry_run=True).properties
+        ()
+        """
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.write.refill import Refiller
+        from omnigraph.engine.write.refill_report import RefillOptions
+        from omnigraph.progress import SILENT
+
+        if (pending or stale) and all:
+            raise InputError("all=True already includes pending and stale; pass only one")
+        options = RefillOptions(
+            types=names_argument("types", types),
+            properties=names_argument("properties", properties),
+            pending=pending or not stale,
+            stale=stale or not pending,
+            everything=all,
+            include_given=include_given,
+            actor=self._actor,
+            message=optional_text("message", message),
+            expected_head=commit_argument("expected_head", expected_head),
+        )
+        choice = chosen_engine(engine)
+        core = self._core if dry_run else self._writable("embed")
+        contract = core.schemas.contract()
+        ref = self._ref(branch)
+        self._allow(Action.READ if dry_run else Action.CHANGE, ref.public)
+        refiller = Refiller(core.parts, core.writer)
+        if dry_run:
+            return refiller.preview(ref, contract, options)
+        quarantined = self._recover(ref)
+        self._require_head(ref, options.expected_head)
+        return refiller.refill(ref, contract, options, quarantined, choice, progress or SILENT)
+
+    def _load_rows(
+        self,
+        type: str,
+        rows: object,
+        mode: str,
+        branch: str | None,
+        message: str | None,
+        expected_head: Ref | None,
+        idempotency_key: str | None,
+        strict: bool,
+        engine: EngineArgument,
+    ) -> LoadResult:
+        from omnigraph.engine.read.scan import find_type
+        from omnigraph.load.python_rows import is_rows
+
+        core = self._writable("insert" if mode == "append" else "upsert")
+        declared = find_type(core.schemas.contract().catalog, text_argument("type", type))
+        if not is_rows(rows):
+            wanted = "a list of dicts, an Arrow table, or a pandas or Polars frame"
+            raise InputError(f"rows must be {wanted}, not {kind_of(rows)}")
+        if mode == "patch":
+            _require_identity(declared)
+        return self.load(
+            {declared.table_key: rows},
+            mode,
+            branch=branch,
+            message=message,
+            expected_head=expected_head,
+            load_id=idempotency_key,
+            strict=strict,
+            engine=engine,
+        )
+
+    def _load_target(self, branch: str | None, source: Ref | None) -> tuple[BranchRef, bool]:
+        """The branch to load into, created from `source` if it does not exist."""
+        try:
+            return self._ref(branch), False
+        except BranchNotFound:
+            if branch is None or source is None:
+                raise
+            self.branches.create(branch, source)
+            return self._core.find_branch(branch), True
+
+
+def _require_identity(declared: EntityType) -> None:
+    """Raises `InputError` for a type whose rows cannot be found again."""
+    from omnigraph.catalog.constraints import identity_group
+
+    if identity_group(declared) is None:
+        missing = "@key" if isinstance(declared, NodeType) else "@unique(src, dst)"
+        problem = f"upsert cannot find rows of '{declared.name}': the type has no {missing}"
+        raise InputError(f"{problem}; use insert, or load with mode='patch' and ids")

@@ -1,0 +1,289 @@
+"""A graph at one commit: the reading calls, and nothing that changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from omnigraph.api.arguments import names_argument, optional_text, text_argument
+from omnigraph.engine.core import GraphCore
+from omnigraph.engine.read.view import ReadView
+from omnigraph.versioning.commits import CommitId
+from omnigraph.versioning.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph.catalog.model import Catalog
+    from omnigraph.engine.blobs import Blob
+    from omnigraph.engine.engines import EngineArgument
+    from omnigraph.engine.read.budget import CancelToken, QueryBudget
+    from omnigraph.engine.read.explain import Explanation
+    from omnigraph.engine.read.reader import Reading
+    from omnigraph.engine.result import Result
+    from omnigraph.progress import Progress
+
+
+class GraphAt:
+    """A graph at one commit. Its answers stay the same, whatever is committed later.
+
+    >>> graph.at("main~1").get("Person", "ada@x.org") is None
+    True
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, core: GraphCore, view: ReadView, *, is_newest: bool = False
+    ) -> None:
+        # `is_newest` says that a branch was asked for, not the commit it happens to be at.
+        self._snapshot = snapshot
+        self._core = core
+        self._view = view
+        self._is_newest = is_newest
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def branch(self) -> str:
+        """The branch the commit was found on.
+
+        >>> graph.at("main~1").branch
+        'main'
+        """
+        return self._snapshot.branch
+
+    @property
+    def number(self) -> int:
+        """The number of the commit on its branch.
+
+        >>> graph.at("main~1").number
+        1
+        """
+        return self._snapshot.version
+
+    @property
+    def commit_id(self) -> CommitId:
+        """The id of the commit.
+
+        >>> graph.at("main").commit_id == graph.head().id
+        True
+        """
+        return self._snapshot.commit_id
+
+    @property
+    def catalog(self) -> Catalog:
+        """The schema of that time, under the names of today.
+
+        >>> sorted(graph.at(1).catalog.nodes)
+        ['Note', 'Person']
+        """
+        return self._view.restrict(self._snapshot.catalog)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of rows of every type.
+
+        >>> graph.at("main").counts
+        {'Knows': 1, 'Wrote': 1, 'Note': 1, 'Person': 2}
+        """
+        from omnigraph.engine.read.counts import visible_counts
+
+        return visible_counts(self._snapshot, self._core.tables, self._view)
+
+    def __repr__(self) -> str:
+        return f"GraphAt({self.commit_id!r}, branch={self.branch!r}, number={self.number})"
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that `omnigraph snapshot --json` prints: every table and its version.
+
+        >>> graph.at("main").to_json()["branch"]
+        'main'
+        """
+        return self._snapshot.to_json()
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def query(
+        self,
+        source: str | Path,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        view: ReadView | None = None,
+        budget: QueryBudget | None = None,
+        cancel: CancelToken | None = None,
+        exact: bool = False,
+    ) -> Result:
+        """Run a query on this state. The arguments are those of `Graph.query`.
+
+        >>> graph.at("main").query("team.gq", {"name": "Ada"}, name="friends_of")["friend"]
+        <pyarrow.lib.ChunkedArray object at ...>
+        ...
+        """
+        reading = self._reading(source, name, view, budget, cancel, exact)
+        return self._core.reader.run(reading, params or {})
+
+    def explain(
+        self,
+        source: str | Path,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        view: ReadView | None = None,
+        budget: QueryBudget | None = None,
+        cancel: CancelToken | None = None,
+        exact: bool = False,
+        analyze: bool = False,
+    ) -> Explanation:
+        """Show the plan of a query on this state. The arguments are those of `Graph.explain`.
+
+        >>> graph.at("main").explain("team.gq", name="friends_of")
+        friends_of ...
+        """
+        reading = self._reading(source, name, view, budget, cancel, exact)
+        return self._core.reader.explain(reading, params or {}, analyze=analyze)
+
+    def get(self, type: str, id: str) -> dict[str, Any] | None:
+        """One node or edge, or None. The arguments are those of `Graph.get`.
+
+        >>> graph.at("main").get("Note", "n1")["text"]
+        'Pump 2 fails in cold water'
+        """
+        from omnigraph.engine.entities import get_entity
+
+        return get_entity(self._snapshot, self._core.tables, type, id, self._view)
+
+    def scan(
+        self,
+        type: str,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        params: Mapping[str, object] | None = None,
+        budget: QueryBudget | None = None,
+        cancel: CancelToken | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows of one type as Arrow batches. The arguments are those of `Graph.scan`.
+
+        >>> graph.at("main").scan("Person", columns=["name"]).read_all().num_rows
+        2
+        """
+        from omnigraph.engine.read.scan import scan_type
+
+        return scan_type(
+            self._snapshot,
+            self._core.tables,
+            type,
+            columns=None if columns is None else names_argument("columns", columns),
+            where=optional_text("where", where),
+            params=params or {},
+            view=self._view,
+            budget=budget,
+            cancel=cancel,
+        )
+
+    @property
+    def blobs(self) -> BlobsAt:
+        """The blobs of this state.
+
+        >>> graph.at("main").blobs.read("Person", "ada@x.org", "photo")
+        b'a portrait'
+        """
+        return BlobsAt(self)
+
+    # -- data out ---------------------------------------------------------------------------
+
+    def export(
+        self,
+        target: str | Path | BinaryIO,
+        *,
+        format: str = "jsonl",
+        types: Iterable[str] = (),
+        engine: EngineArgument = "auto",
+        progress: Progress | None = None,
+    ) -> int:
+        """Write this state to a file, a directory or a stream, and return the number of rows.
+
+        The arguments are those of `Graph.export`.
+
+        >>> graph.at("main").export("backup.jsonl")
+        5
+        """
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.export.targets import export_snapshot
+        from omnigraph.progress import SILENT
+
+        return export_snapshot(
+            self._snapshot,
+            self._core.tables,
+            target,
+            format=format,
+            types=names_argument("types", types),
+            engine=chosen_engine(engine),
+            progress=progress or SILENT,
+            view=self._view,
+        )
+
+    def export_batches(self, *, types: Iterable[str] = ()) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows of this state, as pairs of a type name and an Arrow batch.
+
+        >>> {name for name, batch in graph.at("main").export_batches(types=["Note"])}
+        {'Note'}
+        """
+        from omnigraph.engine.export.targets import export_batches
+
+        wanted = names_argument("types", types)
+        return export_batches(self._snapshot, self._core.tables, wanted, self._view)
+
+    def _reading(
+        self,
+        source: str | Path,
+        name: str | None,
+        view: ReadView | None,
+        budget: QueryBudget | None,
+        cancel: CancelToken | None,
+        exact: bool,
+    ) -> Reading:
+        from omnigraph.engine.read.budget import QueryBudget
+        from omnigraph.engine.read.reader import Reading
+
+        query_name = optional_text("name", name)
+        seen_as = self._view if view is None else view
+        meter = (budget or QueryBudget.from_environment()).start(cancel)
+        plan = self._core.reader.compile(source, query_name, self._snapshot.catalog, seen_as)
+        meter.check()
+        target = None if self._is_newest else self.commit_id
+        return Reading(plan, self._snapshot, target, seen_as, meter, exact)
+
+
+class BlobsAt:
+    """The blobs of a graph at one commit."""
+
+    def __init__(self, graph: GraphAt) -> None:
+        self._graph = graph
+
+    def __repr__(self) -> str:
+        return f"<blobs of {self._graph!r}>"
+
+    def open(self, type: str, id: str, property: str) -> Blob:
+        """One blob: its size, and its bytes in parts. Raises `EntityNotFound` or `BlobMissing`.
+
+        >>> graph.at("main").blobs.open("Person", "ada@x.org", "photo").size
+        10
+        """
+        from omnigraph.engine.blobs import open_blob
+
+        names = {"type": type, "id": id, "property": property}
+        checked = [text_argument(name, value) for name, value in names.items()]
+        graph = self._graph
+        return open_blob(graph._snapshot, graph._core.tables, *checked, view=graph._view)
+
+    def read(
+        self, type: str, id: str, property: str, *, offset: int = 0, length: int | None = None
+    ) -> bytes:
+        """The bytes of one blob, or a part of them.
+
+        >>> graph.at("main").blobs.read("Person", "ada@x.org", "photo", offset=2, length=8)
+        b'portrait'
+        """
+        return self.open(type, id, property).read(offset, length)

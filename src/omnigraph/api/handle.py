@@ -1,0 +1,214 @@
+"""What all calls of a graph handle share: the open graph, the bound branch, the actor, the view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from omnigraph.api.arguments import kind_of, only_one, optional_text, text_argument
+from omnigraph.api.graph_at import GraphAt
+from omnigraph.engine.core import GraphCore
+from omnigraph.engine.gate import Action, Request, check_actor
+from omnigraph.engine.read.view import ReadView
+from omnigraph.errors import HandleClosed, InputError, ReadOnlyHandle
+from omnigraph.storage.durability import end_threads
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commits import CommitId
+from omnigraph.versioning.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from omnigraph.engine.refs import Ref
+    from omnigraph.versioning.recovery.quarantine import Quarantined
+
+
+class GraphHandle:
+    """A graph bound to one branch and one actor. Internal; `Graph` adds the calls."""
+
+    def __init__(
+        self,
+        core: GraphCore,
+        bound: BranchRef,
+        *,
+        actor: str | None = None,
+        view: ReadView | None = None,
+        read_only: bool = False,
+    ) -> None:
+        check_actor(optional_text("actor", actor))
+        if view is not None and not isinstance(view, ReadView):
+            raise InputError(f"view must be a ReadView, not {kind_of(view)}")
+        self._shared = core
+        self._bound = bound
+        self._actor = actor
+        self._view = view or ReadView.ALL
+        self._read_only = read_only
+        self._is_closed = False
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        """Where the graph is stored.
+
+        >>> graph.uri
+        '...team.omni'
+        """
+        return self._shared.root.uri
+
+    @property
+    def branch(self) -> str:
+        """The branch this handle reads and writes unless a call names another.
+
+        >>> graph.branch
+        'main'
+        """
+        return self._bound.public
+
+    @property
+    def actor(self) -> str | None:
+        """Who is recorded as the author of this handle's commits.
+
+        >>> graph.as_actor("bob").actor
+        'bob'
+        """
+        return self._actor
+
+    @property
+    def read_only(self) -> bool:
+        """Whether calls that change the graph are refused.
+
+        >>> graph.read_only
+        False
+        """
+        return self._read_only
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called.
+
+        >>> graph.closed
+        False
+        """
+        return self._is_closed
+
+    def __repr__(self) -> str:
+        said = [repr(self.uri), f"branch={self.branch!r}"]
+        said += [f"actor={self._actor!r}"] if self._actor is not None else []
+        said += ["read_only=True"] if self._read_only else []
+        said += ["closed"] if self._is_closed else []
+        return f"{type(self).__name__}({', '.join(said)})"
+
+    # -- its life ---------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End this handle and wait for background compaction; later calls raise `HandleClosed`.
+
+        Other handles on the graph stay open. Closing twice is fine.
+
+        >>> graph.close()
+        >>> graph.closed
+        True
+        """
+        self._shared.wait_for_compaction()
+        end_threads()
+        self._is_closed = True
+
+    def __enter__(self) -> Self:
+        self._core  # noqa: B018 - a closed handle is refused at once
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def checkout(self, branch: str) -> Self:
+        """A handle on another branch; this one stays as it is. Raises `BranchNotFound`.
+
+        >>> _ = graph.branches.create("review")
+        >>> graph.checkout("review").branch
+        'review'
+        """
+        core, name = self._core, text_argument("branch", branch)
+        core.schemas.contract()
+        bound = core.find_branch(name)
+        core.branches.refuse_moved(bound)
+        return self._with(bound=bound)
+
+    def as_actor(self, actor: str | None) -> Self:
+        """A handle whose commits are recorded under another actor.
+
+        >>> graph.as_actor("bob").upsert("Note", [{"slug": "n2", "text": "Fixed"}]).receipt.actor_id
+        'bob'
+        """
+        self._core  # noqa: B018 - a closed handle is refused at once
+        return self._with(actor=actor)
+
+    def _with(self, **changed: Any) -> Self:
+        settings = {
+            "bound": self._bound,
+            "actor": self._actor,
+            "view": self._view,
+            "read_only": self._read_only,
+        }
+        return type(self)(self._shared, **settings | changed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A handle that travels to another process is opened again there."""
+        from omnigraph.api.graph import reopen
+
+        return reopen, (self.uri, self.branch, self._actor, self._view, self._read_only)
+
+    # -- for the calls ----------------------------------------------------------------------
+
+    @property
+    def _core(self) -> GraphCore:
+        if self._is_closed:
+            raise HandleClosed(self.uri)
+        return self._shared
+
+    def _ref(self, branch: str | None) -> BranchRef:
+        """A branch as it is now. The bound one may have been deleted by another process."""
+        core = self._core
+        if branch is None and self._bound.physical is None:
+            return self._bound
+        name = self._bound.public if branch is None else text_argument("branch", branch)
+        return core.find_branch(name)
+
+    def _snapshot(self, branch: str | None = None) -> Snapshot:
+        """The newest state of a branch."""
+        return self._core.snapshot(self._ref(branch))
+
+    def _state(self, branch: str | None, at: Ref | None) -> GraphAt:
+        """What a read is about: the newest state of a branch, or the state of a ref."""
+        only_one(branch=branch, at=at)
+        if at is not None:
+            return self._at("at", at)
+        return GraphAt(self._snapshot(branch), self._core, self._view, is_newest=True)
+
+    def _at(self, argument: str, ref: Ref) -> GraphAt:
+        """The state a ref names; a wrong ref is reported under the argument's name."""
+        core = self._core
+        found = core.resolve(ref, self._bound, argument)
+        return GraphAt(found, core, self._view)
+
+    def _seen_as(self, view: ReadView | None) -> ReadView:
+        return self._view if view is None else view
+
+    def _writable(self, operation: str) -> GraphCore:
+        core = self._core
+        if self._read_only:
+            raise ReadOnlyHandle(operation)
+        return core
+
+    def _allow(
+        self, action: Action, branch: str | None = None, target_branch: str | None = None
+    ) -> None:
+        """Ask the policy. Raises `PolicyError`."""
+        self._shared.gate.check(Request(self._actor, action, branch, target_branch))
+
+    def _recover(self, ref: BranchRef) -> tuple[Quarantined, ...]:
+        """Before every write: complete or undo what was interrupted on the branch."""
+        return self._shared.recovery.heal_unless_busy(ref.physical).quarantined
+
+    def _require_head(self, ref: BranchRef, expected: CommitId | None) -> None:
+        """Raises `HeadMoved` unless the branch is at the commit that the caller expects."""
+        if expected is not None:
+            manifest = self._shared.manifest
+            manifest.require_head(manifest.current(ref.physical), expected)

@@ -1,0 +1,169 @@
+"""The calls that bring changes from one branch to another, and undo them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.api.arguments import commit_argument, optional_text
+from omnigraph.api.branches import HasBranches, apply_options
+from omnigraph.engine.gate import Action
+from omnigraph.errors import InputError
+from omnigraph.versioning.commits import OperationKind
+
+if TYPE_CHECKING:
+    from omnigraph.engine.engines import EngineArgument
+    from omnigraph.engine.merge.run import AppliedCommit, MergeOptions, MergeResult
+    from omnigraph.engine.refs import Ref
+    from omnigraph.progress import Progress
+
+
+class Merges(HasBranches):
+    """Calls that combine branches, each as one commit."""
+
+    def merge(
+        self,
+        source: Ref,
+        into: str | None = None,
+        *,
+        strategy: str | Mapping[str, str] = "fail",
+        granularity: str = "row",
+        resolutions: Iterable[Mapping[str, Any]] = (),
+        dry_run: bool = False,
+        delete_source: bool = False,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
+        engine: EngineArgument = "auto",
+        progress: Progress | None = None,
+    ) -> MergeResult:
+        """Merge a branch, or an earlier state of one, into a branch: the bound one by default.
+
+        Three-way, as one commit with two parents. Raises `MergeConflicts` that lists every conflict;
+        nothing has changed then. `strategy` is `fail`, `ours` (the target wins) or `theirs`, for all
+        rows or by `Type` and `Type.property`; with granularity `property`, updates of different
+        properties of a row are combined. `resolutions` decide single rows: mappings of `table_key`,
+        `row_id` and `take`. `dry_run` reports outcome, counts and conflicts and changes nothing.
+        `delete_source` deletes the merged branch afterwards.
+
+        >>> _ = graph.branches.create("june").upsert("Note", [{"slug": "n2", "text": "Fixed"}])
+        >>> graph.merge("june").outcome.value
+        'fast_forward'
+        """
+        from omnigraph.engine.branching import resolve_source
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.merge.choices import Choices
+        from omnigraph.engine.merge.run import MergeOptions, Merger
+        from omnigraph.engine.refs import written_form
+        from omnigraph.engine.write.keys import keyed_request
+        from omnigraph.progress import SILENT
+
+        core = self._writable("merge")
+        decided = tuple(resolutions)
+        choices, ours = Choices.of(strategy, granularity, decided), self._ref(into)
+        if source == ours.public:
+            raise InputError("a merge needs distinct source and target branches")
+        named = written_form(source)
+        self._allow(Action.BRANCH_MERGE, named, ours.public)
+        options = MergeOptions(
+            choices=choices,
+            request=keyed_request(idempotency_key, "merge", named, strategy, granularity, decided),
+            actor=self._actor,
+            message=optional_text("message", message),
+            expected_head=commit_argument("expected_head", expected_head),
+            dry_run=dry_run,
+            engine=chosen_engine(engine),
+            progress=progress or SILENT,
+        )
+        quarantined = self._recover(ours)
+        contract = core.schemas.contract()
+        choices.check(contract.catalog)
+        merger = Merger(core.parts, core.writer)
+        earlier = merger.merged_before(named, ours, contract, options)
+        if earlier is not None:
+            return earlier
+        self._require_head(ours, options.expected_head)
+        theirs = resolve_source(core.parts, self._bound, source)
+        if delete_source and not theirs.is_branch_head:
+            raise InputError("delete_source needs a branch as source, not a commit")
+        # What was interrupted on the source is recovered too, or it would come without its author.
+        self._recover(theirs.branch)
+        merged = merger.merge(theirs, ours, contract, options, quarantined)
+        if delete_source and not merged.dry_run:
+            self.branches.delete(theirs.branch.public)
+        return merged
+
+    def revert(
+        self,
+        ref: Ref,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
+        engine: EngineArgument = "auto",
+        progress: Progress | None = None,
+    ) -> AppliedCommit:
+        """Undo a commit's changes as a new commit; for a merge, what it changed on its branch.
+
+        Raises `MergeConflicts` when rows that it wrote have changed since.
+
+        >>> written = graph.upsert("Note", [{"slug": "n2", "text": "Wrong"}])
+        >>> _ = graph.revert(written)
+        >>> graph.get("Note", "n2") is None
+        True
+        """
+        options = apply_options(
+            self, "revert", ref, dry_run, message, expected_head, idempotency_key, engine, progress
+        )
+        return self._apply(OperationKind.REVERT, ref, branch, options)
+
+    def cherry_pick(
+        self,
+        ref: Ref,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
+        engine: EngineArgument = "auto",
+        progress: Progress | None = None,
+    ) -> AppliedCommit:
+        """Apply a commit's changes to another branch as a new commit.
+
+        Raises `MergeConflicts` when the rows it changed differ there.
+
+        >>> fix = graph.branches.create("june").upsert("Note", [{"slug": "n2", "text": "Fixed"}])
+        >>> graph.cherry_pick(fix).receipt.counts["node:Note"].inserted
+        1
+        """
+        options = apply_options(
+            self,
+            "cherry_pick",
+            ref,
+            dry_run,
+            message,
+            expected_head,
+            idempotency_key,
+            engine,
+            progress,
+        )
+        return self._apply(OperationKind.CHERRY_PICK, ref, branch, options)
+
+    def _apply(
+        self, operation: OperationKind, ref: Ref, branch: str | None, options: MergeOptions
+    ) -> AppliedCommit:
+        from omnigraph.engine.merge.run import Merger
+
+        core = self._writable(operation.value.replace("_", "-"))
+        target = self._ref(branch)
+        self._allow(Action.CHANGE, target.public)
+        quarantined = self._recover(target)
+        contract = core.schemas.contract()
+        found = core.resolve_ref(ref, self._bound, "ref")
+        merger = Merger(core.parts, core.writer)
+        return merger.apply(
+            operation, found.commit, found.branch, target, contract, options, quarantined
+        )

@@ -1,0 +1,141 @@
+"""The schema of a graph: its source, its types, and changing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnigraph.api.arguments import commit_argument, optional_text
+from omnigraph.api.handle import GraphHandle
+from omnigraph.engine.gate import Action
+from omnigraph.versioning.branch_names import MAIN
+
+if TYPE_CHECKING:
+    from omnigraph.catalog.migrate import MigrationPlan
+    from omnigraph.catalog.model import Catalog
+    from omnigraph.engine.engines import EngineArgument
+    from omnigraph.engine.refs import Ref
+    from omnigraph.engine.schema import SchemaApplyResult
+    from omnigraph.progress import Progress
+
+
+class HasSchema(GraphHandle):
+    """A handle with the group `schema`."""
+
+    @property
+    def schema(self) -> Schema:
+        """The accepted schema of the graph.
+
+        >>> graph.schema
+        <schema: 2 node types, 2 edge types>
+        """
+        return Schema(self)
+
+
+class Schema:
+    """The accepted schema of a graph."""
+
+    def __init__(self, graph: HasSchema) -> None:
+        self._graph = graph
+
+    def __repr__(self) -> str:
+        from omnigraph.diagnostics import counted
+
+        types = self.catalog
+        nodes, edges = (
+            counted(len(types.nodes), "node type"),
+            counted(len(types.edges), "edge type"),
+        )
+        return f"<schema: {nodes}, {edges}>"
+
+    def __str__(self) -> str:
+        return self.source
+
+    @property
+    def source(self) -> str:
+        """The schema as text, comments included.
+
+        >>> graph.schema.source.startswith("node Person")
+        True
+        """
+        return self._graph._core.schemas.contract().source
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types with their properties and constraints, as this handle sees them.
+
+        >>> list(graph.schema.catalog.nodes["Person"].properties)
+        ['born', 'email', 'name', 'photo']
+        """
+        return self._graph._view.restrict(self._graph._core.schemas.contract().catalog)
+
+    def diagram(self) -> str:
+        """The schema as a Mermaid class diagram, which GitHub and notebooks render.
+
+        >>> print(graph.schema.diagram())
+        classDiagram
+            class Note {
+        ...
+        """
+        from omnigraph.catalog.diagram import mermaid
+
+        return mermaid(self.catalog)
+
+    def plan(self, new: str | Path, *, allow_data_loss: bool = False) -> MigrationPlan:
+        """The steps that lead to another schema, unsupported ones included. Changes nothing.
+
+        `new` is schema text or the path of a `.pg` file.
+
+        >>> len(graph.schema.plan(graph.schema.source).steps)
+        0
+        """
+        from omnigraph.engine.schema import SchemaApplication
+        from omnigraph.engine.source_files import schema_source
+
+        core = self._graph._core
+        application = SchemaApplication(core.parts)
+        return application.plan(schema_source(new), allow_data_loss=allow_data_loss)
+
+    def apply(
+        self,
+        new: str | Path,
+        *,
+        allow_data_loss: bool = False,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
+        queries: Sequence[str | Path] = (),
+        engine: EngineArgument = "auto",
+        progress: Progress | None = None,
+    ) -> SchemaApplyResult:
+        """Change the schema as one commit on `main`, which must be the only branch.
+
+        Dropped data stays readable at earlier commits until cleanup; with `allow_data_loss` it is
+        deleted at once. Raises `UnsupportedMigration`, `SchemaApplyBlocked` while other branches
+        exist, and `QueriesBroken` when one of `queries` does not fit the new schema.
+
+        >>> graph.schema.apply(graph.schema.source + "node City { name: String @key }").applied
+        True
+        """
+        from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.schema import SchemaApplication, SchemaApplyOptions
+        from omnigraph.engine.source_files import query_source, schema_source
+        from omnigraph.engine.write.keys import keyed_request
+        from omnigraph.progress import SILENT
+
+        handle = self._graph
+        core = handle._writable("apply a schema")
+        handle._allow(Action.SCHEMA_APPLY, target_branch=MAIN)
+        desired = schema_source(new)
+        options = SchemaApplyOptions(
+            request=keyed_request(idempotency_key, "schema_apply", desired.text, allow_data_loss),
+            allow_data_loss=allow_data_loss,
+            actor=handle.actor,
+            message=optional_text("message", message),
+            expected_head=commit_argument("expected_head", expected_head),
+            engine=chosen_engine(engine),
+            queries=tuple(query_source(query) for query in queries),
+            progress=progress or SILENT,
+        )
+        return SchemaApplication(core.parts).apply(desired, options)

@@ -1,0 +1,93 @@
+"""Creating branches at any stored state (a branch head, an earlier commit, a tag), and deleting them.
+
+Nothing is copied. A branch that begins at an earlier commit has the history up to that commit and
+nothing of what came later, so that a merge finds the right base.
+Tests: tests/behaviour/test_branches_from_refs.py, tests/crash.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from omnigraph.engine.parts import GraphParts
+from omnigraph.engine.refs import (
+    Ref,
+    ResolvedRef,
+    home_of,
+    refuse_other_schema,
+    refuse_removed,
+    resolve_ref,
+)
+from omnigraph.errors import BranchNotFound, CommitNotFound, GraphMoved
+from omnigraph.versioning.branches import BranchRef, new_branch_name
+from omnigraph.versioning.ids import made_at
+
+
+def resolve_source(
+    parts: GraphParts, bound: BranchRef, ref: Ref, *, argument: str = "source"
+) -> ResolvedRef:
+    """What a branch is to be made or merged from. A name that nothing has is taken for that of a branch."""
+    try:
+        return resolve_ref(parts, bound, ref, argument=argument)
+    except CommitNotFound:
+        if not isinstance(ref, str) or made_at(ref) is not None:
+            raise
+        parts.branches.find(ref)
+        raise
+
+
+def create_branch(parts: GraphParts, name: str, source: ResolvedRef) -> BranchRef:
+    """Make a branch that begins at a ref: a branch as it is by then, or exactly a commit.
+
+    Raises `InvalidBranchName`, `BranchExists`, `TagExists`, `RefUnderOtherSchema`, and
+    `HistoryRemoved` when the commit was cleaned up. Nothing has been made then.
+    """
+    checked = new_branch_name(name)
+    origin = source.branch if source.is_branch_head else home_of(parts, source)
+    # Whatever the source is, main is locked: branches are made one at a time, and none while
+    # another process cleans up.
+    with parts.locks.hold(None, "branch create") as main_lock:
+        # A change of the schema that died is recovered first: it was made for a graph that has
+        # only main, and the new branch would keep the tables of the old schema.
+        parts.recovery.heal_locked(None, main_lock)
+        is_cut = not source.is_branch_head and not _is_head_of_main(parts, source)
+        if is_cut:
+            _refuse_unusable(parts, origin, source)
+            parts.branches.reclaim_incomplete(main_lock.check)
+        avoid = parts.recovery.named_branches()
+        physical = parts.branches.free_name(checked, avoid, is_cut=is_cut)
+        locked = {origin.physical, physical} - {None}
+        with parts.locks.hold_all(locked, "branch create", beside=main_lock) as lock:
+            if origin.physical is not None:
+                parts.recovery.heal_locked(origin.physical, lock)
+            sequence = source.sequence if is_cut else None
+            return parts.branches.create(checked, physical, origin, lock.check, sequence)
+
+
+def _is_head_of_main(parts: GraphParts, source: ResolvedRef) -> bool:
+    return parts.manifest.current(None).head == source.commit_id
+
+
+def _refuse_unusable(parts: GraphParts, origin: BranchRef, source: ResolvedRef) -> None:
+    """Raise what keeps a branch from beginning at a commit."""
+    try:
+        commit = parts.manifest.find_commit(origin.physical, source.commit_id)
+    except BranchNotFound:
+        commit = None
+    if commit is None:
+        raise CommitNotFound(source.commit_id)
+    refuse_other_schema(parts, source, "a branch cannot begin there")
+    refuse_removed(parts, parts.manifest.at(origin.physical, source.sequence))
+
+
+def delete_branch(parts: GraphParts, ref: BranchRef) -> None:
+    """Delete a branch. Raises `BranchInUse` while others depend on it."""
+    # With main locked nothing is merged, so it is known what later merges compare with.
+    with parts.locks.hold_all((None, ref.physical), "branch delete") as lock:
+        parts.recovery.heal_locked(None, lock)
+        # A writer may have died since the branch was found. Its sidecar must not outlive the
+        # branch: the next branch of that name would be given what it wrote. The sidecar of a branch
+        # created at another address is discarded once the branch is gone.
+        with suppress(GraphMoved):
+            parts.recovery.heal_locked(ref.physical, lock)
+        parts.branches.delete(ref, lock.check)

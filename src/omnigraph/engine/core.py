@@ -1,0 +1,184 @@
+"""One open graph as its handles share it: stores, manifest, schemas, locks, caches, snapshots.
+
+Handles on other branches or for other actors (`omnigraph.api`) use the same core, so they share
+caches and the one background compactor. What only writers need is made when the first one comes.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.engine.gate import Gate, OpenGate
+from omnigraph.engine.read.reader import Reader
+from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.schema_cache import SchemaCache
+from omnigraph.errors import GraphNotFound, TableMissing
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.tables import TableStore
+from omnigraph.storage.uris import GraphRoot
+from omnigraph.versioning.branches import Branches, BranchRef
+from omnigraph.versioning.contract import SchemaContract
+from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from omnigraph.engine.parts import GraphParts
+    from omnigraph.engine.refs import Ref, ResolvedRef
+    from omnigraph.engine.write.commit import TableWriter
+    from omnigraph.versioning.locks import WriterLocks
+    from omnigraph.versioning.recovery.heal import Recovery
+
+
+if TYPE_CHECKING:
+    made_once = cached_property
+else:
+
+    class made_once(cached_property):
+        """A cached property of which threads that ask at the same time get the same value."""
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            with instance._making:
+                return super().__get__(instance, owner)
+
+
+class GraphCore:
+    """The shared state of all handles on one graph. Thread-safe."""
+
+    def __init__(
+        self,
+        root: GraphRoot,
+        objects: ObjectStore,
+        tables: TableStore,
+        *,
+        manifest: Manifest | None = None,
+        schemas: SchemaCache | None = None,
+        locks: WriterLocks | None = None,
+        gate: Gate | None = None,
+    ) -> None:
+        self.root = root
+        self.objects = objects
+        self.tables = tables
+        self.manifest = manifest or Manifest(tables)
+        self.branches = Branches(self.manifest, tables, objects)
+        self.schemas = schemas or SchemaCache(objects)
+        self.texts = StoredTexts(objects)
+        self.reader = Reader(tables, texts=self.texts)
+        self.gate: Gate = gate or OpenGate()
+        self._given_locks = locks
+        self._making = RLock()
+        self._last_snapshots: dict[str | None, tuple[ManifestState, Catalog, Snapshot]] = {}
+
+    # -- what only writers need -------------------------------------------------------------
+
+    @made_once
+    def locks(self) -> WriterLocks:
+        from omnigraph.versioning.locks import WriterLocks
+
+        return self._given_locks or WriterLocks(self.root, self.objects)
+
+    @made_once
+    def recovery(self) -> Recovery:
+        from omnigraph.versioning.recovery.heal import Recovery
+
+        return Recovery(self.tables, self.objects, self.manifest, self.branches, self.locks)
+
+    @made_once
+    def parts(self) -> GraphParts:
+        """What every operation is given."""
+        from omnigraph.engine.parts import GraphParts
+
+        return GraphParts(
+            tables=self.tables,
+            objects=self.objects,
+            manifest=self.manifest,
+            branches=self.branches,
+            schemas=self.schemas,
+            locks=self.locks,
+            recovery=self.recovery,
+            texts=self.texts,
+            snapshot_of=self.snapshot_of,
+        )
+
+    @made_once
+    def writer(self) -> TableWriter:
+        from omnigraph.engine.write.commit import TableWriter
+
+        return TableWriter(self.parts)
+
+    def wait_for_compaction(self) -> None:
+        """Return when no table is being compacted in the background."""
+        # A core that never wrote has no writer, and need not make one to wait for it.
+        writer = self.__dict__.get("writer")
+        if writer is not None:
+            writer.folding.wait()
+
+    # -- branches and commits ---------------------------------------------------------------
+
+    def find_branch(self, name: str) -> BranchRef:
+        """A branch by name. Raises `BranchNotFound`, or `GraphNotFound` without any."""
+        try:
+            return self.branches.find(name)
+        except TableMissing:
+            raise GraphNotFound(self.root.uri) from None
+
+    # -- snapshots --------------------------------------------------------------------------
+
+    def snapshot(self, ref: BranchRef) -> Snapshot:
+        """The newest state of a branch."""
+        return self.snapshot_of(self.manifest.current(ref.physical))
+
+    def resolve(self, ref: Ref, bound: BranchRef, argument: str) -> Snapshot:
+        """The state a ref names."""
+        found = self.resolve_ref(ref, bound, argument)
+        return (
+            self.snapshot_of(found.state)
+            if found.is_branch_head
+            else self.past_snapshot(found.state)
+        )
+
+    def resolve_ref(self, ref: Ref, bound: BranchRef, argument: str) -> ResolvedRef:
+        """The commit a ref names. Raises `InputError` that names the argument."""
+        from omnigraph.engine.refs import resolve_ref
+
+        return resolve_ref(self.parts, bound, ref, argument=argument)
+
+    def snapshot_of(self, state: ManifestState, contract: SchemaContract | None = None) -> Snapshot:
+        """The snapshot of a manifest state, under the schema as it is stored now."""
+        if contract is None or contract.reference != state.schema_ref:
+            contract = self.schemas.contract()
+        reference = self._schema_ref(state) or contract.reference
+        # A schema apply replaces its files only after it has published.
+        same = reference == contract.reference
+        catalog = contract.catalog if same else self.schemas.past(reference)
+        known = self._last_snapshots.get(state.branch)
+        if known is not None and known[0] is state and known[1] is catalog:
+            return known[2]
+        snapshot = Snapshot.of(state, catalog)
+        if known is not None:
+            snapshot.take_over(known[2])
+        self._last_snapshots[state.branch] = (state, catalog, snapshot)
+        return snapshot
+
+    def past_snapshot(self, state: ManifestState) -> Snapshot:
+        """A snapshot of an earlier state: the schema of that time under the names of today.
+
+        Today's schema is that of the newest commit of main.
+        """
+        reference = self._schema_ref(state)
+        present = self._schema_ref(self.manifest.current(None))
+        if reference is None or present is None or reference == present:
+            return self.snapshot_of(state)
+        self.schemas.contract()
+        return Snapshot.of(state, self.schemas.past_under(reference, present))
+
+    def _schema_ref(self, state: ManifestState) -> str | None:
+        """The schema a state was written under. Checkpoints of converted graphs lack it."""
+        if state.schema_ref is not None:
+            return state.schema_ref
+        head = self.manifest.find_commit(state.branch, state.head)
+        return head.draft.schema_ref if head else None

@@ -1,0 +1,10 @@
+"""The receipt of a commit, as the write that made it returned it."""
+
+from omnigraph.api.graph import Graph
+from omnigraph.engine.receipts import Receipt, receipt_of
+from omnigraph.engine.refs import find_commit
+
+
+def receipt_of_commit(graph: Graph, commit_id: str) -> Receipt:
+    record = find_commit(graph._core.parts, graph._bound, commit_id)
+    return receipt_of(record, graph.schema.catalog)

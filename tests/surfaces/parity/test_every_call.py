@@ -1,0 +1,40 @@
+"""A program that uses every public call runs, and leaves none out."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import omnigraph as og
+from tests.surfaces.parity import every_call
+from tests.surfaces.parity.test_protocol import PAIRS
+
+SOURCE = Path(every_call.__file__).read_text()
+OTHERS = {"Progress", "Branches", "Tags", "Schema", "Blobs", "Maintenance", "GraphAt"}
+"""Names that stand for what the calls return or take, and are used through those."""
+
+
+def test_every_call_of_a_graph_works(graph):
+    every_call.use_graph(graph)
+
+
+def test_the_package_works(tmp_path):
+    every_call.use_package(tmp_path)
+
+
+def test_every_public_name_is_used():
+    used = {
+        node.attr
+        for node in ast.walk(ast.parse(SOURCE))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "og"
+    }
+    assert set(og.__all__) - used == OTHERS
+
+
+def test_every_public_call_is_used():
+    used = {node.attr for node in ast.walk(ast.parse(SOURCE)) if isinstance(node, ast.Attribute)}
+    for implementation, _ in PAIRS:
+        missing = {name for name in dir(implementation) if not name.startswith("_")} - used
+        assert missing == set(), implementation.__name__
