@@ -195,4 +195,6 @@ def test_a_node_type_and_an_edge_type_of_one_name_are_told_apart(tmp_path):
         assert graph.scan("node:Near").read_all().num_rows == 2
         [edge] = graph.scan("edge:Near").read_all().to_pylist()
         assert (edge["src"], edge["dst"]) == ("a", "b")
-        assert graph.get("edge:Near", edge["id"])["dst"] == "b"
+        found = graph.get("edge:Near", edge["id"])
+        assert found is not None
+        assert found["dst"] == "b"
