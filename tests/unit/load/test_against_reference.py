@@ -173,14 +173,22 @@ def assert_same_refusal(found, expected):
 def assert_same_rows(found, expected, before):
     assert {k: t.rows_loaded for k, t in found.types.items()} == expected.rows_loaded
     for key, rows in expected.image.tables.items():
-        staged = {row["id"]: row for row in rows_of(found, key)}
+        staged = {row["id"]: visible(row) for row in rows_of(found, key)}
         replaced = found.mode == "overwrite" and key in found.types
         if found.mode == "overwrite" and not replaced:
             continue
         assert {**({} if replaced else before.tables[key]), **staged} == rows
     assert [(w.code, w.message, w.count) for w in found.warnings] == [
-        (w.code, w.message, w.count) for w in expected.warnings
+        (w.code, w.message, w.count)
+        for w in expected.warnings
+        # Vectors are asked for after the kernels have done their part.
+        if w.code != "embedding_pending"
     ]
+
+
+def visible(row):
+    """A row without what a patch notes beside its vectors, which the reference does not know."""
+    return {name: value for name, value in row.items() if not name.startswith("__embed_")}
 
 
 def assert_same_quarantine(found, expected):
