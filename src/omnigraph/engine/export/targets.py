@@ -59,7 +59,7 @@ def export_snapshot(
         with replacing_bytes(os.fspath(path)) as out:
             return export.to_lines(out, _beside(path))
     except OSError as error:
-        raise ExportError(f"'{target}' cannot be written: {error.strerror}") from None
+        raise ExportError(f"'{target}' cannot be written: {error.strerror or error}") from None
 
 
 def export_batches(
