@@ -52,7 +52,7 @@ CONNECT: Final = Extra(
 )
 
 _SINGLE: Final = {"pandas": SPARK.libraries["pandas"], "polars": ">=1"}
-"""Libraries of data frames, which are used by whoever has them."""
+"""Data frame libraries; used if they are installed."""
 
 
 def is_installed(library: str) -> bool:

@@ -16,7 +16,7 @@ class Progress(Protocol):
         ...
 
     def advance(self, rows: int) -> None:
-        """So many more rows of the stage are done."""
+        """`rows` more rows of the stage are done."""
         ...
 
 

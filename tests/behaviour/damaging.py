@@ -140,7 +140,7 @@ class Victim:
         self.publish(table_key, branch)
 
     def rewrite(self, table_key: str, branch: str, change: Callable[[pa.Table], pa.Table]) -> None:
-        """All rows anew, under a schema that allows anything."""
+        """All rows rewritten, under a schema that allows anything."""
         dataset = self.dataset(table_key, branch)
         stored = dataset.to_table(columns=_without_blobs(dataset).names)
         changed = change(stored)

@@ -91,7 +91,7 @@ def open(
     Graph('...team.omni', branch='main', actor='ada')
     """
     root = normalise_root(_location(uri))
-    # The store would take its time to find out that there is no graph.
+    # Opening a missing directory through the store would take longer to fail.
     if root.kind == "local" and not Path(root.uri).is_dir():
         raise GraphNotFound(root.uri)
     name = text_argument("branch", branch)

@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """Which engine somebody asked for, and the session or master to use."""
+    """The requested engine, and the session or master to use."""
 
     engine: Engine = "auto"
     spark: SparkSession | None = None
@@ -130,7 +130,7 @@ def inline_for_want_of_spark(
 
 
 def compares_on_spark(choice: EngineChoice, rows: int, *, shared: bool) -> bool:
-    """Whether a diff or merge of so many rows that may differ runs on Spark.
+    """Whether a diff or merge runs on Spark; `rows` is how many rows may differ.
 
     A session is no reason by itself: a few rows are merged before a job has started. Raises
     `UsageError` as `runs_on_spark` does.
@@ -139,7 +139,7 @@ def compares_on_spark(choice: EngineChoice, rows: int, *, shared: bool) -> bool:
 
 
 def rewrites_on_spark(choice: EngineChoice, rows: int, *, shared: bool) -> bool:
-    """Whether so many rows of a table are written anew on Spark, by the same rule."""
+    """Whether a rewrite of that many rows of a table runs on Spark, by the same rule."""
     return _is_worth(choice, rows >= SPARK_REWRITTEN_ROWS, shared=shared)
 
 

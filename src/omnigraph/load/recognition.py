@@ -264,7 +264,7 @@ def _is_text(given: str) -> bool:
 def _files(path: str, format: Format | None) -> Iterator[tuple[str, str | None]]:
     """The files a path stands for, and the folder they were found in, if it is one."""
     if not path:
-        raise SourceUnreadable("''", "is no path", "name a file")
+        raise SourceUnreadable("''", "is not a path", "name a file")
     if is_remote(path):
         yield from _remote_files(path, format)
     elif not os.path.exists(path) and _GLOB & set(path):

@@ -220,7 +220,7 @@ def _contact(process: subprocess.Popen[bytes], contact: Path) -> tuple[int, str]
 def _java_environment(java: Java, contact: Path) -> dict[str, str]:
     # Found and not imported: that takes longer than to start Java.
     found = find_spec("pyspark")
-    assert found is not None, "whoever starts Java has looked for it"
+    assert found is not None, "Java was found before it was started"
     home = Path(str(found.origin)).parent
     return {
         "SPARK_HOME": str(home),

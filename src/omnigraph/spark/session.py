@@ -101,7 +101,7 @@ def is_running() -> bool:
 def open_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process, started if need be. Raises `SparkUnavailable`.
 
-    Without a master, one that runs already is used, whoever started it. Settings (`conf`) count for
+    Without a master, a running session is used, the caller's as well. Settings (`conf`) count for
     a session that is started.
     """
     wanted = master or configured_master()

@@ -37,7 +37,7 @@ def writing_remote(uri: str) -> Iterator[BinaryIO]:
     except SourceUnreadable as error:
         raise ExportError(str(error)) from None
     except FileNotFoundError:
-        raise ExportError(f"'{uri}' cannot be written: there is no such bucket") from None
+        raise ExportError(f"'{uri}' cannot be written: the bucket does not exist") from None
     except (BaseError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ExportError(f"'{uri}' cannot be written: {reason}; check the AWS settings") from None

@@ -41,7 +41,7 @@ class Needed:
     unneeded: frozenset[str] = frozenset()
     """Storage names of branches that were retired and that no merge would read any more."""
     moved: frozenset[str] = frozenset()
-    """Storage names of branches that were made at another address: nobody can ask them."""
+    """Storage names of branches that were created at another address and cannot be read."""
 
     @property
     def locations(self) -> frozenset[str]:

@@ -82,7 +82,7 @@ class Tags:
             raise TagExists(tag.name)
 
     def remove(self, name: str) -> None:
-        """Raises `TagNotFound` when there is no such tag."""
+        """Raises `TagNotFound` if the tag does not exist."""
         if not _NAME.fullmatch(name) or not self._objects.exists(_path(name)):
             raise TagNotFound(name, self.names())
         self._objects.delete(_path(name))

@@ -48,7 +48,7 @@ def test_text_that_is_given_as_a_path_is_told_from_a_missing_file(given):
 
 @pytest.mark.parametrize(
     ("given", "reason"),
-    [("", "is no path"), ("  ", "does not exist"), ("[1]", "matches no file")],
+    [("", "is not a path"), ("  ", "does not exist"), ("[1]", "matches no file")],
 )
 def test_a_string_is_always_a_path(given, reason):
     with pytest.raises(SourceUnreadable, match=reason):

@@ -63,7 +63,7 @@ def scan_type(
     Columns are `id`, for an edge `src` and `dst`, and the properties; `columns` chooses among them.
     Blobs come only when they are named, as their bytes. `where` is a condition as in a mutation; its
     parameters take their types from the properties they are compared with, and all of them must be
-    in `params`. Without a budget there is no limit. Its time is that of reading, without the time
+    in `params`. Without a budget the scan is not limited. Its time is that of reading, without the time
     between two batches. `cancel` ends the reading from another thread.
 
     Raises `UnknownType`, `UnknownColumn`, `LanguageError`, `ParameterError` or `InputError`, and

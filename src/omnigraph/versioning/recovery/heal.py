@@ -93,7 +93,7 @@ class Recovery:
 
     @cached_property
     def actions(self) -> Actions:
-        """The ways to settle an operation. Hardly ever is there one."""
+        """The sidecars of interrupted operations. Usually there are none."""
         from omnigraph.versioning.recovery.act import Actions
 
         return Actions(self._tables, self._objects, self._manifest, self.sidecars)
