@@ -3,8 +3,8 @@
 Storage cannot hold `a` and `a/b` side by side, so a public name is flattened reversibly: `_` becomes
 `__`, `/` becomes `_s`. A name that is still taken by leftovers of an earlier branch gets an
 incarnation suffix, `_i2`. A branch that begins at an earlier commit is made in several steps; its
-storage name ends in `_c1`, and it exists only once its ref names it. Names that do not decode belong
-to somebody else and are never touched, unless their ref names the branch: graphs of older formats
+storage name ends in `_c1`, and it exists only once its ref names it. Names that do not decode are
+not ours and are never touched, unless their ref names the branch: graphs of older formats
 stored names as they were written.
 """
 

@@ -44,7 +44,7 @@ class Ranks:
         """The latest of each: what rows are chosen by, they are then ordered by and may show."""
 
     def best_rows(self, rank: Bm25 | Nearest, frame: Frame, count: int) -> Positions:
-        """The rows that come first by a rank, so many and all their equals at least, in no order."""
+        """At least the wanted number of rows that come first by a rank, with all ties, in no order."""
         variable = _field(rank).variable
         if isinstance(rank, Nearest):
             return self._nearest(
@@ -106,7 +106,7 @@ class Ranks:
         return Arm(rows[scored], -scores[scored], most=limit)
 
     def _rows_of_nearest(self, rank: Nearest, frame: Frame, count: int) -> Positions:
-        """All rows of so many nodes that are nearest to what a rank asks for, and maybe of others."""
+        """All rows of the wanted number of nodes nearest to what a rank asks for, and maybe of others."""
         nodes = self._expressions.nodes(frame, rank.field.variable)
         distinct, place = nodes.distinct(frame.columns[rank.field.variable])
         if len(distinct) <= 4 * count:
@@ -119,7 +119,7 @@ class Ranks:
         return np.flatnonzero(among[place])
 
     def _nearest(self, rank: Nearest, nodes: Nodes, positions: Positions, count: int) -> Positions:
-        """Indices into positions: those nearest to what a rank asks for, so many at least."""
+        """Indices into positions: at least the wanted number of those nearest to what a rank asks for."""
         query = self._query_vector(rank)
         if query is None or not count:
             return np.empty(0, np.int64)

@@ -276,7 +276,7 @@ def _bytes(rows: VisibleRows, name: str, row_ids: pa.Array) -> pa.Array:
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables that have at least so many, but for the last."""
+    """The same rows in tables of at least that many, except for the last."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

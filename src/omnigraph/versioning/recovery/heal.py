@@ -93,7 +93,7 @@ class Recovery:
 
     @cached_property
     def actions(self) -> Actions:
-        """The sidecars of interrupted operations. Usually there are none."""
+        """What rolls operations forward or back; imported only if one was interrupted."""
         from omnigraph.versioning.recovery.act import Actions
 
         return Actions(self._tables, self._objects, self._manifest, self.sidecars)
