@@ -6,9 +6,11 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.errors import (
+    BranchInUse,
     InputError,
     InvalidBranchName,
 )
+from omnigraph.testing.faults import Call, armed
 from tests.behaviour.graphs import COMPANY, PERSON, pins
 from tests.behaviour.merging import (
     add,
@@ -176,3 +178,50 @@ def test_the_receipt_of_a_merge_can_be_had_again(graph):
     assert receipt.graph_commit_id == graph.head().id
     assert receipt.manifest_version == graph._snapshot().version
     assert receipt_of_commit(graph, receipt.graph_commit_id).to_json() == receipt.to_json()
+
+
+def test_the_source_is_deleted_after_its_merge_if_asked(graph):
+    add(graph, "feature", "Eve")
+    done = graph.merge("feature", delete_source=True)
+    assert (done.outcome.value, done.receipt.warnings) == ("fast_forward", ())
+    assert list(graph.branches) == ["main"]
+    assert "Eve" in ages(graph)
+
+
+def test_a_dry_run_deletes_nothing(graph):
+    add(graph, "feature", "Eve")
+    graph.merge("feature", delete_source=True, dry_run=True)
+    assert list(graph.branches) == ["main", "feature"]
+
+
+def test_a_source_that_has_to_stay_is_refused_before_the_merge(graph):
+    add(graph, "feature", "Eve")
+    before = graph.head().id
+    graph.tags.create("v1", "feature")
+    with pytest.raises(BranchInUse, match="v1"):
+        graph.merge("feature", delete_source=True)
+    with pytest.raises(BranchInUse, match="currently active"):
+        graph.checkout("feature").merge("feature", "main", delete_source=True)
+    with pytest.raises(InputError, match="needs a branch"):
+        graph.merge(graph.head("feature"), delete_source=True)
+    assert graph.head().id == before
+
+
+def test_a_source_that_moves_during_its_merge_keeps_what_was_not_merged(graph):
+    add(graph, "feature", "Eve")
+    merged = Call(lambda _hit: add(graph, "feature", "Zoe"))
+    with armed("branch_merge.post_phase_b_pre_manifest_commit", merged):
+        done = graph.merge("feature", delete_source=True)
+    assert [warning.code for warning in done.receipt.warnings] == ["source_kept"]
+    assert list(graph.branches) == ["main", "feature"]
+    assert "Zoe" in ages(graph, "feature")
+    assert "Zoe" not in ages(graph)
+
+
+def test_a_replayed_merge_deletes_nothing(graph):
+    add(graph, "feature", "Eve")
+    graph.merge("feature", idempotency_key="k")
+    add(graph, "feature", "Zoe")
+    again = graph.merge("feature", idempotency_key="k", delete_source=True)
+    assert again.receipt.replayed
+    assert "Zoe" in ages(graph, "feature")

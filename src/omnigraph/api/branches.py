@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.merge.run import AppliedCommit, MergeOptions
     from omnigraph.engine.refs import Ref
     from omnigraph.progress import Progress
+    from omnigraph.versioning.branches import BranchRef
 
 
 class HasBranches(GraphHandle):
@@ -93,9 +94,12 @@ class Branches:
         core.recovery.heal_everywhere()
         core.schemas.contract()
         ref = core.find_branch(old_name)
-        if ref.physical is not None and ref.physical == handle._bound.physical:
-            raise BranchInUse(old_name, "cannot delete currently active branch")
+        self._refuse_bound(ref)
         delete_branch(core.parts, ref)
+
+    def _refuse_bound(self, ref: BranchRef) -> None:
+        if ref.physical is not None and ref.physical == self._graph._bound.physical:
+            raise BranchInUse(ref.public, "cannot delete currently active branch")
 
     def reset(
         self,

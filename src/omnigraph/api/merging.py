@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.arguments import commit_argument, optional_text
 from omnigraph.api.branches import HasBranches, apply_options
 from omnigraph.engine.gate import Action
-from omnigraph.errors import InputError
-from omnigraph.versioning.commits import OperationKind
+from omnigraph.errors import BranchInUse, HeadMoved, InputError
+from omnigraph.versioning.commits import OperationKind, Warning
 
 if TYPE_CHECKING:
     from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.merge.run import AppliedCommit, MergeOptions, MergeResult
-    from omnigraph.engine.refs import Ref
+    from omnigraph.engine.refs import Ref, ResolvedRef
     from omnigraph.progress import Progress
 
 
@@ -44,13 +45,15 @@ class Merges(HasBranches):
         rows or by `Type` and `Type.property`; with granularity `property`, updates of different
         properties of a row are combined. `resolutions` decide single rows: mappings of `table_key`,
         `row_id` and `take`. `dry_run` reports outcome, counts and conflicts and changes nothing.
-        `delete_source` deletes the merged branch afterwards.
+        `delete_source` deletes the merged branch afterwards, unless it has moved meanwhile or another
+        branch or a tag has come to need it: then it stays, and the receipt has a warning. A replayed
+        call deletes nothing.
 
         >>> _ = graph.branches.create("june").upsert("Note", [{"slug": "n2", "text": "Fixed"}])
         >>> graph.merge("june").outcome.value
         'fast_forward'
         """
-        from omnigraph.engine.branching import resolve_source
+        from omnigraph.engine.branching import delete_branch, resolve_source
         from omnigraph.engine.engines import chosen_engine
         from omnigraph.engine.merge.choices import Choices
         from omnigraph.engine.merge.run import MergeOptions, Merger
@@ -84,14 +87,27 @@ class Merges(HasBranches):
             return earlier
         self._require_head(ours, options.expected_head)
         theirs = resolve_source(core.parts, self._bound, source)
-        if delete_source and not theirs.is_branch_head:
-            raise InputError("delete_source needs a branch as source, not a commit")
+        if delete_source:
+            self._refuse_kept(theirs)
         # What was interrupted on the source is recovered too, or it would come without its author.
         self._recover(theirs.branch)
         merged = merger.merge(theirs, ours, contract, options, quarantined)
-        if delete_source and not merged.dry_run:
-            self.branches.delete(theirs.branch.public)
+        if not delete_source or dry_run:
+            return merged
+        try:
+            delete_branch(core.parts, theirs.branch, merged.source_commit_id)
+        except (BranchInUse, HeadMoved) as error:
+            # The merge is made; an error would hide it.
+            return _with_warning(merged, Warning("source_kept", f"source not deleted: {error}"))
         return merged
+
+    def _refuse_kept(self, source: ResolvedRef) -> None:
+        """Before a merge: raise what would keep its source from being deleted."""
+        if not source.is_branch_head:
+            raise InputError("delete_source needs a branch as source, not a commit")
+        self._allow(Action.BRANCH_DELETE, target_branch=source.branch.public)
+        self.branches._refuse_bound(source.branch)
+        self._core.branches.require_deletable(source.branch)
 
     def revert(
         self,
@@ -167,3 +183,8 @@ class Merges(HasBranches):
         return merger.apply(
             operation, found.commit, found.branch, target, contract, options, quarantined
         )
+
+
+def _with_warning(merged: MergeResult, warning: Warning) -> MergeResult:
+    receipt = replace(merged.receipt, warnings=(*merged.receipt.warnings, warning))
+    return replace(merged, receipt=receipt)

@@ -20,6 +20,7 @@ from omnigraph.engine.refs import (
 )
 from omnigraph.errors import BranchNotFound, CommitNotFound, GraphMoved
 from omnigraph.versioning.branches import BranchRef, new_branch_name
+from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.ids import made_at
 
 
@@ -80,8 +81,8 @@ def _refuse_unusable(parts: GraphParts, origin: BranchRef, source: ResolvedRef) 
     refuse_removed(parts, parts.manifest.at(origin.physical, source.sequence))
 
 
-def delete_branch(parts: GraphParts, ref: BranchRef) -> None:
-    """Delete a branch. Raises `BranchInUse` while others depend on it."""
+def delete_branch(parts: GraphParts, ref: BranchRef, expected_head: CommitId | None = None) -> None:
+    """Delete a branch. Raises `BranchInUse` while others depend on it, `HeadMoved` at another head."""
     # With main locked nothing is merged, so it is known what later merges compare with.
     with parts.locks.hold_all((None, ref.physical), "branch delete") as lock:
         parts.recovery.heal_locked(None, lock)
@@ -90,4 +91,6 @@ def delete_branch(parts: GraphParts, ref: BranchRef) -> None:
         # created at another address is discarded once the branch is gone.
         with suppress(GraphMoved):
             parts.recovery.heal_locked(ref.physical, lock)
+        if expected_head is not None:
+            parts.manifest.require_head(parts.manifest.current(ref.physical), expected_head)
         parts.branches.delete(ref, lock.check)

@@ -239,9 +239,8 @@ class Branches:
         One with a commit that a merge of two others would compare with is retired instead. The
         caller holds the locks of main and of the branch, so that nothing is merged meanwhile.
         """
-        if ref.physical is None:
-            raise InvalidBranchName(ref.public, "cannot delete branch 'main'")
-        self._refuse_if_needed(ref, self.list())
+        self.require_deletable(ref)
+        assert ref.physical is not None
         owned = sorted(self._owned(ref.physical))
         is_needed = self._is_read_by_merges(ref)
         check_lock()
@@ -253,6 +252,12 @@ class Branches:
         self._manifest.forget(ref.physical)
         for location in owned:
             self._reclaim_fork(location, ref.physical, check_lock)
+
+    def require_deletable(self, ref: BranchRef) -> None:
+        """Raise `BranchInUse`, `BranchNotFound` or `InvalidBranchName` for a branch that has to stay."""
+        if ref.physical is None:
+            raise InvalidBranchName(ref.public, "cannot delete branch 'main'")
+        self._refuse_if_needed(ref, self.list())
 
     def _retire(self, physical: PhysicalName) -> None:
         self._describe(physical, {RETIRED_KEY: "true"})

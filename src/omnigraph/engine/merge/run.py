@@ -95,6 +95,8 @@ class MergeResult(WriteResult):
     target: str
     outcome: MergeOutcome
     dry_run: bool = False
+    source_commit_id: CommitId | None = None
+    """The commit of the source that was merged."""
     conflicts: tuple[MergeConflict, ...] = ()
     """The first ones, if there are very many."""
     conflicts_total: int = 0
@@ -183,7 +185,7 @@ class Merger:
             return _Attempt(plan, ours, base, parted.source_only)
 
         def result(receipt: Receipt, outcome: MergeOutcome) -> MergeResult:
-            return MergeResult(receipt, named, target.public, outcome, options.dry_run)
+            return MergeResult(receipt, named, target.public, outcome, options.dry_run, theirs.head)
 
         try:
             first = attempt(self._parts.snapshot_of(self._parts.manifest.current(target.physical)))
@@ -469,7 +471,8 @@ def _replayed_merge(
     assert commit.draft.write_key is not None
     outcome = _outcome(commit.parent_commit_id, commit.draft.write_key.answer["base"])
     receipt = receipt_of(commit, contract.catalog, replayed=True)
-    return MergeResult(receipt, source, target.public, outcome)
+    merged = commit.draft.merged_parent_commit_id
+    return MergeResult(receipt, source, target.public, outcome, source_commit_id=merged)
 
 
 def _replayed(
