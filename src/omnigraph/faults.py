@@ -12,24 +12,10 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 
-from omnigraph.errors import InputError
-
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+\Z")
 
 Trap = Callable[["FaultPoint", Mapping[str, object]], None]
 """What happens at a point: called with the point and what the step said about itself."""
-
-
-class InjectedFault(InputError):
-    """A test made the step fail.
-
-    It stands for a crash: a writer that sees one must not tidy up after itself, or recovery would
-    have nothing to recover.
-    """
-
-    def __init__(self, point: str) -> None:
-        self.point = point
-        super().__init__(f"injected failpoint triggered: {point}")
 
 
 class FaultPoint:

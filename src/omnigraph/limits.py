@@ -41,6 +41,12 @@ this many commits' rows."""
 PUBLISH_BUDGET_SECONDS: Final = 10.0
 """How long a publish competes for the next version before it gives up with a conflict."""
 
+MAX_TURN_CHANGES: Final = 32
+"""How many changes of waiting writers share one turn."""
+
+MAX_TURN_SECONDS: Final = 0.25
+"""A turn that has taken this long takes no further change: the first writer waits for all of them."""
+
 LOCK_WAIT_MS: Final = 30_000
 """How long a writer waits for the lock of a branch unless told otherwise. Holders keep it for
 milliseconds; on an object store a dead one is found out within the term of its lease."""

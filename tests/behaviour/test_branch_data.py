@@ -11,9 +11,8 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchInUse, HeadMoved, OmnigraphError
-from omnigraph.faults import InjectedFault
 from omnigraph.storage.stage import commit_staged, stage_append
-from omnigraph.testing.faults import Fail, Pause, armed
+from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, Pause, armed
 from omnigraph.versioning.snapshot import Snapshot
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, SCHEMA, Backstage, pins
 from tests.receipts import receipt_of_commit
@@ -230,7 +229,7 @@ def test_a_write_that_fails_its_checks_forks_nothing(graph, backstage):
 @pytest.mark.acceptance("S-028", partly=LOADED + "; no cleanup yet")
 def test_a_fork_left_by_a_deleted_branch_is_reclaimed_by_the_next_write(graph, backstage):
     graph.branches.create("feature").load(people(["Eve"]).encode(), "merge")
-    with armed("branch_delete.before_table_cleanup", Fail()) as record:
+    with armed("branch_delete.before_table_cleanup", FailStorage()) as record:
         graph.branches.delete("feature")
     assert record.count() == 1
     assert list(graph.branches) == ["main"]

@@ -23,10 +23,9 @@ from omnigraph.errors import (
     StoreCallFailed,
     SyncFailed,
 )
-from omnigraph.faults import InjectedFault
 from omnigraph.storage.keyed_insert import insert_if_absent
 from omnigraph.storage.tables import TableStore
-from omnigraph.testing.faults import Call, Fail, armed, recording
+from omnigraph.testing.faults import Call, Fail, InjectedFault, armed, recording
 from omnigraph.versioning.branch_names import branch_name
 from omnigraph.versioning.branches import Branches, BranchRef
 from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table

@@ -24,11 +24,10 @@ from omnigraph.errors import (
     RecoveryPending,
     StoreCallFailed,
 )
-from omnigraph.faults import InjectedFault
 from omnigraph.storage.keyed_insert import insert_if_absent
 from omnigraph.storage.removal import StoredVersion, stored_versions
 from omnigraph.storage.stage import commit_staged, stage_restore
-from omnigraph.testing.faults import Fail, FailStorage, armed
+from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.retention import what_is_needed
 from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table

@@ -13,8 +13,7 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.merge.plan import MergePlanner
 from omnigraph.errors import ConflictError, RecoveryPending
-from omnigraph.faults import InjectedFault
-from omnigraph.testing.faults import Fail, armed
+from omnigraph.testing.faults import Fail, InjectedFault, armed
 from tests.behaviour.graphs import SCHEMA
 
 NOW = timedelta()

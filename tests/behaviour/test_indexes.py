@@ -13,9 +13,8 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain.index_report import IndexedTable, IndexReport
 from omnigraph.engine.write import fold as folding
 from omnigraph.errors import BranchLocked, ReadOnlyHandle
-from omnigraph.faults import InjectedFault
 from omnigraph.storage.indexes import list_indexes
-from omnigraph.testing.faults import Fail, armed
+from omnigraph.testing.faults import Fail, InjectedFault, armed
 
 SCHEMA = """
 node Item {

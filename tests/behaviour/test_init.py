@@ -20,8 +20,7 @@ from omnigraph.errors import (
     TableExists,
     UnsafeStore,
 )
-from omnigraph.faults import InjectedFault
-from omnigraph.testing.faults import Fail, armed
+from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.contract import CONTRACT_FILES, SOURCE_FILE
 from omnigraph.versioning.rows import MANIFEST_PATH, STAMP_KEY
 from tests.behaviour.graphs import (

@@ -13,9 +13,8 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.write import commit as committing
 from omnigraph.engine.write import lookups
 from omnigraph.errors import RecoveryPending, StorageError, TableDrift
-from omnigraph.faults import InjectedFault
 from omnigraph.storage.indexes import uncovered_fragments
-from omnigraph.testing.faults import Fail, FailStorage, armed
+from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning import upkeep
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import PERSON, SCHEMA

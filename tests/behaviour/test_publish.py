@@ -28,11 +28,10 @@ from omnigraph.errors import (
     SyncFailed,
     TableExists,
 )
-from omnigraph.faults import InjectedFault
 from omnigraph.storage.keyed_insert import KeyTaken, insert_if_absent
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.testing.faults import Call, Fail, armed
+from omnigraph.testing.faults import Call, Fail, InjectedFault, armed
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.commits import CommitId, CommitRecord, Counts, LoadNote, TableId
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState

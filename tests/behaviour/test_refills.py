@@ -14,8 +14,8 @@ from omnigraph.errors import (
     ReadOnlyHandle,
     UnknownType,
 )
-from omnigraph.faults import FAULT_POINTS, InjectedFault
-from omnigraph.testing.faults import Fail, armed
+from omnigraph.faults import FAULT_POINTS
+from omnigraph.testing.faults import Fail, InjectedFault, armed
 from tests.behaviour.notes import (
     GIVEN,
     MOCK,

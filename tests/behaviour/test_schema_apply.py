@@ -23,9 +23,8 @@ from omnigraph.errors import (
     TypeCheckError,
     UnsupportedMigration,
 )
-from omnigraph.faults import InjectedFault
 from omnigraph.storage.stage import commit_staged, stage_restore
-from omnigraph.testing.faults import Fail, FailStorage, Pause, armed
+from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, Pause, armed
 from omnigraph.versioning.contract import CONTRACT_FILES, HISTORY_DIR, STAGED
 from tests.behaviour.reshaping import (
     NICK,

@@ -12,8 +12,7 @@ from omnigraph.errors import (
     HistoryRemoved,
     TypeCheckError,
 )
-from omnigraph.faults import InjectedFault
-from omnigraph.testing.faults import Fail, FailStorage, armed
+from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from tests.behaviour.reshaping import SCORES, WITHOUT_SCORE, makers, open_again
 from tests.workshop import WORKSHOP
 

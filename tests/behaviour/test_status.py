@@ -11,8 +11,7 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain import status as statuses
 from omnigraph.engine.write import commit as committing
-from omnigraph.faults import InjectedFault
-from omnigraph.testing.faults import Fail, armed
+from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import COMPANY, PERSON
 from tests.behaviour.reshaping import WITHOUT_SCORE

@@ -15,8 +15,7 @@ import pytest
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked, ConflictError, InputError, StorageError
-from omnigraph.faults import InjectedFault
-from omnigraph.testing.faults import Call, Fail, Pause, armed
+from omnigraph.testing.faults import Call, Fail, InjectedFault, Pause, armed
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import WriterLocks
 from tests.behaviour.graphs import SCHEMA, Backstage

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.testing.faults import Arm, Call, FaultAction, Hit, Kill, Record, armed
+from omnigraph.testing.faults import Arm, Call, FaultAction, Hit, InjectedFault, Kill, Record, armed
 from tests.crash.aftermath import check_aftermath
 from tests.crash.conftest import Wharf
 from tests.crash.dying import publishes_noted
@@ -20,7 +20,10 @@ def check_raising(wharf: Wharf, kind: Kind, point: str, hit: int, action: FaultA
     """The step raises, in this process."""
     reference = wharf.reference(kind)
     root = wharf.restore(kind)
-    with armed(PUBLISHED, Call(lambda _hit: None)) as publishes, suppress(OmnigraphError):
+    with (
+        armed(PUBLISHED, Call(lambda _hit: None)) as publishes,
+        suppress(OmnigraphError, InjectedFault),
+    ):
         noting = _Noting(publishes, action)
         with armed(point, noting, first=hit, times=1) as record:
             kind.run(str(root))

@@ -11,9 +11,16 @@ from pathlib import Path
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.faults import InjectedFault
 from omnigraph.storage.stage import commit_staged, stage_append
-from omnigraph.testing.faults import ENVIRONMENT_VARIABLE, Arm, Fail, FailStorage, armed, describe
+from omnigraph.testing.faults import (
+    ENVIRONMENT_VARIABLE,
+    Arm,
+    Fail,
+    FailStorage,
+    InjectedFault,
+    armed,
+    describe,
+)
 from omnigraph.versioning.contract import IR_FILE, STATE_FILE
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.rows import RECOVERY_DIR

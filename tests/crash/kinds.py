@@ -6,6 +6,8 @@ Each is run by a process of its own as well, which finds it here by its name.
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,10 +19,11 @@ import pyarrow as pa
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import fold
+from omnigraph.engine.write import fold, turn
 from omnigraph.versioning import locks as locks_module
 from omnigraph.versioning import upkeep
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks
+from omnigraph.versioning.locks.queues import PROCESS_QUEUES
 from tests.crash import graphs
 from tests.crash.graphs import (
     NEXT_SCHEMA,
@@ -75,6 +78,8 @@ class Kind:
     """Whether its work is what every open does, so that the next open finishes it."""
     finds_strayed_tables: bool = False
     """Whether it is there to bring tables back that no sidecar accounts for."""
+    is_only_killed: bool = False
+    """Whether it has threads that would go on after an error in one of them."""
     publishes_before_it_is_done: int | None = None
     """Publishes that make everything a reader can see, if more follow that only tidy up."""
 
@@ -123,6 +128,46 @@ def _update(uri: str) -> None:
 def _delete(uri: str) -> None:
     """Takes the edges of the node with it."""
     open_graph(uri).as_actor("ada").mutate('query q() { delete Person where name = "bo" }')
+
+
+CHANGES = (
+    'query q() { insert Person { name: "s0" } }',
+    'query q() { update Person set { age: 30 } where name = "bo" }',
+    'query q() { insert Person { name: "s1" }  insert Knows { from: "s1", to: "s0" } }',
+    'query q() { update Person set { age: 5 } where name = "ada" }',
+    'query q() { delete Person where name = "ada" }',
+    'query q() { insert Company { name: "acme" } }',
+    'query q() { insert Person { name: "s0", age: 8 } }',
+)
+"""Changes by writers that share a turn; some need what those before them did."""
+
+
+def _shared_turn(changes: int, branch: str, uri: str) -> None:
+    """Writers that come one after the other while the branch is locked, so that the first of them
+    works for all."""
+    graph = open_graph(uri)
+    ref = graph._core.find_branch(branch)
+    key = graph._core.locks._queue(ref.physical)
+    errors: list[BaseException] = []
+
+    def change(number: int) -> None:
+        try:
+            graph.as_actor(f"writer-{number}").mutate(CHANGES[number], branch=branch)
+        except BaseException as error:
+            errors.append(error)
+
+    writers = [threading.Thread(target=change, args=(number,)) for number in range(changes)]
+    # A slow machine must not make two turns of one.
+    with patch.object(turn, "MAX_TURN_SECONDS", 600):
+        with graph._core.locks.hold(ref.physical, "something long"):
+            for number, writer in enumerate(writers):
+                writer.start()
+                while len(PROCESS_QUEUES._queues[key]) < number + 2 and writer.is_alive():
+                    time.sleep(0.001)
+        for writer in writers:
+            writer.join()
+    if errors:
+        raise errors[0]
 
 
 def _first_write(uri: str) -> None:
@@ -318,6 +363,15 @@ KINDS = {
         Kind("insert", graphs.people, _insert),
         Kind("update", graphs.people, _update),
         Kind("delete", graphs.people, _delete),
+        *(
+            Kind(
+                f"shared turn of {changes} on {branch}",
+                graphs.people,
+                partial(_shared_turn, changes, branch),
+                is_only_killed=True,
+            )
+            for changes, branch in ((1, "main"), (2, "main"), (7, "main"), (7, "fresh"))
+        ),
         Kind("first write on a branch", graphs.people, _first_write),
         Kind("first deletion on a branch", graphs.people, _first_deletion),
         Kind("next write on a branch", graphs.people, _next_write),

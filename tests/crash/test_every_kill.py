@@ -9,7 +9,7 @@ import pytest
 from omnigraph.testing.faults import Fail, FailStorage
 from tests.crash.conftest import Wharf
 from tests.crash.dangers import check_killing, check_raising
-from tests.crash.kinds import Kind
+from tests.crash.kinds import KINDS, Kind
 from tests.crash.test_kills import THOROUGH
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,9 @@ def steps(wharf: Wharf, kind: Kind, syncs: int) -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("action", [Fail(), FailStorage()], ids=["a crash", "the store"])
-def test_no_step_that_fails_is_a_loss(wharf, kind, action, subtests):
+@pytest.mark.parametrize("name", [kind.name for kind in KINDS.values() if not kind.is_only_killed])
+def test_no_step_that_fails_is_a_loss(wharf, name, action, subtests):
+    kind = KINDS[name]
     for point, hit in steps(wharf, kind, 12):
         with subtests.test(point=point, hit=hit):
             check_raising(wharf, kind, point, hit, action)

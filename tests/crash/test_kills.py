@@ -31,7 +31,14 @@ for _module in pkgutil.walk_packages(omnigraph.__path__, "omnigraph."):
         importlib.import_module(_module.name)
 
 POINTS = [point.name for point in FAULT_POINTS.all() if point.name not in NEEDS_OBJECT_STORE]
-THOROUGH = ["load append", "delete", "first write on a branch", "branch create"]
+THOROUGH = [
+    "load append",
+    "delete",
+    "first write on a branch",
+    "branch create",
+    "shared turn of 7 on main",
+    "shared turn of 7 on fresh",
+]
 """Writers that lose the power at several steps here, and at every one in the slow tests."""
 
 
@@ -47,7 +54,7 @@ def chosen(passed: dict[str, dict[str, int]]) -> dict[str, tuple[Kind, int]]:
     found = {}
     used: Counter[str] = Counter()
     for number, point in enumerate(POINTS):
-        kinds = [name for name in KINDS if point in passed[name]]
+        kinds = [n for n in KINDS if point in passed[n] and not KINDS[n].is_only_killed]
         if kinds:
             name = min(kinds, key=lambda name: (used[name], -len(passed[name])))
             used[name] += 1
@@ -69,6 +76,22 @@ def test_a_process_killed_at_a_step_is_no_loss(wharf, chosen, point):
 def test_a_step_at_which_the_store_fails_is_no_loss(wharf, chosen, point):
     kind, hit = chosen[point]
     check_raising(wharf, kind, point, hit, FailStorage())
+
+
+SHARED = [
+    "recovery.sidecar_written",
+    "fork.before_classify",
+    "mutation.post_table_commit",
+    "mutation.post_finalize_pre_publisher",
+    "graph_publish.after_manifest_commit",
+]
+
+
+@pytest.mark.parametrize("point", SHARED)
+def test_a_shared_turn_is_published_as_a_whole_or_not_at_all(wharf, point):
+    kind = KINDS["shared turn of 7 on fresh"]
+    hits = wharf.reference(kind).counts()[point]
+    check_killing(wharf, kind, point, (hits + 1) // 2)
 
 
 @pytest.mark.parametrize("share", [0.4, 0.8])

@@ -21,11 +21,10 @@ from omnigraph.engine.merge import spread as spread_merge
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold
 from omnigraph.errors import ExternalBlobRefused, MergeConflicts, StorageError, UsageError
-from omnigraph.faults import InjectedFault
 from omnigraph.limits import SPARK_COMPARED_ROWS
 from omnigraph.spark.tasks import noting_jobs
 from omnigraph.storage.filters import Comparison
-from omnigraph.testing.faults import Fail, FailStorage, armed
+from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from tests.spark.graphs import data_files, exported
 from tests.spark.in_process import comparisons_in_this_process, small_parts
 

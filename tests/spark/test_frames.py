@@ -13,11 +13,10 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.errors import ConstraintError, LoadError, LoadSourceError, UsageError
-from omnigraph.faults import InjectedFault
 from omnigraph.spark.tasks import noting_jobs
 from omnigraph.storage.scratch import FOLDER, Scratch
 from omnigraph.storage.uris import normalise_root
-from omnigraph.testing.faults import Fail, armed
+from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.ids import derived_ulid, new_ulid
 from tests.spark.graphs import SCHEMA, comparable, exported
 from tests.spark.in_process import SparkLike, frames_in_this_process, run_on_frame

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 
-from omnigraph.faults import FaultPoints, InjectedFault
+from omnigraph.faults import FaultPoints
 
 
 def test_points_are_listed_by_name_with_their_step():
@@ -67,9 +65,3 @@ def test_traps_are_called_in_the_order_they_were_set():
         ("second", "publish.before", {"path": "a"}),
         ("second", "publish.before", {}),
     ]
-
-
-def test_the_injected_error_is_a_bad_request_and_crosses_processes():
-    error = pickle.loads(pickle.dumps(InjectedFault("publish.before")))
-    assert str(error) == "injected failpoint triggered: publish.before"
-    assert (error.kind, error.point) == ("bad_request", "publish.before")

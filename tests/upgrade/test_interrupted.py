@@ -13,8 +13,15 @@ from pathlib import Path
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.faults import InjectedFault
-from omnigraph.testing.faults import ENVIRONMENT_VARIABLE, Arm, Fail, Kill, armed, describe
+from omnigraph.testing.faults import (
+    ENVIRONMENT_VARIABLE,
+    Arm,
+    Fail,
+    InjectedFault,
+    Kill,
+    armed,
+    describe,
+)
 from omnigraph.versioning.rows import MANIFEST_PATH
 from omnigraph.versioning.stamp import read_stamp
 from tests.behaviour.graphs import Backstage

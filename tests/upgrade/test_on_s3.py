@@ -11,8 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.faults import InjectedFault
-from omnigraph.testing.faults import Fail, armed
+from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import Backstage
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server

@@ -10,7 +10,7 @@ from omnigraph.engine.core import GraphCore
 from omnigraph.engine.gate import Action, Request, check_actor
 from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import HandleClosed, InputError, ReadOnlyHandle
-from omnigraph.storage.durability import end_threads
+from omnigraph.storage.parallel import end_threads
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.snapshot import Snapshot

@@ -10,6 +10,7 @@ from omnigraph.engine.schema_cache import SchemaCache
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import Branches
+from omnigraph.versioning.commit_sequence import CommitSequence
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
@@ -42,3 +43,8 @@ class GraphParts:
     recovery: Recovery
     texts: StoredTexts
     snapshot_of: SnapshotOf
+
+    @property
+    def sequence(self) -> CommitSequence:
+        """What makes the operations of writers visible."""
+        return CommitSequence(self.manifest, self.recovery)

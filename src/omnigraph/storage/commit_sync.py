@@ -8,7 +8,7 @@ Tests: tests/storage/tables/test_commit_sync.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -21,6 +21,23 @@ from omnigraph.storage.lineage import Lineage, version_file
 from omnigraph.storage.versions import read_transaction
 
 
+@dataclass(frozen=True, slots=True)
+class TableCommit:
+    """A transaction and the version of a table that it became, or is to become."""
+
+    lineage: Lineage
+    transaction: lance.Transaction
+
+    @property
+    def version(self) -> int:
+        return int(self.transaction.read_version) + 1
+
+    def files(self) -> tuple[str, str]:
+        """The files of the version itself, besides those that it names."""
+        version = self.lineage.file(version_file(self.version))
+        return _transaction_file(self.lineage, self.transaction), version
+
+
 class CommitSync:
     """Syncs what commits add, and remembers which version of each line was synced last."""
 
@@ -29,17 +46,28 @@ class CommitSync:
         self._safe: dict[str, int] = {}
         self._lock = Lock()
 
-    def before_commit(self, lineage: Lineage, transaction: lance.Transaction) -> None:
+    def before_commits(self, commits: Iterable[TableCommit]) -> None:
         """Data, deletion and index files first: a version must never name a file that may vanish."""
-        self._disk.files(file.path for file in added_files(lineage, transaction))
+        self._disk.files(f.path for c in commits for f in added_files(c.lineage, c.transaction))
 
     def fragments(self, lineage: Lineage, fragments: Iterable[lance.FragmentMetadata]) -> None:
         """The files of new fragments, for commits whose transaction only the library sees."""
         self._disk.files(file.path for file in _data_files(lineage, fragments))
 
-    def after_commit(self, lineage: Lineage, transaction: lance.Transaction, version: int) -> None:
-        """Then the transaction and the version that names them."""
-        self._version_file(lineage, version, _transaction_file(lineage, transaction))
+    def after_commits(self, commits: Sequence[TableCommit], *, with_data: bool = False) -> None:
+        """Then the transactions and the versions that name them.
+
+        With `with_data` everything at once, in any order: for versions that recovery undoes unless
+        they are published, whatever has become of their files.
+        """
+        if with_data:
+            data = [f.path for c in commits for f in added_files(c.lineage, c.transaction)]
+        else:
+            data = []
+        self._disk.files([*data, *(path for c in commits for path in c.files())])
+        with self._lock:
+            for commit in commits:
+                self._safe[commit.lineage.uri] = commit.version
 
     def _version_file(self, lineage: Lineage, version: int, *others: str) -> None:
         self._disk.files([*others, lineage.file(version_file(version))])

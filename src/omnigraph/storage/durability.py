@@ -11,14 +11,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from enum import Enum
-from functools import cache
 from typing import Final
 
 from omnigraph.errors import InputError, SyncFailed
 from omnigraph.faults import declare
+from omnigraph.storage.parallel import in_parallel
 
 DURABILITY_VARIABLE: Final = "OMNIGRAPH_DURABILITY"
 
@@ -27,7 +25,6 @@ BEFORE_FSYNC: Final = declare(
 )
 AFTER_FSYNC: Final = declare("durability.after_fsync", "a file or directory is on the disk")
 
-_SYNCS_AT_ONCE: Final = 8
 _CLOCK_SLACK_NS: Final = 2_000_000_000
 """File systems stamp changes with a clock that ticks coarsely, up to two seconds on old ones. Two
 changes within one tick have the same stamp, so a younger stamp than this proves nothing."""
@@ -114,34 +111,10 @@ class DiskSync:
         """
         for path in paths:
             BEFORE_FSYNC.hit(path=path)
-        found = _sync_together(paths)
+        found = in_parallel(_sync_path, paths)
         for path in paths:
             AFTER_FSYNC.hit(path=path)
         return found
-
-
-def _sync_together(paths: Sequence[str]) -> list[os.stat_result]:
-    if len(paths) > 1:
-        # An interpreter that is ending starts no threads for those that still run.
-        with suppress(RuntimeError):
-            return list(_threads(os.getpid()).map(_sync_path, paths))
-    return [_sync_path(path) for path in paths]
-
-
-@cache
-def _threads(_process: int) -> ThreadPoolExecutor:
-    """Threads that wait for the disk. A forked process has none of those of its parent."""
-    return ThreadPoolExecutor(_SYNCS_AT_ONCE, thread_name_prefix="omnigraph-fsync")
-
-
-def end_threads() -> None:
-    """End the threads that wait for the disk; the next sync starts them again.
-
-    A sync of another graph that meets the end of the threads does without them.
-    """
-    pool = _threads(os.getpid())
-    _threads.cache_clear()
-    pool.shutdown(wait=True)
 
 
 def _sync_path(path: str) -> os.stat_result:

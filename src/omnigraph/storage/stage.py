@@ -8,17 +8,19 @@ Tests: tests/storage/tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypedDict
 
 import lance
 from lance import LanceDataset, LanceOperation
 
 from omnigraph.errors import InputError, TableConflict, TableOvertaken
+from omnigraph.storage.commit_sync import TableCommit
 from omnigraph.storage.conflicts import Failure, cause_of, classify, naming_failures
 from omnigraph.storage.fragments import Rows, write_rows
 from omnigraph.storage.lineage import Lineage
+from omnigraph.storage.parallel import in_parallel
 from omnigraph.storage.table import Table
 from omnigraph.storage.versions import OPERATION_ID, WRITER_KIND
 
@@ -96,28 +98,100 @@ def stage_restore(table: Table, version: int) -> Staged:
     )
 
 
-def commit_staged(table: Table, staged: Staged, *, operation_id: str, writer_kind: str) -> Table:
+class CommitMark(TypedDict):
+    """What marks a table commit as part of an operation, passed on as keyword arguments."""
+
+    operation_id: str
+    writer_kind: str
+
+
+class DeferredSyncs:
+    """Table commits whose files are synced together, in any order, before they are published.
+
+    For commits that recovery undoes unless they are published.
+    """
+
+    def __init__(self) -> None:
+        self._commits: list[TableCommit] = []
+
+    def add(self, commit: TableCommit) -> None:
+        self._commits.append(commit)
+
+    def sync(self) -> None:
+        """Bring everything onto the disk. Raises `SyncFailed`."""
+        if self._commits and (sync := self._commits[0].lineage.sync):
+            sync.after_commits(self._commits, with_data=True)
+        self._commits.clear()
+
+
+def commit_staged(
+    table: Table,
+    staged: Staged,
+    *,
+    operation_id: str,
+    writer_kind: str,
+    deferred: DeferredSyncs | None = None,
+) -> Table:
     """Make a staged change the next version of the table that is given.
 
     Raises `TableConflict` when it was refused and the table did not move, `TableOvertaken` when it
-    landed but not as the next version, and `StorageError` when nobody knows.
+    landed but not as the next version, and `StorageError` when the outcome is unknown.
     """
+    commit = _next_commit(table, staged, operation_id, writer_kind)
+    sync = table.lineage.sync
+    if sync and deferred is None:
+        sync.before_commits([commit])
+    committed = _commit(table, commit)
+    if deferred is not None:
+        deferred.add(commit)
+    elif sync:
+        sync.after_commits([commit])
+    return committed
+
+
+def commit_together(
+    changes: Sequence[tuple[Table, Staged]],
+    *,
+    operation_id: str,
+    writer_kind: str,
+    before_each: Callable[[Table], None],
+    after_each: Callable[[Table], None],
+) -> list[Table]:
+    """Commit staged changes of several tables; raises as `commit_staged`.
+
+    On an object store they are made side by side, and when one of them fails, the others are
+    finished before the error is raised. A local disk answers too quickly for that; there, the files
+    are synced in two batches, one before the first commit and one after the last.
+    """
+    commits = [_next_commit(table, staged, operation_id, writer_kind) for table, staged in changes]
+    sync = commits[0].lineage.sync if commits else None
+    if sync:
+        sync.before_commits(commits)
+
+    def commit_one(number: int) -> Table:
+        table, _ = changes[number]
+        before_each(table)
+        committed = _commit(table, commits[number])
+        after_each(table)
+        return committed
+
+    is_remote = any(table.lineage.is_remote for table, _ in changes)
+    numbers = range(len(changes))
+    committed = in_parallel(commit_one, numbers) if is_remote else [*map(commit_one, numbers)]
+    if sync:
+        sync.after_commits(commits)
+    return committed
+
+
+def _next_commit(table: Table, staged: Staged, operation_id: str, writer_kind: str) -> TableCommit:
     _check_commit(table, staged)
     staged.committed = True
-    lineage = table.lineage
     transaction = lance.Transaction(
         read_version=table.version,
         operation=staged.operation,
         transaction_properties={OPERATION_ID: operation_id, WRITER_KIND: writer_kind},
     )
-    if lineage.sync:
-        lineage.sync.before_commit(lineage, transaction)
-    committed = _commit(table, transaction)
-    if committed.version != table.version + 1:
-        raise TableOvertaken(lineage.name, table.version + 1, committed.version)
-    if lineage.sync:
-        lineage.sync.after_commit(lineage, transaction, committed.version)
-    return Table(lineage, committed)
+    return TableCommit(table.lineage, transaction)
 
 
 def _check_commit(table: Table, staged: Staged) -> None:
@@ -129,14 +203,17 @@ def _check_commit(table: Table, staged: Staged) -> None:
         raise ValueError(f"staged at version {staged.read_version}, not at {table.version}")
 
 
-def _commit(table: Table, transaction: lance.Transaction) -> LanceDataset:
+def _commit(table: Table, commit: TableCommit) -> Table:
     with naming_failures("commit", table.lineage.uri):
         try:
-            return LanceDataset.commit(table.dataset, transaction, max_retries=0)
+            made = LanceDataset.commit(table.dataset, commit.transaction, max_retries=0)
         except OSError as error:
             if classify(error) is not Failure.CONFLICT:
                 raise
             raise TableConflict(table.lineage.name, table.version, cause_of(error)) from error
+    if made.version != commit.version:
+        raise TableOvertaken(table.lineage.name, commit.version, made.version)
+    return Table(table.lineage, made)
 
 
 def _stored_rows(fragments: Iterable[lance.FragmentMetadata]) -> int:

@@ -74,6 +74,11 @@ class TableStore:
             is_local = root.kind == "local"
             self._checks = IndexChecks(is_local=is_local, options=self._options, sync=self._sync)
 
+    def is_like(self, other: TableStore) -> bool:
+        """Whether another object stands for the same tables and is as careful with the disk."""
+        mine, theirs = self._root.identity, other._root.identity
+        return (mine, self._durability) == (theirs, other._durability)
+
     def __reduce__(self) -> tuple[type[TableStore], tuple[GraphRoot, Durability]]:
         """In another process the same tables, reached from there."""
         return TableStore, (self._root, self._durability)
@@ -353,6 +358,14 @@ class TableStore:
         from omnigraph.storage.torn import remove_torn_version
 
         remove_torn_version(torn, objects)
+
+    def remove_broken_run(
+        self, path: str, branch: str | None, after: int, objects: ObjectStore
+    ) -> tuple[int, ...]:
+        """Remove the versions after one if some of them are torn; returns those removed."""
+        from omnigraph.storage.torn import remove_broken_run
+
+        return remove_broken_run(self._lineage(path, branch), after, self._options, objects)
 
     def _lineage(self, path: str, branch: str | None) -> Lineage:
         uri = self._root.join(path if branch is None else f"{path}/{refs.tree_of(branch)}")

@@ -2,7 +2,8 @@
 
 A version becomes visible before its files are synced. What a power loss tears is therefore always
 the newest version of a line, and one that was never acknowledged. The commit of a compaction makes two
-versions before anybody can sync the first, so both may be torn. Nothing else is ever removed.
+versions before the first can be synced, so both may be torn. A turn that writers share makes several,
+which are synced together. Nothing else is ever removed.
 
 Torn means incomplete: a file is missing, too short, or ends in zeros. A file that is there to its end and
 cannot be read is damaged, and so is whatever cannot be read on an object store, which keeps whole
@@ -63,10 +64,7 @@ def find_torn_version(lineage: Lineage, options: dict[str, str] | None) -> Torn 
     """
     if not lineage.is_local:
         return None
-    files = LanceFileSession(lineage.uri, storage_options=options)
-    with naming_failures("list the versions", lineage.uri):
-        names = files.list("_versions")
-    found = sorted((v for v in map(version_of_file, names) if v is not None), reverse=True)
+    found = _versions(lineage, options)
     if not found:
         return None
     newest = found[0]
@@ -85,14 +83,40 @@ def find_torn_version(lineage: Lineage, options: dict[str, str] | None) -> Torn 
     return Torn(lineage, newest, last, cause, below=previous)
 
 
+def remove_broken_run(
+    lineage: Lineage, after: int, options: dict[str, str] | None, objects: ObjectStore
+) -> tuple[int, ...]:
+    """Remove all versions after one if a power loss has torn some of them; returns those removed.
+
+    For versions that were never published, by a caller that holds the lock of the branch.
+    """
+    if not lineage.is_local:
+        return ()
+    later = [version for version in _versions(lineage, options) if version > after]
+    is_gapless = later == list(range(after + len(later), after, -1))
+    if is_gapless and not any(_damage(lineage, version, options) for version in later):
+        return ()
+    # From the end: a process that dies in between leaves a shorter run.
+    for version in later:
+        objects.delete(f"{lineage.folder}/{version_file(version)}")
+    return tuple(later)
+
+
+def _versions(lineage: Lineage, options: dict[str, str] | None) -> list[int]:
+    """The versions of a line that have a file, newest first."""
+    files = LanceFileSession(lineage.uri, storage_options=options)
+    with naming_failures("list the versions", lineage.uri):
+        names = files.list("_versions")
+    return sorted((v for v in map(version_of_file, names) if v is not None), reverse=True)
+
+
 def remove_torn_version(torn: Torn, objects: ObjectStore) -> None:
     """Take the version away; the caller holds the lock of the branch. Its other files are orphans."""
     lineage = torn.lineage
-    folder = lineage.path if lineage.branch is None else f"{lineage.path}/tree/{lineage.branch}"
     # From the end: whoever dies in between leaves the next torn version.
     for version in (torn.version, torn.below):
         if version is not None:
-            objects.delete(f"{folder}/{version_file(version)}")
+            objects.delete(f"{lineage.folder}/{version_file(version)}")
 
 
 def refuse_incomplete(table: Table) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from omnigraph.errors import StorageError
-from omnigraph.faults import FAULT_POINTS, FaultPoint, FaultPoints, InjectedFault
+from omnigraph.faults import FAULT_POINTS, FaultPoint, FaultPoints
 
 DECLARED_IN: Final = (
     "omnigraph.embed.documents",
@@ -66,6 +66,21 @@ _ARM = re.compile(
     r"(@(?P<first>[1-9][0-9]*))?(\*(?P<times>[1-9][0-9]*))?\Z"
 )
 _POLL_SECONDS: Final = 0.005
+
+
+class InjectedFault(BaseException):
+    """A test made the step fail.
+
+    It stands for a crash, so the product must not handle it: it is outside the tree of the product's
+    errors, and no `except Exception` catches it. Otherwise recovery would have nothing to recover.
+    """
+
+    def __init__(self, point: str) -> None:
+        self.point = point
+        super().__init__(f"injected failpoint triggered: {point}")
+
+    def __reduce__(self) -> tuple[type[InjectedFault], tuple[str]]:
+        return InjectedFault, (self.point,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from omnigraph.errors import (
@@ -32,7 +32,7 @@ from omnigraph.storage.keyed_insert import KeyTaken, insert_if_absent
 from omnigraph.storage.table import Table
 from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.branch_names import public_name
-from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, TableId
+from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationId, TableId
 from omnigraph.versioning.manifest import Manifest, ManifestState, fold
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
@@ -46,6 +46,7 @@ from omnigraph.versioning.rows import (
     audit_row,
     checkpoint_row,
     commit_rows,
+    operation_row,
     registration_row,
     rows_table,
     tombstone_row,
@@ -80,7 +81,9 @@ class Publication:
     outcome: Outcome = "committed"
     audit: RecoveryAudit | None = None
     begun_at: int | None = None
-    """The sequence at which the operation began: nobody can have settled it before that."""
+    """The sequence at which the operation began: it cannot have been recovered before that."""
+    turn_id: OperationId | None = None
+    """The operation of the sidecar, if several writers share it: recorded with the first commit."""
 
 
 def publish(
@@ -89,9 +92,20 @@ def publish(
     publication: Publication,
     check_lock: Callable[[], None] = _nothing,
 ) -> CommitRecord:
-    """Publish onto the head of a branch; retried with jitter while only others' commits are in the way.
+    """Publish one commit onto the head of a branch; see `publish_all`."""
+    return publish_all(manifest, branch, [publication], check_lock)[0]
 
-    `check_lock` raises when the caller has lost the branch's lock, and is called before the insert.
+
+def publish_all(
+    manifest: Manifest,
+    branch: str | None,
+    publications: Sequence[Publication],
+    check_lock: Callable[[], None] = _nothing,
+) -> tuple[CommitRecord, ...]:
+    """Publish commits onto the head of a branch, one on top of the other, by one insert.
+
+    Retried with jitter while only commits of other writers are in the way. `check_lock` raises when
+    the caller has lost the branch's lock, and is called before the insert.
     """
     deadline = time.monotonic() + PUBLISH_BUDGET_SECONDS
     attempt = 0
@@ -99,27 +113,24 @@ def publish(
         attempt += 1
         table = manifest.newest(branch)
         state = manifest.read(table)
-        if state.sequence != publication.begun_at:
-            earlier = _earlier_outcome(manifest, table, publication.draft)
+        if state.sequence != publications[0].begun_at:
+            earlier = _earlier_outcomes(manifest, table, publications)
             if earlier is not None:
                 return earlier
-        manifest.require_head(state, publication.expected_head)
-        _check_preconditions(state, publication)
-        _check_changes(state, publication)
-        commit = CommitRecord(publication.draft, state.head, state.sequence + 1, branch)
-        rows = _rows(state, commit, publication, _untold(manifest, table, publication.ancestors))
-        BEFORE_INSERT.hit(branch=branch, sequence=commit.sequence)
+        commits, rows, after = _stack(manifest, table, state, publications)
+        last = commits[-1]
+        BEFORE_INSERT.hit(branch=branch, sequence=last.sequence)
         check_lock()
         inserted, failure = _try_insert(table, rows)
         if inserted is not None and inserted.version == table.version + 1:
-            # Nobody came between, so the state is known without reading it back.
-            manifest.learn(inserted, fold(state, _complete(rows)))
-        confirmed = _confirm(manifest, branch, commit, failure)
+            # No other version came between, so the state is known without reading it back.
+            manifest.learn(inserted, after)
+        confirmed = _confirm(manifest, branch, commits, failure)
         if confirmed is not None:
             if isinstance(failure, SyncFailed):
-                # Everybody sees the commit, but a power loss may take it back: not acknowledged.
-                raise unknown_outcome(commit.draft, failure) from failure
-            AFTER_INSERT.hit(branch=branch, sequence=commit.sequence)
+                # Every reader sees the commit, but a power loss may take it back: not acknowledged.
+                raise unknown_outcome(last.draft, failure) from failure
+            AFTER_INSERT.hit(branch=branch, sequence=last.sequence)
             if inserted is not None:
                 tend_if_overdue(inserted)
             return confirmed
@@ -128,17 +139,61 @@ def publish(
         time.sleep(random.uniform(0, min(0.1, 0.002 * 2 ** min(attempt, 6))))
 
 
-def _earlier_outcome(manifest: Manifest, table: Table, draft: CommitDraft) -> CommitRecord | None:
-    """The commit of this very operation, when an earlier attempt or a recovery published it."""
-    found = manifest.operation_outcome(table, draft.operation_id)
+def _stack(
+    manifest: Manifest, table: Table, state: ManifestState, publications: Sequence[Publication]
+) -> tuple[tuple[CommitRecord, ...], list[Row], ManifestState]:
+    """The commits on top of a state, the rows that say so, and the state they lead to.
+
+    Each commit is checked against the state that those before it leave.
+    """
+    commits: list[CommitRecord] = []
+    rows: list[Row] = []
+    for publication in publications:
+        manifest.require_head(state, publication.expected_head)
+        _check_preconditions(state, publication)
+        _check_changes(state, publication)
+        commit = next_commit(state, publication)
+        ancestors = _untold(manifest, table, publication.ancestors)
+        added, state = _advance(state, commit, publication, ancestors)
+        commits.append(commit)
+        rows += added
+    return tuple(commits), rows, state
+
+
+def next_commit(state: ManifestState, publication: Publication) -> CommitRecord:
+    """The commit that a publication becomes on top of a state."""
+    return CommitRecord(publication.draft, state.head, state.sequence + 1, state.branch)
+
+
+def state_after(state: ManifestState, publication: Publication) -> ManifestState:
+    """The state that a publication without ancestors leads to."""
+    return _advance(state, next_commit(state, publication), publication, [])[1]
+
+
+def _earlier_outcomes(
+    manifest: Manifest, table: Table, publications: Sequence[Publication]
+) -> tuple[CommitRecord, ...] | None:
+    """The commits of these very operations, when an earlier attempt or a recovery published them."""
+    turn_id = publications[0].turn_id
+    if turn_id is not None and _earlier_outcome(manifest, table, turn_id) is None:
+        return None
+    found = [_earlier_outcome(manifest, table, each.draft.operation_id) for each in publications]
+    published = tuple(commit for commit in found if commit is not None)
+    return published if len(published) == len(found) else None
+
+
+def _earlier_outcome(
+    manifest: Manifest, table: Table, operation_id: OperationId
+) -> CommitRecord | None:
+    found = manifest.operation_outcome(table, operation_id)
     if found is None:
         return None
     commit_id, outcome = found
     if outcome not in PUBLISHED_OUTCOMES:
-        raise OperationFenced(draft.operation_id)
+        raise OperationFenced(operation_id)
     commit = manifest.find_commit(table.branch, commit_id)
     if commit is None:
-        raise ManifestDamaged(f"operation {draft.operation_id} names a commit that is missing")
+        raise ManifestDamaged(f"operation {operation_id} names a commit that is missing")
     return commit
 
 
@@ -195,29 +250,27 @@ def _untold(
     return [commit for commit in commits if commit.graph_commit_id not in told]
 
 
-def _rows(
+def _advance(
     state: ManifestState,
     commit: CommitRecord,
     publication: Publication,
     ancestors: list[CommitRecord],
-) -> list[Row]:
+) -> tuple[list[Row], ManifestState]:
+    """The rows of one commit, and the state after it."""
     sequence = commit.sequence
     rows = [registration_row(r, sequence) for r in publication.registrations]
     rows += [version_row(v, sequence) for v in publication.versions]
     rows += [tombstone_row(t, state.tables[t].version, sequence) for t in publication.dropped]
     rows += commit_rows(commit, publication.outcome)
+    if publication.turn_id is not None:
+        rows.append(operation_row(commit, publication.turn_id, publication.outcome))
     rows += [ancestor_row(ancestor, sequence) for ancestor in ancestors]
     if publication.audit is not None:
         rows.append(audit_row(publication.audit, commit))
+    after = fold(state, rows)
     if sequence % CHECKPOINT_INTERVAL == 0:
-        rows.append(checkpoint_row(sequence, fold(state, _complete(rows)).to_checkpoint()))
-    return rows
-
-
-def _complete(rows: list[Row]) -> list[Row]:
-    """Rows with every column present, as they would be read back."""
-    found: list[Row] = rows_table(rows).to_pylist()
-    return found
+        rows.append(checkpoint_row(sequence, after.to_checkpoint()))
+    return rows, after
 
 
 def _try_insert(table: Table, rows: list[Row]) -> tuple[Table | None, Exception | None]:
@@ -229,27 +282,33 @@ def _try_insert(table: Table, rows: list[Row]) -> tuple[Table | None, Exception 
 
 
 def _confirm(
-    manifest: Manifest, branch: str | None, commit: CommitRecord, failure: Exception | None
-) -> CommitRecord | None:
-    """The commit as stored; None if another one was quicker, whatever the insert itself reported."""
+    manifest: Manifest,
+    branch: str | None,
+    commits: tuple[CommitRecord, ...],
+    failure: Exception | None,
+) -> tuple[CommitRecord, ...] | None:
+    """The commits as stored; None if another one was quicker, whatever the insert itself reported."""
+    first, last = commits[0], commits[-1]
     try:
         state = manifest.current(branch)
-        if failure is None and state.head == commit.graph_commit_id:
-            return commit
+        if failure is None and state.head == last.graph_commit_id:
+            return commits
         # After a failure it may be a recovery that published the operation under the same id.
-        found = manifest.find_commit(branch, commit.graph_commit_id)
+        found = [manifest.find_commit(branch, commit.graph_commit_id) for commit in commits]
     except StorageError as error:
-        raise unknown_outcome(commit.draft, error) from error
-    if found is not None:
-        return found
-    if state.sequence >= commit.sequence:
+        raise unknown_outcome(first.draft, error) from error
+    stored = tuple(commit for commit in found if commit is not None)
+    if len(stored) == len(commits):
+        return stored
+    if state.sequence >= first.sequence:
         return None
     if isinstance(failure, KeyTaken):
-        _refuse_used_key(manifest, branch, commit.draft)
+        for commit in commits:
+            _refuse_used_key(manifest, branch, commit.draft)
         return None
     if failure is not None:
         raise failure
-    raise unknown_outcome(commit.draft)
+    raise unknown_outcome(first.draft)
 
 
 def unknown_outcome(draft: CommitDraft, cause: Exception | None = None) -> CommitStateUnknown:

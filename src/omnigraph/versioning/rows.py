@@ -176,13 +176,7 @@ def commit_rows(commit: CommitRecord, outcome: Outcome) -> list[Row]:
             metadata=commit.to_metadata(),
             table_branch=commit.branch,
         ),
-        _row(
-            commit.sequence,
-            operation_key(commit.draft.operation_id),
-            "operation",
-            key,
-            metadata=json.dumps({"outcome": outcome}),
-        ),
+        operation_row(commit, commit.draft.operation_id, outcome),
     ]
     if commit.draft.load_id is not None:
         note = commit.draft.load_note
@@ -195,6 +189,17 @@ def commit_rows(commit: CommitRecord, outcome: Outcome) -> list[Row]:
         own = write_key(commit.branch, chosen.key)
         rows.append(_row(commit.sequence, own, "write_key", key))
     return rows
+
+
+def operation_row(commit: CommitRecord, operation_id: OperationId, outcome: Outcome) -> Row:
+    """What became of an operation. No other publish can record the same operation."""
+    return _row(
+        commit.sequence,
+        operation_key(operation_id),
+        "operation",
+        commit_table_key(commit.graph_commit_id),
+        metadata=json.dumps({"outcome": outcome}),
+    )
 
 
 def ancestor_row(commit: CommitRecord, sequence: int) -> Row:
@@ -231,8 +236,13 @@ def rows_table(rows: Iterable[Row]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=SCHEMA)
 
 
+_EMPTY_ROW: Final[Row] = dict.fromkeys(SCHEMA.names)
+
+
 def _row(sequence: int, object_id: str, object_type: str, table_key: str, **rest: Any) -> Row:
+    """A row with every column, as it would be read back."""
     return {
+        **_EMPTY_ROW,
         KEY_COLUMN: object_id,
         "object_type": object_type,
         "table_key": table_key,

@@ -100,6 +100,15 @@ class Snapshot:
             if entry is not None and entry.branch is None and entry == earlier.entries[key]:
                 self._opened[key] = table
 
+    def followed_by(self, state: ManifestState, written: Mapping[str, Table]) -> Snapshot:
+        """The snapshot of the next state under the same lock, of which some tables are open."""
+        following = Snapshot.of(state, self.catalog)
+        for key, table in self._opened.items():
+            if following.entries.get(key) == self.entries[key]:
+                following._opened[key] = table
+        following._opened.update(written)
+        return following
+
     def to_json(self) -> dict[str, Any]:
         return {
             "branch": self.branch,

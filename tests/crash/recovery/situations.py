@@ -17,10 +17,9 @@ import pyarrow as pa
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.engine.core import GraphCore
-from omnigraph.faults import InjectedFault
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.storage.table import Table
-from omnigraph.testing.faults import Fail, armed
+from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, WriterLocks

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.faults import InjectedFault
-from omnigraph.testing.faults import Call, Fail, armed
+from omnigraph.testing.faults import Call, Fail, InjectedFault, armed
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.recovery.sidecar import Sidecars
 from tests.behaviour.graphs import PERSON, Backstage

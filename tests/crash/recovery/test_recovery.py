@@ -6,10 +6,9 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.faults import InjectedFault
 from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.storage.indexes import list_indexes
-from omnigraph.testing.faults import Fail, armed, recording
+from omnigraph.testing.faults import Fail, InjectedFault, armed, recording
 from tests.behaviour.graphs import COMPANY, PERSON, SCHEMA, Backstage, tree
 from tests.crash.recovery.situations import (
     ADD,

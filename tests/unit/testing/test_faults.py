@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import StorageError
-from omnigraph.faults import FaultPoints, InjectedFault
+from omnigraph.faults import FaultPoints
 from omnigraph.testing.faults import (
     DECLARED_IN,
     ENVIRONMENT_VARIABLE,
@@ -20,6 +21,7 @@ from omnigraph.testing.faults import (
     Call,
     Fail,
     FailStorage,
+    InjectedFault,
     Kill,
     Pause,
     PauseAcrossProcesses,
@@ -40,6 +42,13 @@ def test_every_module_that_declares_points_is_loaded():
         if " = declare(" in (text := path.read_text()) or ": Final = declare(" in text
     ]
     assert [name for name in declaring if name != "omnigraph.faults"] == list(DECLARED_IN)
+
+
+def test_the_injected_fault_passes_by_what_handles_errors_and_crosses_processes():
+    error = pickle.loads(pickle.dumps(InjectedFault("publish.before")))
+    assert not isinstance(error, Exception)
+    assert str(error) == "injected failpoint triggered: publish.before"
+    assert error.point == "publish.before"
 
 
 @pytest.fixture

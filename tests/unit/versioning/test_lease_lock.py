@@ -12,7 +12,7 @@ import pytest
 from omnigraph.errors import BranchLocked
 from omnigraph.storage.memory_objects import MemoryObjects
 from omnigraph.storage.uris import normalise_root
-from omnigraph.testing.faults import Fail, FailStorage, Pause, armed
+from omnigraph.testing.faults import FailStorage, Pause, armed
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import LeaseTiming
 from omnigraph.versioning.locks.lease_lock import LeaseLocks
@@ -100,9 +100,8 @@ def test_renewals_that_fail_for_a_while_are_tried_again(objects):
         assert not is_lost()
 
 
-@pytest.mark.parametrize("trap", [FailStorage(), Fail()])
-def test_renewals_that_keep_failing_end_in_a_loss(objects, trap):
-    with armed("lock.renew", trap), hold(objects, HASTY) as is_lost:
+def test_renewals_that_keep_failing_end_in_a_loss(objects):
+    with armed("lock.renew", FailStorage()), hold(objects, HASTY) as is_lost:
         (thread,) = renewers()
         assert not is_lost()
         wait_until(is_lost)

@@ -20,7 +20,7 @@ from omnigraph.engine.maintain.optimize import refuse_pending
 from omnigraph.engine.maintain.orphans import Orphans
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import InputError, OmnigraphError, RecoveryPending, TableDrift
-from omnigraph.faults import InjectedFault, declare
+from omnigraph.faults import declare
 from omnigraph.limits import CLEANUP_MIN_AGE_SECONDS
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.removal import (
@@ -255,8 +255,6 @@ class _Sweep:
             self.lock.check()
             BEFORE_TABLE.hit(table=key)
             return clean()
-        except InjectedFault:
-            raise
         except OmnigraphError as error:
             return CleanedTable(key, error=str(error))
 

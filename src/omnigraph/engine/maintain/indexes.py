@@ -26,9 +26,8 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.write.commit import TableWriter
-from omnigraph.errors import CommitStateUnknown, OmnigraphError, SchemaMoved
-from omnigraph.faults import InjectedFault, declare
-from omnigraph.interrupts import uninterrupted
+from omnigraph.errors import OmnigraphError, SchemaMoved
+from omnigraph.faults import declare
 from omnigraph.progress import Progress
 from omnigraph.storage.indexes import (
     BTREE,
@@ -40,9 +39,10 @@ from omnigraph.storage.indexes import (
     stage_probes,
     uncovered_fragments,
 )
-from omnigraph.storage.stage import commit_staged
+from omnigraph.storage.stage import CommitMark, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
 from omnigraph.versioning.commits import (
     CommitDraft,
     CommitId,
@@ -51,14 +51,14 @@ from omnigraph.versioning.commits import (
     OperationKind,
 )
 from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.ids import new_ulid, now_micros, process_identity
+from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.publish import Publication, publish
+from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
 from omnigraph.versioning.recovery.drift import refuse_drift, refuse_quarantined
 from omnigraph.versioning.recovery.quarantine import Quarantined
-from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, WriterKind
+from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 BEFORE_TABLE = declare(
@@ -141,7 +141,7 @@ class Indexing:
                 due = list(self._due(branch, looked, built, quarantined, progress))
                 if due:
                     work = _Commit(self, branch, draft, state, due, built, lock, progress)
-                    commit = uninterrupted(work.run)
+                    commit = work.run()
         receipt = (
             nothing_done(self.parts.manifest.current(branch.physical), draft)
             if commit is None
@@ -181,8 +181,6 @@ class Indexing:
             progress.stage(f"{looked.declared.name}.{intent.column}")
             try:
                 reason = self._build_one(looked.table, intent, built)
-            except InjectedFault:
-                raise
             except OmnigraphError as error:
                 name = f"{looked.declared.name}.{intent.column}"
                 _log.warning("%s stays without an index: %s", name, error)
@@ -258,31 +256,26 @@ class _Commit:
     progress: Progress
 
     def run(self) -> CommitRecord:
-        sidecar = self._sidecar()
-        recovery = self.indexing.parts.recovery
-        self.lock.check()
-        recovery.begin(sidecar)
-        try:
-            versions = [
-                table_version(found.entry.table_id, self._commit_table(found)) for found in self.due
-            ]
-            BEFORE_PUBLISH.hit(branch=self.branch.physical)
-            publication = Publication(
-                draft=self.draft,
-                versions=tuple(versions),
-                expected={found.entry.table_id: found.entry.pin for found in self.due},
-                begun_at=self.state.sequence,
-            )
-            commit = publish(
-                self.indexing.parts.manifest, self.branch.physical, publication, self.lock.check
-            )
-        except (InjectedFault, CommitStateUnknown):
-            raise
-        except Exception as error:
-            recovery.undo_own(sidecar, self.lock, error)
-            raise
-        recovery.end(sidecar)
-        return commit
+        tables = (
+            pinned_table(f.entry, self.branch.physical, data_commits=0, forks=f.forks)
+            for f in self.due
+        )
+        kind = WriterKind.ENSURE_INDICES
+        sidecar = sidecar_of(kind, self.branch, self.state, self.draft, tables)
+        operation = Operation(sidecar, self._commit_tables, BEFORE_PUBLISH)
+        return self.indexing.parts.sequence.run(operation, self.lock)[0]
+
+    def _commit_tables(self) -> list[Publication]:
+        versions = [
+            table_version(found.entry.table_id, self._commit_table(found)) for found in self.due
+        ]
+        publication = Publication(
+            draft=self.draft,
+            versions=tuple(versions),
+            expected={found.entry.table_id: found.entry.pin for found in self.due},
+            begun_at=self.state.sequence,
+        )
+        return [publication]
 
     def _commit_table(self, found: _Looked) -> Table:
         key, table = found.entry.table_key, found.table
@@ -290,7 +283,7 @@ class _Commit:
         if found.forks:
             table, self.built[key] = self.indexing.fork(found, self.branch, self.progress)
         built = self.built[key]
-        operation = {
+        operation: CommitMark = {
             "operation_id": self.draft.operation_id,
             "writer_kind": WriterKind.ENSURE_INDICES.value,
         }
@@ -303,29 +296,6 @@ class _Commit:
             table = commit_staged(table, stage_probes(table, built.probes), **operation)
         AFTER_TABLE.hit(table=key)
         return table
-
-    def _sidecar(self) -> Sidecar:
-        physical = self.branch.physical
-        return Sidecar(
-            owner=process_identity(),
-            branch=None if physical is None else self.branch.public,
-            physical=physical,
-            base_sequence=self.state.sequence,
-            writer_kind=WriterKind.ENSURE_INDICES,
-            tables=tuple(
-                PinnedTable(
-                    table_key=found.entry.table_key,
-                    table_id=found.entry.table_id,
-                    location=found.entry.location,
-                    before=found.entry.pin,
-                    branch=physical,
-                    data_commits=0,
-                    forks=found.forks,
-                )
-                for found in self.due
-            ),
-            draft=self.draft,
-        )
 
 
 def _draft(contract: SchemaContract, actor: str | None) -> CommitDraft:

@@ -16,7 +16,6 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
 from omnigraph.errors import ManifestDamaged, RecoveryPending
-from omnigraph.interrupts import uninterrupted
 from omnigraph.storage.compact import fold, is_fold_needed
 from omnigraph.storage.dropped_columns import fragments_with_dropped, shed_columns
 from omnigraph.storage.table import Table
@@ -92,7 +91,7 @@ class Optimizing:
             due = [e for key, e in snapshot.entries.items() if _is_due(e, heads[key])]
             sidecar = optimize_sidecar(main, state, due, draft)
             rewrite = TableRewrite(self._parts, sidecar, lock, _improved)
-            commit = uninterrupted(lambda: rewrite.run(state, due, heads)) if due else None
+            commit = rewrite.run(state, due, heads) if due else None
             fold_manifest(self._parts.manifest, None)
         rewrite.extend_texts(snapshot.catalog)
         if rewrite.errors:

@@ -16,7 +16,7 @@ from typing import Final
 
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import BranchLocked, OmnigraphError
-from omnigraph.faults import InjectedFault, declare
+from omnigraph.faults import declare
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.probe import PROBE_DIR
 from omnigraph.storage.scratch import FOLDER as SCRATCH_DIR
@@ -115,8 +115,6 @@ class Orphans:
                     self._lock.check()
                     lock.check()
                     self._parts.tables.reclaim_branch(location, branch, self._parts.objects)
-        except InjectedFault:
-            raise
         except BranchLocked:
             return False  # It is being written to, made or deleted.
         except OmnigraphError as error:

@@ -14,15 +14,14 @@ from dataclasses import dataclass, field
 from omnigraph.catalog.indexes import IndexKind, index_intents
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.write.fold import AFTER_FOLD, BEFORE_FOLD, BEFORE_PUBLISH
-from omnigraph.errors import CommitStateUnknown, OmnigraphError
-from omnigraph.faults import InjectedFault
+from omnigraph.engine.write.fold import AFTER_FOLD, BEFORE_FOLD, BEFORE_PUBLISH, rewritten_tables
+from omnigraph.errors import OmnigraphError
 from omnigraph.storage.table import Table
+from omnigraph.versioning.commit_sequence import Operation
 from omnigraph.versioning.commits import CommitRecord
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.publish import Publication, publish
-from omnigraph.versioning.recovery.act import table_version
+from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.sidecar import Sidecar
 from omnigraph.versioning.snapshot import SnapshotEntry
 
@@ -46,19 +45,16 @@ class TableRewrite:
         self, state: ManifestState, due: Sequence[SnapshotEntry], heads: Mapping[str, Table]
     ) -> CommitRecord | None:
         """The commit; None if no table moved."""
-        self.lock.check()
-        self.parts.recovery.begin(self.sidecar)
-        try:
+
+        def commit_tables() -> list[Publication]:
             for entry in due:
                 self._rewrite(entry, heads[entry.table_key])
-            commit = self._publish(state, [e for e in due if e.table_key in self.done])
-        except (InjectedFault, CommitStateUnknown):
-            raise
-        except Exception as error:
-            self.parts.recovery.undo_own(self.sidecar, self.lock, error)
-            raise
-        self.parts.recovery.end(self.sidecar)
-        return commit
+            moved = [(e, self.done[e.table_key]) for e in due if e.table_key in self.done]
+            return rewritten_tables(self.sidecar.draft, state, moved)
+
+        operation = Operation(self.sidecar, commit_tables, BEFORE_PUBLISH)
+        commits = self.parts.sequence.run(operation, self.lock)
+        return commits[0] if commits else None
 
     def extend_texts(self, catalog: Catalog) -> None:
         """Bring indexes of texts up to date. They are no part of the graph, so no lock is needed."""
@@ -72,8 +68,6 @@ class TableRewrite:
         try:
             BEFORE_FOLD.hit(table=entry.table_key)
             rewritten = self.improved(entry.table_key, table)
-        except InjectedFault:
-            raise
         except OmnigraphError as error:
             _log.warning("%s is not stored better completely: %s", entry.table_key, error)
             self.errors.append(error)
@@ -81,15 +75,3 @@ class TableRewrite:
         AFTER_FOLD.hit(table=entry.table_key)
         if rewritten.version != table.version:
             self.done[entry.table_key] = rewritten
-
-    def _publish(self, state: ManifestState, moved: Sequence[SnapshotEntry]) -> CommitRecord | None:
-        if not moved:
-            return None
-        BEFORE_PUBLISH.hit(branch=None)
-        publication = Publication(
-            draft=self.sidecar.draft,
-            versions=tuple(table_version(e.table_id, self.done[e.table_key]) for e in moved),
-            expected={entry.table_id: entry.pin for entry in moved},
-            begun_at=state.sequence,
-        )
-        return publish(self.parts.manifest, None, publication, self.lock.check)

@@ -406,6 +406,7 @@ class Merger:
                 replace(draft, warnings=tuple(_unused(first.plan))), base=first.base
             ),
             change=first.plan.change,
+            checked=first.checked,
             prepare=prepare,
             expected_head=options.expected_head,
             commits_without_rows=kind is WriterKind.BRANCH_MERGE,
@@ -414,7 +415,7 @@ class Merger:
             still_stored=still_stored,
         )
         options.progress.stage("write", first.plan.rows)
-        commit = self._writer.commit(request, first.checked)
+        commit = self._writer.commit(request)
         options.progress.advance(plans[-1].rows)
         if commit is not None and len(plans) > 1:
             with suppress(OmnigraphError):  # What stays is nobody's, and the merge is made.

@@ -41,8 +41,7 @@ from omnigraph.errors import (
     SchemaApplyBlocked,
     SchemaApplyRunning,
 )
-from omnigraph.faults import InjectedFault, declare
-from omnigraph.interrupts import uninterrupted
+from omnigraph.faults import declare
 from omnigraph.language.span import Source
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.commits import (
@@ -147,7 +146,7 @@ class SchemaApplication:
             target = SchemaContract.accept(desired.text, ir)
             refuse_broken_queries(options.queries, target.catalog)
             change = self._change(accepted, target, options, lock)
-            commit = uninterrupted(change.run)
+            commit = change.run()
             if options.allow_data_loss:
                 self._remove_dropped(change, options, lock)
         return SchemaApplyResult(plan, receipt_of(commit, change.target.catalog))
@@ -175,8 +174,6 @@ class SchemaApplication:
             needed = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
             work, before = change.work, change.snapshot
             remove_dropped(self._parts.tables, self._parts.objects, work, before, needed, lock)
-        except InjectedFault:
-            raise
         except OmnigraphError as error:
             _log.warning("dropped data stays stored for now: %s", error)
 
@@ -212,10 +209,7 @@ class SchemaApplication:
         snapshot = self._parts.snapshot_of(state)
         work = schema_work(accepted.catalog, target.catalog)
         return SchemaCommit(
-            tables=self._parts.tables,
-            objects=self._parts.objects,
-            manifest=self._parts.manifest,
-            recovery=self._parts.recovery,
+            parts=self._parts,
             accepted=accepted,
             target=target,
             state=state,

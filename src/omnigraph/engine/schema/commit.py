@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 from omnigraph.catalog.arrow import physical_schema
+from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.schema.tables import MovedTable
 from omnigraph.engine.schema.work import SchemaWork
-from omnigraph.errors import CommitStateUnknown, OmnigraphError
-from omnigraph.faults import InjectedFault, declare
-from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.tables import TableStore
+from omnigraph.faults import declare
+from omnigraph.versioning.branch_names import MAIN
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commit_sequence import Operation, sidecar_of
 from omnigraph.versioning.commits import CommitDraft, CommitRecord
 from omnigraph.versioning.contract import SchemaContract, write_history
-from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.publish import Publication, publish
+from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
-from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.recovery.schema_change import DroppedTable, SchemaChange
-from omnigraph.versioning.recovery.sidecar import Sidecar, WriterKind
+from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.rows import TableRegistration
 from omnigraph.versioning.schema_staging import stage_schema
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry, table_id
@@ -33,17 +31,12 @@ BEFORE_STAGING = declare("schema_apply.before_staging_write", "tables done, no f
 AFTER_STAGING = declare("schema_apply.after_staging_write", "files wait, nothing is published")
 AFTER_PUBLISH = declare("schema_apply.after_manifest_commit", "published, files still wait")
 
-_log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class SchemaCommit:
     """One change of the schema, ready to be made: tables staged, places chosen."""
 
-    tables: TableStore
-    objects: ObjectStore
-    manifest: Manifest
-    recovery: Recovery
+    parts: GraphParts
     accepted: SchemaContract
     target: SchemaContract
     state: ManifestState
@@ -55,55 +48,32 @@ class SchemaCommit:
     lock: HeldLock
 
     def run(self) -> CommitRecord:
-        write_history(self.objects, self.target.ir)
-        sidecar = self._sidecar()
-        self.lock.check()
-        self.recovery.begin(sidecar)
-        try:
-            publication = self._do_tables()
-            BEFORE_STAGING.hit()
-            self.lock.check()
-            stage_schema(self.objects, self.target)
-            AFTER_STAGING.hit()
-            commit = publish(self.manifest, None, publication, self.lock.check)
-        except (InjectedFault, CommitStateUnknown):
-            raise
-        except Exception as error:
-            self.recovery.undo_own(sidecar, self.lock, error)
-            raise
-        AFTER_PUBLISH.hit()
-        self._finish(sidecar)
-        return commit
-
-    def _sidecar(self) -> Sidecar:
-        return Sidecar(
-            owner=process_identity(),
-            branch=None,
-            physical=None,
-            base_sequence=self.state.sequence,
-            writer_kind=WriterKind.SCHEMA_APPLY,
-            tables=tuple(table.pinned() for table in self.moved),
-            draft=self.draft,
-            schema=SchemaChange(
-                previous_hash=self.accepted.hash,
-                previous_ref=self.accepted.reference,
-                added=self.added,
-                dropped=tuple(
-                    DroppedTable(entry.table_key, entry.table_id, entry.version)
-                    for entry in self._dropped()
-                ),
-            ),
+        write_history(self.parts.objects, self.target.ir)
+        dropped = tuple(
+            DroppedTable(entry.table_key, entry.table_id, entry.version)
+            for entry in self._dropped()
         )
+        accepted = self.accepted
+        sidecar = sidecar_of(
+            WriterKind.SCHEMA_APPLY,
+            BranchRef(MAIN, None),
+            self.state,
+            self.draft,
+            (table.pinned() for table in self.moved),
+            schema=SchemaChange(accepted.hash, accepted.reference, self.added, dropped),
+        )
+        operation = Operation(sidecar, self._commit_tables, after_publish=AFTER_PUBLISH)
+        return self.parts.sequence.run(operation, self.lock)[0]
 
     def _dropped(self) -> list[SnapshotEntry]:
         return [self.snapshot.entry(declared.table_key) for declared in self.work.dropped]
 
-    def _do_tables(self) -> Publication:
+    def _commit_tables(self) -> list[Publication]:
         versions = []
         for registration, declared in zip(self.added, self.work.added, strict=True):
             self.lock.check()
             BEFORE_CREATE.hit(table=declared.table_key)
-            made = self.tables.create(registration.location, physical_schema(declared))
+            made = self.parts.tables.create(registration.location, physical_schema(declared))
             versions.append(table_version(registration.table_id, made))
         for moved in self.moved:
             self.lock.check()
@@ -111,7 +81,11 @@ class SchemaCommit:
             table = moved.commit(self.draft.operation_id)
             AFTER_TABLE.hit(table=moved.entry.table_key)
             versions.append(table_version(moved.entry.table_id, table))
-        return Publication(
+        BEFORE_STAGING.hit()
+        self.lock.check()
+        stage_schema(self.parts.objects, self.target)
+        AFTER_STAGING.hit()
+        publication = Publication(
             draft=self.draft,
             versions=tuple(versions),
             registrations=self.added,
@@ -121,12 +95,4 @@ class SchemaCommit:
             expected_head=self.state.head,
             begun_at=self.state.sequence,
         )
-
-    def _finish(self, sidecar: Sidecar) -> None:
-        """Phase D. What cannot be done now is done by the next open or write."""
-        try:
-            self.recovery.actions.forget(sidecar)
-        except InjectedFault:
-            raise
-        except OmnigraphError as error:
-            _log.warning("schema files of %s still wait: %s", sidecar.operation_id, error)
+        return [publication]

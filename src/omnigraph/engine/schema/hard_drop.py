@@ -16,7 +16,6 @@ from omnigraph.engine.schema.fragments import EachFragment
 from omnigraph.engine.schema.work import SchemaWork
 from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
 from omnigraph.errors import OmnigraphError
-from omnigraph.interrupts import uninterrupted
 from omnigraph.storage.compact import commit_rewritten
 from omnigraph.storage.dropped_columns import fragments_with_dropped, rewrite_fragment
 from omnigraph.storage.objects import ObjectStore
@@ -51,7 +50,7 @@ def rewrite_without_dropped(
     draft = optimize_draft(applied.schema_ir_hash, applied.schema_ref, applied.actor_id)
     sidecar = optimize_sidecar(BranchRef(MAIN, None), state, due, draft)
     rewrite = TableRewrite(parts, sidecar, lock, partial(_without_dropped, each))
-    uninterrupted(lambda: rewrite.run(state, due, heads))
+    rewrite.run(state, due, heads)
     rewrite.extend_texts(snapshot.catalog)
 
 

@@ -16,8 +16,9 @@ from omnigraph.engine.schema.new_columns import stage_change
 from omnigraph.engine.schema.work import ColumnChange
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.indexes import build_btree, stage_indexes, uncovered_fragments
-from omnigraph.storage.stage import Staged, commit_staged
+from omnigraph.storage.stage import CommitMark, Staged, commit_staged
 from omnigraph.storage.table import Table
+from omnigraph.versioning.commit_sequence import pinned_table
 from omnigraph.versioning.recovery.drift import refuse_drift
 from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.recovery.sidecar import PinnedTable, WriterKind
@@ -39,17 +40,13 @@ class MovedTable:
     later_indexes: tuple[str, ...] = ()
 
     def pinned(self) -> PinnedTable:
-        return PinnedTable(
-            table_key=self.entry.table_key,
-            table_id=self.entry.table_id,
-            location=self.entry.location,
-            before=self.entry.pin,
-            branch=None,
-            data_commits=1 if self.staged.kind == "columns" else 0,
+        return pinned_table(
+            self.entry, None, data_commits=1 if self.staged.kind == "columns" else 0
         )
 
     def commit(self, operation_id: str) -> Table:
-        operation = {"operation_id": operation_id, "writer_kind": WriterKind.SCHEMA_APPLY.value}
+        kind = WriterKind.SCHEMA_APPLY.value
+        operation: CommitMark = {"operation_id": operation_id, "writer_kind": kind}
         table = commit_staged(self.base, self.staged, **operation)
         staged = _staged_indexes(table, self.later_indexes)
         return table if staged is None else commit_staged(table, staged, **operation)

@@ -1,14 +1,14 @@
-"""The commit sequence: staged tables, then the lock, the sidecar, the table commits and one publish.
+"""Committing changes of rows: under the lock of the branch, alone or in a turn shared with others.
 
-Phase A writes the sidecar, B commits the tables, C publishes, D removes the sidecar. Nothing of a
-write can be seen before C. From A on a crash is answered by recovery; an error that is no crash is
-undone here, while the lock is held. Tests: tests/crash, tests/behaviour.
+A change that is made alone is prepared before its sidecar is written, so that recovery can complete
+it. What writers of this process share is in `turn`.
+Tests: tests/crash, tests/behaviour.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from omnigraph.embed.documents import DocumentVectors, TextsToEmbed
@@ -19,28 +19,26 @@ from omnigraph.engine.write.lookups import index_lookups, missing_lookups
 from omnigraph.engine.write.moved import has_moved, is_table_moved
 from omnigraph.engine.write.tables import WriteTable, stage_early, write_table
 from omnigraph.errors import (
-    CommitStateUnknown,
     ExpectedVersionMismatch,
     ManifestDamaged,
     PublishContention,
     SchemaMoved,
 )
-from omnigraph.faults import InjectedFault, declare
-from omnigraph.interrupts import uninterrupted
+from omnigraph.faults import declare
 from omnigraph.limits import PUBLISH_BUDGET_SECONDS
 from omnigraph.progress import SILENT, Progress
-from omnigraph.storage.stage import Staged, commit_staged
+from omnigraph.storage.stage import CommitMark, Staged, commit_staged, commit_together
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commit_sequence import Operation, sidecar_of
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, TableId, Warning
-from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState
-from omnigraph.versioning.publish import Publication, publish
+from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import LateTable, table_version
 from omnigraph.versioning.recovery.drift import late_drift, refuse_drift, refuse_quarantined
 from omnigraph.versioning.recovery.quarantine import Quarantined, warn_of
-from omnigraph.versioning.recovery.sidecar import Pointer, Sidecar, WriterKind
+from omnigraph.versioning.recovery.sidecar import Pointer, WriterKind
 from omnigraph.versioning.rows import Pin, TableVersion
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
@@ -61,16 +59,20 @@ def _unchanged(draft: CommitDraft) -> CommitDraft:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One atomic write of a branch, checked against a snapshot."""
+    """One atomic write of a branch."""
 
     branch: BranchRef
     kind: WriterKind
     draft: CommitDraft
-    change: Change
     prepare: Callable[[Snapshot], Change]
     """Makes the change on a newer snapshot; raises when the write does not hold there. Called under
     the lock, where it must not wait for an embedding provider: `TextsToEmbed` then has it called
-    again without the lock."""
+    again without the lock. It may be called by the thread of another writer."""
+    change: Change | None = None
+    """What was prepared without the lock, if anything, on the snapshot `checked`."""
+    checked: Snapshot | None = None
+    may_write: frozenset[str] | None = None
+    """The tables that a preparation may change, for a small write that may share a turn."""
     complete_draft: Callable[[CommitDraft], CommitDraft] = _unchanged
     """Adds what only the last preparation can tell, right before the commit."""
     is_key_new: bool = False
@@ -88,19 +90,36 @@ class WriteRequest:
 
     @property
     def locks(self) -> tuple[str | None, ...]:
-        """The branches that stand still meanwhile. Only who has locked main cleans up."""
+        """The branches that stand still meanwhile. A cleanup needs the lock of main."""
         return (self.branch.physical, *(() if self.still_stored is None else (None,)))
+
+    @property
+    def is_shareable(self) -> bool:
+        """Whether it may be one of several changes of a turn. One that expects a certain head may
+        not: there the other changes would already be in its way."""
+        return self.may_write is not None and self.expected_head is None
+
+    def holds_on(self, current: Snapshot) -> bool:
+        """Whether what was prepared can be written on a snapshot as it is."""
+        if self.change is None or self.checked is None:
+            return False
+        return not has_moved(self.change, self.checked, current)
+
+    def prepared_on(self, current: Snapshot) -> WriteRequest:
+        """The request with its change prepared on a snapshot, without asking for vectors."""
+        with self.vectors.only_known():
+            return replace(self, change=self.prepare(current), checked=current)
 
 
 class AlreadyWritten(Exception):
-    """The write with this key was made by another call between our look and our lock."""
+    """Another call has made the write with this key since the caller looked."""
 
     def __init__(self, found: KeyedCommit) -> None:
         self.found = found
 
 
 class TableWriter:
-    """Runs the commit sequence for one graph."""
+    """Commits changes of rows to one graph."""
 
     def __init__(self, parts: GraphParts) -> None:
         self.parts = parts
@@ -108,58 +127,77 @@ class TableWriter:
         """Tables of which the last write found that others had written them meanwhile."""
         self.folding = Folding(parts)
 
-    def commit(self, request: WriteRequest, checked: Snapshot) -> CommitRecord | None:
-        """Make a checked write visible; None if it changes nothing.
+    def commit(self, request: WriteRequest) -> CommitRecord | None:
+        """Make a write visible; None if it changes nothing."""
+        from omnigraph.engine.write.turn import commit_in_turn
 
-        `checked` is the snapshot the change was made on.
-        """
         deadline, attempt = time.monotonic() + PUBLISH_BUDGET_SECONDS, 0
         while True:
             attempt += 1
+            self._refuse_quarantined(request)
             try:
-                return self._commit(request, checked)
+                if request.is_shareable:
+                    return commit_in_turn(self, request)
+                return self._commit_alone(request)
             except TextsToEmbed:
                 if time.monotonic() > deadline:
                     raise PublishContention(request.branch.public, attempt) from None
             newest = self.parts.manifest.current(request.branch.physical)
             checked = self.parts.snapshot_of(newest)
-            request = replace(request, change=request.prepare(checked))
+            request = replace(request, change=request.prepare(checked), checked=checked)
 
-    def _commit(self, request: WriteRequest, checked: Snapshot) -> CommitRecord | None:
-        physical = request.branch.physical
-        for write in request.change.writes:
-            refuse_quarantined(checked.entry(write.table_key), physical, request.quarantined)
-        early: dict[str, Staged] = {}
-        if not (request.change.is_small and self._is_contended(request)):
-            early = stage_early(self.parts.tables, physical, request.change, checked)
+    def _refuse_quarantined(self, request: WriteRequest) -> None:
+        if request.change is not None and request.checked is not None:
+            for write in request.change.writes:
+                entry = request.checked.entry(write.table_key)
+                refuse_quarantined(entry, request.branch.physical, request.quarantined)
+
+    def _commit_alone(self, request: WriteRequest) -> CommitRecord | None:
+        early = self.stage_early(request)
         pieces: list[str] = []
-        with (
-            self.parts.locks.hold_all(request.locks, request.kind.value.lower()) as lock,
-            request.vectors.only_known(),
-        ):
+        with self.parts.locks.hold_all(request.locks, request.kind.value.lower()) as lock:
             if request.still_stored is not None:
                 request.still_stored()
             # A writer may have died since this one looked for sidecars. What it wrote is completed or
             # undone first: this write must not be validated against a state that is about to change.
-            healed = self.parts.recovery.heal_locked(physical, lock)
+            healed = self.parts.recovery.heal_locked(request.branch.physical, lock)
             request = replace(request, quarantined=healed.quarantined)
-            self._refuse_repeated(request)
-            state, change, tables = self._ready(request, checked, early, lock)
-            if not tables and not request.commits_without_rows:
-                return None
-            adopted = {table.entry.table_id: table.counts for table in change.adopted}
-            draft = request.complete_draft(request.draft)
-            draft = replace(
-                draft,
-                counts=adopted | {table.entry.table_id: table.counts for table in tables},
-                warnings=(*draft.warnings, *warn_of(request.quarantined)),
-            )
-            ready = replace(request, change=change, draft=draft)
-            commit = uninterrupted(_Commit(self, ready, state, tables, lock, pieces).run)
-        self.folding.after_write(request.branch, pieces, draft)
+            commit = self.make(request, early, lock, pieces)
+        if commit is not None:
+            self.folding.after_write(request.branch, pieces, request.draft)
         return commit
 
-    def _refuse_repeated(self, request: WriteRequest) -> None:
+    def stage_early(self, request: WriteRequest) -> dict[str, Staged]:
+        """What can be staged before the lock is taken, unless it would probably be outdated then."""
+        change, checked, physical = request.change, request.checked, request.branch.physical
+        if change is None or checked is None:
+            return {}
+        is_contended = any(write.table_key in self._contended for write in change.writes)
+        if change.is_small and (is_contended or self.parts.locks.is_busy(physical)):
+            return {}
+        return stage_early(self.parts.tables, physical, change, checked)
+
+    # -- under the lock ---------------------------------------------------------------------
+
+    def make(
+        self, request: WriteRequest, early: dict[str, Staged], lock: HeldLock, pieces: list[str]
+    ) -> CommitRecord | None:
+        """Commit one change on its own; the lock is held and the branch is recovered.
+
+        Adds the tables that consist of many small files now to `pieces`.
+        """
+        self.refuse_repeated(request)
+        request, state, tables = self._ready(request, early, lock)
+        if not tables and not request.commits_without_rows:
+            return None
+        ready = replace(request, draft=final_draft(request, tables))
+        work = SingleChange(self, ready, state, tables, lock)
+        commit = work.run()
+        keys = (table.entry.table_key for table in tables)
+        pieces += (k for k, made in zip(keys, work.written, strict=True) if is_fold_due(made))
+        return commit
+
+    def refuse_repeated(self, request: WriteRequest) -> None:
         """Raises `AlreadyWritten` when another call with the same key was quicker."""
         draft = request.draft
         if not request.is_key_new and draft.idempotency_key != draft.operation_id:
@@ -167,26 +205,26 @@ class TableWriter:
             if found is not None:
                 raise AlreadyWritten(found)
 
-    # -- before the first effect ------------------------------------------------------------
-
     def _ready(
-        self, request: WriteRequest, checked: Snapshot, early: dict[str, Staged], lock: HeldLock
-    ) -> tuple[ManifestState, Change, list[WriteTable]]:
-        """The state the write builds on, the change made on it, and its tables, staged for it."""
-        change = request.change
+        self, request: WriteRequest, early: dict[str, Staged], lock: HeldLock
+    ) -> tuple[WriteRequest, ManifestState, list[WriteTable]]:
+        """The change as it holds on the state it builds on, and its tables, staged for that."""
         while True:
             state = self.parts.recovery.state(request.branch.physical)
-            _refuse_moved_schema(request, state)
+            refuse_moved_schema(request, state)
             self.parts.manifest.require_head(state, request.expected_head)
-            current = checked if state.head == checked.commit_id else self.parts.snapshot_of(state)
-            self._note_contention(change, checked, current)
-            if has_moved(change, checked, current):
-                change, checked, early = request.prepare(current), current, {}
+            checked = request.checked
+            is_known = checked is not None and state.head == checked.commit_id
+            current = checked if checked and is_known else self.parts.snapshot_of(state)
+            self._note_contention(request, current)
+            if not request.holds_on(current):
+                request, early = request.prepared_on(current), {}
+            assert request.change is not None
             tables: list[WriteTable] = []
             late: LateTable | None = None
-            for write in change.writes:
+            for write in request.change.writes:
                 entry = current.entry(write.table_key)
-                base = self._base(request, entry)
+                base = self.base_of(request, entry)
                 if entry.branch == request.branch.physical and base.version != entry.version:
                     late = self._late(request, entry, base)
                     break
@@ -197,28 +235,27 @@ class TableWriter:
                 if ready is not None:
                     tables.append(ready)
             if late is None:
-                return state, change, tables
+                return request, state, tables
             self.parts.recovery.actions.discard_late(
                 request.branch.physical, late, request.draft, lock.check
             )
             # The change holds for `current`, and only a table that is again what it was has moved.
-            checked = self.parts.snapshot_of(self.parts.recovery.state(request.branch.physical))
+            state = self.parts.recovery.state(request.branch.physical)
+            request = replace(request, checked=self.parts.snapshot_of(state))
 
-    def _note_contention(self, change: Change, checked: Snapshot, current: Snapshot) -> None:
+    def _note_contention(self, request: WriteRequest, current: Snapshot) -> None:
         """Remember which tables others wrote while this write was prepared and waited."""
-        for write in change.writes:
+        if request.change is None or request.checked is None:
+            return
+        for write in request.change.writes:
             if write.table_key in current.entries and is_table_moved(
-                write.table_key, checked, current
+                write.table_key, request.checked, current
             ):
                 self._contended.add(write.table_key)
             else:
                 self._contended.discard(write.table_key)
 
-    def _is_contended(self, request: WriteRequest) -> bool:
-        """Whether what is staged before the lock is taken would probably be outdated by then."""
-        return any(write.table_key in self._contended for write in request.change.writes)
-
-    def _base(self, request: WriteRequest, entry: SnapshotEntry) -> Table:
+    def base_of(self, request: WriteRequest, entry: SnapshotEntry) -> Table:
         """The table as the write finds it: its head, or the version the branch inherits."""
         physical = request.branch.physical
         refuse_quarantined(entry, physical, request.quarantined)
@@ -227,7 +264,7 @@ class TableWriter:
         return self.parts.recovery.head_of(entry.location, entry.branch)
 
     def _late(self, request: WriteRequest, entry: SnapshotEntry, head: Table) -> LateTable:
-        """A table that moved without a publish, if operations settled long ago explain it."""
+        """A table that moved without a publish, if operations recovered long ago explain it."""
         if head.version < entry.version:
             raise ManifestDamaged(
                 f"'{entry.table_key}' is at version {head.version}, "
@@ -249,161 +286,174 @@ class TableWriter:
             found = live.version if live else 0
             raise ExpectedVersionMismatch(entry.table_key, entry.version, found)
         if self.parts.tables.has_branch_files(entry.location, physical):
-            # Nobody's: neither the manifest nor a sidecar names it, and the lock keeps others out.
+            # Neither the manifest nor a sidecar names it, and the lock keeps other writers out.
             self.parts.tables.reclaim_branch(entry.location, physical, self.parts.objects)
         return self.parts.tables.create_branch(
             entry.location, physical, source_branch=entry.branch, source_version=entry.version
         )
 
-    def pointed_at(self, entry: SnapshotEntry) -> TableVersion:
-        """A stored version as a publish names it."""
-        table = self.parts.tables.open(entry.location, entry.branch, entry.version)
-        return table_version(entry.table_id, table)
+    def line_of(self, ready: WriteTable, branch: str | None, mark: CommitMark) -> Table:
+        """The line of versions that a change is committed to, with all columns it needs."""
+        table = self.fork(ready.entry, branch) if ready.forks else ready.base
+        if ready.lacks:
+            table = commit_staged(table, ready.stage_columns(table), **mark)
+            AFTER_COLUMNS.hit(table=ready.write.table_key)
+        return table
 
-    def publish(
-        self, request: WriteRequest, state: ManifestState, publication: Publication, lock: HeldLock
-    ) -> CommitRecord:
-        """Publish; if somebody else did so meanwhile, only if the write still holds."""
+    def index(
+        self,
+        request: WriteRequest,
+        tables: Sequence[WriteTable],
+        written: list[Table],
+        mark: CommitMark,
+        lock: HeldLock,
+    ) -> list[Warning]:
+        """Put tables with look-up indexes in the place of those that lack some."""
+        missing = [
+            missing_lookups(table, ready.declared)
+            for ready, table in zip(tables, written, strict=True)
+        ]
+        warnings: list[Warning] = []
+        if not any(missing):
+            return warnings
+        rows = [
+            table.row_count() if lacks else 0 for table, lacks in zip(written, missing, strict=True)
+        ]
+        request.progress.stage("index", sum(rows))
+        for place, columns in enumerate(missing):
+            if columns:
+                lock.check()
+                written[place], unindexed = index_lookups(written[place], columns, **mark)
+                key = tables[place].write.table_key
+                warnings += [_index_pending(key, column) for column in unindexed]
+                request.progress.advance(rows[place])
+        return warnings
 
-        def hold_on(found: ManifestState) -> None:
-            if found.sequence != state.sequence:
-                before, now = self.parts.snapshot_of(state), self.parts.snapshot_of(found)
-                if has_moved(request.change, before, now):
-                    request.prepare(now)
 
-        guarded = replace(publication, revalidate=hold_on)
-        return publish(self.parts.manifest, request.branch.physical, guarded, lock.check)
-
-
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    """Phases A to D of one write, under the lock."""
+@dataclass(slots=True)
+class SingleChange:
+    """One change with an operation of its own, which recovery can complete."""
 
     writer: TableWriter
     request: WriteRequest
     state: ManifestState
     tables: Sequence[WriteTable]
     lock: HeldLock
-    pieces: list[str]
-    """Tables this write leaves in too many pieces, filled in as they are committed."""
+    written: list[Table] = field(default_factory=list)
 
     def run(self) -> CommitRecord:
+        sequence, physical = self.writer.parts.sequence, self.request.branch.physical
         if not self.tables:
-            return self._publish([], ())
-        sidecar = self._sidecar()
-        recovery = self.writer.parts.recovery
-        self.lock.check()
-        recovery.begin(sidecar)
-        try:
-            versions, warnings = self._commit_tables()
-            _BEFORE_PUBLISH.get(self.request.kind, BEFORE_PUBLISH).hit(
-                branch=self.request.branch.physical
-            )
-            commit = self._publish(versions, warnings)
-        except (InjectedFault, CommitStateUnknown):
-            raise
-        except Exception as error:
-            recovery.undo_own(sidecar, self.lock, error)
-            raise
-        recovery.end(sidecar)
+            return sequence.publish_only(physical, self._publication([], []), self.lock)
+        request = self.request
+        sidecar = sidecar_of(
+            request.kind,
+            request.branch,
+            self.state,
+            request.draft,
+            (table.pinned(physical) for table in self.tables),
+            pointers=self._pointers(),
+        )
+        before_publish = _BEFORE_PUBLISH.get(request.kind, BEFORE_PUBLISH)
+        [commit] = sequence.run(Operation(sidecar, self._commit_tables, before_publish), self.lock)
         return commit
 
-    def _sidecar(self) -> Sidecar:
-        branch = self.request.branch
-        return Sidecar(
-            owner=process_identity(),
-            branch=None if branch.physical is None else branch.public,
-            physical=branch.physical,
-            base_sequence=self.state.sequence,
-            writer_kind=self.request.kind,
-            tables=tuple(table.pinned(branch.physical) for table in self.tables),
-            draft=self.request.draft,
-            pointers=tuple(
-                Pointer(
-                    table.entry.table_id,
-                    table.entry.location,
-                    table.entry.version,
-                    self._pin(table.entry.table_id),
-                )
-                for table in self.request.change.adopted
-            ),
-        )
+    def _adopted(self) -> list[SnapshotEntry]:
+        assert self.request.change is not None
+        return [table.entry for table in self.request.change.adopted]
+
+    def _pointers(self) -> list[Pointer]:
+        return [
+            Pointer(entry.table_id, entry.location, entry.version, self._pin(entry.table_id))
+            for entry in self._adopted()
+        ]
 
     def _pin(self, table_id: TableId) -> Pin:
         """The version of a table that the branch has now."""
         entry = self.state.tables[table_id]
         return Pin(entry.version, entry.branch)
 
-    def _commit_tables(self) -> tuple[list[TableVersion], tuple[Warning, ...]]:
-        operation = {
-            "operation_id": self.request.draft.operation_id,
-            "writer_kind": self.request.kind.value,
+    def _commit_tables(self) -> list[Publication]:
+        request, writer = self.request, self.writer
+        mark: CommitMark = {
+            "operation_id": request.draft.operation_id,
+            "writer_kind": request.kind.value,
         }
-        written: list[Table] = []
-        warnings: list[Warning] = []
+        staged = []
         for ready in self.tables:
             self.lock.check()
-            table = ready.base
-            if ready.forks:
-                table = self.writer.fork(ready.entry, self.request.branch.physical)
-            if ready.lacks:
-                table = commit_staged(table, ready.stage_columns(table), **operation)
-                AFTER_COLUMNS.hit(table=ready.write.table_key)
-            staged = ready.stage_on(table, self.writer.parts.objects)
-            BEFORE_TABLE.hit(table=ready.write.table_key)
+            line = writer.line_of(ready, request.branch.physical, mark)
+            staged.append((line, ready.stage_on(line, writer.parts.objects)))
+        names = {
+            line.lineage.uri: ready.write.table_key
+            for (line, _), ready in zip(staged, self.tables, strict=True)
+        }
+
+        def before_each(table: Table) -> None:
+            BEFORE_TABLE.hit(table=names[table.lineage.uri])
             self.lock.check()
-            committed = commit_staged(table, staged, **operation)
-            AFTER_TABLE.hit(table=ready.write.table_key)
-            written.append(committed)
-            self.request.progress.advance(ready.write.row_count)
-        self._index(written, operation, warnings)
-        versions = []
-        for ready, committed in zip(self.tables, written, strict=True):
-            versions.append(table_version(ready.entry.table_id, committed))
-            if is_fold_due(committed):
-                self.pieces.append(ready.write.table_key)
-        return versions, tuple(warnings)
 
-    def _index(
-        self, written: list[Table], operation: Mapping[str, str], warnings: list[Warning]
-    ) -> None:
-        """Put tables with look-up indexes in the place of those that lack some."""
-        missing = [
-            missing_lookups(table, ready.declared)
-            for ready, table in zip(self.tables, written, strict=True)
-        ]
-        if not any(missing):
-            return
-        rows = [
-            table.row_count() if lacks else 0 for table, lacks in zip(written, missing, strict=True)
-        ]
-        self.request.progress.stage("index", sum(rows))
-        for place, columns in enumerate(missing):
-            if columns:
-                self.lock.check()
-                written[place], unindexed = index_lookups(written[place], columns, **operation)
-                key = self.tables[place].write.table_key
-                warnings += [_index_pending(key, column) for column in unindexed]
-                self.request.progress.advance(rows[place])
+        def after_each(table: Table) -> None:
+            AFTER_TABLE.hit(table=names[table.lineage.uri])
 
-    def _publish(
-        self, versions: Sequence[TableVersion], warnings: tuple[Warning, ...]
-    ) -> CommitRecord:
-        draft = self.request.draft
-        adopted = [table.entry for table in self.request.change.adopted]
+        self.written += commit_together(
+            staged, **mark, before_each=before_each, after_each=after_each
+        )
+        request.progress.advance(sum(ready.write.row_count for ready in self.tables))
+        warnings = writer.index(request, self.tables, self.written, mark, self.lock)
+        return [self._publication(table_versions(self.tables, self.written), warnings)]
+
+    def _publication(
+        self, versions: Sequence[TableVersion], warnings: Sequence[Warning]
+    ) -> Publication:
+        draft, adopted = self.request.draft, self._adopted()
         expected = {table.entry.table_id: table.entry.pin for table in self.tables}
-        publication = Publication(
+        return Publication(
             draft=replace(draft, warnings=(*draft.warnings, *warnings)),
-            versions=(*versions, *(self.writer.pointed_at(entry) for entry in adopted)),
+            versions=(*versions, *(self._pointed_at(entry) for entry in adopted)),
             ancestors=self.request.ancestors,
             expected=expected | {e.table_id: self._pin(e.table_id) for e in adopted},
             expected_head=self.request.expected_head,
+            revalidate=self._revalidate,
             begun_at=self.state.sequence,
         )
-        return self.writer.publish(self.request, self.state, publication, self.lock)
+
+    def _pointed_at(self, entry: SnapshotEntry) -> TableVersion:
+        """A stored version as a publish names it."""
+        table = self.writer.parts.tables.open(entry.location, entry.branch, entry.version)
+        return table_version(entry.table_id, table)
+
+    def _revalidate(self, found: ManifestState) -> None:
+        """If another writer has published meanwhile, the write must still hold."""
+        if found.sequence != self.state.sequence:
+            parts, change = self.writer.parts, self.request.change
+            before, now = parts.snapshot_of(self.state), parts.snapshot_of(found)
+            assert change is not None
+            if has_moved(change, before, now):
+                self.request.prepare(now)
 
 
-def _refuse_moved_schema(request: WriteRequest, state: ManifestState) -> None:
+def table_versions(tables: Sequence[WriteTable], written: Sequence[Table]) -> list[TableVersion]:
+    """Committed tables as a publish names them."""
+    return [
+        table_version(ready.entry.table_id, table)
+        for ready, table in zip(tables, written, strict=True)
+    ]
+
+
+def final_draft(request: WriteRequest, tables: Sequence[WriteTable]) -> CommitDraft:
+    """The draft with everything that only the last preparation can tell."""
+    assert request.change is not None
+    draft = request.complete_draft(request.draft)
+    adopted = {table.entry.table_id: table.counts for table in request.change.adopted}
+    return replace(
+        draft,
+        counts=adopted | {table.entry.table_id: table.counts for table in tables},
+        warnings=(*draft.warnings, *warn_of(request.quarantined)),
+    )
+
+
+def refuse_moved_schema(request: WriteRequest, state: ManifestState) -> None:
     """What was checked under one schema means nothing under another."""
     if state.schema_ref not in (None, request.draft.schema_ref):
         raise SchemaMoved()

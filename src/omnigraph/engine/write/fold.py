@@ -25,18 +25,19 @@ from omnigraph.errors import (
     CommitStateUnknown,
     OmnigraphError,
 )
-from omnigraph.faults import InjectedFault, declare
+from omnigraph.faults import declare
 from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS
 from omnigraph.storage.compact import fold, small_fragments
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
 from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
-from omnigraph.versioning.ids import new_ulid, now_micros, process_identity
+from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.publish import Publication, publish
+from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
-from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, WriterKind
+from omnigraph.versioning.recovery.sidecar import Sidecar, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 from omnigraph.versioning.upkeep import is_manifest_due, tend_manifest
 
@@ -137,35 +138,22 @@ class Folding:
         if not due:
             return []
         draft = optimize_draft(written.schema_ir_hash, written.schema_ref)
-        sidecar = optimize_sidecar(branch, state, [entry for entry, _ in due], draft)
-        lock.check()
-        self._parts.recovery.begin(sidecar)
-        try:
+        done: list[tuple[EntityType, Table]] = []
+
+        def commit_tables() -> list[Publication]:
             versions = []
-            done = []
             for entry, table in due:
                 lock.check()
                 BEFORE_FOLD.hit(table=entry.table_key)
                 folded = fold(table, FOLD_SMALL_ROWS, INDEX_LAG_ROWS)
                 AFTER_FOLD.hit(table=entry.table_key)
                 if folded.version != table.version:
-                    versions.append(table_version(entry.table_id, folded))
+                    versions.append((entry, folded))
                 done.append((current.catalog.entity(entry.table_key), folded))
-            if versions:
-                BEFORE_PUBLISH.hit(branch=branch.physical)
-                publication = Publication(
-                    draft=sidecar.draft,
-                    versions=tuple(versions),
-                    expected={entry.table_id: entry.pin for entry, _ in due},
-                    begun_at=state.sequence,
-                )
-                publish(self._parts.manifest, branch.physical, publication, lock.check)
-        except (InjectedFault, CommitStateUnknown):
-            raise
-        except Exception as error:
-            self._parts.recovery.undo_own(sidecar, lock, error)
-            raise
-        self._parts.recovery.end(sidecar)
+            return rewritten_tables(draft, state, versions)
+
+        sidecar = optimize_sidecar(branch, state, [entry for entry, _ in due], draft)
+        self._parts.sequence.run(Operation(sidecar, commit_tables, BEFORE_PUBLISH), lock)
         return done
 
     def _extend_texts(self, declared: EntityType, table: Table) -> None:
@@ -205,24 +193,22 @@ def optimize_draft(schema_ir_hash: str, schema_ref: str, actor: str | None = Non
 def optimize_sidecar(
     branch: BranchRef, state: ManifestState, entries: Sequence[SnapshotEntry], draft: CommitDraft
 ) -> Sidecar:
-    """The intent to do so. Any version of a table will do, as its content stays the same."""
-    pinned = tuple(
-        PinnedTable(
-            table_key=entry.table_key,
-            table_id=entry.table_id,
-            location=entry.location,
-            before=entry.pin,
-            branch=branch.physical,
-            data_commits=0,
+    """The sidecar of a compaction. Any version of a table will do, as its content stays the same."""
+    tables = (pinned_table(entry, branch.physical, data_commits=0) for entry in entries)
+    return sidecar_of(WriterKind.OPTIMIZE, branch, state, draft, tables)
+
+
+def rewritten_tables(
+    draft: CommitDraft, state: ManifestState, moved: Sequence[tuple[SnapshotEntry, Table]]
+) -> list[Publication]:
+    """What publishes compacted tables; nothing if none has moved."""
+    if not moved:
+        return []
+    return [
+        Publication(
+            draft=draft,
+            versions=tuple(table_version(entry.table_id, table) for entry, table in moved),
+            expected={entry.table_id: entry.pin for entry, _ in moved},
+            begun_at=state.sequence,
         )
-        for entry in entries
-    )
-    return Sidecar(
-        owner=process_identity(),
-        branch=None if branch.physical is None else branch.public,
-        physical=branch.physical,
-        base_sequence=state.sequence,
-        writer_kind=WriterKind.OPTIMIZE,
-        tables=pinned,
-        draft=draft,
-    )
+    ]

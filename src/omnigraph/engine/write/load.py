@@ -202,6 +202,8 @@ class Loader:
                 kind=WriterKind.LOAD,
                 draft=_draft(contract, options),
                 change=prepared.change,
+                checked=snapshot,
+                may_write=_shared_tables(prepared, options) if bulk is None else None,
                 is_key_new=options.is_id_new,
                 complete_draft=lambda draft: _completed(draft, options, prepared, told),
                 prepare=prepare_again,
@@ -213,7 +215,7 @@ class Loader:
             )
             options.progress.stage("write", sum(prepared.rows_loaded.values()))
             try:
-                commit = self._writer.commit(request, snapshot)
+                commit = self._writer.commit(request)
             except AlreadyWritten as already:
                 return _same_load(already.found, options)
             assert commit is not None
@@ -386,6 +388,14 @@ def _completed(
 ) -> CommitDraft:
     warnings = (Warning(w.code, w.message, w.count) for w in prepared.warnings)
     return replace(draft, load_note=_note(options, prepared), warnings=(*warnings, *told))
+
+
+def _shared_tables(prepared: ReadyLoad, options: LoadOptions) -> frozenset[str] | None:
+    """The tables of a small load, which may share a turn with other writes."""
+    change = prepared.change
+    if not change.is_small or options.mode == "overwrite" or options.progress is not SILENT:
+        return None
+    return frozenset(write.table_key for write in change.writes)
 
 
 def _note(options: LoadOptions, prepared: ReadyLoad) -> LoadNote:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
+from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import counted
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.parts import GraphParts
@@ -16,7 +17,15 @@ from omnigraph.engine.write.keys import KeyedRequest
 from omnigraph.engine.write.mutate import MutationIds, PreparedMutation, prepare_mutation
 from omnigraph.engine.write.newest_state import prepare_on_newest
 from omnigraph.errors import ConstraintError, SchemaMoved
-from omnigraph.plan.ir import MutationPlan
+from omnigraph.plan.ir import (
+    DeleteEdges,
+    DeleteNodes,
+    InsertEdge,
+    InsertNode,
+    MutationPlan,
+    UpdateNodes,
+)
+from omnigraph.rows.bindings import embedded_properties
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.branches import BranchRef
@@ -112,21 +121,24 @@ class Mutator:
             return request.on(draft, affected=affected)
 
         draft, commit = request.on(_draft(contract, options)), None
+        write = WriteRequest(
+            branch=branch,
+            kind=WriterKind.MUTATION,
+            draft=draft,
+            prepare=prepare,
+            may_write=_tables_of(plan, contract.catalog),
+            complete_draft=complete,
+            expected_head=options.expected_head,
+            quarantined=quarantined,
+            vectors=vectors,
+        )
         try:
-            snapshot, change = prepare_on_newest(self._parts, branch, contract, prepare)
-            if change.writes:
-                write = WriteRequest(
-                    branch=branch,
-                    kind=WriterKind.MUTATION,
-                    draft=draft,
-                    change=change,
-                    prepare=prepare,
-                    complete_draft=complete,
-                    expected_head=options.expected_head,
-                    quarantined=quarantined,
-                    vectors=vectors,
-                )
-                commit = self._writer.commit(write, snapshot)
+            if not self._is_prepared_later(plan, contract, branch):
+                checked, change = prepare_on_newest(self._parts, branch, contract, prepare)
+                shares = write.may_write if change.is_small else None
+                write = replace(write, change=change, checked=checked, may_write=shares)
+            if write.change is None or write.change.writes:
+                commit = self._writer.commit(write)
         except AlreadyWritten as already:
             return _replayed(request.same(already.found), plan, contract)
         except ConstraintError:
@@ -146,6 +158,35 @@ class Mutator:
             affected_nodes=prepared.affected_nodes,
             affected_edges=prepared.affected_edges,
         )
+
+    def _is_prepared_later(
+        self, plan: MutationPlan, contract: SchemaContract, branch: BranchRef
+    ) -> bool:
+        """Whether to prepare the mutation only when its turn has come: others are writing, so it
+        would have to be prepared again, and it looks at few rows and needs no embedding provider."""
+        inserts = [s for s in plan.statements if isinstance(s, InsertNode | InsertEdge)]
+        if len(inserts) < len(plan.statements) or not self._parts.locks.is_busy(branch.physical):
+            return False
+        nodes = {s.node_type for s in inserts if isinstance(s, InsertNode)}
+        return not any(embedded_properties(contract.catalog.nodes[name]) for name in nodes)
+
+
+def _tables_of(plan: MutationPlan, catalog: Catalog) -> frozenset[str]:
+    """The tables that the statements may change. Deleting nodes deletes their edges."""
+    keys: set[str] = set()
+    for statement in plan.statements:
+        match statement:
+            case InsertNode(node_type=name) | UpdateNodes(node_type=name):
+                keys.add(catalog.nodes[name].table_key)
+            case InsertEdge(edge_type=name) | DeleteEdges(edge_type=name):
+                keys.add(catalog.edges[name].table_key)
+            case DeleteNodes(node_type=name):
+                keys.add(catalog.nodes[name].table_key)
+                edges = (e for e in catalog.edges.values() if name in (e.from_type, e.to_type))
+                keys.update(edge.table_key for edge in edges)
+            case _:
+                assert_never(statement)
+    return frozenset(keys)
 
 
 def _replayed(commit: CommitRecord, plan: MutationPlan, contract: SchemaContract) -> MutationResult:

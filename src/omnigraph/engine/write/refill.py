@@ -104,11 +104,12 @@ class Refiller:
                 kind=WriterKind.MUTATION,
                 draft=replace(draft, warnings=first.warnings()),
                 change=change,
+                checked=snapshot,
                 prepare=prepare,
                 expected_head=options.expected_head,
                 quarantined=quarantined,
             )
-            commit = self._writer.commit(request, snapshot)
+            commit = self._writer.commit(request)
         state = self._parts.manifest.current(branch.physical)
         counted = [
             replace(prop, embedded=last.count(prop), skipped=first.count(prop) - last.count(prop))

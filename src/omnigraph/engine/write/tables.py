@@ -24,6 +24,7 @@ from omnigraph.storage.stage import RowCounts, Staged, stage_append, stage_overw
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.written import by_fragment, move_written, shrink, stage_written
+from omnigraph.versioning.commit_sequence import pinned_table
 from omnigraph.versioning.commits import Counts
 from omnigraph.versioning.recovery.sidecar import PinnedTable
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
@@ -62,15 +63,8 @@ class WriteTable:
         return staged
 
     def pinned(self, branch: str | None) -> PinnedTable:
-        return PinnedTable(
-            table_key=self.entry.table_key,
-            table_id=self.entry.table_id,
-            location=self.entry.location,
-            before=self.entry.pin,
-            branch=branch,
-            forks=self.forks,
-            data_commits=2 if self.lacks else 1,
-        )
+        commits = 2 if self.lacks else 1
+        return pinned_table(self.entry, branch, data_commits=commits, forks=self.forks)
 
 
 def stage_early(

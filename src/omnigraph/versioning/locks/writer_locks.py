@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from omnigraph.errors import BranchLockLost
 from omnigraph.faults import declare
@@ -23,7 +23,7 @@ from omnigraph.versioning.locks.process_lock import (
     lock_name,
     still_locked,
 )
-from omnigraph.versioning.locks.queues import PROCESS_QUEUES, QueueKey
+from omnigraph.versioning.locks.queues import PROCESS_QUEUES, Place, QueueKey
 from omnigraph.versioning.locks.waiting import Deadline, lock_wait_from_environment
 
 AFTER_ACQUIRE: Final = declare("lock.after_acquire", "right after a writer lock was taken")
@@ -41,6 +41,29 @@ class HeldLock:
         for branch, is_lost in self._parts:
             if is_lost():
                 raise BranchLockLost(public_name(branch), self.operation)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTurn:
+    """The lock of a branch, held by a writer that may work for those that wait behind it."""
+
+    lock: HeldLock
+    _key: QueueKey
+
+    @contextmanager
+    def take(
+        self, most: int, accepts: Callable[[Any], bool]
+    ) -> Iterator[tuple[list[Place], set[Place]]]:
+        """What the next writers offer, in order, and an empty set for those whose work is done.
+
+        The other offers go back to their writers at the end of the block.
+        """
+        taken = PROCESS_QUEUES.take(self._key, most, accepts)
+        done: set[Place] = set()
+        try:
+            yield taken, done
+        finally:
+            PROCESS_QUEUES.give_back(self._key, taken, done)
 
 
 class WriterLocks:
@@ -66,9 +89,42 @@ class WriterLocks:
         with PROCESS_QUEUES.join(self._queue(branch), operation) as place:
             if not place.wait(deadline.remaining_s()):
                 raise still_locked(branch, operation, self._holder(branch))
-            with self._processes.hold(branch, operation, deadline) as is_lost:
-                AFTER_ACQUIRE.hit(branch=branch)
-                yield HeldLock(operation, ((branch, is_lost),))
+            with self._hold_process(branch, operation, deadline) as lock:
+                yield lock
+
+    @contextmanager
+    def share(
+        self, branch: str | None, operation: str, offer: object
+    ) -> Iterator[SharedTurn | None]:
+        """Hold the lock of a branch, or let a writer that is before this one do the offered work.
+
+        None if that is done. Raises `BranchLocked` after waiting too long.
+        """
+        deadline, key = Deadline.after(self._wait_ms), self._queue(branch)
+        with PROCESS_QUEUES.join(key, operation, offer) as place:
+            has_waited = not place.wait(deadline.remaining_s())
+            if has_waited:
+                PROCESS_QUEUES.leave(key, place)
+            if place.is_done:
+                yield None
+                return
+            if has_waited:
+                raise still_locked(branch, operation, self._holder(branch))
+            with self._hold_process(branch, operation, deadline) as lock:
+                yield SharedTurn(lock, key)
+
+    @contextmanager
+    def _hold_process(
+        self, branch: str | None, operation: str, deadline: Deadline
+    ) -> Iterator[HeldLock]:
+        """Hold the lock that other processes see, for the writer at the head of the queue."""
+        with self._processes.hold(branch, operation, deadline) as is_lost:
+            AFTER_ACQUIRE.hit(branch=branch)
+            yield HeldLock(operation, ((branch, is_lost),))
+
+    def is_busy(self, branch: str | None) -> bool:
+        """Whether a writer of this process holds the lock of a branch or waits for it."""
+        return PROCESS_QUEUES.first(self._queue(branch)) is not None
 
     @contextmanager
     def hold_all(

@@ -67,7 +67,7 @@ def classify(tables: TableStore, state: ManifestState, sidecar: Sidecar) -> list
 def _judge(
     tables: TableStore, state: ManifestState, sidecar: Sidecar, table: PinnedTable
 ) -> Finding:
-    pin = _pin(state, table)
+    pin = pinned_version(state, table)
     head = _head(tables, table)
     if head is None:
         return Finding(table, Standing.NO_MOVEMENT, pin, pin, pin)
@@ -95,7 +95,8 @@ def _standing(table: PinnedTable, pin: int, own: list[VersionRecord]) -> Standin
     return Standing.WRITTEN if data >= table.data_commits else Standing.PARTIAL
 
 
-def _pin(state: ManifestState, table: PinnedTable) -> int:
+def pinned_version(state: ManifestState, table: PinnedTable) -> int:
+    """The version of a table that the graph has, or that its line is forked from."""
     if table.forks:
         return table.before.version
     entry = state.tables.get(table.table_id)

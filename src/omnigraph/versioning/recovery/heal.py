@@ -22,7 +22,6 @@ from omnigraph.errors import (
     StoreCallFailed,
     TableMissing,
 )
-from omnigraph.faults import InjectedFault
 from omnigraph.storage.indexes import damaged_indexes
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
@@ -117,11 +116,13 @@ class Recovery:
             return self.heal_locked(branch, lock)
 
     def heal_unless_busy(self, branch: str | None) -> Healed:
-        """Settle what waits on a branch, at the beginning of a write.
+        """Recover a branch at the beginning of a write, unless another writer is at work there.
 
-        While somebody writes there, a sidecar is most likely theirs. The write then looks again when
-        it has the lock, instead of waiting for the lock twice.
+        A sidecar is then most likely that writer's. The write looks again when it has the lock,
+        instead of waiting for the lock twice.
         """
+        if self._locks.is_busy(branch):
+            return Healed()
         try:
             return self.heal(branch, wait_ms=0)
         except BranchLocked:
@@ -171,18 +172,16 @@ class Recovery:
         """Phase A of a write. A sidecar that could not be written must not stay either."""
         try:
             self.sidecars.write(sidecar)
-        except InjectedFault:
-            raise
         except OmnigraphError:
             self.end(sidecar)
             raise
 
     def end(self, sidecar: Sidecar) -> None:
-        """Phase D. The outcome is settled, so a file that stays is removed by the next writer."""
+        """Phase D. The outcome is recorded, so recovery removes what cannot be removed now."""
         try:
-            self.sidecars.delete(sidecar.name)
+            self.actions.forget(sidecar)
         except OmnigraphError as error:
-            _log.warning("sidecar %s stays behind: %s", sidecar.name, error)
+            _log.warning("could not delete sidecar %s; recovery will: %s", sidecar.name, error)
 
     def undo_own(self, sidecar: Sidecar, lock: HeldLock, cause: Exception) -> None:
         """Undo an operation of a live writer that failed with `cause`.
@@ -345,9 +344,14 @@ class Recovery:
             else:
                 self.actions.forget(sidecar)
             return None
-        for table in sidecar.tables:
-            self._remove_torn(table.location, table.branch)
-        self.state(branch)
+        if sidecar.is_shared:
+            state = self.state(branch)
+            if not self._is_settled(sidecar, branch):
+                self._remove_broken_runs(sidecar, state)
+        else:
+            for table in sidecar.tables:
+                self._remove_torn(table.location, table.branch)
+            self.state(branch)
         verdict = self._judge(sidecar, pending)
         if verdict is None:
             self.actions.forget(sidecar)
@@ -368,7 +372,8 @@ class Recovery:
             return None
         state = self._manifest.current(sidecar.physical)
         verdict = decide(classify(self._tables, state, sidecar), pending)
-        if verdict.decision is Decision.ROLL_FORWARD and not self._has_schema(sidecar):
+        is_complete = not sidecar.is_shared and self._has_schema(sidecar)
+        if verdict.decision is Decision.ROLL_FORWARD and not is_complete:
             return undo(verdict.findings, pending)
         return verdict
 
@@ -454,6 +459,24 @@ class Recovery:
                         self._tables.reclaim_branch(MANIFEST_PATH, name, self._objects)
             except BranchLocked as error:
                 _log.warning("branch %s stays half made: %s", public_name(name), error)
+
+    def _remove_broken_runs(self, sidecar: Sidecar, state: ManifestState) -> None:
+        """Take away what a turn made of tables of which a power loss has torn some version.
+
+        The versions of a turn are synced together, so any of them may be torn.
+        """
+        from omnigraph.versioning.recovery.classify import pinned_version
+
+        for table in sidecar.tables:
+            with suppress(TableMissing):
+                known = state.tables.get(table.table_id)
+                is_own = known is not None and known.branch == table.branch
+                pin = known.version if known and is_own else pinned_version(state, table)
+                removed = self._tables.remove_broken_run(
+                    table.location, table.branch, pin, self._objects
+                )
+                if removed:
+                    _log.warning("versions %s of %s were torn", removed, table.table_key)
 
     def _remove_torn(self, path: str, branch: str | None) -> bool:
         """Take away a newest version that was never acknowledged; whether there was one."""

@@ -37,6 +37,9 @@ SIDECAR_DELETE = declare("recovery.sidecar_delete", "before a sidecar is deleted
 SIDECAR_LIST = declare("recovery.sidecar_list", "before the sidecars are listed")
 
 SIDECAR_VERSION: Final = 2
+SHARED_SIDECAR_VERSION: Final = 3
+"""Of sidecars that several writers share. Earlier releases would complete them as one write."""
+
 _SUFFIX: Final = ".json"
 
 
@@ -139,6 +142,10 @@ class Sidecar:
     pointers: tuple[Pointer, ...] = ()
     schema: SchemaChange | None = None
     """What a schema apply does besides; its draft names the new schema."""
+    is_shared: bool = False
+    """Whether several writers share it. Their commits are prepared one after the other, so it cannot
+    describe them: recovery undoes such an operation unless it was published. The tables are those
+    that the writers may move, and the draft is that of the first commit."""
 
     @property
     def undone(self) -> CommitDraft:
@@ -160,7 +167,7 @@ class Sidecar:
 
     def to_json(self) -> dict[str, Any]:
         document = {
-            "schema_version": SIDECAR_VERSION,
+            "schema_version": SHARED_SIDECAR_VERSION if self.is_shared else SIDECAR_VERSION,
             "operation_id": self.operation_id,
             "owner": self.owner,
             "started_at": str(self.draft.created_at),
@@ -184,8 +191,10 @@ class Sidecar:
     def from_json(cls, document: Mapping[str, Any]) -> Sidecar:
         """Raises `KeyError`, `TypeError` or `ValueError` for a document that is no sidecar."""
         version = document["schema_version"]
-        if version != SIDECAR_VERSION:
-            raise ValueError(f"its format is {version}, this version knows {SIDECAR_VERSION}")
+        if version not in (SIDECAR_VERSION, SHARED_SIDECAR_VERSION):
+            raise ValueError(
+                f"its format is {version}, this release reads {SIDECAR_VERSION} and {SHARED_SIDECAR_VERSION}"
+            )
         branch = document["branch"]
         kind = WriterKind(document["writer_kind"])
         is_schema = kind is WriterKind.SCHEMA_APPLY
@@ -199,6 +208,7 @@ class Sidecar:
             draft=_draft_from_json(document),
             pointers=tuple(Pointer.from_json(p) for p in document.get("pointers", ())),
             schema=SchemaChange.from_json(document) if is_schema else None,
+            is_shared=version == SHARED_SIDECAR_VERSION,
         )
 
 

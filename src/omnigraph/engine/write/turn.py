@@ -1,0 +1,310 @@
+"""Shared turns: writers of one process that wait for a branch have the first one work for all.
+
+Each change keeps its own commit, table versions and receipt, and is prepared on what those before it
+leave; the lock, the sidecar, the syncs and the publish are shared. As the changes are not known when
+the sidecar is written, recovery undoes a turn that was not published. A turn that fails is undone,
+and its changes are made one by one, so that the failure of one does not touch the others.
+Tests: tests/behaviour/test_shared_turns.py, tests/crash.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from omnigraph.engine.write.commit import (
+    AFTER_TABLE,
+    BEFORE_PUBLISH,
+    BEFORE_TABLE,
+    TableWriter,
+    WriteRequest,
+    final_draft,
+    refuse_moved_schema,
+    table_versions,
+)
+from omnigraph.engine.write.fold import is_fold_due
+from omnigraph.engine.write.tables import WriteTable, write_table
+from omnigraph.errors import CommitStateUnknown, OmnigraphError, PublishContention
+from omnigraph.interrupts import uninterrupted
+from omnigraph.limits import MAX_TURN_CHANGES, MAX_TURN_SECONDS
+from omnigraph.storage.stage import CommitMark, DeferredSyncs, Staged, commit_staged
+from omnigraph.storage.table import Table
+from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
+from omnigraph.versioning.commits import CommitRecord, OperationId, Warning
+from omnigraph.versioning.ids import new_ulid
+from omnigraph.versioning.locks import HeldLock, SharedTurn
+from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.publish import Publication, state_after, unknown_outcome
+from omnigraph.versioning.snapshot import Snapshot
+
+
+@dataclass(slots=True, eq=False)
+class Offer:
+    """A change that waits for its turn, and what became of it."""
+
+    writer: TableWriter
+    request: WriteRequest
+    early: dict[str, Staged] = field(default_factory=dict)
+    is_settled: bool = False
+    _commit: CommitRecord | None = None
+    _error: Exception | None = None
+
+    def settle(self, outcome: CommitRecord | Exception | None) -> None:
+        self.is_settled = True
+        if isinstance(outcome, Exception):
+            self._error = outcome
+        else:
+            self._commit = outcome
+
+    def result(self) -> CommitRecord | None:
+        """The commit; None if there was nothing to write. Raises the error of the write."""
+        if self._error is not None:
+            raise self._error
+        return self._commit
+
+
+def commit_in_turn(writer: TableWriter, request: WriteRequest) -> CommitRecord | None:
+    """Commit a change when its turn comes, in a turn of its own or in that of another writer."""
+    offer = Offer(writer, request, writer.stage_early(request))
+    branch, locks = request.branch, writer.parts.locks
+    while not offer.is_settled:
+        pieces: list[str] = []
+        with locks.share(branch.physical, request.kind.value.lower(), offer) as turn:
+            if turn is not None:
+                leader = _Leader(writer, offer, turn, pieces)
+                uninterrupted(leader.run)
+        writer.folding.after_write(branch, pieces, request.draft)
+    return offer.result()
+
+
+@dataclass(frozen=True, slots=True)
+class _Leader:
+    """The writer at the head of the queue, with the lock."""
+
+    writer: TableWriter
+    own: Offer
+    turn: SharedTurn
+    pieces: list[str]
+    _begun: float = field(default_factory=time.monotonic)
+
+    def run(self) -> None:
+        with self.turn.take(MAX_TURN_CHANGES - 1, self._accepts) as (places, done):
+            try:
+                self._make([self.own, *(place.offer for place in places)])
+            finally:
+                done.update(place for place in places if place.offer.is_settled)
+
+    def _accepts(self, offer: Offer) -> bool:
+        """Whether a change may be made through this writer's handle."""
+        return self.writer.parts.tables.is_like(offer.writer.parts.tables)
+
+    def _make(self, offers: Sequence[Offer]) -> None:
+        lock, recovery = self.turn.lock, self.writer.parts.recovery
+        # A writer may have died since these looked for sidecars. What it wrote is completed or undone
+        # first: no change must be validated against a state that is about to change.
+        healed = recovery.heal_locked(self.own.request.branch.physical, lock)
+        for offer in offers:
+            offer.request = replace(offer.request, quarantined=healed.quarantined)
+        if len(offers) > 1:
+            shared = _TurnChanges.of(self.writer, offers, lock, self._begun)
+            if shared is not None:
+                is_known = shared.run()
+                self.pieces.extend(shared.pieces())
+                if not is_known:
+                    # Recovery comes first; the changes that are left wait for the next turn.
+                    return
+        for offer in offers:
+            is_late = time.monotonic() - self._begun > MAX_TURN_SECONDS
+            if not offer.is_settled and (offer is self.own or not is_late):
+                self._make_alone(offer)
+
+    def _make_alone(self, offer: Offer) -> None:
+        try:
+            made = self.writer.make(offer.request, offer.early, self.turn.lock, self.pieces)
+        except Exception as error:
+            offer.settle(error)
+        else:
+            offer.settle(made)
+
+
+@dataclass(slots=True)
+class _TurnChanges:
+    """Changes of several writers under one sidecar, in one publish."""
+
+    writer: TableWriter
+    offers: Sequence[Offer]
+    lock: HeldLock
+    begun: float
+    state: ManifestState
+    """The state that the changes made so far lead to. It is not published yet."""
+    snapshot: Snapshot
+    heads: dict[str, Table]
+    """The newest version of each table that may change."""
+    turn_id: OperationId = field(default_factory=lambda: OperationId(new_ulid()))
+    _base: ManifestState = field(init=False)
+    _deferred: DeferredSyncs = field(default_factory=DeferredSyncs)
+    _made: list[Offer] = field(default_factory=list)
+    _not_made: list[tuple[Offer, Exception | None]] = field(default_factory=list)
+    """Changes that fail or have nothing to do, if the changes before them are published."""
+    _moved: dict[str, Table] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._base = self.state
+
+    @classmethod
+    def of(
+        cls, writer: TableWriter, offers: Sequence[Offer], lock: HeldLock, begun: float
+    ) -> _TurnChanges | None:
+        """The turn on the newest state of the branch; None if a table is not where it should be, of
+        which each change is then told."""
+        request = offers[0].request
+        state = writer.parts.recovery.state(request.branch.physical)
+        snapshot, heads = writer.parts.snapshot_of(state), {}
+        for key in sorted(frozenset().union(*(o.request.may_write or () for o in offers))):
+            entry = snapshot.entries.get(key)
+            if entry is None:
+                return None
+            try:
+                head = heads[key] = writer.base_of(request, entry)
+            except OmnigraphError:
+                return None
+            if entry.branch == request.branch.physical and head.version != entry.version:
+                return None
+        return cls(writer, offers, lock, begun, state, snapshot, heads)
+
+    def run(self) -> bool:
+        """Make the changes and settle them. Those that are left have to be made on their own.
+
+        False if the outcome of the turn is unknown.
+        """
+        try:
+            commits = self.writer.parts.sequence.run(self._operation(), self.lock)
+        except CommitStateUnknown as unknown:
+            for offer in self._made:
+                offer.settle(unknown_outcome(offer.request.draft, unknown))
+            return False
+        except Exception:
+            # It is undone. The change that failed is told so when it is made on its own.
+            return True
+        except BaseException as crash:
+            for offer in self.offers:
+                offer.settle(unknown_outcome(offer.request.draft, RuntimeError(str(crash))))
+            raise
+        for offer, commit in zip(self._made, commits, strict=True):
+            offer.settle(commit)
+        for offer, error in self._not_made:
+            offer.settle(error)
+        return True
+
+    def pieces(self) -> list[str]:
+        """Tables that the turn has left in many small files."""
+        return [key for key, table in self._moved.items() if is_fold_due(table)]
+
+    def _operation(self) -> Operation:
+        request, physical = self.offers[0].request, self.offers[0].request.branch.physical
+        entries = [self.snapshot.entry(key) for key in self.heads]
+        sidecar = sidecar_of(
+            request.kind,
+            request.branch,
+            self.state,
+            replace(request.draft, operation_id=self.turn_id, write_key=None, load_id=None),
+            (
+                pinned_table(e, physical, data_commits=0, forks=e.branch != physical)
+                for e in entries
+            ),
+            is_shared=True,
+        )
+        return Operation(sidecar, self._commit_tables, BEFORE_PUBLISH)
+
+    def _commit_tables(self) -> list[Publication]:
+        publications: list[Publication] = []
+        keys: set[str] = set()
+        for offer in self.offers:
+            if time.monotonic() - self.begun > MAX_TURN_SECONDS:
+                break
+            key = offer.request.draft.idempotency_key
+            if key in keys:
+                continue
+            try:
+                ready = self._ready(offer)
+            except Exception as error:
+                self._not_made.append((offer, error))
+                continue
+            if ready is None:
+                continue
+            request, tables = ready
+            if not tables and not request.commits_without_rows:
+                self._not_made.append((offer, None))
+                continue
+            publications.append(self._commit(request, tables, is_first=not publications))
+            self._made.append(offer)
+            keys.add(key)
+        self._deferred.sync()
+        return publications
+
+    def _ready(self, offer: Offer) -> tuple[WriteRequest, list[WriteTable]] | None:
+        """A change on what those before it leave; None if it writes to other tables than foreseen."""
+        request, early = offer.request, offer.early
+        refuse_moved_schema(request, self.state)
+        self.writer.refuse_repeated(request)
+        if not request.holds_on(self.snapshot):
+            request, early = request.prepared_on(self.snapshot), {}
+        assert request.change is not None
+        tables = []
+        for write in request.change.writes:
+            if write.table_key not in self.heads:
+                return None
+            entry = self.snapshot.entry(write.table_key)
+            ready = write_table(
+                write,
+                entry,
+                self.heads[write.table_key],
+                forks=entry.branch != request.branch.physical,
+                catalog=self.snapshot.catalog,
+                early=early,
+            )
+            if ready is not None:
+                tables.append(ready)
+        return request, tables
+
+    def _commit(
+        self, request: WriteRequest, tables: Sequence[WriteTable], *, is_first: bool
+    ) -> Publication:
+        """The table commits of one change. An error ends the turn: part of them may be made."""
+        mark: CommitMark = {"operation_id": self.turn_id, "writer_kind": request.kind.value}
+        written: list[Table] = []
+        for ready in tables:
+            self.lock.check()
+            line = self.writer.line_of(ready, request.branch.physical, mark)
+            staged = ready.stage_on(line, self.writer.parts.objects)
+            BEFORE_TABLE.hit(table=ready.write.table_key)
+            self.lock.check()
+            written.append(commit_staged(line, staged, **mark, deferred=self._deferred))
+            AFTER_TABLE.hit(table=ready.write.table_key)
+        warnings: list[Warning] = []
+        if any(ready.write.table_key not in self._moved for ready in tables):
+            # A table that gets its indexes later in the turn than it could is none the worse for it.
+            warnings = self.writer.index(request, tables, written, mark, self.lock)
+        draft = final_draft(request, tables)
+        publication = Publication(
+            draft=replace(draft, warnings=(*draft.warnings, *warnings)),
+            versions=tuple(table_versions(tables, written)),
+            expected={ready.entry.table_id: ready.entry.pin for ready in tables},
+            revalidate=self._refuse_disturbed if is_first else None,
+            begun_at=self._base.sequence,
+            turn_id=self.turn_id if is_first else None,
+        )
+        keys = (ready.entry.table_key for ready in tables)
+        self._advance(publication, dict(zip(keys, written, strict=True)))
+        return publication
+
+    def _refuse_disturbed(self, found: ManifestState) -> None:
+        if found.sequence != self._base.sequence:
+            raise PublishContention(self.snapshot.branch, 1)
+
+    def _advance(self, publication: Publication, written: dict[str, Table]) -> None:
+        self.state = state_after(self.state, publication)
+        self.heads |= written
+        self._moved |= written
+        self.snapshot = self.snapshot.followed_by(self.state, written)

@@ -1,0 +1,132 @@
+"""The commit sequence: sidecar, table commits, publish, clean-up. Every writer goes through it.
+
+Phase A writes the sidecar, B commits the tables, C publishes, D removes the sidecar. Nothing of an
+operation can be seen before C. A crash from A on is recovered from the sidecar; an error that is not
+a crash is undone here, by the code that recovery uses, while the lock is held.
+Tests: tests/crash, tests/behaviour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from omnigraph.errors import CommitStateUnknown
+from omnigraph.faults import FaultPoint
+from omnigraph.interrupts import uninterrupted
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commits import CommitDraft, CommitRecord
+from omnigraph.versioning.ids import process_identity
+from omnigraph.versioning.locks import HeldLock
+from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.publish import Publication, publish_all
+from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.schema_change import SchemaChange
+from omnigraph.versioning.recovery.sidecar import PinnedTable, Pointer, Sidecar, WriterKind
+from omnigraph.versioning.snapshot import SnapshotEntry
+
+
+def sidecar_of(
+    kind: WriterKind,
+    branch: BranchRef,
+    state: ManifestState,
+    draft: CommitDraft,
+    tables: Iterable[PinnedTable],
+    *,
+    pointers: Iterable[Pointer] = (),
+    schema: SchemaChange | None = None,
+    is_shared: bool = False,
+) -> Sidecar:
+    """The sidecar of an operation that this process begins on a state of a branch."""
+    return Sidecar(
+        owner=process_identity(),
+        branch=None if branch.physical is None else branch.public,
+        physical=branch.physical,
+        base_sequence=state.sequence,
+        writer_kind=kind,
+        tables=tuple(tables),
+        draft=draft,
+        pointers=tuple(pointers),
+        schema=schema,
+        is_shared=is_shared,
+    )
+
+
+def pinned_table(
+    entry: SnapshotEntry, branch: str | None, *, data_commits: int, forks: bool = False
+) -> PinnedTable:
+    """A table that an operation on a branch moves."""
+    return PinnedTable(
+        table_key=entry.table_key,
+        table_id=entry.table_id,
+        location=entry.location,
+        before=entry.pin,
+        branch=branch,
+        data_commits=data_commits,
+        forks=forks,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a writer commits: the sidecar says how it is undone, `commit_tables` makes its effects."""
+
+    sidecar: Sidecar
+    commit_tables: Callable[[], Sequence[Publication]]
+    """Moves the tables that the sidecar names. Returns the commits to publish, in order; none if no
+    table has moved."""
+    before_publish: FaultPoint | None = None
+    after_publish: FaultPoint | None = None
+
+
+class CommitSequence:
+    """Makes the operations of one graph visible."""
+
+    def __init__(self, manifest: Manifest, recovery: Recovery) -> None:
+        self._manifest = manifest
+        self._recovery = recovery
+
+    def run(self, operation: Operation, lock: HeldLock) -> tuple[CommitRecord, ...]:
+        """Run phases A to D under the lock of the branch. An interrupt waits until they are done.
+
+        Raises `CommitStateUnknown` for an operation that is left to recovery. After any other error
+        nothing of the operation is visible or will be.
+        """
+        return uninterrupted(lambda: self._run(operation, lock))
+
+    def publish_only(
+        self, branch: str | None, publication: Publication, lock: HeldLock
+    ) -> CommitRecord:
+        """Publish a commit that moves no table, so that nothing can be left half done."""
+        [commit] = uninterrupted(
+            lambda: publish_all(self._manifest, branch, [publication], lock.check)
+        )
+        return commit
+
+    def _run(self, operation: Operation, lock: HeldLock) -> tuple[CommitRecord, ...]:
+        sidecar = operation.sidecar
+        commits: tuple[CommitRecord, ...] = ()
+        lock.check()
+        self._recovery.begin(sidecar)
+        try:
+            publications = operation.commit_tables()
+            if publications:
+                commits = self._publish(operation, publications, lock)
+        except CommitStateUnknown:
+            raise
+        except Exception as error:
+            self._recovery.undo_own(sidecar, lock, error)
+            raise
+        self._recovery.end(sidecar)
+        return commits
+
+    def _publish(
+        self, operation: Operation, publications: Sequence[Publication], lock: HeldLock
+    ) -> tuple[CommitRecord, ...]:
+        branch = operation.sidecar.physical
+        if operation.before_publish is not None:
+            operation.before_publish.hit(branch=branch)
+        commits = publish_all(self._manifest, branch, publications, lock.check)
+        if operation.after_publish is not None:
+            operation.after_publish.hit()
+        return commits
