@@ -11,7 +11,8 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,7 @@ from omnigraph.errors import (
     MutationError,
     OmnigraphError,
 )
+from omnigraph.testing.faults import Call, armed
 from tests.behaviour.graphs import Backstage
 from tests.behaviour.threads import Outcome, Together, together
 
@@ -430,49 +432,91 @@ def test_a_merge_that_conflicts_is_refused_alone(graph):
 # -- a thread that is interrupted --------------------------------------------------------------
 
 
-def _until_interrupted(write: Callable[[], Any]) -> Receipt | None:
-    """Write while Ctrl-C reaches the main thread at a random moment; the receipt if it got one."""
+def _interrupt() -> None:
+    """Ctrl-C for the main thread. Unlike `interrupt_main`, this also wakes it if it waits."""
     main = threading.main_thread().ident
-    assert threading.get_ident() == main
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+def _until_interrupted(write: Callable[[], Any]) -> Receipt | None:
+    """Write until an interrupt comes; the receipt if it came after the write."""
+    assert threading.current_thread() is threading.main_thread()
     receipt: Receipt | None = None
-
-    def interrupt() -> None:
-        time.sleep(random.uniform(0, 0.15))
-        # Unlike `interrupt_main`, this also wakes a thread that waits.
-        signal.pthread_kill(main, signal.SIGINT)
-
-    interrupting = threading.Thread(target=interrupt, daemon=True)
     try:
-        interrupting.start()
         receipt = write().receipt
-        # An interrupt that comes after the write comes here.
         time.sleep(60)
     except KeyboardInterrupt:
-        interrupting.join()
         return receipt
     raise AssertionError("no interrupt came")
 
 
-def test_an_interrupted_write_is_there_as_a_whole_or_not_at_all(graph):
-    rounds, interrupted, there, expected = 6, 0, 0, set()
-    for round in range(rounds):
-        since = graph.head()
-        mine, others = f"mine{round}", [f"p{round}-{n}" for n in range(6)]
-        threads = Together([partial(add, graph, name, n) for n, name in enumerate(others)])
-        threads.start()
-        receipt = _until_interrupted(partial(add, graph, mine, round))
-        interrupted += receipt is None
-        receipts(threads.outcomes())
+class Interrupted:
+    """A graph whose main thread is interrupted while it and other threads add people."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._people: set[str] = set()
+        self.rounds = self.without_receipt = self.landed = 0
+
+    def round(self, others: int, interrupting: AbstractContextManager[object]) -> None:
+        """One write of the main thread beside some of other threads, and what must hold after."""
+        graph, since, self.rounds = self._graph, self._graph.head(), self.rounds + 1
+        mine = f"mine{self.rounds}"
+        names_of_others = [f"p{self.rounds}-{number}" for number in range(others)]
+        threads = Together([partial(add, graph, n, 1) for n in names_of_others])
+        with interrupting:
+            threads.start()
+            receipt = _until_interrupted(partial(add, graph, mine, 2))
+            receipts(threads.outcomes())
         commits = {str(commit.message): commit for commit in written(graph, since)}
-        landed = f"add {mine}" in commits
-        there += landed
-        assert set(commits) - {f"add {mine}"} == {f"add {name}" for name in others}
-        assert (mine in names(graph)) is landed
-        assert receipt is None or receipt.graph_commit_id == commits[f"add {mine}"].id
-        repeated = add(graph, mine, round).receipt
-        assert repeated.replayed is landed
-        assert not landed or repeated.graph_commit_id == commits[f"add {mine}"].id
-        expected |= {mine, *others}
-        assert names(graph) == sorted(expected)
-    print(f"{interrupted} of {rounds} writes were interrupted, {there} were there")
-    check_sound(graph)
+        landed = commits.pop(f"add {mine}", None)
+        assert set(commits) == {f"add {name}" for name in names_of_others}
+        assert (mine in names(graph)) is (landed is not None)
+        if landed is None:
+            assert receipt is None
+        elif receipt is not None:
+            check_receipt(landed, receipt, actor=f"actor-{mine}", message=f"add {mine}")
+        check_sound(graph)
+        repeated = add(graph, mine, 2).receipt
+        assert repeated.replayed is (landed is not None)
+        assert landed is None or repeated.graph_commit_id == landed.id
+        self._people |= {mine, *names_of_others}
+        assert names(graph) == sorted(self._people)
+        self.without_receipt += receipt is None
+        self.landed += landed is not None
+
+    def report(self) -> None:
+        print(f"{self.rounds} writes: {self.without_receipt} interrupted, {self.landed} landed")
+
+
+@contextmanager
+def _at_a_random_moment() -> Iterator[None]:
+    timer = threading.Timer(random.uniform(0, 0.15), _interrupt)
+    timer.start()
+    yield
+    timer.join()
+
+
+def test_a_write_interrupted_at_a_random_moment_is_there_as_a_whole_or_not_at_all(graph):
+    interrupted = Interrupted(graph)
+    for _ in range(4):
+        interrupted.round(6, _at_a_random_moment())
+    interrupted.report()
+
+
+STEPS = (
+    "lock.after_acquire",
+    "recovery.sidecar_written",
+    "mutation.pre_table_commit",
+    "graph_publish.after_manifest_commit",
+)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_write_interrupted_at_a_step_is_there_as_a_whole_or_not_at_all(graph, step):
+    """The step is one of the interrupted write, or of one that it waits for."""
+    interrupted = Interrupted(graph)
+    for others in (0, 4):
+        interrupted.round(others, armed(step, Call(lambda _: _interrupt()), times=1))
+    interrupted.report()
