@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import time
 from collections import Counter, defaultdict
@@ -14,10 +15,12 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.commits import Commit
+from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import Backstage
 from tests.crash.graphs import SCHEMA
+from tests.processes import crew
 from tests.processes.children import child
 from tests.processes.conftest import Place
 from tests.processes.sharing import (
@@ -34,6 +37,8 @@ from tests.processes.sharing import (
 from tests.processes.writing import exported, short_leases
 
 WRITERS = 8
+STEPS = [step for step in crew.STEPS if not step.startswith("fork.")]
+"""Where a process may kill itself; no table of main is ever forked."""
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +62,8 @@ class Fleet:
         self._acknowledged: dict[int, int] = {}
         self._ends: dict[int, float | None] = {}
         self._rows = seed(init(place.uri, SCHEMA))
-        self.kills = 0
+        self._steps: dict[int, str] = {}
+        self.kills: Counter[str] = Counter()
 
     @property
     def _is_local(self) -> bool:
@@ -65,23 +71,29 @@ class Fleet:
 
     # -- writing ----------------------------------------------------------------------------
 
-    def work(self, seconds: float, *, life: float, kills: int) -> None:
-        """Let the processes write for some seconds, and until so many kills have happened.
+    def work(self, seconds: float, *, life: float, kills: int, writes: int) -> None:
+        """Let the processes write for some seconds, at least until there were so many kills and
+        acknowledged writes.
 
-        Each is killed up to `life` seconds after the first write of its life was acknowledged.
+        Each is killed up to `life` seconds after the first write of its life was acknowledged, or
+        kills itself before that at a step of a write.
         """
         began, hang = time.monotonic(), time.monotonic() + seconds + 600
         for number in range(len(self._journals)):
             self._start(number)
         try:
-            while time.monotonic() < began + seconds or self.kills < kills:
+            while (
+                time.monotonic() < began + seconds
+                or self.kills.total() < kills
+                or sum(journal.count("acknowledged") for journal in self._journals) < writes
+            ):
                 assert time.monotonic() < hang, "the writers make no progress"
                 for number in list(self._running):
                     self._tend(number, life)
                 time.sleep(0.005)
             self._stop.touch()
-            ends = {number: process.wait(300) for number, process in self._running.items()}
-            assert ends == dict.fromkeys(ends, 0)
+            ends = {process.wait(300) for process in self._running.values()}
+            assert ends <= {0, -signal.SIGKILL}
         finally:
             for process in self._running.values():
                 process.kill()
@@ -89,22 +101,27 @@ class Fleet:
 
     def _tend(self, number: int, life: float) -> None:
         process, end = self._running[number], self._ends[number]
-        assert process.poll() is None, f"process {number} ended with {process.poll()}"
-        if end is None:
+        if process.poll() is not None:
+            assert process.poll() == -signal.SIGKILL, f"process {number}: {process.poll()}"
+            self.kills[self._steps[number]] += 1
+            self._start(number)
+        elif end is None:
             if self._journals[number].count("acknowledged") > self._acknowledged[number]:
                 self._ends[number] = time.monotonic() + random.uniform(0, life)
         elif time.monotonic() > end:
             process.kill()
             process.wait()
-            self.kills += 1
+            self.kills["from outside"] += 1
             self._start(number)
 
     def _start(self, number: int) -> None:
         self._acknowledged[number] = self._journals[number].count("acknowledged")
         self._ends[number] = None
+        self._steps[number] = step = random.choice(STEPS)
+        arms = [Arm(step, Kill(), first=random.randint(1, 20))] if random.random() < 0.6 else []
         self._running[number] = child(
             self._place,
-            [],
+            arms,
             "sharing.write_until_stopped",
             self._place.uri,
             self._writers[number],
@@ -199,9 +216,8 @@ class Fleet:
         events = Counter(entry.event for entry in entries)
         kinds = Counter(task_of(key).kind for key in answered)
         unanswered = len(begun - {e.key for e in entries if e.event in ("acknowledged", "refused")})
-        print(
-            f"{self.kills} kills, {dict(events)}, {unanswered} keys without an answer, {dict(kinds)}"
-        )
+        print(f"killed {dict(self.kills)}; {dict(events)}; {unanswered} keys without an answer")
+        print(f"acknowledged: {dict(kinds)}")
         assert unanswered > 0, "no write was ever cut off"
 
 
@@ -227,12 +243,12 @@ def test_killed_processes_with_several_writers_lose_nothing_and_write_nothing_tw
     local_place, tmp_path
 ):
     fleet = Fleet(local_place, tmp_path, processes=2)
-    fleet.work(16, life=3, kills=3)
+    fleet.work(16, life=6, kills=4, writes=60)
     fleet.check(samples=10)
 
 
 @pytest.mark.slow
 def test_killed_processes_with_several_writers_lose_nothing_in_ten_minutes(place, tmp_path):
     fleet = Fleet(place, tmp_path, processes=4)
-    fleet.work(600, life=8 if place.uri.startswith("/") else 30, kills=10)
+    fleet.work(600, life=8 if place.uri.startswith("/") else 30, kills=10, writes=80)
     fleet.check(samples=40, repeats=300)
