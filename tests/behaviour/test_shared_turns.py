@@ -329,7 +329,7 @@ def test_an_expected_head_refuses_only_the_write_that_names_it(graph):
 @pytest.mark.parametrize("edges_by", ["mutate", "insert"])
 def test_a_node_deleted_while_edges_to_it_are_inserted_leaves_no_dangling_edge(graph, edges_by):
     people = [f"p{number}" for number in range(THREADS - 1)]
-    rounds = 3
+    rounds = 2
     graph.load({"Person": [{"name": name} for name in people]}, "append")
     for round in range(rounds):
         firm = f"firm{round}"
@@ -514,9 +514,9 @@ STEPS = (
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_write_interrupted_at_a_step_is_there_as_a_whole_or_not_at_all(graph, step):
+def test_a_write_interrupted_at_a_step_is_there_as_a_whole_or_not_at_all(local_uri, step):
     """The step is one of the interrupted write, or of one that it waits for."""
-    interrupted = Interrupted(graph)
+    interrupted = Interrupted(init(local_uri, SCHEMA))
     for others in (0, 4):
         interrupted.round(others, armed(step, Call(lambda _: _interrupt()), times=1))
     interrupted.report()
