@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from datetime import timedelta
-from typing import ClassVar
 from unittest.mock import patch
 
 import pytest
@@ -49,19 +48,37 @@ changes = st.lists(statements, min_size=1, max_size=2)
 others = st.sampled_from(["f", "g", "h"])
 
 
+BEGINNINGS: dict[str, tuple[list[str], list[str]]] = {
+    "already_up_to_date": ([], []),
+    "cardinality_violation": (["+a>X"], ["+a>Y"]),
+    "delete_vs_update": (["!b"], ["b:=3"]),
+    "divergent_insert": (["+c=3"], ["+c=4"]),
+    "divergent_update": (["a:=3"], ["a:=4"]),
+    "fast_forward": ([], ["+c"]),
+    "merged": (["+c"], ["+d"]),
+    "orphan_edge": (["!X"], ["+a>X"]),
+    "unique_violation": (["+c=9"], ["+d=9"]),
+}
+"""What main and its branch `f` do, by what then comes of merging `f`: every outcome and conflict."""
+
+
 class Merges(RuleBasedStateMachine):
     """One graph and the model of it; whatever is done to one is done to the other."""
 
-    outcomes: ClassVar[Counter[str]] = Counter()
-
-    def __init__(self) -> None:
+    def __init__(self, outcomes: Counter[str], beginning: str | None = None) -> None:
         super().__init__()
+        self.outcomes = outcomes
         self._small = patch("omnigraph.engine.compare.changes.COMPARED_ROWS", 3)
         self._small.start()
         self.graph = init(f"memory://{uuid.uuid4().hex}", SCHEMA)
         self.model = ReferenceGraph(compile_schema(Source("<schema>", SCHEMA)).ir)
         self._do(operations.load("main", "append", ["a=1", "b=2", "X", "Y", "a-b"], None))
         self._do(operations.create_branch("f", "main"))
+        if beginning is not None:
+            for branch, does in zip(("main", "f"), BEGINNINGS[beginning], strict=True):
+                if does:
+                    self._do(operations.mutate(branch, does))
+            self._merge("f", "main")
 
     def teardown(self) -> None:
         self._small.stop()
@@ -200,18 +217,37 @@ RELAXED = settings(
 )
 
 
-def test_branches_that_merge_each_other_hold_what_the_reference_graph_says():
+def run(beginning: str | None, examples: int, steps: int) -> Counter[str]:
+    """Random steps, each time after the same beginning; how often which outcome came up."""
+    outcomes: Counter[str] = Counter()
+
+    class MergesAfter(Merges):
+        def __init__(self) -> None:
+            super().__init__(outcomes, beginning)
+
     run_state_machine_as_test(
-        Merges, settings=settings(RELAXED, max_examples=10, stateful_step_count=10)
+        MergesAfter, settings=settings(RELAXED, max_examples=examples, stateful_step_count=steps)
     )
+    return outcomes
+
+
+def test_branches_that_merge_each_other_hold_what_the_reference_graph_says():
+    run(None, 10, 10)
+
+
+@pytest.mark.parametrize("outcome", BEGINNINGS)
+def test_every_outcome_and_conflict_comes_up(outcome):
+    outcomes: Counter[str] = Counter()
+    machine = Merges(outcomes, outcome)
+    machine.teardown()
+    assert outcomes == {outcome: 1}
 
 
 @pytest.mark.slow
-def test_many_more_branches_that_merge_each_other():
-    Merges.outcomes.clear()
-    run_state_machine_as_test(
-        Merges, settings=settings(RELAXED, max_examples=150, stateful_step_count=25)
-    )
-    print(dict(Merges.outcomes))
-    assert {"merged", "fast_forward", "already_up_to_date"} <= set(Merges.outcomes)
-    assert {"divergent_update", "delete_vs_update", "orphan_edge"} <= set(Merges.outcomes)
+@pytest.mark.parametrize("beginning", [None, *BEGINNINGS])
+def test_many_more_branches_that_merge_each_other(beginning):
+    """Every outcome and conflict comes up, each followed by random steps."""
+    outcomes = run(beginning, 60 if beginning is None else 12, 25)
+    print(dict(outcomes))
+    assert beginning is None or outcomes[beginning] > 0
+    assert set(outcomes) <= set(BEGINNINGS)

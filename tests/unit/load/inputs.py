@@ -72,10 +72,6 @@ def schema_sources(draw: st.DrawFn, *, plain: bool = False) -> Source:
     # A pattern on a list has no effect; the reference graph still reads the pattern.
     for node in catalog.nodes.values():
         assume(not any(node.properties[c.property].type.list for c in node.checks))
-    # Edges that a blob would have to tell apart are refused as a set, by whatever id.
-    for edge in catalog.edges.values():
-        members = [edge.properties[c] for c in edge.identity or () if c in edge.properties]
-        assume(not any(p.type.is_blob for p in members))
     # A unique list, vector or blob makes every row of its type fail; a few such schemas will do.
     assume(draw(st.integers(0, 5)) == 0 or not any(unkeyable_column(d) for d in catalog))
     return source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
@@ -115,6 +116,31 @@ def test_both_take_the_same_rows_and_refuse_with_the_same_errors(data):
 @given(st.data())
 def test_both_judge_a_set_of_rows_alike(data):
     dense_schema(data)
+
+
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [
+        ("[String]", ["p"]),
+        ("[I32]?", [None]),
+        ("Vector(2)", [1, 2]),
+        ("Blob", "s3://bucket/key"),
+        ("Blob?", "base64:SGk="),
+        ("String?", None),
+        ("F32", 1.5),
+    ],
+)
+@pytest.mark.parametrize("quarantine", [False, True])
+@pytest.mark.parametrize("mode", ["append", "merge", "overwrite", "patch"])
+def test_both_name_an_edge_id_given_twice_alike(declared, value, mode, quarantine):
+    """A list, vector, blob or null in the identity of an edge gives it no id; its own id tells it."""
+    schema = (
+        f"node N {{ k: String @key }}\nedge E: N -> N {{ x: {declared}  @unique(src, dst, x) }}"
+    )
+    node = {"type": "N", "data": {"k": "a"}}
+    edge = {"edge": "E", "from": "a", "to": "a", "data": {"id": "e", "x": value}}
+    text = "\n".join(map(json.dumps, [node, edge, edge]))
+    assert_alike(Image.empty(catalog_of(schema)), text, mode, quarantine, 10_000)
 
 
 @pytest.mark.slow

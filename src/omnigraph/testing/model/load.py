@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from omnigraph.catalog.model import EdgeType, EntityType, Group, NodeType
+from omnigraph.catalog.model import EdgeType, EntityType, Group
 from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.load_input import InputRow, LoadInput, derived_id
 from omnigraph.testing.model.rules import (
     collisions,
     dangling_edges,
     group_text,
+    identity_of,
     missing_ends,
     missing_values,
     pending_vectors,
@@ -118,7 +119,7 @@ def _lacking(rows: Sequence[InputRow]) -> Iterator[LoadError]:
             yield replace(error, property=violation.property)
         derived = derived_id(row.declared, row.row)
         if derived is not None and derived != row.id:
-            where = group_text(row.declared, _identity(row.declared))
+            where = group_text(row.declared, _told_apart_by(row))
             yield _error(row, "bad_key", f"id '{row.id}' is not that of its {where}")
 
 
@@ -202,16 +203,17 @@ def _judge_ids(
     for row in rows:
         earlier = first.setdefault(row.id, row)
         if earlier is not row:
-            group = _identity(declared)
+            group = _told_apart_by(earlier)
             where = group_text(declared, group)
-            yield _shared(row, earlier, where, tuple_text(declared, group, row.row))
+            yield _shared(row, earlier, where, tuple_text(declared, group, earlier.row))
         elif mode == "append" and row.id in committed:
             yield _error(row, "exists", f"id '{row.id}' already exists in {declared.name}")
 
 
-def _identity(declared: EntityType) -> Group:
-    identity = declared.key if isinstance(declared, NodeType) else declared.identity
-    return identity or ("id",)
+def _told_apart_by(row: InputRow) -> Group:
+    """The columns that the id of a row is made of, or the id itself if it is not derived."""
+    group = identity_of(row.declared)
+    return ("id",) if group is None or any(row.row[name] is None for name in group) else group
 
 
 def _judge_unique(

@@ -10,7 +10,12 @@ from omnigraph.catalog.keys import KeyValue, edge_id, node_id
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.diagnostics import with_hint
 from omnigraph.testing.model.records import Record, read_records
-from omnigraph.testing.model.rules import Violation, missing_values, value_violations
+from omnigraph.testing.model.rules import (
+    Violation,
+    identity_of,
+    missing_values,
+    value_violations,
+)
 from omnigraph.testing.model.values import BadValue, Row, Value, from_json, text_of
 from omnigraph.testing.outcome import Json, LoadError, ReceiptWarning
 
@@ -183,10 +188,10 @@ def _is_cleared(declared: EntityType, data: dict[str, Json], violation: Violatio
 
 def derived_id(declared: EntityType, row: Row) -> str | None:
     """The id that follows from a row's key or ends; none when the type or the row has no identity."""
+    if identity_of(declared) is None:
+        return None
     values = {n: v for n, v in row.items() if isinstance(v, str | int | float) or v is None}
     if isinstance(declared, EdgeType):
         return edge_id(declared, text_of(row, "src"), text_of(row, "dst"), values)
-    if declared.key is None:
-        return None
     keys: dict[str, KeyValue] = {n: v for n, v in values.items() if v is not None}
     return node_id(declared, keys)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from omnigraph.catalog.ir import CheckIR, RangeIR
 from omnigraph.catalog.keys import canonical_text
-from omnigraph.catalog.model import EdgeType, EntityType, Group, NodeType
+from omnigraph.catalog.model import EdgeType, EntityType, Group, NodeType, Property
 from omnigraph.diagnostics import counted
 from omnigraph.language.types import Scalar
 from omnigraph.testing.model.values import Row, Value, text_of
@@ -153,10 +153,25 @@ def unkeyable(declared: EntityType) -> Iterator[Violation]:
     for group in declared.unique_groups:
         for column in group:
             prop = declared.properties.get(column)
-            if prop and (prop.type.list or prop.type.is_vector or prop.type.is_blob):
+            if prop and not _is_comparable(prop):
                 where = group_text(declared, group)
                 message = f"@unique on {where}: unsupported column type {prop.type.display}"
                 yield Violation("unique", message, column)
+
+
+def identity_of(declared: EntityType) -> Group | None:
+    """The columns that the ids of a type are made of: the key of a node type, an edge's identity.
+
+    An edge type whose identity has a list, vector or blob has no derived ids.
+    """
+    group = declared.key if isinstance(declared, NodeType) else declared.identity
+    props = [declared.properties[name] for name in group or () if name in declared.properties]
+    return group if all(map(_is_comparable, props)) else None
+
+
+def _is_comparable(prop: Property) -> bool:
+    """Whether a unique group can have the property: not a list, vector or blob."""
+    return not (prop.type.list or prop.type.is_vector or prop.type.is_blob)
 
 
 def group_text(declared: EntityType, group: Group) -> str:
