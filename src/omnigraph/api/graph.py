@@ -97,16 +97,19 @@ def open(
     name = text_argument("branch", branch)
     durability = durability_from_environment()
     objects, tables = open_store(root, durability), TableStore(root, durability)
-    manifest, schemas = open_manifest(root, objects, tables, read_only=read_only)
+    opened = open_manifest(root, objects, tables, read_only=read_only)
+    manifest, schemas = opened.manifest, opened.schemas
     core = GraphCore(root, objects, tables, manifest=manifest, schemas=schemas)
-    if not read_only:
+    locks = None if read_only else core.locks
+    if opened.needs_recovery:
         from omnigraph.storage.probe import probe_hard_links
 
         probe_hard_links(root)
         core.recovery.heal_everywhere()
-    locks = None if read_only else core.locks
-    restore_schema(objects, manifest, core.branches, schemas, locks)
-    schemas.contract()
+    if opened.needs_schema_files:
+        restore_schema(objects, manifest, core.branches, schemas, locks)
+    if opened.needs_recovery or opened.needs_schema_files:
+        schemas.contract()
     bound = core.find_branch(name)
     core.branches.refuse_moved(bound)
     return Graph(core, bound, actor=actor, view=view, read_only=read_only)

@@ -126,7 +126,7 @@ class GraphHandle:
         'review'
         """
         core, name = self._core, text_argument("branch", branch)
-        core.schemas.contract()
+        core.contract()
         bound = core.find_branch(name)
         core.branches.refuse_moved(bound)
         return self._with(bound=bound)

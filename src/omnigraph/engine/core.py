@@ -6,7 +6,7 @@ caches and the one background compactor. What only writers need is made when the
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.branches import Branches, BranchRef
 from omnigraph.versioning.contract import SchemaContract
+from omnigraph.versioning.locks.lease_object import read_head
 from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -63,7 +64,7 @@ class GraphCore:
         self.root = root
         self.objects = objects
         self.tables = tables
-        self.manifest = manifest or Manifest(tables)
+        self.manifest = manifest or Manifest(tables, partial(read_head, objects))
         self.branches = Branches(self.manifest, tables, objects)
         self.schemas = schemas or SchemaCache(objects)
         self.texts = StoredTexts(objects)
@@ -79,7 +80,9 @@ class GraphCore:
     def locks(self) -> WriterLocks:
         from omnigraph.versioning.locks import WriterLocks
 
-        return self._given_locks or WriterLocks(self.root, self.objects)
+        return self._given_locks or WriterLocks(
+            self.root, self.objects, describe=self.manifest.head_note
+        )
 
     @made_once
     def recovery(self) -> Recovery:
@@ -128,9 +131,19 @@ class GraphCore:
 
     # -- snapshots --------------------------------------------------------------------------
 
-    def snapshot(self, ref: BranchRef) -> Snapshot:
-        """The newest state of a branch."""
-        return self.snapshot_of(self.manifest.current(ref.physical))
+    def snapshot(self, ref: BranchRef, max_staleness: float = 0.0) -> Snapshot:
+        """The newest state of a branch, or one that was the newest so many seconds ago."""
+        return self.snapshot_of(self.manifest.current(ref.physical, max_staleness=max_staleness))
+
+    def contract(self, ref: BranchRef | None = None) -> SchemaContract:
+        """The accepted schema of a branch, which is that of main.
+
+        On an object store its files are read only if the newest commit was made under another one.
+        """
+        if not self.objects.is_remote:
+            return self.schemas.contract()
+        state = self.manifest.current(None if ref is None else ref.physical)
+        return self.schemas.contract_of(self._schema_ref(state))
 
     def resolve(self, ref: Ref, bound: BranchRef, argument: str) -> Snapshot:
         """The state a ref names."""
@@ -149,9 +162,10 @@ class GraphCore:
 
     def snapshot_of(self, state: ManifestState, contract: SchemaContract | None = None) -> Snapshot:
         """The snapshot of a manifest state, under the schema as it is stored now."""
+        made_under = self._schema_ref(state)
         if contract is None or contract.reference != state.schema_ref:
-            contract = self.schemas.contract()
-        reference = self._schema_ref(state) or contract.reference
+            contract = self.schemas.contract_of(made_under)
+        reference = made_under or contract.reference
         # A schema apply replaces its files only after it has published.
         same = reference == contract.reference
         catalog = contract.catalog if same else self.schemas.past(reference)

@@ -44,7 +44,14 @@ from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.s3_options import s3_options
 from omnigraph.storage.table import Table
 from omnigraph.storage.uris import GraphRoot
-from omnigraph.storage.versions import newest_version, noted_version
+from omnigraph.storage.versions import (
+    ObjectWatch,
+    RemoteVersions,
+    VersionObject,
+    VersionWatch,
+    newest_version,
+    noted_version,
+)
 from omnigraph.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
@@ -66,6 +73,7 @@ class TableStore:
             index_cache_size_bytes=INDEX_CACHE_BYTES,
             metadata_cache_size_bytes=METADATA_CACHE_BYTES,
         )
+        self._remote = RemoteVersions(root) if root.kind == "s3" else None
         self._known = KnownValues()
         on_disk = root.kind == "local" and durability is Durability.FSYNC
         self._sync = CommitSync(DiskSync(root.uri, durability)) if on_disk else None
@@ -91,6 +99,11 @@ class TableStore:
     def is_shared(self) -> bool:
         """Whether other processes can see these tables."""
         return self._root.kind != "memory"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the tables are on an object store, where every look is a request."""
+        return self._remote is not None
 
     def create(
         self,
@@ -165,6 +178,28 @@ class TableStore:
         if branch is not None:
             self._refuse_moved(table, branch)
         return table
+
+    def newest_object(self, path: str, branch: str | None) -> VersionObject | None:
+        """The newest version of a line on an object store, in one request; None if there is none."""
+        if self._remote is None:
+            return None
+        return self._remote.newest(self._lineage(path, branch))
+
+    def open_found(self, path: str, branch: str | None, found: VersionObject) -> Table:
+        """Open a version that a look at an object store has found; `Table.watch` then works."""
+        table = self.open(path, branch, found.version)
+        return Table(table.lineage, table.dataset, self.watch_found(path, branch, found))
+
+    def watch_found(self, path: str, branch: str | None, found: VersionObject) -> VersionWatch:
+        """The watch of a version that a look at an object store has found."""
+        assert self._remote is not None
+        return ObjectWatch(self._remote, self._lineage(path, branch), found.version, found.token)
+
+    def watch_written(self, table: Table) -> VersionWatch | None:
+        """The watch of a version that this process has just written."""
+        if self._remote is None:
+            return table.watch()
+        return ObjectWatch(self._remote, table.lineage, table.version, None)
 
     def _refuse_moved(self, table: Table, branch: str) -> None:
         from omnigraph.storage.base_paths import other_root
