@@ -83,8 +83,8 @@ publish adds a piece that every later key check has to read. Folding later makes
 slower, and the fold as well."""
 
 MANIFEST_SCANNED_ROWS: Final = 4096
-"""Up to so many rows the state of a manifest is found by reading all of it once. That takes a few
-milliseconds, and from an object store fewer requests than the indexes."""
+"""Up to so many rows the state of a manifest on an object store is found by reading all of it once,
+which takes fewer requests than reading its indexes."""
 
 HEAD_NOTE_BYTES: Final = 16 * 1024
 """Longest note of a branch's head that is stored with its lease: some fifty types. A lease is written

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Final, TypeVar
+
+_AT_ONCE: Final = 16
+"""Most calls at the same time. A store answers so many without slowing down."""
 
 _First = TypeVar("_First")
 _Second = TypeVar("_Second")
@@ -23,7 +26,7 @@ def each(calls: Sequence[Callable[[], _Result]]) -> list[_Result]:
     """The results of some calls in their order. The first error in that order is raised."""
     if len(calls) < 2:
         return [call() for call in calls]
-    with ThreadPoolExecutor(len(calls) - 1) as pool:
+    with ThreadPoolExecutor(min(len(calls) - 1, _AT_ONCE)) as pool:
         later = [pool.submit(call) for call in calls[1:]]
         first = calls[0]()
         return [first, *(future.result() for future in later)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
+from omnigraph.engine.core import head_notes
 from omnigraph.engine.schema_cache import SchemaCache
 from omnigraph.errors import (
     GraphNotFound,
@@ -22,7 +22,6 @@ from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.bootstrap import Bootstrap
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.contract import STAGED
-from omnigraph.versioning.locks.lease_object import read_head
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR
 from omnigraph.versioning.stamp import is_older_graph
@@ -63,7 +62,7 @@ def open_manifest(
                 manifest, schemas = _converted_in_memory(objects, tables)
                 return OpenedGraph(manifest, schemas, needs_recovery=False, needs_schema_files=True)
             _convert(root, objects, tables)
-        manifest = Manifest(tables, partial(read_head, objects))
+        manifest = Manifest(tables, head_notes(objects))
         manifest.current(None)
     except TableMissing as error:
         raise GraphNotFound(root.uri) from error
@@ -83,7 +82,7 @@ def _open_remote(objects: ObjectStore, tables: TableStore, *, read_only: bool) -
     An object store has no folder without objects, so that one listing tells whether any sidecar or
     schema file waits.
     """
-    manifest, schemas = Manifest(tables, partial(read_head, objects)), SchemaCache(objects)
+    manifest, schemas = Manifest(tables, head_notes(objects)), SchemaCache(objects)
 
     def find_unfinished() -> bool:
         if read_only:

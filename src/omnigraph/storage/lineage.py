@@ -32,6 +32,11 @@ class Lineage:
     """Tells which indexes are damaged; None where nothing outlives the process."""
 
     @property
+    def is_remote(self) -> bool:
+        """Whether it is on an object store, where every look is a request."""
+        return self.uri.startswith("s3://")
+
+    @property
     def name(self) -> str:
         """How messages call it."""
         return self.path if self.branch is None else f"{self.path} on branch {self.branch}"

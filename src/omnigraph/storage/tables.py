@@ -293,6 +293,10 @@ class TableStore:
         """The branches of a table that have a ref, without those a power loss left half made."""
         from omnigraph.storage.torn_branches import list_whole_branches
 
+        if self._remote is not None:
+            listed = self._remote.refs(path)
+            if listed is not None:
+                return listed
         try:
             table = self.open(path)
         except TornVersion as torn:

@@ -6,14 +6,17 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Final, Literal, Protocol
 
 import lance
 
-from omnigraph.errors import TableMissing
+from omnigraph.errors import ObjectMissing, TableMissing
+from omnigraph.side_by_side import each
 from omnigraph.storage.conflicts import naming_failures
 from omnigraph.storage.lineage import Lineage, version_file, version_of_file
 from omnigraph.storage.objects import VersionToken
+from omnigraph.storage.refs import REFS_DIR, StoredBranch, parse_ref
 from omnigraph.storage.uris import GraphRoot
 
 OPERATION_ID: Final = "omnigraph.operation_id"
@@ -167,12 +170,13 @@ class VersionObject:
 
 
 class RemoteVersions:
-    """The versions of tables on an object store."""
+    """The versions and branches of tables on an object store. Thread-safe."""
 
     def __init__(self, root: GraphRoot) -> None:
         from omnigraph.storage.remote_objects import RemoteObjects
 
         self._objects = RemoteObjects(root)
+        self._refs: dict[str, tuple[VersionToken, StoredBranch]] = {}
 
     def newest(self, lineage: Lineage) -> VersionObject | None:
         """The newest version of a line, in one request: names of versions count down."""
@@ -182,6 +186,37 @@ class RemoteVersions:
         name, token = first
         version = version_of_file(name)
         return None if version is None else VersionObject(version, token)
+
+    def refs(self, path: str) -> dict[str, StoredBranch] | None:
+        """The branches of a table: one request, and one more for every ref that is new.
+
+        None if a ref is there that only the library can read, or tell what is wrong with.
+        """
+        folder = f"{path}/{REFS_DIR}"
+        listed = {file: t for file, t in self._objects.list_level(folder).objects.items() if t}
+        if any("%" in file for file in listed):
+            return None
+        known = {file: ref for file, ref in self._refs.items() if listed.get(file) == ref[0]}
+        missing = [file for file in listed if file not in known]
+        try:
+            found = each([partial(self._read_ref, file) for file in missing])
+        except (ValueError, KeyError, TypeError):
+            return None
+        known |= {file: ref for file, ref in zip(missing, found, strict=True) if ref is not None}
+        self._refs = {f: ref for f, ref in self._refs.items() if not f.startswith(folder)} | known
+        return {
+            file.removeprefix(f"{folder}/").removesuffix(".json"): known[file][1]
+            for file in listed
+            if file in known
+        }
+
+    def _read_ref(self, file: str) -> tuple[VersionToken, StoredBranch] | None:
+        """None for a ref that was deleted meanwhile."""
+        try:
+            text, token = self._objects.read_text_versioned(file)
+        except ObjectMissing:
+            return None
+        return token, parse_ref(text)
 
 
 class ObjectWatch:

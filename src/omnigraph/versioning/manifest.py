@@ -16,8 +16,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.errors import (
     BranchNotFound,
@@ -31,11 +29,10 @@ from omnigraph.errors import (
 from omnigraph.limits import (
     CHECKPOINT_INTERVAL,
     HEAD_NOTE_BYTES,
-    MANIFEST_SCANNED_ROWS,
     MANIFEST_SMALL_ROWS,
 )
 from omnigraph.side_by_side import both
-from omnigraph.storage.filters import And, Comparison, Filter, In
+from omnigraph.storage.filters import And, Comparison, In
 from omnigraph.storage.indexes import damaged_indexes, noticed_damage
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
@@ -50,13 +47,19 @@ from omnigraph.versioning.commits import (
     OperationKind,
     TableId,
 )
+from omnigraph.versioning.manifest_state import (
+    COLUMNS,
+    HeadNote,
+    ManifestState,
+    after,
+    cold_state,
+    fold,
+    read_rows,
+)
 from omnigraph.versioning.rows import (
-    FORMAT_STAMP,
     KEY_COLUMN,
     MANIFEST_PATH,
     PUBLISHED_OUTCOMES,
-    TableRegistration,
-    TableVersion,
     ancestor_key,
     commit_table_key,
     load_key,
@@ -70,88 +73,7 @@ if TYPE_CHECKING:
     from omnigraph.storage.torn import Torn
     from omnigraph.versioning.audit import RecordedAudit
 
-_COLUMNS = [
-    KEY_COLUMN,
-    "object_type",
-    "location",
-    "metadata",
-    "table_key",
-    "table_version",
-    "table_branch",
-    "row_count",
-    "commit_seq",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestState:
-    """One branch at one version: which version of which table belongs to the graph."""
-
-    branch: str | None
-    sequence: int
-    head: CommitId
-    tables: Mapping[TableId, TableVersion]
-    registered: Mapping[TableId, TableRegistration]
-    schema_ref: str | None = None
-    """The schema the head was made under; None when a checkpoint of a converted graph starts here."""
-
-    def to_checkpoint(self) -> dict[str, Any]:
-        return {
-            "seq": self.sequence,
-            "head": self.head,
-            "schema_ref": self.schema_ref,
-            "tables": [self.tables[t].to_json() for t in sorted(self.tables)],
-            "registered": [self.registered[t].to_json() for t in sorted(self.registered)],
-        }
-
-    @classmethod
-    def from_checkpoint(cls, branch: str | None, text: str) -> ManifestState:
-        return cls.from_document(branch, json.loads(text))
-
-    @classmethod
-    def from_document(cls, branch: str | None, document: Mapping[str, Any]) -> ManifestState:
-        tables = [TableVersion(**t) for t in document["tables"]]
-        registered = [TableRegistration(**t) for t in document["registered"]]
-        return cls(
-            branch=branch,
-            sequence=document["seq"],
-            head=document["head"],
-            tables={t.table_id: t for t in tables},
-            registered={t.table_id: t for t in registered},
-            schema_ref=document.get("schema_ref"),
-        )
-
-
-def fold(state: ManifestState, rows: Iterable[Mapping[str, Any]]) -> ManifestState:
-    """The state after the given rows, which must all come after `state`."""
-    tables = dict(state.tables)
-    registered = dict(state.registered)
-    sequence, head, schema_ref = state.sequence, state.head, state.schema_ref
-    for row in sorted(rows, key=lambda r: r["commit_seq"]):
-        match row["object_type"]:
-            case "table":
-                registration = _registration(row)
-                registered[registration.table_id] = registration
-            case "table_version":
-                entry = _table_version(row)
-                tables[entry.table_id] = entry
-            case "table_tombstone":
-                tables.pop(TableId(row["table_key"]), None)
-            case "graph_commit":
-                sequence = row["commit_seq"]
-                head = CommitId(row["table_key"].removeprefix("commit:"))
-                schema_ref = json.loads(row["metadata"])["schema_ref"]
-    missing = sorted(set(tables) - set(registered))
-    if missing:
-        raise ManifestDamaged(f"the manifest names versions of unregistered tables {missing}")
-    return replace(
-        state,
-        sequence=sequence,
-        head=head,
-        tables=tables,
-        registered=registered,
-        schema_ref=schema_ref,
-    )
+__all__ = ["HeadNotes", "KeyedCommit", "Manifest", "ManifestState", "fold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,23 +140,6 @@ class _Known:
     def is_found(self, found: VersionObject) -> bool:
         """Whether a look at an object store has found the very version."""
         return isinstance(self.watch, ObjectWatch) and self.watch.matches(found)
-
-
-class HeadNote(msgspec.Struct, frozen=True):
-    """The state of a branch at a version of its manifest, as a writer leaves it for other processes.
-
-    It saves them reading the rows. It counts only together with that very version.
-    """
-
-    version: int
-    token: str | None
-    written_at: int
-    """Microseconds since 1970."""
-    rows: int
-    newest_fragment: int
-    small_fragments: int
-    state: dict[str, Any]
-    format: int = FORMAT_STAMP
 
 
 class HeadNotes(Protocol):
@@ -326,7 +231,7 @@ class Manifest:
 
         `before` is the version before it.
         """
-        state = _cold_state(before, None)
+        state = cold_state(before, None)
         acknowledged = was_acknowledged(self.tables, before.branch, state.tables, state.registered)
         # Another process may have recovered it meanwhile, and published in its place.
         if acknowledged and torn in (
@@ -369,7 +274,7 @@ class Manifest:
         found, text = both(
             lambda: self.tables.newest_object(MANIFEST_PATH, branch), lambda: notes(branch)
         )
-        note = None if text is None else _parse_note(text)
+        note = None if text is None else HeadNote.parse(text)
         if found is None or note is None or note.version > found.version:
             return found
         known = _Known.noted(note, branch)
@@ -422,7 +327,7 @@ class Manifest:
         elif known is not None and known.storage_version < table.version:
             state = _continued(known, table)
         if state is None:
-            state = _cold_state(table, None)
+            state = cold_state(table, None)
         self._remember(table, state, table.watch())
         return state
 
@@ -446,7 +351,7 @@ class Manifest:
         head = self.read(table).sequence
         if not 1 <= sequence <= head:
             raise UnknownVersion(sequence, head)
-        return _cold_state(table, sequence)
+        return cold_state(table, sequence)
 
     def require_head(self, state: ManifestState, expected: CommitId | None) -> None:
         """Raise `HeadMoved` unless a branch stands at a commit, in a state of it just read.
@@ -471,7 +376,7 @@ class Manifest:
 
     def commits(self, branch: str | None) -> list[CommitRecord]:
         """All commits visible on a branch, oldest first."""
-        rows = _rows(self.open(branch), Comparison("object_type", "=", "graph_commit"))
+        rows = read_rows(self.open(branch), Comparison("object_type", "=", "graph_commit"))
         return sorted((_commit(row) for row in rows), key=lambda commit: commit.sequence)
 
     def find_commit(self, branch: str | None, commit_id: CommitId) -> CommitRecord | None:
@@ -482,13 +387,13 @@ class Manifest:
                 Comparison("object_type", "=", "graph_commit"),
             )
         )
-        rows = _rows(self.open(branch), wanted)
+        rows = read_rows(self.open(branch), wanted)
         return _commit(rows[0]) if rows else None
 
     def find_ancestor(self, branch: str | None, commit_id: CommitId) -> CommitRecord | None:
         """A commit that a merge brought to a branch, by its id."""
         wanted = Comparison(KEY_COLUMN, "=", ancestor_key(commit_id))
-        rows = _rows(self.open(branch), wanted)
+        rows = read_rows(self.open(branch), wanted)
         return _ancestor(rows[0]) if rows else None
 
     def told_commits(
@@ -502,7 +407,7 @@ class Manifest:
                 In("object_type", ("graph_commit", "ancestor_commit")),
             )
         )
-        rows = _rows(self.open(branch), wanted)
+        rows = read_rows(self.open(branch), wanted)
         own = [_commit(row) for row in rows if row["object_type"] == "graph_commit"]
         brought = [_ancestor(row) for row in rows if row["object_type"] == "ancestor_commit"]
         return sorted(own, key=lambda commit: commit.sequence), brought
@@ -521,7 +426,7 @@ class Manifest:
             wanted = And(
                 (Comparison("commit_seq", ">=", first), Comparison("commit_seq", "<=", last))
             )
-            rows = sorted(_rows(self.open(branch), wanted), key=lambda row: row["commit_seq"])
+            rows = sorted(read_rows(self.open(branch), wanted), key=lambda row: row["commit_seq"])
             for sequence, of_commit in groupby(rows, key=lambda row: row["commit_seq"]):
                 told = list(of_commit)
                 if sequence > state.sequence:
@@ -573,7 +478,7 @@ class Manifest:
         self, table: Table, operation_id: OperationId
     ) -> tuple[CommitId, str] | None:
         """What became of an operation, if a publish or a recovery has recorded it."""
-        rows = _rows(table, Comparison(KEY_COLUMN, "=", operation_key(operation_id)))
+        rows = read_rows(table, Comparison(KEY_COLUMN, "=", operation_key(operation_id)))
         if not rows:
             return None
         commit_id = CommitId(rows[0]["table_key"].removeprefix("commit:"))
@@ -584,12 +489,12 @@ class Manifest:
         from omnigraph.versioning.audit import read_audits
 
         return read_audits(
-            _rows(self.open(branch), Comparison("object_type", "=", "recovery_audit"))
+            read_rows(self.open(branch), Comparison("object_type", "=", "recovery_audit"))
         )
 
     def drops(self, branch: str | None) -> dict[TableId, int]:
         """The tables that left a branch for good, and the sequence at which they did."""
-        rows = _rows(self.open(branch), Comparison("object_type", "=", "table_tombstone"))
+        rows = read_rows(self.open(branch), Comparison("object_type", "=", "table_tombstone"))
         return {TableId(row["table_key"]): row["commit_seq"] for row in rows}
 
     def find_keyed(self, branch: str | None, key: str) -> KeyedCommit | None:
@@ -604,7 +509,7 @@ class Manifest:
             load_key(None, key),
             operation_key(OperationId(key)),
         )
-        for row in _rows(self.open(branch), In(KEY_COLUMN, keys)):
+        for row in read_rows(self.open(branch), In(KEY_COLUMN, keys)):
             if row["object_type"] == "operation" and not _is_published(row):
                 continue
             commit_id = CommitId(row["table_key"].removeprefix("commit:"))
@@ -628,15 +533,6 @@ def _load_note(row: Mapping[str, Any]) -> LoadNote | None:
     return LoadNote(mode, rows, document.get("quarantined", 0))
 
 
-def _parse_note(text: str) -> HeadNote | None:
-    """A note, if it is one that this version can use."""
-    try:
-        note = msgspec.json.decode(text, type=HeadNote)
-    except msgspec.DecodeError:
-        return None
-    return note if note.format == FORMAT_STAMP else None
-
-
 def _continued(known: _Known, table: Table) -> ManifestState | None:
     """A known state and what came after it; None if the table is not what it was read from.
 
@@ -655,7 +551,7 @@ def _continued(known: _Known, table: Table) -> ManifestState | None:
                 Comparison("object_type", "=", "graph_commit"),
             )
         )
-        heads = _rows(table, at_head)
+        heads = read_rows(table, at_head)
     return (
         fold(state, rows) if [_commit(r).graph_commit_id for r in heads] == [state.head] else None
     )
@@ -675,89 +571,11 @@ def _newer_rows(known: _Known, table: Table) -> tuple[list[dict[str, Any]], list
     earlier: list[dict[str, Any]] = []
     if newer and sum(f.rows for f in newer) <= MANIFEST_SMALL_ROWS:
         # Reading a few rows takes less time than asking an index about them.
-        for row in table.read(_COLUMNS, fragment_ids=[f.id for f in newer]).to_pylist():
+        for row in table.read(COLUMNS, fragment_ids=[f.id for f in newer]).to_pylist():
             (rows if row["commit_seq"] > known.state.sequence else earlier).append(row)
     if known.row_count + len(rows) == table.row_count():
         return rows, earlier
-    return _rows(table, _after(known.state.sequence)), earlier
-
-
-def _cold_state(table: Table, sequence: int | None) -> ManifestState:
-    """Fold from the newest checkpoint at or below the wanted sequence."""
-    if table.row_count() <= MANIFEST_SCANNED_ROWS:
-        return _scanned_state(table, sequence)
-    checkpoints = table.read(
-        ["commit_seq"], filter=Comparison("object_type", "=", "checkpoint")
-    ).column("commit_seq")
-    start = _newest_checkpoint(checkpoints, sequence)
-    at_start = And(
-        (
-            Comparison("commit_seq", "=", start),
-            Comparison("object_type", "=", "checkpoint"),
-        )
-    )
-    checkpoint = _rows(table, at_start)[0]
-    state = ManifestState.from_checkpoint(table.branch, checkpoint["metadata"])
-    wanted: Filter = _after(start)
-    if sequence is not None:
-        wanted = And((wanted, Comparison("commit_seq", "<=", sequence)))
-    return fold(state, _rows(table, wanted))
-
-
-def _scanned_state(table: Table, sequence: int | None) -> ManifestState:
-    """The same in one pass over all rows, without any index."""
-    rows = table.read(_COLUMNS)
-    numbers = rows.column("commit_seq")
-    is_checkpoint = pc.equal(rows.column("object_type"), "checkpoint")
-    start = _newest_checkpoint(numbers.filter(is_checkpoint), sequence)
-    at_start = rows.filter(pc.and_(is_checkpoint, pc.equal(numbers, start)))
-    state = ManifestState.from_checkpoint(table.branch, at_start.column("metadata")[0].as_py())
-    later = pc.greater(numbers, start)
-    if sequence is not None:
-        later = pc.and_(later, pc.less_equal(numbers, sequence))
-    return fold(state, rows.filter(later).to_pylist())
-
-
-def _newest_checkpoint(checkpoints: pa.ChunkedArray, sequence: int | None) -> int:
-    usable = [s for s in checkpoints.to_pylist() if sequence is None or s <= sequence]
-    if not usable:
-        raise ManifestDamaged("the manifest has no checkpoint to start from")
-    return int(max(usable))
-
-
-def _after(sequence: int) -> Comparison:
-    return Comparison("commit_seq", ">", sequence)
-
-
-def _rows(table: Table, wanted: Filter) -> list[dict[str, Any]]:
-    found: pa.Table = table.read(_COLUMNS, filter=wanted)
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
-
-
-def _registration(row: Mapping[str, Any]) -> TableRegistration:
-    if row["location"] is None or row["metadata"] is None:
-        raise ManifestDamaged(f"the registration of table {row['table_key']} is incomplete")
-    document = json.loads(row["metadata"])
-    return TableRegistration(
-        table_id=TableId(row["table_key"]),
-        location=row["location"],
-        kind=document["kind"],
-        type_id=document["type_id"],
-        name=document["name"],
-    )
-
-
-def _table_version(row: Mapping[str, Any]) -> TableVersion:
-    if row["metadata"] is None or row["table_version"] is None or row["row_count"] is None:
-        raise ManifestDamaged(f"a version row of table {row['table_key']} is incomplete")
-    return TableVersion(
-        table_id=TableId(row["table_key"]),
-        version=row["table_version"],
-        branch=row["table_branch"],
-        row_count=row["row_count"],
-        info=row["metadata"],
-    )
+    return read_rows(table, after(known.state.sequence)), earlier
 
 
 def _ancestor(row: Mapping[str, Any]) -> CommitRecord:
