@@ -77,7 +77,10 @@ class Branches:
         named = handle.branch if source is None else source
         origin = resolve_source(core.parts, handle._bound, named)
         handle._allow(Action.BRANCH_CREATE, origin.branch.public, new_name)
-        core.contract()
+        if origin.is_branch_head:
+            core.schemas.contract_of(origin.state.schema_ref)
+        else:
+            core.contract()
         return cast("Graph", handle._with(bound=create_branch(core.parts, new_name, origin)))
 
     def delete(self, name: str) -> None:

@@ -272,22 +272,28 @@ class TableStore:
         self, path: str, name: str, *, source_branch: str | None, source_version: int
     ) -> Table:
         """Branch a table at a version; nothing is copied. Raises `ForkExists`."""
-        source = self.open(path, source_branch, source_version)
+        lineage = self.fork(self.open(path, source_branch, source_version), name)
+        with naming_failures("open", lineage.uri):
+            return Table(lineage, self._open(lineage, None))
+
+    def fork(self, source: Table, name: str) -> Lineage:
+        """The same for a table that is open at the version. Returns where the branch is."""
+        path = source.path
         lineage = self._lineage(path, refs.check_branch_name(name))
         with naming_failures("create a branch", lineage.uri):
             try:
-                self._branching_handle(source).create_branch(name, (source_branch, source_version))
+                at = (source.branch, source.version)
+                self._branching_handle(source).create_branch(name, at)
             except (OSError, ValueError) as error:
                 # The library has several words for "exists"; what is stored decides. It has none for
                 # a disk that is full, and then what is stored may be what this call has left.
                 if classify(error) is Failure.OTHER or not self.has_branch_files(path, name):
                     raise
                 raise ForkExists(path, name) from error
-            made = self._open(lineage, None)
             if self._sync:
                 ref_file = self._lineage(path, None).file(refs.ref_of(name))
-                self._sync.branch(lineage, ref_file, made)
-        return Table(lineage, made)
+                self._sync.branch(lineage, ref_file, self._open(lineage, None))
+        return lineage
 
     def list_branches(self, path: str) -> dict[str, StoredBranch]:
         """The branches of a table that have a ref, without those a power loss left half made."""
