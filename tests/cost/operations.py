@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from tests.cost.counting_proxy import CountingProxy, Traffic
 
-SCHEMA = "node Person { email: String @key\nname: String }\nedge Knows: Person -> Person\n"
-QUERY = "query names() { match { $p: Person } return { $p.name } limit 3 }"
-INSERT = "query add($e: String) { insert Person { email: $e, name: $e } }"
+SCHEMA: Final = """
+node Person { email: String @key  name: String }
+node Note { slug: String @key }
+"""
+QUERY: Final = "query names() { match { $p: Person } return { $p.name } }"
+INSERT: Final = "query add($slug: String) { insert Note { slug: $slug } }"
+
+MUTATION_REQUESTS: Final = 14
+MUTATION_IN_SEQUENCE: Final = 8
+DELAY_S: Final = 0.03
+"""Added to every request while the longest chain of requests is measured."""
 
 
 @dataclass
 class MeasuredGraph:
-    """A graph whose requests are counted, with the handle that made it."""
+    """A graph whose requests are counted, with the handle that made it.
+
+    The people that the query reads are loaded at once. Each further commit inserts one note.
+    """
 
     uri: str
     proxy: CountingProxy
@@ -26,8 +38,7 @@ class MeasuredGraph:
     @classmethod
     def create(cls, uri: str, proxy: CountingProxy) -> MeasuredGraph:
         made = cls(uri, proxy, init(uri, SCHEMA))
-        rows = [{"email": f"p{i}", "name": f"Person {i}"} for i in range(5)]
-        made.graph.upsert("Person", rows)
+        made.graph.upsert("Person", [{"email": f"p{i}", "name": f"Person {i}"} for i in range(5)])
         made.commits = 2
         return made
 
@@ -39,14 +50,14 @@ class MeasuredGraph:
 
     def insert(self) -> None:
         self.commits += 1
-        self.graph.mutate(INSERT, {"e": f"c{self.commits}"})
+        self.graph.mutate(INSERT, {"slug": f"n{self.commits}"})
 
     def cost(self, call: Callable[[], object]) -> Traffic:
-        """What a call costs, with nothing left over from earlier calls."""
+        """What a call costs, when nothing is left to do of earlier calls."""
         self.graph.maintenance.wait()
         return self.proxy.counted(call)
 
-    def open_and_query(self, *, read_only: bool = False) -> Traffic:
+    def open_and_query(self, *, read_only: bool) -> Traffic:
         """A new handle and its first query."""
         return self.cost(lambda: open_graph(self.uri, read_only=read_only).query(QUERY))
 
@@ -62,3 +73,12 @@ class MeasuredGraph:
 
     def branch_creation(self, name: str) -> Traffic:
         return self.cost(lambda: self.graph.branches.create(name))
+
+
+def check_mutation(measured: MeasuredGraph) -> None:
+    """Assert what a mutation may cost, and how much of it one request after the other."""
+    used = measured.mutation()
+    assert len(used) <= MUTATION_REQUESTS, used
+    measured.proxy.delay_s = DELAY_S
+    used = measured.mutation()
+    assert used.in_sequence <= MUTATION_IN_SEQUENCE, used
