@@ -213,7 +213,7 @@ class GraphCore:
         if known is not None and known[0] is state and known[1] is catalog:
             return known[2]
         snapshot = Snapshot.of(state, catalog)
-        if known is not None:
+        if known is not None and known[0].origin is state.origin:
             snapshot.take_over(known[2])
         self._last_snapshots[state.branch] = (state, catalog, snapshot)
         return snapshot

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -46,6 +46,9 @@ class ManifestState:
     registered: Mapping[TableId, TableRegistration]
     schema_ref: str | None = None
     """The schema the head was made under; None when a checkpoint of a converted graph starts here."""
+    origin: object = field(default_factory=object, repr=False, compare=False)
+    """The same for states that were replayed from each other. A branch that was deleted and made
+    again has another one, even if its tables have the same names and versions."""
 
     def to_checkpoint(self) -> dict[str, Any]:
         return {
