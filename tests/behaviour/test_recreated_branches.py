@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 
@@ -34,15 +32,3 @@ def test_rows_of_the_old_branch_are_not_taken_for_those_of_the_new_one(uri: str)
     graph.branches.delete("review")
     graph.branches.create("review").mutate(ADD, {"slug": "new"})
     assert notes(reader) == ["new"]
-
-
-def test_a_head_is_found_behind_versions_that_were_cleaned_up(local_uri: str) -> None:
-    graph = init(local_uri, SCHEMA)
-    reader = open_graph(local_uri)
-    assert notes(reader) == []
-    # The version that the reader knows stays, because a branch was made from it.
-    graph.branches.create("review")
-    for number in range(4):
-        graph.mutate(ADD, {"slug": f"n{number}"})
-    graph.maintenance.cleanup(keep_versions=1, min_age=timedelta(0))
-    assert len(notes(reader)) == 4

@@ -37,6 +37,8 @@ class Traffic:
     """Requests in the order of their answers."""
 
     requests: Sequence[Request] = ()
+    seconds: float = 0.0
+    """How long the call took that made them."""
 
     def __len__(self) -> int:
         return len(self.requests)
@@ -84,9 +86,10 @@ class CountingProxy:
 
     def counted(self, call: Callable[[], object]) -> Traffic:
         """What a call costs. The caller makes sure that nothing else uses the proxy."""
-        before = len(self._seen)
+        before, started = len(self._seen), time.monotonic()
         call()
-        return Traffic(tuple(self._seen[before:]))
+        seconds = time.monotonic() - started
+        return Traffic(tuple(self._seen[before:]), seconds)
 
 
 @contextmanager
