@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from benchmarks.support.counting_proxy import Traffic, counting_proxy
 from benchmarks.support.timing import readable
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
@@ -38,6 +37,7 @@ from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import KEY_COLUMN, checkpoint_row, commit_rows, rows_table
 from omnigraph.versioning.upkeep import tend_manifest
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.cost.counting_proxy import Traffic, counting_proxy
 
 SCHEMA = "node A { k: String @key }\n"
 LENGTHS = (10, 1_000, 10_000)
@@ -200,8 +200,8 @@ def print_branches(folder: Path) -> None:
 
 
 def print_requests(lengths: list[int]) -> None:
-    with running_server() as server, counting_proxy(server) as (endpoint, traffic):
-        os.environ.update(environment_for(endpoint))
+    with running_server() as server, counting_proxy(server) as proxy:
+        os.environ.update(environment_for(proxy.endpoint))
         print(
             f"{'on an object store':<28}{'GET':>5}{'PUT':>5}{'HEAD':>6}{'LIST':>6}{'DELETE':>8}{'sent':>10}{'received':>10}"
         )
@@ -219,21 +219,15 @@ def print_requests(lengths: list[int]) -> None:
                 "branch create": lambda h=history: h.graph.branches.create("b"),  # type: ignore[misc]
             }
             for name, call in calls.items():
-                print_traffic(f"{name}, {length:,} commits", counted(traffic, call))
+                print_traffic(f"{name}, {length:,} commits", proxy.counted(call))
         for types in TYPES:
             graph = graph_of(f"s3://{BUCKET}", types)
-            used = counted(traffic, lambda g=graph: g.branches.create("b"))  # type: ignore[misc]
+            used = proxy.counted(lambda g=graph: g.branches.create("b"))  # type: ignore[misc]
             print_traffic(f"branch create, {types} types", used)
 
 
-def counted(traffic: Traffic, call: Callable[[], object]) -> Traffic:
-    before = traffic.copy()
-    call()
-    return traffic - before
-
-
 def print_traffic(name: str, used: Traffic) -> None:
-    kinds = used.requests
+    kinds = used.kinds
     cells = f"{kinds['GET']:>5}{kinds['PUT']:>5}{kinds['HEAD']:>6}{kinds['LIST']:>6}"
     print(f"{name:<28}{cells}{kinds['DELETE']:>8}{used.sent:>10,}{used.received:>10,}")
 

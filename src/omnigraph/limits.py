@@ -88,6 +88,14 @@ MANIFEST_SMALL_FRAGMENTS: Final = 16
 publish adds a piece that every later key check has to read. Folding later makes the usual publish
 slower, and the fold as well."""
 
+MANIFEST_SCANNED_ROWS: Final = 4096
+"""Up to so many rows the state of a manifest on an object store is found by reading all of it once,
+which takes fewer requests than reading its indexes."""
+
+HEAD_NOTE_BYTES: Final = 16 * 1024
+"""Longest note of a branch's head that is stored with its lease: some fifty types. A lease is written
+at the beginning and at the end of every write."""
+
 MANIFEST_OVERDUE: Final = 4
 """So many times as many pieces, and the publish itself folds the manifest. Writers that follow each
 other closely keep the lock busy, and not everybody who publishes is a writer that folds."""

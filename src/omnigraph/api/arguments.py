@@ -24,6 +24,15 @@ def optional_text(name: str, value: object) -> str | None:
     return None if value is None else text_argument(name, value)
 
 
+def staleness_argument(value: object) -> float:
+    """Seconds; 0 if left out."""
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise InputError(f"max_staleness must be a number of seconds from 0, not {value!r}")
+    return float(value)
+
+
 def names_argument(name: str, values: object) -> tuple[str, ...]:
     """Names, in a list or another collection; a single string is taken for a mistake."""
     if isinstance(values, str) or not isinstance(values, Iterable):

@@ -44,7 +44,7 @@ class Branches:
 
     def _names(self) -> list[str]:
         core = self._graph._core
-        core.schemas.contract()
+        core.contract()
         return [ref.public for ref in core.branches.list()]
 
     def __iter__(self) -> Iterator[str]:
@@ -77,7 +77,10 @@ class Branches:
         named = handle.branch if source is None else source
         origin = resolve_source(core.parts, handle._bound, named)
         handle._allow(Action.BRANCH_CREATE, origin.branch.public, new_name)
-        core.schemas.contract()
+        if origin.is_branch_head:
+            core.schemas.contract_of(origin.state.schema_ref)
+        else:
+            core.contract()
         return cast("Graph", handle._with(bound=create_branch(core.parts, new_name, origin)))
 
     def delete(self, name: str) -> None:
@@ -92,7 +95,7 @@ class Branches:
         core, old_name = handle._writable("delete a branch"), text_argument("name", name)
         handle._allow(Action.BRANCH_DELETE, target_branch=old_name)
         core.recovery.heal_everywhere()
-        core.schemas.contract()
+        core.contract()
         ref = core.find_branch(old_name)
         self._refuse_bound(ref)
         delete_branch(core.parts, ref)
@@ -130,7 +133,7 @@ class Branches:
         branch = handle._ref(text_argument("name", name))
         handle._allow(Action.CHANGE, branch.public)
         quarantined = handle._recover(branch)
-        contract = core.schemas.contract()
+        contract = core.contract()
         options = apply_options(
             handle, "reset", ref, dry_run, message, expected_head, idempotency_key, engine, progress
         )

@@ -63,7 +63,7 @@ class Changes(HasBranches):
         self._allow(Action.CHANGE, ref.public)
         quarantined = self._recover(ref)
         # After the recovery, which may have completed a schema change.
-        contract = core.schemas.contract()
+        contract = core.contract(ref)
         compiled = core.reader.queries.compile(source, query_name, contract.catalog)
         plan = compiled.mutation_plan()
         bound = bind_host_values(plan.parameters, params or {})
@@ -139,7 +139,7 @@ class Changes(HasBranches):
         ref, created = self._load_target(branch, create_from)
         self._allow(Action.CHANGE, ref.public)
         quarantined = self._recover(ref)
-        contract = core.schemas.contract()
+        contract = core.contract(ref)
         loader = Loader(core.parts, core.writer)
         loaded = loader.replay(ref, options) if load_id is not None else None
         if loaded is None:
@@ -252,8 +252,8 @@ class Changes(HasBranches):
         )
         choice = chosen_engine(engine)
         core = self._core if dry_run else self._writable("embed")
-        contract = core.schemas.contract()
         ref = self._ref(branch)
+        contract = core.contract(ref)
         self._allow(Action.READ if dry_run else Action.CHANGE, ref.public)
         refiller = Refiller(core.parts, core.writer)
         if dry_run:
@@ -278,7 +278,7 @@ class Changes(HasBranches):
         from omnigraph.load.python_rows import is_rows
 
         core = self._writable("insert" if mode == "append" else "upsert")
-        declared = find_type(core.schemas.contract().catalog, text_argument("type", type))
+        declared = find_type(core.contract().catalog, text_argument("type", type))
         if not is_rows(rows):
             wanted = "a list of dicts, an Arrow table, or a pandas or Polars frame"
             raise InputError(f"rows must be {wanted}, not {kind_of(rows)}")

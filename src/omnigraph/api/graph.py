@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.api.arguments import kind_of, text_argument
+from omnigraph.api.arguments import kind_of, staleness_argument, text_argument
 from omnigraph.api.blobs import HasBlobs
 from omnigraph.api.changing import Changes
 from omnigraph.api.history import History
@@ -81,40 +81,68 @@ def open(
     read_only: bool = False,
     actor: str | None = None,
     view: ReadView | None = None,
+    max_staleness: float | None = None,
 ) -> Graph:
     """Open a graph.
 
     `actor` is recorded with its commits; `view` limits what its reads see. Opening for writing
     first completes or undoes interrupted writes. Raises `GraphNotFound` or `BranchNotFound`.
 
+    Before every read the handle asks the store whether the branch has moved. With `max_staleness`
+    it reads the last state it knows without asking if that was the newest at most so many seconds
+    ago. Writes always ask.
+
     >>> og.open("team.omni", actor="ada")
     Graph('...team.omni', branch='main', actor='ada')
+    >>> dashboard = og.open("team.omni", read_only=True, max_staleness=5.0)
+    >>> dashboard.get("Person", "ada@x.org")["name"]
+    'Ada'
     """
     root = normalise_root(_location(uri))
     # Opening a missing directory through the store would take longer to fail.
     if root.kind == "local" and not Path(root.uri).is_dir():
         raise GraphNotFound(root.uri)
     name = text_argument("branch", branch)
+    staleness_argument(max_staleness)
     durability = durability_from_environment()
     objects, tables = open_store(root, durability), TableStore(root, durability)
-    manifest, schemas = open_manifest(root, objects, tables, read_only=read_only)
+    opened = open_manifest(root, objects, tables, read_only=read_only)
+    manifest, schemas = opened.manifest, opened.schemas
     core = GraphCore(root, objects, tables, manifest=manifest, schemas=schemas)
-    if not read_only:
+    locks = None if read_only else core.locks
+    if opened.needs_recovery:
         from omnigraph.storage.probe import probe_hard_links
 
         probe_hard_links(root)
         core.recovery.heal_everywhere()
-    locks = None if read_only else core.locks
-    restore_schema(objects, manifest, core.branches, schemas, locks)
-    schemas.contract()
+    if opened.needs_schema_files:
+        restore_schema(objects, manifest, core.branches, schemas, locks)
+    if opened.needs_recovery or opened.needs_schema_files:
+        schemas.contract()
     bound = core.find_branch(name)
     core.branches.refuse_moved(bound)
-    return Graph(core, bound, actor=actor, view=view, read_only=read_only)
+    return Graph(
+        core, bound, actor=actor, view=view, read_only=read_only, max_staleness=max_staleness
+    )
 
 
-def reopen(uri: str, branch: str, actor: str | None, view: ReadView, read_only: bool) -> Graph:
+def reopen(
+    uri: str,
+    branch: str,
+    actor: str | None,
+    view: ReadView,
+    read_only: bool,
+    max_staleness: float,
+) -> Graph:
     """A handle that came from another process, opened again."""
-    return open(uri, branch=branch, actor=actor, view=view, read_only=read_only)
+    return open(
+        uri,
+        branch=branch,
+        actor=actor,
+        view=view,
+        read_only=read_only,
+        max_staleness=max_staleness,
+    )
 
 
 def _location(uri: object) -> str:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from omnigraph.api.arguments import kind_of, only_one, optional_text, text_argument
+from omnigraph.api.arguments import (
+    kind_of,
+    only_one,
+    optional_text,
+    staleness_argument,
+    text_argument,
+)
 from omnigraph.api.graph_at import GraphAt
 from omnigraph.engine.core import GraphCore
 from omnigraph.engine.gate import Action, Request, check_actor
 from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import HandleClosed, InputError, ReadOnlyHandle
-from omnigraph.storage.parallel import end_threads
+from omnigraph.side_by_side import end_threads
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.snapshot import Snapshot
@@ -31,6 +37,7 @@ class GraphHandle:
         actor: str | None = None,
         view: ReadView | None = None,
         read_only: bool = False,
+        max_staleness: float | None = None,
     ) -> None:
         check_actor(optional_text("actor", actor))
         if view is not None and not isinstance(view, ReadView):
@@ -40,6 +47,7 @@ class GraphHandle:
         self._actor = actor
         self._view = view or ReadView.ALL
         self._read_only = read_only
+        self._max_staleness = staleness_argument(max_staleness)
         self._is_closed = False
 
     # -- what it is -------------------------------------------------------------------------
@@ -118,18 +126,22 @@ class GraphHandle:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def checkout(self, branch: str) -> Self:
+    def checkout(self, branch: str, *, max_staleness: float | None = None) -> Self:
         """A handle on another branch; this one stays as it is. Raises `BranchNotFound`.
+
+        `max_staleness` is explained at `open`; without it that of this handle is kept.
 
         >>> _ = graph.branches.create("review")
         >>> graph.checkout("review").branch
         'review'
         """
         core, name = self._core, text_argument("branch", branch)
-        core.schemas.contract()
+        core.contract()
         bound = core.find_branch(name)
         core.branches.refuse_moved(bound)
-        return self._with(bound=bound)
+        if max_staleness is None:
+            return self._with(bound=bound)
+        return self._with(bound=bound, max_staleness=max_staleness)
 
     def as_actor(self, actor: str | None) -> Self:
         """A handle whose commits are recorded under another actor.
@@ -146,6 +158,7 @@ class GraphHandle:
             "actor": self._actor,
             "view": self._view,
             "read_only": self._read_only,
+            "max_staleness": self._max_staleness,
         }
         return type(self)(self._shared, **settings | changed)
 
@@ -153,7 +166,8 @@ class GraphHandle:
         """A handle that travels to another process is opened again there."""
         from omnigraph.api.graph import reopen
 
-        return reopen, (self.uri, self.branch, self._actor, self._view, self._read_only)
+        settings = (self._actor, self._view, self._read_only, self._max_staleness)
+        return reopen, (self.uri, self.branch, *settings)
 
     # -- for the calls ----------------------------------------------------------------------
 
@@ -171,16 +185,25 @@ class GraphHandle:
         name = self._bound.public if branch is None else text_argument("branch", branch)
         return core.find_branch(name)
 
-    def _snapshot(self, branch: str | None = None) -> Snapshot:
-        """The newest state of a branch."""
-        return self._core.snapshot(self._ref(branch))
+    def _snapshot(self, branch: str | None = None, max_staleness: float | None = None) -> Snapshot:
+        """The newest state of a branch, or a recent one."""
+        core, oldest = self._core, self._max_staleness
+        if max_staleness is not None:
+            oldest = staleness_argument(max_staleness)
+        if branch is None:
+            return core.newest_snapshot(self._bound, oldest)
+        return core.snapshot(core.find_branch(text_argument("branch", branch), oldest), oldest)
 
-    def _state(self, branch: str | None, at: Ref | None) -> GraphAt:
+    def _state(
+        self, branch: str | None, at: Ref | None, max_staleness: float | None = None
+    ) -> GraphAt:
         """What a read is about: the newest state of a branch, or the state of a ref."""
         only_one(branch=branch, at=at)
+        only_one(max_staleness=max_staleness, at=at)
         if at is not None:
             return self._at("at", at)
-        return GraphAt(self._snapshot(branch), self._core, self._view, is_newest=True)
+        snapshot = self._snapshot(branch, max_staleness)
+        return GraphAt(snapshot, self._core, self._view, is_newest=True)
 
     def _at(self, argument: str, ref: Ref) -> GraphAt:
         """The state a ref names; a wrong ref is reported under the argument's name."""

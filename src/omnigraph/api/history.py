@@ -71,7 +71,7 @@ class History(GraphHandle):
             found: list[CommitRecord] = newest_first(known, state.head)[::-1]
         else:
             found = list(core.manifest.commits(ref.physical))
-        catalog = core.schemas.contract().catalog
+        catalog = core.contract().catalog
         return [Commit.of(record, catalog) for record in wanted.of(found)]
 
     def commit(self, ref: Ref) -> Commit:
@@ -148,7 +148,7 @@ class History(GraphHandle):
 
         core, ref = self._core, self._ref(branch)
         wanted = ChangeFilter.of(names_argument("types", types), kinds, ops)
-        wanted.check(self._view.restrict(core.schemas.contract().catalog))
+        wanted.check(self._view.restrict(core.contract().catalog))
         since = cursor if isinstance(cursor, str) and is_cursor(cursor) else None
         if cursor is not None and since is None:
             since = core.resolve_ref(cursor, ref, "cursor").commit.graph_commit_id
@@ -178,7 +178,7 @@ class History(GraphHandle):
         return entity_history(core.parts, ref, type_name, entity_id, self._view)
 
     def _commit(self, record: CommitRecord) -> Commit:
-        return Commit.of(record, self._core.schemas.contract().catalog)
+        return Commit.of(record, self._core.contract().catalog)
 
 
 def _named(ref: Ref, commit_id: str) -> str:

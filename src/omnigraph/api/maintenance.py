@@ -89,7 +89,7 @@ class Maintenance:
         core = handle._writable("optimize")
         handle._allow(Action.CHANGE, MAIN)
         optimizing = Optimizing(core.parts)
-        return optimizing.run(core.find_branch(MAIN), core.schemas.contract(), actor=handle.actor)
+        return optimizing.run(core.find_branch(MAIN), core.contract(), actor=handle.actor)
 
     def cleanup(
         self,
@@ -114,7 +114,7 @@ class Maintenance:
         policy = CleanupPolicy(keep_versions, older_than, MIN_AGE if min_age is None else min_age)
         core = handle._writable("cleanup")
         handle._allow(Action.CHANGE, MAIN)
-        core.schemas.contract()
+        core.contract()
         return Cleanup(core.parts).run(policy, dry_run=dry_run)
 
     def repair(
@@ -138,7 +138,7 @@ class Maintenance:
         handle = self._graph
         core = handle._writable("repair")
         options = RepairOptions(confirm, force, rollback)
-        return Repair(core.parts).run(handle._ref(branch), core.schemas.contract(), options)
+        return Repair(core.parts).run(handle._ref(branch), core.contract(), options)
 
     def ensure_indexes(
         self, branch: str | None = None, *, progress: Progress | None = None
@@ -153,7 +153,7 @@ class Maintenance:
 
         handle = self._graph
         core = handle._writable("ensure_indices")
-        contract = core.schemas.contract()
+        contract = core.contract()
         ref = handle._ref(branch)
         handle._allow(Action.CHANGE, ref.public)
         indexing = Indexing(core.parts, core.writer)

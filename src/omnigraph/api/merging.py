@@ -79,7 +79,7 @@ class Merges(HasBranches):
             progress=progress or SILENT,
         )
         quarantined = self._recover(ours)
-        contract = core.schemas.contract()
+        contract = core.contract()
         choices.check(contract.catalog)
         merger = Merger(core.parts, core.writer)
         earlier = merger.merged_before(named, ours, contract, options)
@@ -177,7 +177,7 @@ class Merges(HasBranches):
         target = self._ref(branch)
         self._allow(Action.CHANGE, target.public)
         quarantined = self._recover(target)
-        contract = core.schemas.contract()
+        contract = core.contract()
         found = core.resolve_ref(ref, self._bound, "ref")
         merger = Merger(core.parts, core.writer)
         return merger.apply(

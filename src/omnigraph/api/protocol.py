@@ -297,7 +297,7 @@ class GraphProtocol(Protocol):
 
     def __exit__(self, *_exception: object) -> None: ...
 
-    def checkout(self, branch: str) -> Self: ...
+    def checkout(self, branch: str, *, max_staleness: float | None = None) -> Self: ...
 
     def as_actor(self, actor: str | None) -> Self: ...
 
@@ -311,6 +311,7 @@ class GraphProtocol(Protocol):
         name: str | None = None,
         branch: str | None = None,
         at: Ref | None = None,
+        max_staleness: float | None = None,
         view: ReadView | None = None,
         budget: QueryBudget | None = None,
         cancel: CancelToken | None = None,
@@ -333,7 +334,13 @@ class GraphProtocol(Protocol):
     ) -> Explanation: ...
 
     def get(
-        self, type: str, id: str, *, branch: str | None = None, at: Ref | None = None
+        self,
+        type: str,
+        id: str,
+        *,
+        branch: str | None = None,
+        at: Ref | None = None,
+        max_staleness: float | None = None,
     ) -> dict[str, Any] | None: ...
 
     def scan(
@@ -345,6 +352,7 @@ class GraphProtocol(Protocol):
         params: Mapping[str, object] | None = None,
         branch: str | None = None,
         at: Ref | None = None,
+        max_staleness: float | None = None,
         budget: QueryBudget | None = None,
         cancel: CancelToken | None = None,
     ) -> pa.RecordBatchReader: ...

@@ -43,6 +43,7 @@ class Reads(GraphHandle):
         name: str | None = None,
         branch: str | None = None,
         at: Ref | None = None,
+        max_staleness: float | None = None,
         view: ReadView | None = None,
         budget: QueryBudget | None = None,
         cancel: CancelToken | None = None,
@@ -52,13 +53,14 @@ class Reads(GraphHandle):
 
         `source` is query text or the path of a `.gq` file; `name` picks one of several queries.
         `budget` limits rows, bytes and time; `cancel` stops the query from another thread. With
-        `exact`, vector search compares every vector instead of using an index. Raises
-        `LanguageError` with the position of a mistake, `ParameterError`, `QueryBudgetExceeded`.
+        `exact`, vector search compares every vector instead of using an index. `max_staleness`
+        replaces that of the handle, see `open`. Raises `LanguageError` with the position of a
+        mistake, `ParameterError`, `QueryBudgetExceeded`.
 
         >>> graph.query("team.gq", {"name": "Ada"}, name="friends_of").to_dicts()
         [{'friend': 'Bo'}]
         """
-        return self._state(branch, at).query(
+        return self._state(branch, at, max_staleness).query(
             source, params, name=name, view=view, budget=budget, cancel=cancel, exact=exact
         )
 
@@ -96,7 +98,13 @@ class Reads(GraphHandle):
         )
 
     def get(
-        self, type: str, id: str, *, branch: str | None = None, at: Ref | None = None
+        self,
+        type: str,
+        id: str,
+        *,
+        branch: str | None = None,
+        at: Ref | None = None,
+        max_staleness: float | None = None,
     ) -> dict[str, Any] | None:
         """One node or edge by id, or None: `id`, for an edge `src` and `dst`, then its properties.
 
@@ -105,7 +113,7 @@ class Reads(GraphHandle):
         >>> graph.get("Person", "ada@x.org")["name"]
         'Ada'
         """
-        return self._state(branch, at).get(type, id)
+        return self._state(branch, at, max_staleness).get(type, id)
 
     def scan(
         self,
@@ -116,6 +124,7 @@ class Reads(GraphHandle):
         params: Mapping[str, object] | None = None,
         branch: str | None = None,
         at: Ref | None = None,
+        max_staleness: float | None = None,
         budget: QueryBudget | None = None,
         cancel: CancelToken | None = None,
     ) -> pa.RecordBatchReader:
@@ -127,7 +136,7 @@ class Reads(GraphHandle):
         >>> graph.scan("Person", columns=["name"], where='email = "bo@x.org"').read_all().to_pylist()
         [{'name': 'Bo'}]
         """
-        return self._state(branch, at).scan(
+        return self._state(branch, at, max_staleness).scan(
             type, columns=columns, where=where, params=params, budget=budget, cancel=cancel
         )
 

@@ -18,10 +18,19 @@ from omnigraph.engine.refs import (
     refuse_removed,
     resolve_ref,
 )
-from omnigraph.errors import BranchNotFound, CommitNotFound, GraphMoved
-from omnigraph.versioning.branches import BranchRef, new_branch_name
+from omnigraph.errors import BranchExists, BranchNotFound, CommitNotFound, GraphMoved
+from omnigraph.side_by_side import both
+from omnigraph.versioning.branch_names import BranchName
+from omnigraph.versioning.branches import (
+    BranchRef,
+    BranchSurroundings,
+    branches_of,
+    new_branch_name,
+)
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.ids import made_at
+from omnigraph.versioning.locks import HeldLock
+from omnigraph.versioning.recovery.heal import Healed
 
 
 def resolve_source(
@@ -48,21 +57,52 @@ def create_branch(parts: GraphParts, name: str, source: ResolvedRef) -> BranchRe
     # Whatever the source is, main is locked: branches are made one at a time, and none while
     # another process cleans up.
     with parts.locks.hold(None, "branch create") as main_lock:
-        # A change of the schema that died is recovered first: it was made for a graph that has
-        # only main, and the new branch would keep the tables of the old schema.
-        parts.recovery.heal_locked(None, main_lock)
+        around = _heal_and_look(parts, checked, origin, main_lock)
         is_cut = not source.is_branch_head and not _is_head_of_main(parts, source)
         if is_cut:
             _refuse_unusable(parts, origin, source)
             parts.branches.reclaim_incomplete(main_lock.check)
-        avoid = parts.recovery.named_branches()
-        physical = parts.branches.free_name(checked, avoid, is_cut=is_cut)
-        locked = {origin.physical, physical} - {None}
+        if parts.objects.is_remote:
+            # A name that was never used has no left-overs, and no sidecar refers to it.
+            if any(ref.public == checked for ref in branches_of(around.refs, retired=False)):
+                raise BranchExists(checked)
+            physical = parts.branches.free_name(
+                checked, is_cut=is_cut, refs=around.refs, reserve=parts.locks.reserve
+            )
+        else:
+            avoid = parts.recovery.named_branches()
+            physical = parts.branches.free_name(checked, avoid, is_cut=is_cut)
+        # A branch that is made in a single step on an object store cannot be found before it.
+        is_hidden = parts.objects.is_remote and not is_cut
+        locked = {origin.physical, None if is_hidden else physical} - {None}
         with parts.locks.hold_all(locked, "branch create", beside=main_lock) as lock:
             if origin.physical is not None:
                 parts.recovery.heal_locked(origin.physical, lock)
+                around = parts.branches.look_around(checked, origin)
             sequence = source.sequence if is_cut else None
-            return parts.branches.create(checked, physical, origin, lock.check, sequence)
+            return parts.branches.create(checked, physical, origin, lock.check, sequence, around)
+
+
+def _heal_and_look(
+    parts: GraphParts, name: BranchName, origin: BranchRef, main_lock: HeldLock
+) -> BranchSurroundings:
+    """Complete or undo what was interrupted on main, then read what the creation depends on.
+
+    A change of the schema that died is recovered first: it was made for a graph that has only main,
+    and the new branch would keep the tables of the old schema.
+    """
+
+    def heal() -> Healed:
+        return parts.recovery.heal_locked(None, main_lock)
+
+    def look() -> BranchSurroundings:
+        return parts.branches.look_around(name, origin)
+
+    if parts.objects.is_remote:
+        healed, around = both(heal, look)
+        return look() if healed.settled else around
+    heal()
+    return look()
 
 
 def _is_head_of_main(parts: GraphParts, source: ResolvedRef) -> bool:

@@ -6,8 +6,10 @@ caches and the one background compactor. What only writers need is made when the
 
 from __future__ import annotations
 
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from threading import RLock
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from omnigraph.catalog.model import Catalog
@@ -15,13 +17,14 @@ from omnigraph.engine.gate import Gate, OpenGate
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.schema_cache import SchemaCache
-from omnigraph.errors import GraphNotFound, TableMissing
+from omnigraph.errors import GraphNotFound, OmnigraphError, TableMissing
+from omnigraph.side_by_side import both
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.branches import Branches, BranchRef
 from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.manifest import HeadNotes, Manifest, ManifestState
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -46,6 +49,15 @@ else:
                 return super().__get__(instance, owner)
 
 
+def head_notes(objects: ObjectStore) -> HeadNotes | None:
+    """Where notes of branch heads are found: with the leases of an object store."""
+    if not objects.is_remote:
+        return None
+    from omnigraph.versioning.locks.lease_object import read_head
+
+    return partial(read_head, objects)
+
+
 class GraphCore:
     """The shared state of all handles on one graph. Thread-safe."""
 
@@ -63,7 +75,7 @@ class GraphCore:
         self.root = root
         self.objects = objects
         self.tables = tables
-        self.manifest = manifest or Manifest(tables)
+        self.manifest = manifest or Manifest(tables, head_notes(objects))
         self.branches = Branches(self.manifest, tables, objects)
         self.schemas = schemas or SchemaCache(objects)
         self.texts = StoredTexts(objects)
@@ -71,6 +83,7 @@ class GraphCore:
         self.gate: Gate = gate or OpenGate()
         self._given_locks = locks
         self._making = RLock()
+        self._found_branches: dict[str, tuple[float, BranchRef]] = {}
         self._last_snapshots: dict[str | None, tuple[ManifestState, Catalog, Snapshot]] = {}
 
     # -- what only writers need -------------------------------------------------------------
@@ -79,7 +92,9 @@ class GraphCore:
     def locks(self) -> WriterLocks:
         from omnigraph.versioning.locks import WriterLocks
 
-        return self._given_locks or WriterLocks(self.root, self.objects)
+        return self._given_locks or WriterLocks(
+            self.root, self.objects, describe=self.manifest.head_note
+        )
 
     @made_once
     def recovery(self) -> Recovery:
@@ -119,18 +134,56 @@ class GraphCore:
 
     # -- branches and commits ---------------------------------------------------------------
 
-    def find_branch(self, name: str) -> BranchRef:
-        """A branch by name. Raises `BranchNotFound`, or `GraphNotFound` without any."""
+    def find_branch(self, name: str, max_staleness: float = 0.0) -> BranchRef:
+        """A branch by name, as stored now or at most so many seconds ago.
+
+        Raises `BranchNotFound`, or `GraphNotFound` without any.
+        """
+        asked_at = monotonic()
+        known = self._found_branches.get(name)
+        if known is not None and asked_at - known[0] < max_staleness:
+            return known[1]
         try:
-            return self.branches.find(name)
+            found = self.branches.find(name)
         except TableMissing:
             raise GraphNotFound(self.root.uri) from None
+        self._found_branches[name] = (asked_at, found)
+        return found
 
     # -- snapshots --------------------------------------------------------------------------
 
-    def snapshot(self, ref: BranchRef) -> Snapshot:
-        """The newest state of a branch."""
-        return self.snapshot_of(self.manifest.current(ref.physical))
+    def snapshot(self, ref: BranchRef, max_staleness: float = 0.0) -> Snapshot:
+        """The newest state of a branch, or one that was the newest so many seconds ago."""
+        return self.snapshot_of(self.manifest.current(ref.physical, max_staleness=max_staleness))
+
+    def newest_snapshot(self, bound: BranchRef, max_staleness: float) -> Snapshot:
+        """The newest state of a branch that was found before, and may have been deleted since.
+
+        On an object store both questions are asked at once.
+        """
+        if bound.physical is None:
+            return self.snapshot(bound, max_staleness)
+
+        def read_state() -> None:
+            with suppress(OmnigraphError):  # If the branch is still there, it is asked again.
+                self.manifest.current(bound.physical, max_staleness=max_staleness)
+
+        asked_at = monotonic()
+        if not self.objects.is_remote:
+            return self.snapshot(self.find_branch(bound.public, max_staleness), max_staleness)
+        found, _ = both(lambda: self.find_branch(bound.public, max_staleness), read_state)
+        # What was asked for meanwhile is as new as this call demands.
+        return self.snapshot(found, max(max_staleness, monotonic() - asked_at))
+
+    def contract(self, ref: BranchRef | None = None) -> SchemaContract:
+        """The accepted schema of a branch, which is that of main.
+
+        On an object store its files are read only if the newest commit was made under another one.
+        """
+        if not self.objects.is_remote:
+            return self.schemas.contract()
+        state = self.manifest.current(None if ref is None else ref.physical)
+        return self.schemas.contract_of(self._schema_ref(state))
 
     def resolve(self, ref: Ref, bound: BranchRef, argument: str) -> Snapshot:
         """The state a ref names."""
@@ -149,9 +202,10 @@ class GraphCore:
 
     def snapshot_of(self, state: ManifestState, contract: SchemaContract | None = None) -> Snapshot:
         """The snapshot of a manifest state, under the schema as it is stored now."""
+        made_under = self._schema_ref(state)
         if contract is None or contract.reference != state.schema_ref:
-            contract = self.schemas.contract()
-        reference = self._schema_ref(state) or contract.reference
+            contract = self.schemas.contract_of(made_under)
+        reference = made_under or contract.reference
         # A schema apply replaces its files only after it has published.
         same = reference == contract.reference
         catalog = contract.catalog if same else self.schemas.past(reference)
@@ -159,7 +213,7 @@ class GraphCore:
         if known is not None and known[0] is state and known[1] is catalog:
             return known[2]
         snapshot = Snapshot.of(state, catalog)
-        if known is not None:
+        if known is not None and known[0].origin is state.origin:
             snapshot.take_over(known[2])
         self._last_snapshots[state.branch] = (state, catalog, snapshot)
         return snapshot

@@ -2,37 +2,67 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from omnigraph.engine.core import head_notes
 from omnigraph.engine.schema_cache import SchemaCache
-from omnigraph.errors import GraphNotFound, StoreCallFailed, TableMissing
+from omnigraph.errors import (
+    GraphNotFound,
+    ManifestDamaged,
+    SchemaContractBroken,
+    StoreCallFailed,
+    TableMissing,
+)
+from omnigraph.side_by_side import both
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.bootstrap import Bootstrap
 from omnigraph.versioning.branches import Branches
+from omnigraph.versioning.contract import STAGED
 from omnigraph.versioning.manifest import Manifest
-from omnigraph.versioning.rows import MANIFEST_PATH
+from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR
 from omnigraph.versioning.stamp import is_older_graph
 
 if TYPE_CHECKING:
     from omnigraph.versioning.locks import WriterLocks
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedGraph:
+    """What opening a graph has found."""
+
+    manifest: Manifest
+    schemas: SchemaCache
+    needs_recovery: bool
+    """Whether something may have to be completed or undone before the graph is written to."""
+    needs_schema_files: bool
+    """Whether compiled schema files may be missing."""
+
+
 def open_manifest(
     root: GraphRoot, objects: ObjectStore, tables: TableStore, *, read_only: bool
-) -> tuple[Manifest, SchemaCache]:
+) -> OpenedGraph:
     """The manifest and the schemas of a graph, whatever format it is stored in.
 
     For writing, a graph of an older format is converted first; for reading, it is read as if it had
     been. Raises `GraphNotFound` or `NewerFormat`.
     """
     try:
+        if tables.is_remote:
+            try:
+                return _open_remote(objects, tables, read_only=read_only)
+            except ManifestDamaged:
+                if not is_older_graph(tables):
+                    raise
         if is_older_graph(tables):
             if read_only:
-                return _converted_in_memory(objects, tables)
+                manifest, schemas = _converted_in_memory(objects, tables)
+                return OpenedGraph(manifest, schemas, needs_recovery=False, needs_schema_files=True)
             _convert(root, objects, tables)
-        manifest = Manifest(tables)
+        manifest = Manifest(tables, head_notes(objects))
         manifest.current(None)
     except TableMissing as error:
         raise GraphNotFound(root.uri) from error
@@ -42,7 +72,35 @@ def open_manifest(
             raise
         # Its first moment was not written completely, so there has never been a graph.
         raise GraphNotFound(root.uri) from error
-    return manifest, SchemaCache(objects)
+    schemas = SchemaCache(objects)
+    return OpenedGraph(manifest, schemas, needs_recovery=not read_only, needs_schema_files=True)
+
+
+def _open_remote(objects: ObjectStore, tables: TableStore, *, read_only: bool) -> OpenedGraph:
+    """The same on an object store, where all that is needed is asked for at once.
+
+    An object store has no folder without objects, so that one listing tells whether any sidecar or
+    schema file waits.
+    """
+    manifest, schemas = Manifest(tables, head_notes(objects)), SchemaCache(objects)
+
+    def find_unfinished() -> bool:
+        if read_only:
+            return False
+        level = objects.list_level("")
+        return RECOVERY_DIR in level.folders or any(p.endswith(STAGED) for p in level.objects)
+
+    def read_schema() -> None:
+        # What is missing or broken is told, or made again, once it is known that there is a graph.
+        with suppress(SchemaContractBroken):
+            schemas.contract()
+
+    _, (needs_recovery, _) = both(
+        lambda: manifest.current(None), lambda: both(find_unfinished, read_schema)
+    )
+    return OpenedGraph(
+        manifest, schemas, needs_recovery, needs_schema_files=not schemas.has_compiled_files()
+    )
 
 
 def _convert(root: GraphRoot, objects: ObjectStore, tables: TableStore) -> None:

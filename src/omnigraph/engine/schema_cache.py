@@ -1,4 +1,9 @@
-"""The accepted schema of an open graph: its files are read at every use, and compiled once."""
+"""The accepted schema of an open graph, compiled once.
+
+On a local disk and in memory its files are read at every use, so that an edit of them by hand is found
+out at once. On an object store they are read when a graph is opened, and again when the newest commit
+was made under another schema: reading them takes three requests.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +45,24 @@ class SchemaCache:
     def stand_in(self, files: ContractFiles) -> None:
         """From now on, use the given compiled files until somebody has written both."""
         self._stand_in = files
+
+    def contract_of(self, reference: str | None) -> SchemaContract:
+        """The contract for a state that was made under the schema of this reference.
+
+        It is that of another schema only while a change of the schema is being completed or undone.
+        """
+        with self._lock:
+            known = self._known
+        relies = self._objects.is_remote and not self.is_converted
+        if relies and known is not None and known[1].reference == reference:
+            return known[1]
+        return self.contract()
+
+    def has_compiled_files(self) -> bool:
+        """Whether both compiled files were in their place when the contract was last read."""
+        with self._lock:
+            known = self._known
+        return known is not None and None not in (known[0].ir, known[0].state)
 
     def contract(self) -> SchemaContract:
         """The contract as its files say now. Raises `SchemaContractBroken`."""

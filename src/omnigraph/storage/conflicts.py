@@ -66,6 +66,11 @@ def is_vanished_ref(error: BaseException) -> bool:
     return "Not found" in text and "/_refs/branches/" in text
 
 
+def is_vanished_file(error: StoreCallFailed) -> bool:
+    """Whether a file with rows is gone, as those of a deleted branch are."""
+    return "Not found: " in error.cause
+
+
 def cause_of(error: BaseException) -> str:
     """What an error of the library says, in one sentence."""
     return cause_in_words(str(error))

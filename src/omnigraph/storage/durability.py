@@ -16,7 +16,7 @@ from typing import Final
 
 from omnigraph.errors import InputError, SyncFailed
 from omnigraph.faults import declare
-from omnigraph.storage.parallel import in_parallel
+from omnigraph.side_by_side import in_parallel
 
 DURABILITY_VARIABLE: Final = "OMNIGRAPH_DURABILITY"
 

@@ -68,6 +68,12 @@ class IndexChecks:
                     found[description.name] = cause
         return found
 
+    def has_noticed(self, dataset: lance.LanceDataset) -> bool:
+        """Whether an index of an opened version was found damaged before. Compares nothing."""
+        segments = [s for described in dataset.describe_indices() for s in described.segments]
+        with self._lock:
+            return any(self._damage.get(str(segment.uuid)) is not None for segment in segments)
+
     def condemn(
         self, lineage: Lineage, dataset: lance.LanceDataset, names: Iterable[str], why: str
     ) -> None:

@@ -54,6 +54,12 @@ def damaged_indexes(table: Table) -> Mapping[str, str]:
         return table.lineage.checks.damaged(table.lineage, table.dataset)
 
 
+def noticed_damage(table: Table) -> bool:
+    """Whether this process has already found an index of a table damaged. Reads nothing."""
+    checks = table.lineage.checks
+    return checks is not None and checks.has_noticed(table.dataset)
+
+
 def condemn_index(table: Table, column: str, kind: str, cause: str) -> None:
     """Use the index of a column no more, after a read failed with it."""
     names = [i.name for i in list_indexes(table) if i.kind == kind and i.columns == (column,)]

@@ -33,7 +33,7 @@ class Lineage:
 
     @property
     def is_remote(self) -> bool:
-        """Whether every call is a request over a network."""
+        """Whether it is on an object store, where every look is a request."""
         return self.uri.startswith("s3://")
 
     @property

@@ -26,6 +26,7 @@ from omnigraph.errors import ObjectMissing, UnsafeStore
 from omnigraph.storage.durability import DiskSync, Durability
 from omnigraph.storage.objects import (
     NO_HARD_LINKS,
+    Level,
     VersionToken,
     child_path,
     naming_failures,
@@ -42,6 +43,8 @@ _ATTEMPTS: Final = 100
 
 class LocalObjects:
     """An `ObjectStore` in a directory."""
+
+    is_remote: Final = False
 
     def __init__(self, root: GraphRoot, durability: Durability) -> None:
         self._root = root
@@ -80,16 +83,16 @@ class LocalObjects:
                 os.replace(temporary, target)
             self._sync.directory(directory, top=top)
 
-    def write_text_if_absent(self, path: str, text: str) -> bool:
+    def write_text_if_absent(self, path: str, text: str) -> VersionToken | None:
         with self._naming("create", path):
-            target = self._locate(path)
+            target, content = self._locate(path), text.encode()
             if os.path.lexists(target):
-                return False
-            with self._staged(target, text.encode()) as (temporary, top):
+                return None
+            with self._staged(target, content) as (temporary, top):
                 try:
                     os.link(temporary, target)
                 except FileExistsError:
-                    return False
+                    return None
                 except OSError as error:
                     if error.errno in _LINK_REFUSED:
                         raise UnsafeStore(
@@ -97,7 +100,7 @@ class LocalObjects:
                         ) from error
                     raise
             self._sync.directory(os.path.dirname(target), top=top)
-            return True
+            return _token_of(content)
 
     def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
         with self._naming("update", path):
@@ -140,11 +143,17 @@ class LocalObjects:
             self._delete_file(self._locate(path))
 
     def list_dir(self, path: str) -> list[str]:
+        return list(self.list_level(path).objects)
+
+    def list_level(self, path: str) -> Level:
         with self._naming("list", path):
-            names = []
+            names: list[str] = []
+            folders: list[str] = []
             with suppress(*_NOT_THERE), os.scandir(self._root.join(fold_path(path))) as entries:
-                names = [e.name for e in entries if is_addressable(e.name) and e.is_file()]
-            return [child_path(path, name) for name in names]
+                for entry in entries:
+                    if is_addressable(entry.name):
+                        (names if entry.is_file() else folders).append(entry.name)
+            return Level({child_path(path, name): None for name in names}, folders)
 
     def delete_prefix(self, path: str) -> None:
         with self._naming("delete", path):

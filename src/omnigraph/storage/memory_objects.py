@@ -14,7 +14,13 @@ from itertools import count
 from typing import Final
 
 from omnigraph.errors import ObjectMissing
-from omnigraph.storage.objects import VersionToken, child_path, naming_failures, object_path
+from omnigraph.storage.objects import (
+    Level,
+    VersionToken,
+    child_path,
+    naming_failures,
+    object_path,
+)
 from omnigraph.storage.uris import GraphRoot, fold_path
 
 
@@ -51,6 +57,8 @@ def shelf_of(root: GraphRoot) -> Shelf:
 class MemoryObjects:
     """An `ObjectStore` in a dictionary."""
 
+    is_remote: Final = False
+
     def __init__(self, root: GraphRoot) -> None:
         self._root = root
         self._shelf = shelf_of(root)
@@ -75,12 +83,11 @@ class MemoryObjects:
         with self._changing("write", path) as key:
             self._shelf.put(key, bytes(content))
 
-    def write_text_if_absent(self, path: str, text: str) -> bool:
+    def write_text_if_absent(self, path: str, text: str) -> VersionToken | None:
         with self._changing("create", path) as key:
             if key in self._shelf.objects:
-                return False
-            self._shelf.put(key, text.encode())
-            return True
+                return None
+            return self._shelf.put(key, text.encode())
 
     def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
         with self._changing("update", path) as key:
@@ -109,11 +116,15 @@ class MemoryObjects:
             self._shelf.objects.pop(key, None)
 
     def list_dir(self, path: str) -> list[str]:
+        return list(self.list_level(path).objects)
+
+    def list_level(self, path: str) -> Level:
         with self._naming("list", path):
             start = len(_directory_prefix(fold_path(path)))
             with self._shelf.lock:
                 names = [key[start:] for key in self._below(fold_path(path))]
-            return [child_path(path, name) for name in names if "/" not in name]
+            found = {child_path(path, name): None for name in names if "/" not in name}
+            return Level(found, sorted({name.split("/")[0] for name in names if "/" in name}))
 
     def delete_prefix(self, path: str) -> None:
         with self._changing("delete", path) as key:

@@ -6,8 +6,9 @@ of them. Most objects are texts; nothing here knows what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final, NewType, Protocol, assert_never
 
 from omnigraph.errors import StoreCallFailed
@@ -22,12 +23,26 @@ NO_CONDITIONAL_PUT: Final = "the store does not honour conditional put"
 NO_HARD_LINKS: Final = "its file system does not support hard links"
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What is directly in a directory: objects by path, and the names of directories."""
+
+    objects: Mapping[str, VersionToken | None]
+    """With the token of each content, where a listing tells it."""
+    folders: Sequence[str]
+
+
 class ObjectStore(Protocol):
     """Objects below one root; paths are relative to it, and `/` separates their parts.
 
     Every method raises `StoreCallFailed` when the store fails or the path is impossible. A write
     that fails may have happened all the same, unless its method says otherwise.
     """
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether every call is a request that is worth saving, or making beside another one."""
+        ...
 
     def read_text(self, path: str) -> str:
         """The whole object. Raises `ObjectMissing`."""
@@ -45,8 +60,8 @@ class ObjectStore(Protocol):
         """Create or replace, like `write_text`."""
         ...
 
-    def write_text_if_absent(self, path: str, text: str) -> bool:
-        """Create. Of several callers exactly one gets True; the others change nothing."""
+    def write_text_if_absent(self, path: str, text: str) -> VersionToken | None:
+        """Create. Of several callers exactly one gets a token; the others change nothing."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -68,6 +83,13 @@ class ObjectStore(Protocol):
         """The objects directly in a directory, in no order, each as `path/name`.
 
         Empty for a missing directory. The paths can be read as they are.
+        """
+        ...
+
+    def list_level(self, path: str) -> Level:
+        """The same objects and the directories beside them, in one request.
+
+        A directory whose last object was deleted may still be among them.
         """
         ...
 

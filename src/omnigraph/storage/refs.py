@@ -26,6 +26,8 @@ _NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)*", re.ASCII)
 the folder of an `a`, so that `a` could not be removed without a remainder.
 """
 
+REFS_DIR: Final = "_refs/branches"
+
 _ATTEMPTS: Final = 20
 """How often a call is made again because somebody has deleted another branch meanwhile."""
 
@@ -52,7 +54,7 @@ def tree_of(name: str) -> str:
 
 
 def ref_of(name: str) -> str:
-    return f"_refs/branches/{check_branch_name(name).replace('/', '%2F')}.json"
+    return f"{REFS_DIR}/{check_branch_name(name).replace('/', '%2F')}.json"
 
 
 def list_refs(dataset: lance.LanceDataset, uri: str) -> dict[str, StoredBranch]:
@@ -93,9 +95,14 @@ def rewrite_metadata(path: str, name: str, values: Mapping[str, str], objects: O
 def read_ref(path: str, name: str, objects: ObjectStore) -> StoredBranch | None:
     """A branch by its ref, without the library; an error of parsing for a ref that is damaged."""
     try:
-        ref = json.loads(objects.read_text(f"{path}/{ref_of(name)}"))
+        return parse_ref(objects.read_text(f"{path}/{ref_of(name)}"))
     except ObjectMissing:
         return None
+
+
+def parse_ref(text: str) -> StoredBranch:
+    """What a ref says. Raises `ValueError`, `KeyError` or `TypeError` for one that is damaged."""
+    ref = json.loads(text)
     return StoredBranch(ref["parentBranch"], ref["parentVersion"], ref.get("metadata") or {})
 
 

@@ -21,6 +21,7 @@ from obstore.store import S3Store
 from omnigraph.errors import ObjectMissing, StoreCallFailed, UnsafeStore
 from omnigraph.storage.objects import (
     NO_CONDITIONAL_PUT,
+    Level,
     VersionToken,
     child_path,
     naming_failures,
@@ -45,6 +46,8 @@ one on the same object. Each answer means that nothing was done, and somebody us
 
 class RemoteObjects:
     """An `ObjectStore` below a prefix of a bucket."""
+
+    is_remote: Final = True
 
     def __init__(self, root: GraphRoot) -> None:
         self._root = root
@@ -75,17 +78,16 @@ class RemoteObjects:
             # One request whatever the size: there are no parts that a crash could leave behind.
             obstore.put(self._store, self._key(path), content, use_multipart=False)
 
-    def write_text_if_absent(self, path: str, text: str) -> bool:
+    def write_text_if_absent(self, path: str, text: str) -> VersionToken | None:
         with self._naming("create", path):
             for attempt in range(_CONTENDED_ATTEMPTS):
                 _pause_before(attempt)
                 try:
-                    self._put_once(path, text, "create")
-                    return True
+                    return self._token("create", path, self._put_once(path, text, "create"))
                 except AlreadyExistsError:
                     # Also the answer while another request is undecided, and that one may fail.
                     if self._head(self._key(path)):
-                        return False
+                        return None
         raise self._contended("create", path)
 
     def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
@@ -127,12 +129,29 @@ class RemoteObjects:
             self._delete([self._key(path)])
 
     def list_dir(self, path: str) -> list[str]:
+        return list(self.list_level(path).objects)
+
+    def list_level(self, path: str) -> Level:
         with self._naming("list", path):
             prefix = self._key_or_prefix(path)
             start = len(prefix) + 1 if prefix else 0
             listing = obstore.list_with_delimiter(self._store, prefix or None)
-            names = [found["path"][start:] for found in listing["objects"]]
-            return [child_path(path, name) for name in names if name and is_addressable(name)]
+            objects = {
+                child_path(path, name): None if e_tag is None else VersionToken(e_tag)
+                for name, e_tag in ((o["path"][start:], o["e_tag"]) for o in listing["objects"])
+                if name and is_addressable(name)
+            }
+            return Level(objects, [folder[start:] for folder in listing["common_prefixes"]])
+
+    def first_below(self, path: str) -> tuple[str, VersionToken] | None:
+        """The object of a directory whose name sorts first, with its token, in one request."""
+        with self._naming("list", path):
+            key = self._key(path)
+            for page in obstore.list(self._store, key, chunk_size=1):
+                for found in page:
+                    name = found["path"][len(key) + 1 :]
+                    return name, self._token("list", path, found["e_tag"])
+            return None
 
     def delete_prefix(self, path: str) -> None:
         with self._naming("delete", path):

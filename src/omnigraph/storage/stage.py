@@ -16,11 +16,11 @@ import lance
 from lance import LanceDataset, LanceOperation
 
 from omnigraph.errors import InputError, TableConflict, TableOvertaken
+from omnigraph.side_by_side import in_parallel
 from omnigraph.storage.commit_sync import TableCommit
 from omnigraph.storage.conflicts import Failure, cause_of, classify, naming_failures
 from omnigraph.storage.fragments import Rows, write_rows
 from omnigraph.storage.lineage import Lineage
-from omnigraph.storage.parallel import in_parallel
 from omnigraph.storage.table import Table
 from omnigraph.storage.versions import OPERATION_ID, WRITER_KIND
 

@@ -22,6 +22,7 @@ from omnigraph.storage.versions import (
     VersionWatch,
     version_info,
     version_record,
+    watch_version,
 )
 
 _WORTH_SKIPPING: Final = 4
@@ -45,11 +46,15 @@ class Table:
     """One version of a table. It never changes; a commit gives a new one."""
 
     __slots__ = (
-        "_contents", "_dataset", "_fragments", "_schema", "_written_at", "lineage", "version",
+        "_contents", "_dataset", "_fragments", "_schema", "_watch", "_written_at", "lineage",
+        "version",
     )  # fmt: skip
 
-    def __init__(self, lineage: Lineage, dataset: lance.LanceDataset) -> None:
+    def __init__(
+        self, lineage: Lineage, dataset: lance.LanceDataset, watch: VersionWatch | None = None
+    ) -> None:
         self.lineage = lineage
+        self._watch = watch
         self.version: int = dataset.version
         self._dataset = dataset
         self._contents: dict[str, Fragment] | None = None
@@ -156,7 +161,7 @@ class Table:
 
     def watch(self) -> VersionWatch | None:
         """What tells cheaply whether this version is still the newest; None if nothing does."""
-        return VersionWatch.of(self.lineage, self.version)
+        return self._watch or watch_version(self.lineage, self.version)
 
     def version_info(self) -> VersionInfo:
         return version_info(self.lineage, self.version)

@@ -44,7 +44,14 @@ from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.s3_options import s3_options
 from omnigraph.storage.table import Table
 from omnigraph.storage.uris import GraphRoot
-from omnigraph.storage.versions import newest_version, noted_version
+from omnigraph.storage.versions import (
+    ObjectWatch,
+    RemoteVersions,
+    VersionObject,
+    VersionWatch,
+    newest_version,
+    noted_version,
+)
 from omnigraph.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
@@ -66,6 +73,7 @@ class TableStore:
             index_cache_size_bytes=INDEX_CACHE_BYTES,
             metadata_cache_size_bytes=METADATA_CACHE_BYTES,
         )
+        self._remote = RemoteVersions(root) if root.kind == "s3" else None
         self._known = KnownValues()
         on_disk = root.kind == "local" and durability is Durability.FSYNC
         self._sync = CommitSync(DiskSync(root.uri, durability)) if on_disk else None
@@ -96,6 +104,11 @@ class TableStore:
     def is_shared(self) -> bool:
         """Whether other processes can see these tables."""
         return self._root.kind != "memory"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the tables are on an object store, where every look is a request."""
+        return self._remote is not None
 
     def create(
         self,
@@ -171,6 +184,28 @@ class TableStore:
             self._refuse_moved(table, branch)
         return table
 
+    def newest_object(self, path: str, branch: str | None) -> VersionObject | None:
+        """The newest version of a line on an object store, in one request; None if there is none."""
+        if self._remote is None:
+            return None
+        return self._remote.newest(self._lineage(path, branch))
+
+    def open_found(self, path: str, branch: str | None, found: VersionObject) -> Table:
+        """Open a version that a look at an object store has found; `Table.watch` then works."""
+        table = self.open(path, branch, found.version)
+        return Table(table.lineage, table.dataset, self.watch_found(path, branch, found))
+
+    def watch_found(self, path: str, branch: str | None, found: VersionObject) -> VersionWatch:
+        """The watch of a version that a look at an object store has found."""
+        assert self._remote is not None
+        return ObjectWatch(self._remote, self._lineage(path, branch), found.version, found.token)
+
+    def watch_written(self, table: Table) -> VersionWatch | None:
+        """The watch of a version that this process has just written."""
+        if self._remote is None:
+            return table.watch()
+        return ObjectWatch(self._remote, table.lineage, table.version, None)
+
     def _refuse_moved(self, table: Table, branch: str) -> None:
         from omnigraph.storage.base_paths import other_root
 
@@ -242,27 +277,37 @@ class TableStore:
         self, path: str, name: str, *, source_branch: str | None, source_version: int
     ) -> Table:
         """Branch a table at a version; nothing is copied. Raises `ForkExists`."""
-        source = self.open(path, source_branch, source_version)
+        lineage = self.fork(self.open(path, source_branch, source_version), name)
+        with naming_failures("open", lineage.uri):
+            return Table(lineage, self._open(lineage, None))
+
+    def fork(self, source: Table, name: str) -> Lineage:
+        """The same for a table that is open at the version. Returns where the branch is."""
+        path = source.path
         lineage = self._lineage(path, refs.check_branch_name(name))
         with naming_failures("create a branch", lineage.uri):
             try:
-                self._branching_handle(source).create_branch(name, (source_branch, source_version))
+                at = (source.branch, source.version)
+                self._branching_handle(source).create_branch(name, at)
             except (OSError, ValueError) as error:
                 # The library has several words for "exists"; what is stored decides. It has none for
                 # a disk that is full, and then what is stored may be what this call has left.
                 if classify(error) is Failure.OTHER or not self.has_branch_files(path, name):
                     raise
                 raise ForkExists(path, name) from error
-            made = self._open(lineage, None)
             if self._sync:
                 ref_file = self._lineage(path, None).file(refs.ref_of(name))
-                self._sync.branch(lineage, ref_file, made)
-        return Table(lineage, made)
+                self._sync.branch(lineage, ref_file, self._open(lineage, None))
+        return lineage
 
     def list_branches(self, path: str) -> dict[str, StoredBranch]:
         """The branches of a table that have a ref, without those a power loss left half made."""
         from omnigraph.storage.torn_branches import list_whole_branches
 
+        if self._remote is not None:
+            listed = self._remote.refs(path)
+            if listed is not None:
+                return listed
         try:
             table = self.open(path)
         except TornVersion as torn:

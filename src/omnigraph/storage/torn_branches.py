@@ -19,9 +19,8 @@ import lance
 
 from omnigraph.errors import FileDamaged, StoreCallFailed
 from omnigraph.storage.lineage import version_file
-from omnigraph.storage.refs import StoredBranch, list_refs, ref_of
+from omnigraph.storage.refs import REFS_DIR, StoredBranch, list_refs, ref_of
 
-_FOLDER: Final = "_refs/branches"
 _SUFFIX: Final = ".json"
 
 _DAMAGED: Final = "damaged"
@@ -53,7 +52,7 @@ def torn_branches(uri: str) -> set[str]:
 def oldest_branch(uri: str) -> str | None:
     """The branch of a local table whose ref was written first, told without reading any."""
     refs: list[tuple[float, str]] = []
-    with suppress(FileNotFoundError), os.scandir(f"{uri}/{_FOLDER}") as files:
+    with suppress(FileNotFoundError), os.scandir(f"{uri}/{REFS_DIR}") as files:
         for file in files:
             if file.name.endswith(_SUFFIX):
                 with suppress(FileNotFoundError):
@@ -64,12 +63,12 @@ def oldest_branch(uri: str) -> str | None:
 def _read_refs(uri: str) -> Iterator[tuple[str, _Ref]]:
     """Every ref file by the name of its branch."""
     with suppress(FileNotFoundError):
-        for file in os.listdir(f"{uri}/{_FOLDER}"):
+        for file in os.listdir(f"{uri}/{REFS_DIR}"):
             # One that was deleted meanwhile is no ref any more.
             with suppress(FileNotFoundError):
                 if file.endswith(_SUFFIX):
                     name = unquote(file.removesuffix(_SUFFIX))
-                    yield name, _read_ref(f"{uri}/{_FOLDER}/{file}")
+                    yield name, _read_ref(f"{uri}/{REFS_DIR}/{file}")
 
 
 def _ref_file(uri: str, name: str) -> str:

@@ -6,13 +6,18 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from functools import partial
+from typing import Final, Literal, Protocol
 
 import lance
 
-from omnigraph.errors import TableMissing
+from omnigraph.errors import ObjectMissing, TableMissing
+from omnigraph.side_by_side import each
 from omnigraph.storage.conflicts import naming_failures
-from omnigraph.storage.lineage import Lineage, version_file
+from omnigraph.storage.lineage import Lineage, version_file, version_of_file
+from omnigraph.storage.objects import VersionToken
+from omnigraph.storage.refs import REFS_DIR, StoredBranch, parse_ref
+from omnigraph.storage.uris import GraphRoot
 
 OPERATION_ID: Final = "omnigraph.operation_id"
 WRITER_KIND: Final = "omnigraph.writer_kind"
@@ -124,30 +129,124 @@ def newest_noted(note: str) -> int | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class VersionWatch:
-    """Tells without opening anything whether a version on a local disk is still the newest.
+class VersionWatch(Protocol):
+    """Tells without opening anything whether a version is still the newest of its line.
 
-    A file of the same name that was made anew, as after a branch was deleted, is not the same.
+    A file of the same name that was written again, as after a branch was deleted, is not the same.
     """
+
+    def is_newest(self) -> bool: ...
+
+
+def watch_version(lineage: Lineage, version: int) -> VersionWatch | None:
+    """The watch of a version on a local disk; None elsewhere."""
+    if not lineage.is_local:
+        return None
+    file = lineage.file(version_file(version))
+    identity = _file_identity(file)
+    if identity is None:
+        return None
+    return FileWatch(file, lineage.file(version_file(version + 1)), identity)
+
+
+@dataclass(frozen=True, slots=True)
+class FileWatch:
+    """A version on a local disk."""
 
     file: str
     successor: str
     identity: tuple[int, int, int]
 
-    @classmethod
-    def of(cls, lineage: Lineage, version: int) -> VersionWatch | None:
-        """None where versions are not files."""
-        if not lineage.is_local:
-            return None
-        file = lineage.file(version_file(version))
-        identity = _file_identity(file)
-        if identity is None:
-            return None
-        return cls(file, lineage.file(version_file(version + 1)), identity)
-
     def is_newest(self) -> bool:
         return _file_identity(self.file) == self.identity and not os.path.exists(self.successor)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionObject:
+    """The object of an object store that makes a version exist, and the token of its content."""
+
+    version: int
+    token: VersionToken
+
+
+class RemoteVersions:
+    """The versions and branches of tables on an object store. Thread-safe."""
+
+    def __init__(self, root: GraphRoot) -> None:
+        from omnigraph.storage.remote_objects import RemoteObjects
+
+        self._objects = RemoteObjects(root)
+        self._refs: dict[str, tuple[VersionToken, StoredBranch]] = {}
+
+    def newest(self, lineage: Lineage) -> VersionObject | None:
+        """The newest version of a line, in one request: names of versions count down."""
+        first = self._objects.first_below(f"{lineage.folder}/_versions")
+        if first is None:
+            return None
+        name, token = first
+        version = version_of_file(name)
+        return None if version is None else VersionObject(version, token)
+
+    def refs(self, path: str) -> dict[str, StoredBranch] | None:
+        """The branches of a table: one request, and one more for every ref that is new.
+
+        None if a ref is there that only the library can read, or tell what is wrong with.
+        """
+        folder = f"{path}/{REFS_DIR}"
+        listed = {file: t for file, t in self._objects.list_level(folder).objects.items() if t}
+        if any("%" in file for file in listed):
+            return None
+        known = {file: ref for file, ref in self._refs.items() if listed.get(file) == ref[0]}
+        missing = [file for file in listed if file not in known]
+        try:
+            found = each([partial(self._read_ref, file) for file in missing])
+        except (ValueError, KeyError, TypeError):
+            return None
+        known |= {file: ref for file, ref in zip(missing, found, strict=True) if ref is not None}
+        self._refs = {f: ref for f, ref in self._refs.items() if not f.startswith(folder)} | known
+        return {
+            file.removeprefix(f"{folder}/").removesuffix(".json"): known[file][1]
+            for file in listed
+            if file in known
+        }
+
+    def _read_ref(self, file: str) -> tuple[VersionToken, StoredBranch] | None:
+        """None for a ref that was deleted meanwhile."""
+        try:
+            text, token = self._objects.read_text_versioned(file)
+        except ObjectMissing:
+            return None
+        return token, parse_ref(text)
+
+
+class ObjectWatch:
+    """A version on an object store. One question is one request."""
+
+    def __init__(
+        self, versions: RemoteVersions, lineage: Lineage, version: int, token: VersionToken | None
+    ) -> None:
+        """Without a token, that of the first answer is taken: for a version that this process has
+        written itself."""
+        self._versions = versions
+        self._lineage = lineage
+        self._version = version
+        self._token = token
+
+    @property
+    def token(self) -> VersionToken | None:
+        """The token of the version, as far as it is known."""
+        return self._token
+
+    def is_newest(self) -> bool:
+        return self.matches(self._versions.newest(self._lineage))
+
+    def matches(self, found: VersionObject | None) -> bool:
+        """Whether the newest version that was found is the one that is watched."""
+        if found is None or found.version != self._version:
+            return False
+        if self._token is None:
+            self._token = found.token
+        return self._token == found.token
 
 
 def _file_identity(file: str) -> tuple[int, int, int] | None:

@@ -30,8 +30,10 @@ from omnigraph.errors import (
     TagExists,
 )
 from omnigraph.faults import declare
+from omnigraph.side_by_side import both
 from omnigraph.storage.filters import Comparison
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import (
@@ -76,6 +78,17 @@ def new_branch_name(written: str) -> BranchName:
     return name
 
 
+@dataclass(frozen=True, slots=True)
+class BranchSurroundings:
+    """What the creation of a branch depends on, read under the lock of main."""
+
+    refs: Mapping[str, StoredBranch]
+    has_tag: bool
+    """Whether a tag has the name that the branch is to have."""
+    source: Table
+    """The manifest that the branch is made from."""
+
+
 class Branches:
     """The branches of one graph, listed from storage at every call.
 
@@ -100,12 +113,7 @@ class Branches:
         return self._stored(retired=True)
 
     def _stored(self, *, retired: bool) -> Sequence[BranchRef]:
-        found = []
-        for physical, stored in self._manifest.refs().items():
-            public = name_of_ref(physical, stored.metadata)
-            if public is not None and retired == (RETIRED_KEY in stored.metadata):
-                found.append(BranchRef(public, PhysicalName(physical), stored.parent))
-        return sorted(found, key=lambda ref: (ref.public, ref.physical))
+        return branches_of(self._manifest.refs(), retired=retired)
 
     def history(self, first: BranchRef | None = None) -> KnownCommits:
         """Every commit that any branch tells of, read from a branch that exists where there is one.
@@ -137,6 +145,24 @@ class Branches:
                 return ref
         raise BranchNotFound(name, [ref.public for ref in listed])
 
+    def look_around(self, name: BranchName, source: BranchRef) -> BranchSurroundings:
+        """What `create` has to know; on an object store it is asked for side by side."""
+        from omnigraph.versioning.tags import Tags
+
+        def has_tag() -> bool:
+            return Tags(self._objects).find(name) is not None
+
+        def rest() -> tuple[bool, Table]:
+            return both(has_tag, lambda: self._manifest.open(source.physical))
+
+        if self._objects.is_remote:
+            refs, (is_tag, newest) = both(self._manifest.refs, rest)
+            return BranchSurroundings(refs, is_tag, newest)
+        refs = self._manifest.refs()
+        if source.physical is not None and source.physical not in refs:
+            raise BranchNotFound(source.public)
+        return BranchSurroundings(refs, has_tag(), self._manifest.open(source.physical))
+
     def create(
         self,
         name: BranchName,
@@ -144,32 +170,27 @@ class Branches:
         source: BranchRef,
         check_lock: Callable[[], None],
         sequence: int | None = None,
+        around: BranchSurroundings | None = None,
     ) -> BranchRef:
         """Fork a branch from the newest state of another; a single step makes it exist.
 
         With a storage name for that, it begins at an earlier commit of the source, `sequence`. The
-        caller holds the locks of main, of the source and of the storage name, which is free.
+        caller holds the locks of main and of the source. It also holds that of the storage name,
+        which is free, or has reserved the name.
         """
-        from omnigraph.versioning.tags import Tags
-
-        listed = self.list()
+        around = around or self.look_around(name, source)
+        listed = branches_of(around.refs, retired=False)
         if any(ref.public == name for ref in listed):
             raise BranchExists(name)
-        if Tags(self._objects).find(name) is not None:
+        if around.has_tag:
             raise TagExists(name)
-        if source.physical not in [ref.physical for ref in listed]:
+        if source.physical is not None and source.physical not in [ref.physical for ref in listed]:
             # Files of a branch that is gone could still be opened.
             raise BranchNotFound(source.public)
-        newest = self._manifest.open(source.physical)
         BEFORE_CREATE.hit(branch=name)
         check_lock()
         try:
-            made = self._tables.create_branch(
-                MANIFEST_PATH,
-                physical,
-                source_branch=source.physical,
-                source_version=newest.version,
-            )
+            self._tables.fork(around.source, physical)
         except SyncFailed:
             raise  # It was made, and by this call.
         except OmnigraphError:
@@ -178,6 +199,7 @@ class Branches:
                 raise BranchExists(name) from None
             raise
         if sequence is not None:
+            made = self._tables.open(MANIFEST_PATH, physical)
             self._complete_cut(made, name, physical, sequence, check_lock)
         self._manifest.forget(physical)
         return BranchRef(name, physical, source.physical)
@@ -216,21 +238,31 @@ class Branches:
             self._tables.reclaim_branch(MANIFEST_PATH, physical, self._objects)
 
     def free_name(
-        self, name: BranchName, avoid: Collection[str] = (), *, is_cut: bool = False
+        self,
+        name: BranchName,
+        avoid: Collection[str] = (),
+        *,
+        is_cut: bool = False,
+        refs: Collection[str] | None = None,
+        reserve: Callable[[str], bool] | None = None,
     ) -> PhysicalName:
         """The first incarnation of a name of which nothing is stored, not even left-overs.
 
         `avoid` are storage names that unfinished writes of earlier branches still refer to. `is_cut`
-        is for a branch that begins at an earlier commit of its source.
+        is for a branch that begins at an earlier commit of its source. `refs` are the storage names
+        in use, if the caller has just read them. `reserve` tells whether a name was never used,
+        where a name is used only once: then there cannot be left-overs.
         """
-        refs = self._tables.list_branches(MANIFEST_PATH)
+        used = self._tables.list_branches(MANIFEST_PATH) if refs is None else refs
         for incarnation in count(1):
             physical = physical_name(name, incarnation, is_cut=is_cut)
-            if physical in avoid or physical in refs:
+            if physical in avoid or physical in used:
                 continue
-            if self._tables.has_branch_files(MANIFEST_PATH, physical):
-                continue
-            return physical
+            if reserve is not None:
+                if reserve(physical):
+                    return physical
+            elif not self._tables.has_branch_files(MANIFEST_PATH, physical):
+                return physical
         raise AssertionError("incarnations never run out")
 
     def delete(self, ref: BranchRef, check_lock: Callable[[], None]) -> None:
@@ -396,3 +428,13 @@ class Branches:
             self._tables.reclaim_branch(location, physical, self._objects)
         except OmnigraphError as error:
             _log.warning("fork %s of %s stays behind: %s", physical, location, error)
+
+
+def branches_of(refs: Mapping[str, StoredBranch], *, retired: bool) -> Sequence[BranchRef]:
+    """The branches that refs describe, by name; names that are not ours are left out."""
+    found = []
+    for physical, stored in refs.items():
+        public = name_of_ref(physical, stored.metadata)
+        if public is not None and retired == (RETIRED_KEY in stored.metadata):
+            found.append(BranchRef(public, PhysicalName(physical), stored.parent))
+    return sorted(found, key=lambda ref: (ref.public, ref.physical))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 from omnigraph.catalog.build import build_declared
@@ -18,6 +19,7 @@ from omnigraph.catalog.ir_json import schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken, StoreCallFailed
 from omnigraph.language.span import Source
+from omnigraph.side_by_side import each
 from omnigraph.storage.objects import ObjectStore
 
 SOURCE_FILE: Final = "_schema.pg"
@@ -101,18 +103,17 @@ class ContractFiles:
 
 def read_files(objects: ObjectStore) -> ContractFiles:
     """Read the contract's files as they are now."""
-    source = _read_if_there(objects, SOURCE_FILE)
+    source, ir, state = _read_together(objects, CONTRACT_FILES)
     if source is None:
         raise SchemaContractBroken(f"{SOURCE_FILE} is missing")
-    return ContractFiles(
-        source, _read_if_there(objects, IR_FILE), _read_if_there(objects, STATE_FILE)
-    )
+    return ContractFiles(source, ir, state)
 
 
 def read_settled_files(objects: ObjectStore) -> ContractFiles:
     """What the files hold once those that wait are in place."""
     live = read_files(objects)
-    source, ir, state = (_read_if_there(objects, f"{name}{STAGED}") for name in CONTRACT_FILES)
+    staged = [f"{name}{STAGED}" for name in CONTRACT_FILES]
+    source, ir, state = _read_together(objects, staged)
     return ContractFiles(source or live.source, ir or live.ir, state or live.state)
 
 
@@ -138,6 +139,12 @@ def check_files(files: ContractFiles) -> SchemaContract:
             f"current {SOURCE_FILE} no longer matches the accepted compiled schema"
         )
     return SchemaContract.accept(files.source, ir)
+
+
+def _read_together(objects: ObjectStore, names: Sequence[str]) -> list[str | None]:
+    """The texts of files; on an object store the requests are made side by side."""
+    reads = [partial(_read_if_there, objects, name) for name in names]
+    return each(reads) if objects.is_remote else [read() for read in reads]
 
 
 def _read_if_there(objects: ObjectStore, path: str) -> str | None:

@@ -7,14 +7,15 @@ cold one starts from the newest checkpoint. Neither gets slower as history grows
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
+import msgspec
 
 from omnigraph.errors import (
     BranchNotFound,
@@ -25,14 +26,18 @@ from omnigraph.errors import (
     TableMissing,
     UnknownVersion,
 )
-from omnigraph.limits import CHECKPOINT_INTERVAL, MANIFEST_SMALL_ROWS
-from omnigraph.storage.filters import And, Comparison, Filter, In
-from omnigraph.storage.indexes import damaged_indexes
-from omnigraph.storage.lineage import Lineage
+from omnigraph.limits import (
+    CHECKPOINT_INTERVAL,
+    HEAD_NOTE_BYTES,
+    MANIFEST_SMALL_ROWS,
+)
+from omnigraph.side_by_side import both
+from omnigraph.storage.filters import And, Comparison, In
+from omnigraph.storage.indexes import damaged_indexes, noticed_damage
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.versions import VersionWatch
+from omnigraph.storage.versions import ObjectWatch, VersionObject, VersionWatch
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import (
     CommitId,
@@ -42,12 +47,19 @@ from omnigraph.versioning.commits import (
     OperationKind,
     TableId,
 )
+from omnigraph.versioning.manifest_state import (
+    COLUMNS,
+    HeadNote,
+    ManifestState,
+    after,
+    cold_state,
+    fold,
+    read_rows,
+)
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
     MANIFEST_PATH,
     PUBLISHED_OUTCOMES,
-    TableRegistration,
-    TableVersion,
     ancestor_key,
     commit_table_key,
     load_key,
@@ -61,85 +73,7 @@ if TYPE_CHECKING:
     from omnigraph.storage.torn import Torn
     from omnigraph.versioning.audit import RecordedAudit
 
-_COLUMNS = [
-    KEY_COLUMN,
-    "object_type",
-    "location",
-    "metadata",
-    "table_key",
-    "table_version",
-    "table_branch",
-    "row_count",
-    "commit_seq",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestState:
-    """One branch at one version: which version of which table belongs to the graph."""
-
-    branch: str | None
-    sequence: int
-    head: CommitId
-    tables: Mapping[TableId, TableVersion]
-    registered: Mapping[TableId, TableRegistration]
-    schema_ref: str | None = None
-    """The schema the head was made under; None when a checkpoint of a converted graph starts here."""
-
-    def to_checkpoint(self) -> dict[str, Any]:
-        return {
-            "seq": self.sequence,
-            "head": self.head,
-            "schema_ref": self.schema_ref,
-            "tables": [self.tables[t].to_json() for t in sorted(self.tables)],
-            "registered": [self.registered[t].to_json() for t in sorted(self.registered)],
-        }
-
-    @classmethod
-    def from_checkpoint(cls, branch: str | None, text: str) -> ManifestState:
-        document = json.loads(text)
-        tables = [TableVersion(**t) for t in document["tables"]]
-        registered = [TableRegistration(**t) for t in document["registered"]]
-        return cls(
-            branch=branch,
-            sequence=document["seq"],
-            head=document["head"],
-            tables={t.table_id: t for t in tables},
-            registered={t.table_id: t for t in registered},
-            schema_ref=document.get("schema_ref"),
-        )
-
-
-def fold(state: ManifestState, rows: Iterable[Mapping[str, Any]]) -> ManifestState:
-    """The state after the given rows, which must all come after `state`."""
-    tables = dict(state.tables)
-    registered = dict(state.registered)
-    sequence, head, schema_ref = state.sequence, state.head, state.schema_ref
-    for row in sorted(rows, key=lambda r: r["commit_seq"]):
-        match row["object_type"]:
-            case "table":
-                registration = _registration(row)
-                registered[registration.table_id] = registration
-            case "table_version":
-                entry = _table_version(row)
-                tables[entry.table_id] = entry
-            case "table_tombstone":
-                tables.pop(TableId(row["table_key"]), None)
-            case "graph_commit":
-                sequence = row["commit_seq"]
-                head = CommitId(row["table_key"].removeprefix("commit:"))
-                schema_ref = json.loads(row["metadata"])["schema_ref"]
-    missing = sorted(set(tables) - set(registered))
-    if missing:
-        raise ManifestDamaged(f"the manifest names versions of unregistered tables {missing}")
-    return replace(
-        state,
-        sequence=sequence,
-        head=head,
-        tables=tables,
-        registered=registered,
-        schema_ref=schema_ref,
-    )
+__all__ = ["HeadNotes", "KeyedCommit", "Manifest", "ManifestState", "fold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,29 +90,62 @@ class _Known:
     row_count: int
     newest_fragment: int
     small_pieces: int
-    lineage: Lineage
-    watch: VersionWatch | None
-    has_damaged_indexes: bool
+    watch: VersionWatch | None = None
+    table: Table | None = None
+    """None for a state that another process has noted down."""
+    has_damaged_indexes: bool = False
 
     @classmethod
-    def of(cls, table: Table, state: ManifestState) -> _Known:
+    def of(cls, table: Table, state: ManifestState, watch: VersionWatch | None) -> _Known:
         fragments = table.fragments()
-        newest = max((fragment.id for fragment in fragments), default=-1)
-        rows = table.row_count()
         return cls(
             storage_version=table.version,
             written_at=table.written_at,
             state=state,
-            row_count=rows,
-            newest_fragment=newest,
+            row_count=table.row_count(),
+            newest_fragment=max((fragment.id for fragment in fragments), default=-1),
             small_pieces=sum(fragment.rows < MANIFEST_SMALL_ROWS for fragment in fragments),
-            lineage=table.lineage,
-            watch=table.watch(),
-            has_damaged_indexes=bool(damaged_indexes(table)),
+            watch=watch,
+            table=table,
+            # Where comparing checksums takes requests, a writer relies on what scans have found.
+            has_damaged_indexes=table.lineage.is_local and bool(damaged_indexes(table)),
+        )
+
+    @classmethod
+    def noted(cls, note: HeadNote, branch: str | None) -> _Known:
+        return cls(
+            storage_version=note.version,
+            written_at=datetime.fromtimestamp(note.written_at / 1_000_000),
+            state=ManifestState.from_document(branch, note.state),
+            row_count=note.rows,
+            newest_fragment=note.newest_fragment,
+            small_pieces=note.small_fragments,
+        )
+
+    def note(self) -> HeadNote:
+        watch = self.watch
+        return HeadNote(
+            version=self.storage_version,
+            token=watch.token if isinstance(watch, ObjectWatch) else None,
+            written_at=round(self.written_at.timestamp() * 1_000_000),
+            rows=self.row_count,
+            newest_fragment=self.newest_fragment,
+            small_fragments=self.small_pieces,
+            state=self.state.to_checkpoint(),
         )
 
     def is_of(self, table: Table) -> bool:
         return (self.storage_version, self.written_at) == (table.version, table.written_at)
+
+    def is_found(self, found: VersionObject) -> bool:
+        """Whether a look at an object store has found the very version."""
+        return isinstance(self.watch, ObjectWatch) and self.watch.matches(found)
+
+
+class HeadNotes(Protocol):
+    """Where notes of branch heads are found."""
+
+    def __call__(self, branch: str | None) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +159,12 @@ class KeyedCommit:
 class Manifest:
     """The manifest of one graph, with what is known about each of its branches. Thread-safe."""
 
-    def __init__(self, tables: TableStore) -> None:
+    def __init__(self, tables: TableStore, notes: HeadNotes | None = None) -> None:
+        """`notes` are looked at before the first read of a branch on an object store."""
         self.tables = tables
+        self._notes = notes
         self._known: dict[str | None, _Known] = {}
+        self._asked_at: dict[str | None, float] = {}
         self._lock = Lock()
 
     def newest(self, branch: str | None) -> Table:
@@ -202,8 +172,18 @@ class Manifest:
 
         Raises `BranchNotFound`, or `StorageError` when there is no graph at all.
         """
+        return self._open_newest(branch, self.tables.newest_object(MANIFEST_PATH, branch))
+
+    def _open_newest(self, branch: str | None, found: VersionObject | None) -> Table:
+        """The same after a look at an object store; `found` is None elsewhere, or without a version."""
+        known = self._last_known(branch)
+        if found is not None and known is not None and known.table and known.is_found(found):
+            return known.table
         try:
-            table = self.tables.open(MANIFEST_PATH, branch)
+            if found is None:
+                table = self.tables.open(MANIFEST_PATH, branch)
+            else:
+                table = self.tables.open_found(MANIFEST_PATH, branch, found)
         except TableMissing:
             if branch is None:
                 raise
@@ -251,7 +231,7 @@ class Manifest:
 
         `before` is the version before it.
         """
-        state = _cold_state(before, None)
+        state = cold_state(before, None)
         acknowledged = was_acknowledged(self.tables, before.branch, state.tables, state.registered)
         # Another process may have recovered it meanwhile, and published in its place.
         if acknowledged and torn in (
@@ -260,53 +240,109 @@ class Manifest:
         ):
             raise damaged(torn)
 
-    def current(self, branch: str | None) -> ManifestState:
-        """The state of a branch as stored now."""
-        known = self._newest_known(branch)
-        return self.read(self.open(branch)) if known is None else known.state
+    def current(self, branch: str | None, *, max_staleness: float = 0.0) -> ManifestState:
+        """The state of a branch as stored now, or as it was at most so many seconds ago.
+
+        A branch that is known costs one request of an object store, or none.
+        """
+        asked_at = time.monotonic()
+        with self._lock:
+            known, last = self._known.get(branch), self._asked_at.get(branch)
+        if known is not None and last is not None and asked_at - last < max_staleness:
+            return known.state
+        state = self._stored(branch)
+        with self._lock:
+            self._asked_at[branch] = asked_at
+        return state
+
+    def _stored(self, branch: str | None) -> ManifestState:
+        if not self.tables.is_remote:
+            known = self._newest_known(branch)
+            return self.read(self.open(branch)) if known is None else known.state
+        known = self._last_known(branch)
+        if known is None and self._notes is not None:
+            found = self._found_with_note(branch, self._notes)
+        else:
+            found = self.tables.newest_object(MANIFEST_PATH, branch)
+        known = self._last_known(branch)
+        if found is not None and known is not None and known.is_found(found):
+            return known.state
+        return self.read(self._open_newest(branch, found))
+
+    def _found_with_note(self, branch: str | None, notes: HeadNotes) -> VersionObject | None:
+        """The newest version of a branch; a note of its head is read at the same time."""
+        found, text = both(
+            lambda: self.tables.newest_object(MANIFEST_PATH, branch), lambda: notes(branch)
+        )
+        note = None if text is None else HeadNote.parse(text)
+        if found is None or note is None or note.version > found.version:
+            return found
+        known = _Known.noted(note, branch)
+        # A branch is opened all the same: it may have been made at another address.
+        if branch is None and (note.version, note.token) == (found.version, found.token):
+            known = replace(known, watch=self.tables.watch_found(MANIFEST_PATH, branch, found))
+        with self._lock:
+            self._known.setdefault(branch, known)
+        return found
+
+    def head_note(self, branch: str | None) -> str | None:
+        """What is known of a branch, for other processes; None if it is nothing, or a lot."""
+        known = self._last_known(branch)
+        if known is None:
+            return None
+        note = msgspec.json.encode(known.note()).decode()
+        return note if len(note) <= HEAD_NOTE_BYTES else None
 
     def known_on_disk(self, branch: str | None) -> ManifestState | None:
         """The state of a branch, if it is known, nothing came after it, and this process has made
         sure that no file of it is missing or has to be made again."""
         known = self._newest_known(branch)
-        if known is None or known.has_damaged_indexes:
+        if known is None or known.table is None or known.has_damaged_indexes:
             return None
-        sync = known.lineage.sync
-        is_safe = sync is None or sync.is_safe(known.lineage, known.storage_version)
+        lineage = known.table.lineage
+        if not lineage.is_local and noticed_damage(known.table):
+            return None
+        is_safe = lineage.sync is None or lineage.sync.is_safe(lineage, known.storage_version)
         return known.state if is_safe else None
 
-    def _newest_known(self, branch: str | None) -> _Known | None:
-        """What is known of a branch, if the disk shows that nothing came after it."""
+    def _last_known(self, branch: str | None) -> _Known | None:
         with self._lock:
-            known = self._known.get(branch)
+            return self._known.get(branch)
+
+    def _newest_known(self, branch: str | None) -> _Known | None:
+        """What is known of a branch, if the store shows that nothing came after it."""
+        known = self._last_known(branch)
         if known is None or known.watch is None or not known.watch.is_newest():
             return None
         return known
 
     def read(self, table: Table) -> ManifestState:
         """The state an opened manifest describes; only rows not known yet are read."""
-        with self._lock:
-            known = self._known.get(table.branch)
-        if known is not None and known.is_of(table):
-            return known.state
+        known = self._last_known(table.branch)
         state = None
-        if known is not None and known.storage_version < table.version:
+        if known is not None and known.is_of(table):
+            if known.table is not None and known.watch is not None:
+                return known.state
+            state = known.state
+        elif known is not None and known.storage_version < table.version:
             state = _continued(known, table)
         if state is None:
-            state = _cold_state(table, None)
-        self.learn(table, state)
+            state = cold_state(table, None)
+        self._remember(table, state, table.watch())
         return state
 
     def learn(self, table: Table, state: ManifestState) -> None:
         """Note the state of a version that the caller made from one it had read."""
-        learnt = _Known.of(table, state)
+        self._remember(table, state, self.tables.watch_written(table))
+
+    def _remember(self, table: Table, state: ManifestState, watch: VersionWatch | None) -> None:
+        learnt = _Known.of(table, state, watch)
         with self._lock:
             self._known[table.branch] = learnt
 
     def small_pieces(self, branch: str | None) -> int:
         """How many small pieces the manifest of a branch was in when it was last looked at."""
-        with self._lock:
-            known = self._known.get(branch)
+        known = self._last_known(branch)
         return 0 if known is None else known.small_pieces
 
     def at(self, branch: str | None, sequence: int) -> ManifestState:
@@ -315,7 +351,7 @@ class Manifest:
         head = self.read(table).sequence
         if not 1 <= sequence <= head:
             raise UnknownVersion(sequence, head)
-        return _cold_state(table, sequence)
+        return cold_state(table, sequence)
 
     def require_head(self, state: ManifestState, expected: CommitId | None) -> None:
         """Raise `HeadMoved` unless a branch stands at a commit, in a state of it just read.
@@ -336,10 +372,11 @@ class Manifest:
         """Drop what is known about a branch, after it was deleted or made anew."""
         with self._lock:
             self._known.pop(branch, None)
+            self._asked_at.pop(branch, None)
 
     def commits(self, branch: str | None) -> list[CommitRecord]:
         """All commits visible on a branch, oldest first."""
-        rows = _rows(self.open(branch), Comparison("object_type", "=", "graph_commit"))
+        rows = read_rows(self.open(branch), Comparison("object_type", "=", "graph_commit"))
         return sorted((_commit(row) for row in rows), key=lambda commit: commit.sequence)
 
     def find_commit(self, branch: str | None, commit_id: CommitId) -> CommitRecord | None:
@@ -350,13 +387,13 @@ class Manifest:
                 Comparison("object_type", "=", "graph_commit"),
             )
         )
-        rows = _rows(self.open(branch), wanted)
+        rows = read_rows(self.open(branch), wanted)
         return _commit(rows[0]) if rows else None
 
     def find_ancestor(self, branch: str | None, commit_id: CommitId) -> CommitRecord | None:
         """A commit that a merge brought to a branch, by its id."""
         wanted = Comparison(KEY_COLUMN, "=", ancestor_key(commit_id))
-        rows = _rows(self.open(branch), wanted)
+        rows = read_rows(self.open(branch), wanted)
         return _ancestor(rows[0]) if rows else None
 
     def told_commits(
@@ -370,7 +407,7 @@ class Manifest:
                 In("object_type", ("graph_commit", "ancestor_commit")),
             )
         )
-        rows = _rows(self.open(branch), wanted)
+        rows = read_rows(self.open(branch), wanted)
         own = [_commit(row) for row in rows if row["object_type"] == "graph_commit"]
         brought = [_ancestor(row) for row in rows if row["object_type"] == "ancestor_commit"]
         return sorted(own, key=lambda commit: commit.sequence), brought
@@ -389,7 +426,7 @@ class Manifest:
             wanted = And(
                 (Comparison("commit_seq", ">=", first), Comparison("commit_seq", "<=", last))
             )
-            rows = sorted(_rows(self.open(branch), wanted), key=lambda row: row["commit_seq"])
+            rows = sorted(read_rows(self.open(branch), wanted), key=lambda row: row["commit_seq"])
             for sequence, of_commit in groupby(rows, key=lambda row: row["commit_seq"]):
                 told = list(of_commit)
                 if sequence > state.sequence:
@@ -441,7 +478,7 @@ class Manifest:
         self, table: Table, operation_id: OperationId
     ) -> tuple[CommitId, str] | None:
         """What became of an operation, if a publish or a recovery has recorded it."""
-        rows = _rows(table, Comparison(KEY_COLUMN, "=", operation_key(operation_id)))
+        rows = read_rows(table, Comparison(KEY_COLUMN, "=", operation_key(operation_id)))
         if not rows:
             return None
         commit_id = CommitId(rows[0]["table_key"].removeprefix("commit:"))
@@ -452,12 +489,12 @@ class Manifest:
         from omnigraph.versioning.audit import read_audits
 
         return read_audits(
-            _rows(self.open(branch), Comparison("object_type", "=", "recovery_audit"))
+            read_rows(self.open(branch), Comparison("object_type", "=", "recovery_audit"))
         )
 
     def drops(self, branch: str | None) -> dict[TableId, int]:
         """The tables that left a branch for good, and the sequence at which they did."""
-        rows = _rows(self.open(branch), Comparison("object_type", "=", "table_tombstone"))
+        rows = read_rows(self.open(branch), Comparison("object_type", "=", "table_tombstone"))
         return {TableId(row["table_key"]): row["commit_seq"] for row in rows}
 
     def find_keyed(self, branch: str | None, key: str) -> KeyedCommit | None:
@@ -472,7 +509,7 @@ class Manifest:
             load_key(None, key),
             operation_key(OperationId(key)),
         )
-        for row in _rows(self.open(branch), In(KEY_COLUMN, keys)):
+        for row in read_rows(self.open(branch), In(KEY_COLUMN, keys)):
             if row["object_type"] == "operation" and not _is_published(row):
                 continue
             commit_id = CommitId(row["table_key"].removeprefix("commit:"))
@@ -502,93 +539,43 @@ def _continued(known: _Known, table: Table) -> ManifestState | None:
     A branch that was deleted and made again under the same name has another history.
     """
     state = known.state
-    rows = _newer_rows(known, table)
-    made = (_commit(row) for row in rows if row["object_type"] == "graph_commit")
-    commits = sorted(made, key=lambda commit: commit.sequence)
+    rows, earlier = _newer_rows(known, table)
+    commits = sorted((_commit(row) for row in _commits(rows)), key=lambda commit: commit.sequence)
     if commits:
         return fold(state, rows) if commits[0].parent_commit_id == state.head else None
-    at_head = And(
-        (
-            Comparison("commit_seq", "=", state.sequence),
-            Comparison("object_type", "=", "graph_commit"),
+    heads = [row for row in _commits(earlier) if row["commit_seq"] == state.sequence]
+    if not heads:
+        at_head = And(
+            (
+                Comparison("commit_seq", "=", state.sequence),
+                Comparison("object_type", "=", "graph_commit"),
+            )
         )
+        heads = read_rows(table, at_head)
+    return (
+        fold(state, rows) if [_commit(r).graph_commit_id for r in heads] == [state.head] else None
     )
-    heads = [_commit(row).graph_commit_id for row in _rows(table, at_head)]
-    return fold(state, rows) if heads == [state.head] else None
 
 
-def _newer_rows(known: _Known, table: Table) -> list[dict[str, Any]]:
-    """The rows of later commits, which are in later fragments.
+def _commits(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["object_type"] == "graph_commit"]
+
+
+def _newer_rows(known: _Known, table: Table) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of later commits, which are in later fragments, and others that lie beside them.
 
     Rows are only ever added, so their number tells whether the fragments held all of them.
     """
     newer = [f for f in table.fragments() if f.id > known.newest_fragment]
     rows: list[dict[str, Any]] = []
+    earlier: list[dict[str, Any]] = []
     if newer and sum(f.rows for f in newer) <= MANIFEST_SMALL_ROWS:
         # Reading a few rows takes less time than asking an index about them.
-        found = table.read(_COLUMNS, fragment_ids=[f.id for f in newer]).to_pylist()
-        rows = [row for row in found if row["commit_seq"] > known.state.sequence]
+        for row in table.read(COLUMNS, fragment_ids=[f.id for f in newer]).to_pylist():
+            (rows if row["commit_seq"] > known.state.sequence else earlier).append(row)
     if known.row_count + len(rows) == table.row_count():
-        return rows
-    return _rows(table, _after(known.state.sequence))
-
-
-def _cold_state(table: Table, sequence: int | None) -> ManifestState:
-    """Fold from the newest checkpoint at or below the wanted sequence."""
-    checkpoints = table.read(
-        ["commit_seq"], filter=Comparison("object_type", "=", "checkpoint")
-    ).column("commit_seq")
-    usable = [s for s in checkpoints.to_pylist() if sequence is None or s <= sequence]
-    if not usable:
-        raise ManifestDamaged("the manifest has no checkpoint to start from")
-    start = max(usable)
-    at_start = And(
-        (
-            Comparison("commit_seq", "=", start),
-            Comparison("object_type", "=", "checkpoint"),
-        )
-    )
-    checkpoint = _rows(table, at_start)[0]
-    state = ManifestState.from_checkpoint(table.branch, checkpoint["metadata"])
-    wanted: Filter = _after(start)
-    if sequence is not None:
-        wanted = And((wanted, Comparison("commit_seq", "<=", sequence)))
-    return fold(state, _rows(table, wanted))
-
-
-def _after(sequence: int) -> Comparison:
-    return Comparison("commit_seq", ">", sequence)
-
-
-def _rows(table: Table, wanted: Filter) -> list[dict[str, Any]]:
-    found: pa.Table = table.read(_COLUMNS, filter=wanted)
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
-
-
-def _registration(row: Mapping[str, Any]) -> TableRegistration:
-    if row["location"] is None or row["metadata"] is None:
-        raise ManifestDamaged(f"the registration of table {row['table_key']} is incomplete")
-    document = json.loads(row["metadata"])
-    return TableRegistration(
-        table_id=TableId(row["table_key"]),
-        location=row["location"],
-        kind=document["kind"],
-        type_id=document["type_id"],
-        name=document["name"],
-    )
-
-
-def _table_version(row: Mapping[str, Any]) -> TableVersion:
-    if row["metadata"] is None or row["table_version"] is None or row["row_count"] is None:
-        raise ManifestDamaged(f"a version row of table {row['table_key']} is incomplete")
-    return TableVersion(
-        table_id=TableId(row["table_key"]),
-        version=row["table_version"],
-        branch=row["table_branch"],
-        row_count=row["row_count"],
-        info=row["metadata"],
-    )
+        return rows, earlier
+    return read_rows(table, after(known.state.sequence)), earlier
 
 
 def _ancestor(row: Mapping[str, Any]) -> CommitRecord:

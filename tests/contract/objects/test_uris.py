@@ -164,7 +164,7 @@ def test_three_spellings_of_one_directory_hold_the_same_objects(tmp_path, monkey
     roots = [normalise_root(uri) for uri in spellings]
     assert len(set(roots)) == 1
     for n, root in enumerate(roots):
-        assert open_store(root, Durability.FSYNC).write_text_if_absent("a", "x") is (n == 0)
+        assert bool(open_store(root, Durability.FSYNC).write_text_if_absent("a", "x")) is (n == 0)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Network(MemoryObjects):
         self._pass("read", path)
         return super().read_text_versioned(path)
 
-    def write_text_if_absent(self, path: str, text: str) -> bool:
+    def write_text_if_absent(self, path: str, text: str) -> Any:
         self._pass("create", path)
         created = super().write_text_if_absent(path, text)
         self._answer("create", path)

@@ -75,6 +75,15 @@ class ByteCache:
             self.put(key, found)
         return cast(_Kept, found)
 
+    def clear(self) -> bool:
+        """Let go of everything; whether there was anything."""
+        with self._lock:
+            had_some = bool(self._entries)
+            self._entries.clear()
+            self._bytes = 0
+            self._losses += 1
+        return had_some
+
     def _remove(self, key: Hashable) -> None:
         gone = self._entries.pop(key, None)
         if gone is not None and gone.nbytes:

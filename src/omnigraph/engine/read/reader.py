@@ -23,10 +23,12 @@ from omnigraph.engine.read.source import GraphSource, Traversal
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.result import Result
+from omnigraph.errors import StoreCallFailed
 from omnigraph.limits import CACHE_SHARE
 from omnigraph.plan.ir import NOW_PARAMETER, ReadPlan
 from omnigraph.plan.params import bind_host_values, check_names
 from omnigraph.plan.physical.steps import Arrangement
+from omnigraph.storage.conflicts import is_vanished_file
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -137,6 +139,22 @@ class Reader:
         arrangement: Arrangement,
         parameters: Mapping[str, Any],
         reports: Reports | None = None,
+    ) -> pa.Table:
+        try:
+            return self._attempt(reading, arrangement, parameters, reports)
+        except StoreCallFailed as error:
+            # What is in memory of an earlier version cannot be carried on if that version was one of
+            # a branch which is deleted.
+            if not is_vanished_file(error) or not self._cache.clear():
+                raise
+            return self._attempt(reading, arrangement, parameters, reports)
+
+    def _attempt(
+        self,
+        reading: Reading,
+        arrangement: Arrangement,
+        parameters: Mapping[str, Any],
+        reports: Reports | None,
     ) -> pa.Table:
         meter = reading.meter
         for source in self._sources(reading, arrangement):

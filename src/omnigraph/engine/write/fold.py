@@ -118,6 +118,8 @@ class Folding:
                 folded = self._fold(due.branch, due.table_keys, due.draft, lock)
                 lock.check()
                 tend_manifest(self._parts.manifest.newest(due.branch.physical))
+                # Released with the lock, for those that open the graph: the head as it is now.
+                self._parts.manifest.current(due.branch.physical)
             for declared, table in folded:
                 self._extend_texts(declared, table)
         except (BranchLocked, BranchNotFound):

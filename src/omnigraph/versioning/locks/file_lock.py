@@ -20,7 +20,7 @@ from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks.process_lock import (
     Holder,
-    IsLost,
+    ProcessHold,
     lock_name,
     never_lost,
     still_locked,
@@ -42,7 +42,7 @@ class FileLocks:
         self._folder = Path(root.uri) / LOCKS_DIR
 
     @contextmanager
-    def hold(self, branch: str | None, operation: str, deadline: Deadline) -> Iterator[IsLost]:
+    def hold(self, branch: str | None, operation: str, deadline: Deadline) -> Iterator[ProcessHold]:
         path = self._path(branch)
         while True:
             handle = _open(path)
@@ -53,7 +53,7 @@ class FileLocks:
                 if not _is_at(handle, path):
                     continue
                 _write_note(handle, operation)
-                yield never_lost
+                yield ProcessHold(never_lost)
                 return
             finally:
                 os.close(handle)
@@ -67,6 +67,9 @@ class FileLocks:
             return _holder(handle)
         finally:
             os.close(handle)
+
+    def reserve(self, branch: str) -> bool:
+        return True
 
     def forget_others(self, names: Collection[str]) -> None:
         for path in self._folder.glob("*.lock"):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.errors import StorageError
@@ -34,6 +35,15 @@ whole term, a short failure of the network need not."""
 _log = logging.getLogger(__name__)
 
 Monotonic = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedLease:
+    """The marker of a lease that this process has released. Every text is unique, so that a marker
+    which is still there tells that the lease was not taken since."""
+
+    term: int
+    token: VersionToken
 
 
 class Lease:
@@ -86,21 +96,25 @@ class Lease:
         if not self.is_lost():
             self._renewed_at = sent_at
 
-    def release(self) -> None:
-        """Let the next one have it at once. A store that fails is logged: the lease runs out."""
+    def release(self, head: str | None = None) -> ReleasedLease | None:
+        """Let the next one have it at once. A store that fails is logged: the lease runs out.
+
+        Returns the marker, if it is known to be in the store.
+        """
         if self._refused:
-            return
+            return None
         # Who lost the lease to an unreachable store does not wait for that store again.
         for pause in (None,) if self.is_lost() else (*_RELEASE_PAUSES, None):
             try:
                 # A refusal is fine as well: the marker is there already, or somebody else's lease.
-                self._stored.replace(self._note.released(), self._token)
-                return
+                token = self._stored.replace(self._note.released(head), self._token)
+                return None if token is None else ReleasedLease(self._note.term, token)
             except StorageError as error:
                 if pause is None:
                     _log.warning("lease '%s' was not released: %s", self.name, error)
                 else:
                     time.sleep(pause)
+        return None
 
 
 class LeaseContender:
@@ -113,12 +127,19 @@ class LeaseContender:
         operation: str,
         timing: LeaseTiming,
         monotonic: Monotonic = time.monotonic,
+        *,
+        released: ReleasedLease | None = None,
+        head: str | None = None,
     ) -> None:
+        """`released` is the marker that this process has left, `head` what it knows of the branch."""
         self._stored = stored
         self._owner = owner
         self._operation = operation
         self._timing = timing
         self._monotonic = monotonic
+        self._released = released
+        self._head = head
+        self.undisturbed = False
         self._watched: SeenLease | None = None
         self._watched_since = 0.0
         self._sent: LeaseNote | None = None
@@ -126,6 +147,13 @@ class LeaseContender:
 
     def attempt(self) -> Lease | None:
         """Take the lease if it is free or abandoned. None: look again a little later."""
+        if self._released is not None:
+            # Most likely the marker is still there. If it is not, the store refuses.
+            released, self._released = self._released, None
+            lease = self._take(released.term + 1, released.token)
+            if lease is not None:
+                self.undisturbed = True
+                return lease
         asked_at = self._monotonic()
         seen = self._stored.read()
         if seen is None:
@@ -144,7 +172,7 @@ class LeaseContender:
         """Who had the lease when it was last looked at."""
         return None if self._watched is None else holder_of(self._watched)
 
-    def give_back(self) -> None:
+    def give_back(self, head: str | None = None) -> ReleasedLease | None:
         """Release the lease, also one that an interrupted attempt may have taken."""
         try:
             if self._lease is None and self._sent is not None:
@@ -153,13 +181,12 @@ class LeaseContender:
                     self._keep(self._sent, token, self._monotonic())
         except StorageError as error:
             _log.warning("lease '%s' may not be released: %s", self._stored.name, error)
-        if self._lease is not None:
-            self._lease.release()
+        return None if self._lease is None else self._lease.release(head)
 
     def _take(self, term: int, instead_of: VersionToken | None) -> Lease | None:
         sent_at = self._monotonic()
         note = LeaseNote.new(
-            self._stored.name, self._owner, self._operation, term, self._timing.ttl_s
+            self._stored.name, self._owner, self._operation, term, self._timing.ttl_s, self._head
         )
         self._sent = note
         token = self._stored.write(note, instead_of)

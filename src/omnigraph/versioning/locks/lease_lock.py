@@ -14,10 +14,16 @@ from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.faults import declare
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.versioning.ids import process_identity
-from omnigraph.versioning.locks.lease import Lease, LeaseContender, holder_of
-from omnigraph.versioning.locks.lease_object import LeaseObject
+from omnigraph.versioning.locks.lease import Lease, LeaseContender, ReleasedLease, holder_of
+from omnigraph.versioning.locks.lease_object import LeaseNote, LeaseObject
 from omnigraph.versioning.locks.lease_timing import LeaseTiming
-from omnigraph.versioning.locks.process_lock import Holder, IsLost, lock_name, still_locked
+from omnigraph.versioning.locks.process_lock import (
+    DescribeBranch,
+    Holder,
+    ProcessHold,
+    lock_name,
+    still_locked,
+)
 from omnigraph.versioning.locks.waiting import Deadline
 
 RENEW: Final = declare("lock.renew", "before a lease is renewed")
@@ -33,23 +39,48 @@ _log = logging.getLogger(__name__)
 class LeaseLocks:
     """The leases of one graph."""
 
-    def __init__(self, objects: ObjectStore, timing: LeaseTiming) -> None:
+    def __init__(
+        self, objects: ObjectStore, timing: LeaseTiming, describe: DescribeBranch | None = None
+    ) -> None:
         self._objects = objects
         self._timing = timing
+        self._describe = describe
+        self._released: dict[str, ReleasedLease] = {}
 
     @contextmanager
-    def hold(self, branch: str | None, operation: str, deadline: Deadline) -> Iterator[IsLost]:
+    def hold(self, branch: str | None, operation: str, deadline: Deadline) -> Iterator[ProcessHold]:
+        name = lock_name(branch)
         contender = LeaseContender(
-            self._stored(branch), process_identity(), operation, self._timing
+            self._stored(branch),
+            process_identity(),
+            operation,
+            self._timing,
+            released=self._released.pop(name, None),
+            head=self._head(branch),
         )
         try:
             lease = _wait(contender, deadline)
             if lease is None:
                 raise still_locked(branch, operation, contender.holder())
             with _renewing(lease, self._timing):
-                yield lease.is_lost
+                yield ProcessHold(lease.is_lost, contender.undisturbed)
         finally:
-            contender.give_back()
+            released = contender.give_back(self._head(branch))
+            if released is not None:
+                self._released[name] = released
+
+    def reserve(self, branch: str) -> bool:
+        """Leases stay when their branch goes, so one that is there tells of an earlier branch."""
+        stored = self._stored(branch)
+        note = LeaseNote.new(stored.name, process_identity(), "reserve", 1, self._timing.ttl_s)
+        token = stored.write(note.released(), None)
+        if token is None:
+            return False
+        self._released[stored.name] = ReleasedLease(note.term, token)
+        return True
+
+    def _head(self, branch: str | None) -> str | None:
+        return None if self._describe is None else self._describe(branch)
 
     def holder(self, branch: str | None) -> Holder | None:
         with suppress(StorageError):

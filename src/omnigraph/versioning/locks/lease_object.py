@@ -13,6 +13,7 @@ from typing import Any, Final
 from omnigraph.errors import ObjectMissing, StoreCallFailed
 from omnigraph.storage.objects import ObjectStore, VersionToken
 from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.locks.process_lock import lock_name
 
 LEASES_DIR: Final = "__leases"
 LEASE_VERSION: Final = 1
@@ -29,21 +30,36 @@ class LeaseNote:
     nonce: str
     acquired_at: int
     expires_at: int
+    head: str | None = None
+    """What its last holder knew of the branch, for readers (`Manifest.head_note`)."""
 
     @classmethod
-    def new(cls, name: str, owner: str, operation: str, term: int, ttl_s: float) -> LeaseNote:
+    def new(
+        cls,
+        name: str,
+        owner: str,
+        operation: str,
+        term: int,
+        ttl_s: float,
+        head: str | None = None,
+    ) -> LeaseNote:
         now = _now_ms()
-        return cls(name, owner, operation, term, new_ulid(), now, now + int(ttl_s * 1000))
+        return cls(name, owner, operation, term, new_ulid(), now, now + int(ttl_s * 1000), head)
 
     def renewed(self, ttl_s: float) -> LeaseNote:
         return replace(self, nonce=new_ulid(), expires_at=_now_ms() + int(ttl_s * 1000))
 
-    def released(self) -> LeaseNote:
-        """The marker of a lease that nobody holds."""
-        return replace(self, owner=None, operation=None, nonce=new_ulid(), expires_at=_now_ms())
+    def released(self, head: str | None = None) -> LeaseNote:
+        """The marker of a lease that is free."""
+        return replace(
+            self, owner=None, operation=None, nonce=new_ulid(), expires_at=_now_ms(), head=head
+        )
 
     def to_json(self) -> str:
-        return json.dumps({"lease_version": LEASE_VERSION, **asdict(self)})
+        fields = asdict(self)
+        if self.head is None:
+            del fields["head"]
+        return json.dumps({"lease_version": LEASE_VERSION, **fields})
 
 
 def held_leases(objects: ObjectStore) -> list[LeaseNote]:
@@ -51,6 +67,12 @@ def held_leases(objects: ObjectStore) -> list[LeaseNote]:
     names = (path.rpartition("/")[2] for path in objects.list_dir(LEASES_DIR))
     seen = [LeaseObject(objects, name.removesuffix(".json")).read() for name in sorted(names)]
     return [lease.note for lease in seen if lease is not None and lease.note and not lease.is_free]
+
+
+def read_head(objects: ObjectStore, branch: str | None) -> str | None:
+    """What the last holder of a branch's lease knew of the branch, if that is stored."""
+    seen = LeaseObject(objects, lock_name(branch)).read()
+    return None if seen is None or seen.note is None else seen.note.head
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +116,13 @@ class LeaseObject:
         try:
             if instead_of is not None:
                 return self.replace(note, instead_of)
-            if not self._objects.write_text_if_absent(self._path, note.to_json()):
-                return None
+            return self._objects.write_text_if_absent(self._path, note.to_json())
         except StoreCallFailed:
             # Only the answer may have got lost.
             token = self.token_of(note)
             if token is None:
                 raise
             return token
-        return self.token_of(note)
 
     def replace(self, note: LeaseNote, seen: VersionToken) -> VersionToken | None:
         """The same without a second look when the store fails."""

@@ -23,17 +23,36 @@ class Holder:
     operation: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessHold:
+    """A lock that was taken. `undisturbed` is explained at `HeldLock`."""
+
+    is_lost: IsLost
+    undisturbed: bool = False
+
+
+DescribeBranch = Callable[[str | None], str | None]
+"""What is known of a branch, as a text that is stored with its lock for other processes."""
+
+
 class ProcessLock(Protocol):
     """A lock per branch between processes. Its callers are already alone in their process."""
 
     def hold(
         self, branch: str | None, operation: str, deadline: Deadline
-    ) -> AbstractContextManager[IsLost]:
+    ) -> AbstractContextManager[ProcessHold]:
         """Hold the lock of a branch. Raises `BranchLocked` when the time is up."""
         ...
 
     def holder(self, branch: str | None) -> Holder | None:
         """Who holds the lock of a branch, as far as it is known."""
+        ...
+
+    def reserve(self, branch: str) -> bool:
+        """Whether no branch of this storage name was ever locked; none will be found so again.
+
+        Always True where names may be used again.
+        """
         ...
 
     def forget_others(self, names: Collection[str]) -> None:
@@ -45,11 +64,14 @@ class NoProcessLock:
     """For graphs in memory, which other processes cannot see."""
 
     @contextmanager
-    def hold(self, branch: str | None, operation: str, deadline: Deadline) -> Iterator[IsLost]:
-        yield never_lost
+    def hold(self, branch: str | None, operation: str, deadline: Deadline) -> Iterator[ProcessHold]:
+        yield ProcessHold(never_lost)
 
     def holder(self, branch: str | None) -> Holder | None:
         return None
+
+    def reserve(self, branch: str) -> bool:
+        return True
 
     def forget_others(self, names: Collection[str]) -> None:
         return None

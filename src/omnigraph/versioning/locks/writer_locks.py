@@ -16,6 +16,7 @@ from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks.file_lock import FileLocks
 from omnigraph.versioning.locks.lease_timing import LeaseTiming
 from omnigraph.versioning.locks.process_lock import (
+    DescribeBranch,
     Holder,
     IsLost,
     NoProcessLock,
@@ -35,6 +36,20 @@ class HeldLock:
 
     operation: str
     _parts: tuple[tuple[str | None, IsLost], ...]
+    undisturbed: bool = False
+    """Whether the lock was not taken by anyone else since these `WriterLocks` released it.
+
+    Then whatever needs the lock of the branch was not done meanwhile by another process or another
+    open graph: no commit was published on the branch, no sidecar of it was written, completed or
+    removed, it was not deleted or reset. What the holder knew at its last release still holds: the
+    head of the branch, the newest versions of its tables, and which of its sidecars it left.
+
+    It says nothing about what is done under the locks of other branches. Under that of main, other
+    branches and tags are created and deleted, old versions of every branch are cleaned up, and
+    sidecars of deleted branches are settled. Nor does it exclude a table commit that arrives late,
+    from a writer that had lost the lock before. False on local disks and in memory, where looking
+    again costs little.
+    """
 
     def check(self) -> None:
         """Call it before every effect. Raises `BranchLockLost` when it was lost."""
@@ -70,10 +85,15 @@ class WriterLocks:
     """The locks of one graph. Raises `InputError` when the environment sets no usable wait."""
 
     def __init__(
-        self, root: GraphRoot, objects: ObjectStore, timing: LeaseTiming | None = None
+        self,
+        root: GraphRoot,
+        objects: ObjectStore,
+        timing: LeaseTiming | None = None,
+        describe: DescribeBranch | None = None,
     ) -> None:
+        """`describe` gives the text that is stored with a lease when it is taken and released."""
         self._root = root
-        self._processes = _process_lock(root, objects, timing or LeaseTiming())
+        self._processes = _process_lock(root, objects, timing or LeaseTiming(), describe)
         self._wait_ms = lock_wait_from_environment()
 
     @contextmanager
@@ -118,9 +138,9 @@ class WriterLocks:
         self, branch: str | None, operation: str, deadline: Deadline
     ) -> Iterator[HeldLock]:
         """Hold the lock that other processes see, for the writer at the head of the queue."""
-        with self._processes.hold(branch, operation, deadline) as is_lost:
+        with self._processes.hold(branch, operation, deadline) as hold:
             AFTER_ACQUIRE.hit(branch=branch)
-            yield HeldLock(operation, ((branch, is_lost),))
+            yield HeldLock(operation, ((branch, hold.is_lost),), hold.undisturbed)
 
     def is_busy(self, branch: str | None) -> bool:
         """Whether a writer of this process holds the lock of a branch or waits for it."""
@@ -138,7 +158,13 @@ class WriterLocks:
         with ExitStack() as stack:
             held = [stack.enter_context(self.hold(branch, operation)) for branch in ordered]
             every = held if beside is None else [beside, *held]
-            yield HeldLock(operation, tuple(part for lock in every for part in lock._parts))
+            parts = tuple(part for lock in every for part in lock._parts)
+            yield HeldLock(operation, parts, all(lock.undisturbed for lock in every))
+
+    def reserve(self, branch: str) -> bool:
+        """Whether a storage name can be given to a new branch. Each name is given once, where that
+        can be known: on an object store, which keeps the leases of branches that are gone."""
+        return self._processes.reserve(branch)
 
     def forget_others(self, branches: Iterable[str | None]) -> None:
         """Remove what the locks of other branches, which are gone, have left in storage."""
@@ -156,14 +182,19 @@ class WriterLocks:
         return None if first is None else Holder(process_identity(), first)
 
 
-def _process_lock(root: GraphRoot, objects: ObjectStore, timing: LeaseTiming) -> ProcessLock:
+def _process_lock(
+    root: GraphRoot,
+    objects: ObjectStore,
+    timing: LeaseTiming,
+    describe: DescribeBranch | None,
+) -> ProcessLock:
     match root.kind:
         case "local":
             return FileLocks(root)
         case "s3":
             from omnigraph.versioning.locks.lease_lock import LeaseLocks
 
-            return LeaseLocks(objects, timing)
+            return LeaseLocks(objects, timing, describe)
         case "memory":
             return NoProcessLock()
         case _:
