@@ -44,7 +44,7 @@ PUBLISH_BUDGET_SECONDS: Final = 10.0
 MAX_TURN_CHANGES: Final = 32
 """How many changes of waiting writers share one turn."""
 
-MAX_TURN_SECONDS: Final = 0.25
+MAX_TURN_SECONDS: Final = 0.4
 """A turn that has taken this long takes no further change: the first writer waits for all of them."""
 
 LOCK_WAIT_MS: Final = 30_000
@@ -108,6 +108,10 @@ FOLD_SMALL_ROWS: Final = ROWS_PER_FRAGMENT // 10
 FOLD_FRAGMENTS: Final = 64
 """More fragments than this with fewer rows than that, and a writer folds the table after its write.
 Small writes leave a fragment each, which every look-up by id has to scan until it is folded."""
+
+OVERDUE_FRAGMENTS: Final = 128
+"""With more small fragments than this, folding a table waits for its turn instead of for a pause:
+where writers leave none, each of their commits would take longer and longer."""
 
 SMALL_WRITE_ROWS: Final = 100
 """Up to so many rows a write is staged under the lock while others are writing to the same table:

@@ -237,13 +237,13 @@ def mutate_once(uri: str, query: str, report: str, locked: bool) -> None:
 
 @contextmanager
 def _without_lock() -> Iterator[None]:
-    with patch.object(WriterLocks, "hold", _held_by_nobody):
+    with patch.object(WriterLocks, "_hold_process", _held_by_nobody):
         yield
 
 
 @contextmanager
 def _held_by_nobody(
-    _locks: WriterLocks, _branch: str | None, operation: str, **_: object
+    _locks: WriterLocks, _branch: str | None, operation: str, _deadline: object
 ) -> Iterator[HeldLock]:
     yield HeldLock(operation, ())
 

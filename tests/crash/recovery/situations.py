@@ -23,6 +23,8 @@ from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, WriterLocks
+from omnigraph.versioning.locks.queues import QueueKey
+from omnigraph.versioning.locks.waiting import Deadline
 from tests.behaviour.graphs import KEYS, PERSON, SCHEMA, Backstage
 
 KNOWS, WORKS_AT = "edge:Knows", "edge:WorksAt"
@@ -252,9 +254,13 @@ class LosableLocks(WriterLocks):
         self._notices = notices
         self.lost = threading.Event()
 
+    def _queue(self, branch: str | None) -> QueueKey:
+        """A queue of its own, as if it were in another process."""
+        return f"losable {id(self)}", branch
+
     @contextmanager
-    def hold(
-        self, branch: str | None, operation: str, *, wait_ms: int | None = None
+    def _hold_process(
+        self, branch: str | None, operation: str, deadline: Deadline
     ) -> Iterator[HeldLock]:
         yield HeldLock(operation, ((branch, lambda: self._notices and self.lost.is_set()),))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from omnigraph.embed.documents import DocumentVectors, TextsToEmbed
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.change import Change
-from omnigraph.engine.write.fold import Folding, is_fold_due
+from omnigraph.engine.write.fold import Folding, due_folds
 from omnigraph.engine.write.lookups import index_lookups, missing_lookups
 from omnigraph.engine.write.moved import has_moved, is_table_moved
 from omnigraph.engine.write.tables import WriteTable, stage_early, write_table
@@ -154,7 +154,7 @@ class TableWriter:
 
     def _commit_alone(self, request: WriteRequest) -> CommitRecord | None:
         early = self.stage_early(request)
-        pieces: list[str] = []
+        due: dict[str, int] = {}
         with self.parts.locks.hold_all(request.locks, request.kind.value.lower()) as lock:
             if request.still_stored is not None:
                 request.still_stored()
@@ -162,9 +162,9 @@ class TableWriter:
             # undone first: this write must not be validated against a state that is about to change.
             healed = self.parts.recovery.heal_locked(request.branch.physical, lock)
             request = replace(request, quarantined=healed.quarantined)
-            commit = self.make(request, early, lock, pieces)
+            commit = self.make(request, early, lock, due)
         if commit is not None:
-            self.folding.after_write(request.branch, pieces, request.draft)
+            self.folding.after_write(request.branch, due, request.draft)
         return commit
 
     def stage_early(self, request: WriteRequest) -> dict[str, Staged]:
@@ -180,11 +180,11 @@ class TableWriter:
     # -- under the lock ---------------------------------------------------------------------
 
     def make(
-        self, request: WriteRequest, early: dict[str, Staged], lock: HeldLock, pieces: list[str]
+        self, request: WriteRequest, early: dict[str, Staged], lock: HeldLock, due: dict[str, int]
     ) -> CommitRecord | None:
         """Commit one change on its own; the lock is held and the branch is recovered.
 
-        Adds the tables that consist of many small files now to `pieces`.
+        Adds the tables that have too many small files now to `due`.
         """
         self.refuse_repeated(request)
         request, state, tables = self._ready(request, early, lock)
@@ -194,7 +194,7 @@ class TableWriter:
         work = SingleChange(self, ready, state, tables, lock)
         commit = work.run()
         keys = (table.entry.table_key for table in tables)
-        pieces += (k for k, made in zip(keys, work.written, strict=True) if is_fold_due(made))
+        due |= due_folds(zip(keys, work.written, strict=True)) if work.written else {}
         return commit
 
     def refuse_repeated(self, request: WriteRequest) -> None:

@@ -11,7 +11,7 @@ Tests: tests/behaviour/test_folding.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import Final
@@ -26,7 +26,7 @@ from omnigraph.errors import (
     OmnigraphError,
 )
 from omnigraph.faults import declare
-from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS
+from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS, OVERDUE_FRAGMENTS
 from omnigraph.storage.compact import fold, small_fragments
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
@@ -54,6 +54,12 @@ def is_fold_due(table: Table) -> bool:
     return small_fragments(table, FOLD_SMALL_ROWS) > FOLD_FRAGMENTS
 
 
+def due_folds(tables: Iterable[tuple[str, Table]]) -> dict[str, int]:
+    """The tables that have too many small fragments, by key, and how many those are."""
+    counted = {key: small_fragments(table, FOLD_SMALL_ROWS) for key, table in tables}
+    return {key: count for key, count in counted.items() if count > FOLD_FRAGMENTS}
+
+
 @dataclass(frozen=True, slots=True)
 class _Due:
     """What a write has left in many pieces: tables of its branch, or the manifest."""
@@ -61,6 +67,7 @@ class _Due:
     branch: BranchRef
     table_keys: tuple[str, ...]
     draft: CommitDraft
+    is_overdue: bool = False
 
 
 class Folding:
@@ -72,14 +79,20 @@ class Folding:
         self._due: dict[str | None, _Due] = {}
         self._thread: Thread | None = None
 
-    def after_write(self, branch: BranchRef, table_keys: Sequence[str], draft: CommitDraft) -> None:
-        """See to it that what a write has just left in many pieces is folded soon."""
-        if not table_keys and not is_manifest_due(self._parts.manifest, branch.physical):
+    def after_write(
+        self,
+        branch: BranchRef,
+        fragments: Mapping[str, int],
+        draft: CommitDraft,
+    ) -> None:
+        """See to it that the `due_folds` of a write are folded soon, and the manifest too."""
+        if not fragments and not is_manifest_due(self._parts.manifest, branch.physical):
             return
         with self._guard:
             waiting = self._due.get(branch.physical)
-            keys = dict.fromkeys((*(waiting.table_keys if waiting else ()), *table_keys))
-            self._due[branch.physical] = _Due(branch, tuple(keys), draft)
+            keys = dict.fromkeys((*(waiting.table_keys if waiting else ()), *fragments))
+            overdue = max(fragments.values(), default=0) > OVERDUE_FRAGMENTS
+            self._due[branch.physical] = _Due(branch, tuple(keys), draft, overdue)
             if self._thread is None:
                 self._thread = Thread(target=self._work, name=THREAD_NAME)
                 try:
@@ -112,9 +125,13 @@ class Folding:
             return None
 
     def _fold_if_free(self, due: _Due) -> None:
-        """Fold what is due, unless a writer is at work: the next write will find it due again."""
+        """Fold what is due, unless a writer is at work: the next write will find it due again.
+
+        What is long overdue waits for its turn, like a writer.
+        """
+        wait_ms = None if due.is_overdue else 0
         try:
-            with self._parts.locks.hold(due.branch.physical, "fold", wait_ms=0) as lock:
+            with self._parts.locks.hold(due.branch.physical, "fold", wait_ms=wait_ms) as lock:
                 folded = self._fold(due.branch, due.table_keys, due.draft, lock)
                 lock.check()
                 tend_manifest(self._parts.manifest.newest(due.branch.physical))

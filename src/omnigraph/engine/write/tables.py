@@ -102,8 +102,12 @@ def write_table(
     forks: bool,
     catalog: Catalog,
     early: Mapping[str, Staged],
+    looked_up_in: Table | None = None,
 ) -> WriteTable | None:
-    """A table made ready under the lock; None if the write would change nothing in it."""
+    """A table made ready under the lock; None if the write would change nothing in it.
+
+    `looked_up_in` is an earlier version that has the same rows under the ids of the write.
+    """
     declared = catalog.entity(write.table_key)
     staged = early.get(write.table_key)
     if staged is not None and staged.read_version != base.version:
@@ -117,7 +121,7 @@ def write_table(
     rows, lacks = _stored(declared, write, base), _lacking(declared, base)
     moves_first = forks or bool(lacks)
     if staged is None and write.mode == "delta":
-        targets = _targets(base, write, rows)
+        targets = _targets(looked_up_in or base, write, rows)
         if targets.is_noop:
             return None
         counts = _net(targets.counts)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from omnigraph.engine.write.change import TableWrite
 from omnigraph.engine.write.commit import (
     AFTER_TABLE,
     BEFORE_PUBLISH,
@@ -23,7 +24,7 @@ from omnigraph.engine.write.commit import (
     refuse_moved_schema,
     table_versions,
 )
-from omnigraph.engine.write.fold import is_fold_due
+from omnigraph.engine.write.fold import due_folds
 from omnigraph.engine.write.tables import WriteTable, write_table
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, PublishContention
 from omnigraph.interrupts import uninterrupted
@@ -69,12 +70,12 @@ def commit_in_turn(writer: TableWriter, request: WriteRequest) -> CommitRecord |
     offer = Offer(writer, request, writer.stage_early(request))
     branch, locks = request.branch, writer.parts.locks
     while not offer.is_settled:
-        pieces: list[str] = []
+        due: dict[str, int] = {}
         with locks.share(branch.physical, request.kind.value.lower(), offer) as turn:
             if turn is not None:
-                leader = _Leader(writer, offer, turn, pieces)
+                leader = _Leader(writer, offer, turn, due)
                 uninterrupted(leader.run)
-        writer.folding.after_write(branch, pieces, request.draft)
+        writer.folding.after_write(branch, due, request.draft)
     return offer.result()
 
 
@@ -85,7 +86,8 @@ class _Leader:
     writer: TableWriter
     own: Offer
     turn: SharedTurn
-    pieces: list[str]
+    due: dict[str, int]
+    """Tables that have too many small files now."""
     _begun: float = field(default_factory=time.monotonic)
 
     def run(self) -> None:
@@ -110,7 +112,7 @@ class _Leader:
             shared = _TurnChanges.of(self.writer, offers, lock, self._begun)
             if shared is not None:
                 is_known = shared.run()
-                self.pieces.extend(shared.pieces())
+                self.due.update(shared.due())
                 if not is_known:
                     # Recovery comes first; the changes that are left wait for the next turn.
                     return
@@ -121,7 +123,7 @@ class _Leader:
 
     def _make_alone(self, offer: Offer) -> None:
         try:
-            made = self.writer.make(offer.request, offer.early, self.turn.lock, self.pieces)
+            made = self.writer.make(offer.request, offer.early, self.turn.lock, self.due)
         except Exception as error:
             offer.settle(error)
         else:
@@ -143,6 +145,9 @@ class _TurnChanges:
     """The newest version of each table that may change."""
     turn_id: OperationId = field(default_factory=lambda: OperationId(new_ulid()))
     _base: ManifestState = field(init=False)
+    _first_heads: dict[str, Table] = field(init=False)
+    _touched: dict[str, set[str]] = field(default_factory=dict)
+    """The ids that the turn has written or removed so far, by table."""
     _deferred: DeferredSyncs = field(default_factory=DeferredSyncs)
     _made: list[Offer] = field(default_factory=list)
     _not_made: list[tuple[Offer, Exception | None]] = field(default_factory=list)
@@ -151,6 +156,7 @@ class _TurnChanges:
 
     def __post_init__(self) -> None:
         self._base = self.state
+        self._first_heads = dict(self.heads)
 
     @classmethod
     def of(
@@ -197,9 +203,9 @@ class _TurnChanges:
             offer.settle(error)
         return True
 
-    def pieces(self) -> list[str]:
-        """Tables that the turn has left in many small files."""
-        return [key for key, table in self._moved.items() if is_fold_due(table)]
+    def due(self) -> dict[str, int]:
+        """Tables that the turn has left in too many small files."""
+        return due_folds(self._moved.items())
 
     def _operation(self) -> Operation:
         request, physical = self.offers[0].request, self.offers[0].request.branch.physical
@@ -263,10 +269,22 @@ class _TurnChanges:
                 forks=entry.branch != request.branch.physical,
                 catalog=self.snapshot.catalog,
                 early=early,
+                looked_up_in=self._looked_up_in(write),
             )
             if ready is not None:
                 tables.append(ready)
         return request, tables
+
+    def _looked_up_in(self, write: TableWrite) -> Table:
+        """The version of a table in which the rows of a write are looked up.
+
+        Other changes of the turn do not move them, so the first version will do, of which more is
+        known already.
+        """
+        touched = self._touched.get(write.table_key)
+        if touched is None or touched.isdisjoint(_ids(write)):
+            return self._first_heads[write.table_key]
+        return self.heads[write.table_key]
 
     def _commit(
         self, request: WriteRequest, tables: Sequence[WriteTable], *, is_first: bool
@@ -295,6 +313,8 @@ class _TurnChanges:
             begun_at=self._base.sequence,
             turn_id=self.turn_id if is_first else None,
         )
+        for ready in tables:
+            self._touched.setdefault(ready.write.table_key, set()).update(_ids(ready.write))
         keys = (ready.entry.table_key for ready in tables)
         self._advance(publication, dict(zip(keys, written, strict=True)))
         return publication
@@ -308,3 +328,8 @@ class _TurnChanges:
         self.heads |= written
         self._moved |= written
         self.snapshot = self.snapshot.followed_by(self.state, written)
+
+
+def _ids(write: TableWrite) -> list[str]:
+    """The ids that a write replaces, adds or removes."""
+    return [*write.rows.column("id").to_pylist(), *write.deletes.to_pylist()]
