@@ -35,7 +35,7 @@ from omnigraph.catalog.compile import compile_schema
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.language.span import Source
-from omnigraph.testing.faults import Fail, FailStorage, FaultAction, Hit, armed
+from omnigraph.testing.faults import Fail, FailStorage, FaultAction, Hit, InjectedFault, armed
 from omnigraph.testing.model import ReferenceGraph
 from omnigraph.testing.outcome import Refusal
 from omnigraph.versioning.rows import RECOVERY_DIR
@@ -303,13 +303,13 @@ class Histories(RuleBasedStateMachine):
         ]
         possible = [*before, *grown]
         trap = self._trap(fails, possible)
-        error: OmnigraphError | None = None
+        error: OmnigraphError | InjectedFault | None = None
         with ExitStack() as traps:
             if trap is not None:
                 traps.enter_context(trap[1])
             try:
                 operation.on_engine(graph)
-            except OmnigraphError as raised:
+            except (OmnigraphError, InjectedFault) as raised:
                 error = raised
             wait_for_folds()
         if trap is not None and trap[0].found is not None:
@@ -322,6 +322,7 @@ class Histories(RuleBasedStateMachine):
             interrupted = [Possible(known.model, (*known.waiting, operation)) for known in before]
             self._possible = [*interrupted, *grown]
         else:
+            assert isinstance(error, OmnigraphError)
             self._possible = [
                 known
                 for known, expected in zip(before, after, strict=True)
