@@ -117,6 +117,9 @@ SMALL_WRITE_ROWS: Final = 100
 """Up to so many rows a write is staged under the lock while others are writing to the same table:
 what it had staged before would most likely be built on an old version by then."""
 
+KEPT_TABLES: Final = 256
+"""Tables on an object store of which a process keeps the version it wrote last open."""
+
 KNOWN_FILES: Final = 4096
 """Small files whose ids and ends a process remembers after it has written them. Dozens per table are in use at
 a time; older ones have been folded."""

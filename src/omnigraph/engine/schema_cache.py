@@ -51,12 +51,16 @@ class SchemaCache:
 
         It is that of another schema only while a change of the schema is being completed or undone.
         """
+        return self.known(reference) or self.contract()
+
+    def known(self, reference: str | None) -> SchemaContract | None:
+        """The same if it was read before and is relied on without reading its files again."""
         with self._lock:
             known = self._known
         relies = self._objects.is_remote and not self.is_converted
         if relies and known is not None and known[1].reference == reference:
             return known[1]
-        return self.contract()
+        return None
 
     def has_compiled_files(self) -> bool:
         """Whether both compiled files were in their place when the contract was last read."""

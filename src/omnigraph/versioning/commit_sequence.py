@@ -19,7 +19,7 @@ from omnigraph.versioning.commits import CommitDraft, CommitRecord
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.publish import Publication, publish_all
+from omnigraph.versioning.publish import Publication, RowsAhead, publish_all
 from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.recovery.schema_change import SchemaChange
 from omnigraph.versioning.recovery.sidecar import PinnedTable, Pointer, Sidecar, WriterKind
@@ -77,6 +77,8 @@ class Operation:
     table has moved."""
     before_publish: FaultPoint | None = None
     after_publish: FaultPoint | None = None
+    ahead: RowsAhead | None = None
+    """The rows of the publish, if they are being written already."""
 
 
 class CommitSequence:
@@ -98,6 +100,7 @@ class CommitSequence:
         self, branch: str | None, publication: Publication, lock: HeldLock
     ) -> CommitRecord:
         """Publish a commit that moves no table, so that nothing can be left half done."""
+        self._recovery.doubt(branch)
         [commit] = uninterrupted(
             lambda: publish_all(self._manifest, branch, [publication], lock.check)
         )
@@ -126,7 +129,7 @@ class CommitSequence:
         branch = operation.sidecar.physical
         if operation.before_publish is not None:
             operation.before_publish.hit(branch=branch)
-        commits = publish_all(self._manifest, branch, publications, lock.check)
+        commits = publish_all(self._manifest, branch, publications, lock.check, operation.ahead)
         if operation.after_publish is not None:
             operation.after_publish.hit()
         return commits

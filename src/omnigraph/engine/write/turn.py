@@ -10,7 +10,7 @@ Tests: tests/behaviour/test_shared_turns.py, tests/crash.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from omnigraph.engine.write.change import TableWrite
@@ -25,11 +25,11 @@ from omnigraph.engine.write.commit import (
     table_versions,
 )
 from omnigraph.engine.write.fold import due_folds
-from omnigraph.engine.write.tables import WriteTable, write_table
+from omnigraph.engine.write.tables import Early, WriteTable, write_table
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, PublishContention
 from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import MAX_TURN_CHANGES, MAX_TURN_SECONDS
-from omnigraph.storage.stage import CommitMark, DeferredSyncs, Staged, commit_staged
+from omnigraph.storage.stage import CommitMark, DeferredSyncs, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
 from omnigraph.versioning.commits import CommitRecord, OperationId, Warning
@@ -37,7 +37,7 @@ from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, SharedTurn
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication, state_after, unknown_outcome
-from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class Offer:
 
     writer: TableWriter
     request: WriteRequest
-    early: dict[str, Staged] = field(default_factory=dict)
+    early: Callable[[], Early] = Early
     is_settled: bool = False
     _commit: CommitRecord | None = None
     _error: Exception | None = None
@@ -67,7 +67,7 @@ class Offer:
 
 def commit_in_turn(writer: TableWriter, request: WriteRequest) -> CommitRecord | None:
     """Commit a change when its turn comes, in a turn of its own or in that of another writer."""
-    offer = Offer(writer, request, writer.stage_early(request))
+    offer = Offer(writer, request, writer.begin_early(request))
     branch, locks = request.branch, writer.parts.locks
     while not offer.is_settled:
         due: dict[str, int] = {}
@@ -165,16 +165,20 @@ class _TurnChanges:
         """The turn on the newest state of the branch; None if a table is not where it should be, of
         which each change is then told."""
         request = offers[0].request
-        state = writer.parts.recovery.state(request.branch.physical)
-        snapshot, heads = writer.parts.snapshot_of(state), {}
+        state = writer.parts.recovery.state(request.branch.physical, lock)
+        snapshot = writer.parts.snapshot_of(state)
+        entries: list[SnapshotEntry] = []
         for key in sorted(frozenset().union(*(o.request.may_write or () for o in offers))):
             entry = snapshot.entries.get(key)
             if entry is None:
                 return None
-            try:
-                head = heads[key] = writer.base_of(request, entry)
-            except OmnigraphError:
-                return None
+            entries.append(entry)
+        try:
+            heads = writer.bases_of(request, entries, lock)
+        except OmnigraphError:
+            return None
+        for entry in entries:
+            head = heads[entry.table_key]
             if entry.branch == request.branch.physical and head.version != entry.version:
                 return None
         return cls(writer, offers, lock, begun, state, snapshot, heads)
@@ -197,6 +201,7 @@ class _TurnChanges:
             for offer in self.offers:
                 offer.settle(unknown_outcome(offer.request.draft, RuntimeError(str(crash))))
             raise
+        self.writer.parts.tables.keep(self._moved.values())
         for offer, commit in zip(self._made, commits, strict=True):
             offer.settle(commit)
         for offer, error in self._not_made:
@@ -251,11 +256,11 @@ class _TurnChanges:
 
     def _ready(self, offer: Offer) -> tuple[WriteRequest, list[WriteTable]] | None:
         """A change on what those before it leave; None if it writes to other tables than foreseen."""
-        request, early = offer.request, offer.early
+        request, early = offer.request, offer.early()
         refuse_moved_schema(request, self.state)
         self.writer.refuse_repeated(request)
         if not request.holds_on(self.snapshot):
-            request, early = request.prepared_on(self.snapshot), {}
+            request, early = request.prepared_on(self.snapshot), Early()
         assert request.change is not None
         tables = []
         for write in request.change.writes:
@@ -268,7 +273,7 @@ class _TurnChanges:
                 self.heads[write.table_key],
                 forks=entry.branch != request.branch.physical,
                 catalog=self.snapshot.catalog,
-                early=early,
+                early=early.staged,
                 looked_up_in=self._looked_up_in(write),
             )
             if ready is not None:
