@@ -28,7 +28,12 @@ def both(first: Callable[[], _First], second: Callable[[], _Second]) -> tuple[_F
 def begin(call: Callable[[], _Result]) -> Callable[[], _Result]:
     """Start a call in a thread of its own. What is returned waits for its result or its error."""
     pool = ThreadPoolExecutor(1)
-    later = pool.submit(call)
+    try:
+        later = pool.submit(call)
+    except RuntimeError:
+        # An interpreter that is ending starts no threads.
+        result = call()
+        return lambda: result
     pool.shutdown(wait=False)
     return later.result
 

@@ -131,7 +131,7 @@ class GraphCore:
         # A core that never wrote has no writer, and need not make one to wait for it.
         writer = self.__dict__.get("writer")
         if writer is not None:
-            writer.folding.wait()
+            writer.wait()
 
     # -- branches and commits ---------------------------------------------------------------
 

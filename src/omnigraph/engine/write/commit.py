@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from omnigraph.embed.documents import DocumentVectors, TextsToEmbed
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.change import Change
+from omnigraph.engine.write.endings import Endings
 from omnigraph.engine.write.fold import Folding, due_folds
 from omnigraph.engine.write.lookups import index_lookups, missing_lookups
 from omnigraph.engine.write.moved import has_moved, is_table_moved
@@ -31,7 +32,7 @@ from omnigraph.side_by_side import begin, in_parallel
 from omnigraph.storage.stage import CommitMark, commit_staged, commit_together
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commit_sequence import Operation, sidecar_of
+from omnigraph.versioning.commit_sequence import Ending, Operation, sidecar_of
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, TableId, Warning
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState
@@ -127,6 +128,7 @@ class TableWriter:
         self._contended: set[str] = set()
         """Tables of which the last write found that others had written them meanwhile."""
         self.folding = Folding(parts)
+        self.endings = Endings()
 
     def commit(self, request: WriteRequest) -> CommitRecord | None:
         """Make a write visible; None if it changes nothing."""
@@ -168,6 +170,11 @@ class TableWriter:
             self.folding.after_write(request.branch, due, request.draft)
         return commit
 
+    def wait(self) -> None:
+        """Return when nothing is left to do of writes that were answered."""
+        self.endings.wait()
+        self.folding.wait()
+
     def begin_early(self, request: WriteRequest) -> Callable[[], Early]:
         """Begin what can be done before the lock is taken, unless it would be outdated then.
 
@@ -194,10 +201,11 @@ class TableWriter:
         early: Callable[[], Early],
         lock: HeldLock,
         due: dict[str, int],
+        endings: list[Ending] | None = None,
     ) -> CommitRecord | None:
         """Commit one change on its own; the lock is held and the branch is recovered.
 
-        Adds the tables that have too many small files now to `due`.
+        Adds the tables that have too many small files now to `due`, and phase D to `endings`.
         """
         self.refuse_repeated(request)
         request, state, tables = self._ready(request, early(), lock)
@@ -205,7 +213,7 @@ class TableWriter:
             return None
         ready = replace(request, draft=final_draft(request, tables))
         work = SingleChange(self, ready, state, tables, lock)
-        commit = work.run()
+        commit = work.run(endings)
         keys = (table.entry.table_key for table in tables)
         due |= due_folds(zip(keys, work.written, strict=True)) if work.written else {}
         return commit
@@ -373,7 +381,7 @@ class SingleChange:
     lock: HeldLock
     written: list[Table] = field(default_factory=list)
 
-    def run(self) -> CommitRecord:
+    def run(self, endings: list[Ending] | None) -> CommitRecord:
         sequence, physical = self.writer.parts.sequence, self.request.branch.physical
         if not self.tables:
             return sequence.publish_only(physical, self._publication([], []), self.lock)
@@ -390,7 +398,7 @@ class SingleChange:
         operation = Operation(
             sidecar, self._commit_tables, before_publish, ahead=self._begin_publication()
         )
-        [commit] = sequence.run(operation, self.lock)
+        [commit] = sequence.run(operation, self.lock, endings)
         self.writer.parts.tables.keep(self.written)
         return commit
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from omnigraph.engine.write.change import TableWrite
 from omnigraph.engine.write.commit import (
@@ -31,7 +33,7 @@ from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import MAX_TURN_CHANGES, MAX_TURN_SECONDS
 from omnigraph.storage.stage import CommitMark, DeferredSyncs, commit_staged
 from omnigraph.storage.table import Table
-from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
+from omnigraph.versioning.commit_sequence import Ending, Operation, pinned_table, sidecar_of
 from omnigraph.versioning.commits import CommitRecord, OperationId, Warning
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, SharedTurn
@@ -71,11 +73,16 @@ def commit_in_turn(writer: TableWriter, request: WriteRequest) -> CommitRecord |
     branch, locks = request.branch, writer.parts.locks
     while not offer.is_settled:
         due: dict[str, int] = {}
-        with locks.share(branch.physical, request.kind.value.lower(), offer) as turn:
+        endings: list[Ending] | None = [] if writer.parts.tables.is_remote else None
+        with ExitStack() as held:
+            turn = held.enter_context(
+                locks.share(branch.physical, request.kind.value.lower(), offer)
+            )
             if turn is not None:
-                leader = _Leader(writer, offer, turn, due)
-                uninterrupted(leader.run)
-        writer.folding.after_write(branch, due, request.draft)
+                leader = _Leader(writer, offer, turn, due, endings)
+                uninterrupted(partial(leader.run, held))
+        if not endings:
+            writer.folding.after_write(branch, due, request.draft)
     return offer.result()
 
 
@@ -88,9 +95,26 @@ class _Leader:
     turn: SharedTurn
     due: dict[str, int]
     """Tables that have too many small files now."""
+    endings: list[Ending] | None
+    """What is to be done while the lock is held, and after the caller was answered; None if all is
+    done before."""
     _begun: float = field(default_factory=time.monotonic)
 
-    def run(self) -> None:
+    def run(self, held: ExitStack) -> None:
+        """Make the changes. If something is left to be done, the lock is given back after that."""
+        self._run()
+        if self.endings:
+            self.writer.endings.begin(partial(self._end, self.endings, held.pop_all()))
+
+    def _end(self, endings: Sequence[Ending], lock: ExitStack) -> None:
+        """Do what is left of a turn, and give the lock back whatever becomes of it."""
+        with lock:
+            for end in endings:
+                end()
+        request = self.own.request
+        self.writer.folding.after_write(request.branch, self.due, request.draft)
+
+    def _run(self) -> None:
         with self.turn.take(MAX_TURN_CHANGES - 1, self._accepts) as (places, done):
             try:
                 self._make([self.own, *(place.offer for place in places)])
@@ -111,7 +135,7 @@ class _Leader:
         if len(offers) > 1:
             shared = _TurnChanges.of(self.writer, offers, lock, self._begun)
             if shared is not None:
-                is_known = shared.run()
+                is_known = shared.run(self.endings)
                 self.due.update(shared.due())
                 if not is_known:
                     # Recovery comes first; the changes that are left wait for the next turn.
@@ -123,7 +147,9 @@ class _Leader:
 
     def _make_alone(self, offer: Offer) -> None:
         try:
-            made = self.writer.make(offer.request, offer.early, self.turn.lock, self.due)
+            made = self.writer.make(
+                offer.request, offer.early, self.turn.lock, self.due, self.endings
+            )
         except Exception as error:
             offer.settle(error)
         else:
@@ -183,13 +209,13 @@ class _TurnChanges:
                 return None
         return cls(writer, offers, lock, begun, state, snapshot, heads)
 
-    def run(self) -> bool:
+    def run(self, endings: list[Ending] | None) -> bool:
         """Make the changes and settle them. Those that are left have to be made on their own.
 
         False if the outcome of the turn is unknown.
         """
         try:
-            commits = self.writer.parts.sequence.run(self._operation(), self.lock)
+            commits = self.writer.parts.sequence.run(self._operation(), self.lock, endings)
         except CommitStateUnknown as unknown:
             for offer in self._made:
                 offer.settle(unknown_outcome(offer.request.draft, unknown))
