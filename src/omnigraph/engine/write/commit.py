@@ -18,7 +18,7 @@ from omnigraph.engine.write.endings import Endings
 from omnigraph.engine.write.fold import Folding, due_folds
 from omnigraph.engine.write.lookups import index_lookups, missing_lookups
 from omnigraph.engine.write.moved import has_moved, is_table_moved
-from omnigraph.engine.write.tables import Early, WriteTable, prepare_early, write_table
+from omnigraph.engine.write.tables import Early, WriteTable, stage_early, write_table
 from omnigraph.errors import (
     ExpectedVersionMismatch,
     ManifestDamaged,
@@ -189,8 +189,8 @@ class TableWriter:
             return Early
         tables = self.parts.tables
         if tables.is_remote and change.is_small:
-            return begin(lambda: prepare_early(tables, physical, change, checked))
-        early = prepare_early(tables, physical, change, checked)
+            return begin(lambda: stage_early(tables, physical, change, checked))
+        early = stage_early(tables, physical, change, checked)
         return lambda: early
 
     # -- under the lock ---------------------------------------------------------------------

@@ -90,12 +90,12 @@ class Early:
     whose lock no other process has had since."""
 
 
-def prepare_early(
+def stage_early(
     tables: TableStore, branch: str | None, change: Change, checked: Snapshot
 ) -> Early:
     """Stage, without any lock, what goes to lines the branch has already."""
     if not tables.is_remote:
-        return Early(_stage_early(tables, branch, change, checked))
+        return Early(_staged_early(tables, branch, change, checked))
     keys = [write.table_key for write in change.writes]
     owned = [key for key in keys if checked.entry(key).branch == branch]
 
@@ -103,7 +103,7 @@ def prepare_early(
         return tables.newest_object(checked.entry(key).location, branch)
 
     staged, found = both(
-        lambda: _stage_early(tables, branch, change, checked),
+        lambda: _staged_early(tables, branch, change, checked),
         lambda: each([partial(newest, key) for key in owned]),
     )
     opened = {key: checked.open(tables, key) for key in staged}
@@ -117,7 +117,7 @@ def prepare_early(
     )
 
 
-def _stage_early(
+def _staged_early(
     tables: TableStore, branch: str | None, change: Change, checked: Snapshot
 ) -> dict[str, Staged]:
     staged: dict[str, Staged] = {}
