@@ -68,9 +68,12 @@ class SchemaCache:
             known = self._known
         return known is not None and None not in (known[0].ir, known[0].state)
 
-    def contract(self) -> SchemaContract:
-        """The contract as its files say now. Raises `SchemaContractBroken`."""
-        files = self._read()
+    def contract(self, read: Callable[[], ContractFiles] | None = None) -> SchemaContract:
+        """The contract as its files say now. Raises `SchemaContractBroken`.
+
+        `read` is another way to read them, for one who has just listed them.
+        """
+        files = (read or self._read)()
         if self._stand_in is not None and None in (files.ir, files.state):
             files = replace(self._stand_in, source=files.source)
         with self._lock:
@@ -99,7 +102,7 @@ class SchemaCache:
 
     def _read_past(self, reference: str) -> Catalog:
         """The schema that commits name by this reference."""
-        return Catalog.from_ir(read_history(self._objects, reference))
+        return Catalog.from_ir(read_history(self._objects, reference, may_be_kept=True))
 
     def _restate(self, reference: str, present: str) -> Catalog:
         """An earlier schema under the names of the present one."""

@@ -305,13 +305,16 @@ class Manifest:
         is_safe = lineage.sync is None or lineage.sync.is_safe(lineage, known.storage_version)
         return known.state if is_safe else None
 
-    def known_table(self, branch: str | None, sequence: int | None) -> Table | None:
-        """The version of a branch that this process read or wrote last, if it is on an object store
-        and at this sequence. Another process may have come since."""
+    def last_table(self, branch: str | None) -> Table | None:
+        """The version of a branch on an object store that this process read or wrote last."""
         known = self._last_known(branch)
-        if not self.tables.is_remote or known is None or known.state.sequence != sequence:
-            return None
-        return known.table
+        return None if known is None or not self.tables.is_remote else known.table
+
+    def known_table(self, branch: str | None, sequence: int | None) -> Table | None:
+        """The same if it is at this sequence. Another process may have come since."""
+        known = self._last_known(branch)
+        is_at = known is not None and known.state.sequence == sequence
+        return self.last_table(branch) if is_at else None
 
     def known_state(self, branch: str | None) -> ManifestState | None:
         """The state of that version, if nothing of it has to be made again."""

@@ -90,9 +90,7 @@ class Early:
     whose lock no other process has had since."""
 
 
-def stage_early(
-    tables: TableStore, branch: str | None, change: Change, checked: Snapshot
-) -> Early:
+def stage_early(tables: TableStore, branch: str | None, change: Change, checked: Snapshot) -> Early:
     """Stage, without any lock, what goes to lines the branch has already."""
     if not tables.is_remote:
         return Early(_staged_early(tables, branch, change, checked))
