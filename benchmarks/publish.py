@@ -27,14 +27,14 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.limits import CHECKPOINT_INTERVAL
 from omnigraph.storage.durability import DURABILITY_VARIABLE, Durability
-from omnigraph.storage.keyed_insert import insert_if_absent
+from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationId
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.publish import Publication, publish
-from omnigraph.versioning.rows import KEY_COLUMN, checkpoint_row, commit_rows, rows_table
+from omnigraph.versioning.rows import checkpoint_row, commit_rows, rows_table
 from omnigraph.versioning.upkeep import tend_manifest
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
 from tests.cost.counting_proxy import Traffic, counting_proxy
@@ -93,7 +93,7 @@ class History:
             state = replace(state, sequence=commit.sequence, head=commit.graph_commit_id)
             if state.sequence % CHECKPOINT_INTERVAL == 0:
                 rows.append(checkpoint_row(state.sequence, state.to_checkpoint()))
-        tend_manifest(insert_if_absent(table, rows_table(rows), KEY_COLUMN))
+        tend_manifest(insert_alone(table, rows_table(rows)))
 
     def refresh(self) -> None:
         self.behind.current(None)

@@ -117,6 +117,15 @@ SMALL_WRITE_ROWS: Final = 100
 """Up to so many rows a write is staged under the lock while others are writing to the same table:
 what it had staged before would most likely be built on an old version by then."""
 
+CACHED_OBJECT_BYTES: Final = 1024 * 1024
+CACHED_BYTES_IN_MEMORY: Final = 16 * 1024 * 1024
+CACHED_BYTES_ON_DISK: Final = 256 * 1024 * 1024
+"""Most that is kept of objects of an object store that never change: of one, of all in a process, and of
+all in the folder that processes share."""
+
+KEPT_TABLES: Final = 256
+"""Tables on an object store of which a process keeps the version it wrote last open."""
+
 KNOWN_FILES: Final = 4096
 """Small files whose ids and ends a process remembers after it has written them. Dozens per table are in use at
 a time; older ones have been folded."""

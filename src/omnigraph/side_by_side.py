@@ -25,6 +25,19 @@ def both(first: Callable[[], _First], second: Callable[[], _Second]) -> tuple[_F
         return result, later.result()
 
 
+def begin(call: Callable[[], _Result]) -> Callable[[], _Result]:
+    """Start a call in a thread of its own. What is returned waits for its result or its error."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        later = pool.submit(call)
+    except RuntimeError:
+        # An interpreter that is ending starts no threads.
+        result = call()
+        return lambda: result
+    pool.shutdown(wait=False)
+    return later.result
+
+
 def each(calls: Sequence[Callable[[], _Result]]) -> list[_Result]:
     """The results of some calls in their order. The first error in that order is raised."""
     if len(calls) < 2:

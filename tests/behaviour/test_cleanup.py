@@ -24,13 +24,13 @@ from omnigraph.errors import (
     RecoveryPending,
     StoreCallFailed,
 )
-from omnigraph.storage.keyed_insert import insert_if_absent
 from omnigraph.storage.removal import StoredVersion, stored_versions
+from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.retention import what_is_needed
-from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH, checkpoint_row, rows_table
+from omnigraph.versioning.rows import MANIFEST_PATH, checkpoint_row, rows_table
 from tests.behaviour.graphs import PERSON, SCHEMA, Backstage
 
 NOW = timedelta()
@@ -320,7 +320,7 @@ def test_a_zombie_of_a_branch_is_removed_and_its_successor_stays(graph):
     graph.branches.create("feature")
     stale = backstage.tables.open(MANIFEST_PATH, "feature")
     graph.branches.delete("feature")
-    insert_if_absent(stale, rows_table([checkpoint_row(999, {})]), KEY_COLUMN)
+    insert_alone(stale, rows_table([checkpoint_row(999, {})]))
     again = graph.branches.create("feature")
     again.load(person("bo", 1).encode(), "merge")
     assert graph.maintenance.cleanup(keep_versions=100).orphans == (f"{MANIFEST_PATH}/feature",)

@@ -10,7 +10,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from lance.dataset import MergeInsertBuilder
+from lance import LanceDataset
 
 from omnigraph.api.graph import init
 from omnigraph.engine.commits import Commit
@@ -28,7 +28,7 @@ from omnigraph.errors import (
     SyncFailed,
     TableExists,
 )
-from omnigraph.storage.keyed_insert import KeyTaken, insert_if_absent
+from omnigraph.storage.sole_insert import KeyTaken, insert_alone
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.testing.faults import Call, Fail, InjectedFault, armed
@@ -162,7 +162,7 @@ def test_an_operation_that_recovery_undid_is_fenced(graph, backstage, outcome):
         backstage.draft(operation_id=draft.operation_id), graph.head().id, 2, None
     )
     manifest = backstage.tables.open(MANIFEST_PATH)
-    insert_if_absent(manifest, rows_table(commit_rows(recovery, outcome)), KEY_COLUMN)
+    insert_alone(manifest, rows_table(commit_rows(recovery, outcome)))
     with pytest.raises(OperationFenced) as caught:
         publish(backstage.manifest, None, Publication(draft))
     assert caught.value.operation_id == draft.operation_id
@@ -175,7 +175,7 @@ def test_an_operation_that_recovery_finished_returns_that_commit(graph, backstag
         backstage.draft(operation_id=draft.operation_id), graph.head().id, 2, None
     )
     manifest = backstage.tables.open(MANIFEST_PATH)
-    insert_if_absent(manifest, rows_table(commit_rows(recovery, "rolled_forward")), KEY_COLUMN)
+    insert_alone(manifest, rows_table(commit_rows(recovery, "rolled_forward")))
     assert publish(backstage.manifest, None, Publication(draft)) == recovery
 
 
@@ -480,7 +480,7 @@ def fails(*_args: Any, **_kwargs: Any) -> Any:
 
 def test_an_insert_that_failed_is_reported_and_nothing_is_visible(graph, backstage, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "insert_if_absent", fails)
+        patch.setattr(publishing, "insert_alone", fails)
         with pytest.raises(StoreCallFailed, match="connection reset"):
             backstage.publish()
     assert graph._snapshot().version == 1
@@ -490,11 +490,11 @@ def test_an_insert_that_failed_is_reported_and_nothing_is_visible(graph, backsta
 @pytest.mark.parametrize("error", [StoreCallFailed("a", "b", "c"), KeyTaken("a", "b")])
 def test_an_insert_that_only_seemed_to_fail_is_a_success(graph, backstage, monkeypatch, error):
     def insert(*args: Any) -> None:
-        insert_if_absent(*args)
+        insert_alone(*args)
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "insert_if_absent", insert)
+        patch.setattr(publishing, "insert_alone", insert)
         made = backstage.publish()
     assert graph.head().id == made.graph_commit_id
     assert graph._snapshot().version == made.sequence == 2
@@ -507,11 +507,11 @@ def test_an_outcome_that_cannot_be_read_back_is_unknown_and_can_be_looked_up(
     with monkeypatch.context() as patch:
 
         def insert_and_lose_the_store(*args: Any) -> None:
-            insert_if_absent(*args)
+            insert_alone(*args)
             patch.setattr(TableStore, "open", fails)
             fails()
 
-        patch.setattr(publishing, "insert_if_absent", insert_and_lose_the_store)
+        patch.setattr(publishing, "insert_alone", insert_and_lose_the_store)
         with pytest.raises(CommitStateUnknown) as caught:
             publish(backstage.manifest, None, Publication(draft))
     error = caught.value
@@ -534,14 +534,14 @@ def test_a_publish_the_disk_does_not_confirm_is_not_acknowledged(tmp_path, monke
             raise OSError(errno.EIO, "Input/output error")
         real_sync(handle)
 
-    real_execute = MergeInsertBuilder.execute
+    real_commit = LanceDataset.commit
 
-    def execute(*arguments: Any) -> Any:
-        done = real_execute(*arguments)
+    def commit(*arguments: Any, **options: Any) -> Any:
+        done = real_commit(*arguments, **options)
         inserted.append(True)
         return done
 
-    monkeypatch.setattr(MergeInsertBuilder, "execute", execute)
+    monkeypatch.setattr(LanceDataset, "commit", commit)
     monkeypatch.setattr(os, "fsync", refuse_after_the_insert)
     with pytest.raises(CommitStateUnknown) as caught:
         backstage.publish()

@@ -30,6 +30,12 @@ def add(graph: Graph, slug: str) -> None:
     graph.mutate(INSERT, {"slug": slug})
 
 
+def add_and_wait(graph: Graph, slug: str) -> None:
+    """The same until the lease is given back."""
+    add(graph, slug)
+    graph.maintenance.wait()
+
+
 def objects_of(measured: MeasuredGraph) -> ObjectStore:
     return open_store(normalise_root(measured.uri), Durability.NONE)
 
@@ -132,17 +138,17 @@ def test_a_state_is_used_for_as_long_as_the_caller_allows(measured: MeasuredGrap
 def test_a_note_of_the_head_that_cannot_be_read_is_ignored(
     measured: MeasuredGraph, head: str
 ) -> None:
-    add(measured.graph, "n")
+    add_and_wait(measured.graph, "n")
     lease = json.loads(objects_of(measured).read_text(LEASE))
     objects_of(measured).write_text(LEASE, json.dumps({**lease, "head": head}))
     assert notes(open_graph(measured.uri)) == ["n"]
 
 
 def test_a_note_of_the_head_counts_for_its_version_only(measured: MeasuredGraph) -> None:
-    add(measured.graph, "a")
+    add_and_wait(measured.graph, "a")
     old = json.loads(objects_of(measured).read_text(LEASE))
-    add(measured.graph, "b")
-    add(measured.graph, "c")
+    add_and_wait(measured.graph, "b")
+    add_and_wait(measured.graph, "c")
     new = json.loads(objects_of(measured).read_text(LEASE))
     # A note that is behind is continued; one of another graph at the same version is not used.
     objects_of(measured).write_text(LEASE, json.dumps({**new, "head": old["head"]}))

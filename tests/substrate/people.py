@@ -71,13 +71,3 @@ def overwritten(dataset: LanceDataset, *names: str) -> Transaction:
 
 def commit(dataset: LanceDataset, transaction: Transaction) -> LanceDataset:
     return LanceDataset.commit(dataset, transaction, max_retries=0)
-
-
-def insert(dataset: LanceDataset, *names: str) -> None:
-    (
-        dataset.merge_insert("id")
-        .when_matched_fail()
-        .when_not_matched_insert_all()
-        .conflict_retries(0)
-        .execute(rows(*names))
-    )

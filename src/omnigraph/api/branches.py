@@ -71,11 +71,18 @@ class Branches:
         Graph('...', branch='review/june')
         """
         from omnigraph.engine.branching import create_branch, resolve_source
+        from omnigraph.engine.refs import ResolvedRef
+        from omnigraph.versioning.branch_names import MAIN
 
         handle = self._graph
         core, new_name = handle._writable("create a branch"), text_argument("name", name)
         named = handle.branch if source is None else source
-        origin = resolve_source(core.parts, handle._bound, named)
+        known = core.known_schema(handle._bound) if named == MAIN == handle.branch else None
+        if known is None:
+            origin = resolve_source(core.parts, handle._bound, named)
+        else:
+            # What it begins with is read under the lock.
+            origin = ResolvedRef.head_of(handle._bound, known.state, core.manifest)
         handle._allow(Action.BRANCH_CREATE, origin.branch.public, new_name)
         if origin.is_branch_head:
             core.schemas.contract_of(origin.state.schema_ref)

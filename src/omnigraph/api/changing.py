@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from omnigraph.api.arguments import (
 from omnigraph.api.branches import HasBranches
 from omnigraph.catalog.model import EntityType, NodeType
 from omnigraph.engine.gate import Action
-from omnigraph.errors import BranchNotFound, InputError
+from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
     from omnigraph.engine.write.refill_report import EmbedResult
+    from omnigraph.plan.ir import MutationPlan
     from omnigraph.progress import Progress
     from omnigraph.versioning.branches import BranchRef
+    from omnigraph.versioning.contract import SchemaContract
 
 
 class Changes(HasBranches):
@@ -61,19 +64,34 @@ class Changes(HasBranches):
         core = self._writable("mutate")
         query_name, ref = optional_text("name", name), self._ref(branch)
         self._allow(Action.CHANGE, ref.public)
+        text, head = (
+            optional_text("message", message),
+            commit_argument("expected_head", expected_head),
+        )
+        mutator = Mutator(core.parts, core.writer)
+
+        def compiled_under(
+            contract: SchemaContract,
+        ) -> tuple[MutationPlan, Mapping[str, object], MutationOptions]:
+            compiled = core.reader.queries.compile(source, query_name, contract.catalog)
+            plan = compiled.mutation_plan()
+            bound = bind_host_values(plan.parameters, params or {})
+            request = keyed_request(idempotency_key, "mutate", compiled.text, bound)
+            return plan, bound, MutationOptions(request, self._actor, text, head)
+
+        known = core.known_schema(ref) if idempotency_key is None and head is None else None
+        if known is not None:
+            ready = None
+            with suppress(OmnigraphError):  # It may be right under the schema of the newest commit.
+                ready = compiled_under(known.contract)
+            if ready is not None:
+                done = mutator.mutate_known(ready[0], ready[1], ref, known, ready[2])
+                if done is not None:
+                    return done
         quarantined = self._recover(ref)
         # After the recovery, which may have completed a schema change.
         contract = core.contract(ref)
-        compiled = core.reader.queries.compile(source, query_name, contract.catalog)
-        plan = compiled.mutation_plan()
-        bound = bind_host_values(plan.parameters, params or {})
-        options = MutationOptions(
-            request=keyed_request(idempotency_key, "mutate", compiled.text, bound),
-            actor=self._actor,
-            message=optional_text("message", message),
-            expected_head=commit_argument("expected_head", expected_head),
-        )
-        mutator = Mutator(core.parts, core.writer)
+        plan, bound, options = compiled_under(contract)
         return mutator.mutate(plan, bound, ref, contract, options, quarantined)
 
     def load(

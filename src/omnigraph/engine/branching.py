@@ -95,8 +95,10 @@ def _heal_and_look(
     def heal() -> Healed:
         return parts.recovery.heal_locked(None, main_lock)
 
+    is_left = origin.physical is None and parts.recovery.is_undisturbed(None, main_lock)
+
     def look() -> BranchSurroundings:
-        return parts.branches.look_around(name, origin)
+        return parts.branches.look_around(name, origin, is_source_known=is_left)
 
     if parts.objects.is_remote:
         healed, around = both(heal, look)

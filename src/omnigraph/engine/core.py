@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.gate import Gate, OpenGate
+from omnigraph.engine.known_schema import KnownSchema
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.schema_cache import SchemaCache
@@ -130,7 +131,7 @@ class GraphCore:
         # A core that never wrote has no writer, and need not make one to wait for it.
         writer = self.__dict__.get("writer")
         if writer is not None:
-            writer.folding.wait()
+            writer.wait()
 
     # -- branches and commits ---------------------------------------------------------------
 
@@ -184,6 +185,12 @@ class GraphCore:
             return self.schemas.contract()
         state = self.manifest.current(None if ref is None else ref.physical)
         return self.schemas.contract_of(self._schema_ref(state))
+
+    def known_schema(self, ref: BranchRef) -> KnownSchema | None:
+        """What is known of a branch on an object store, though it may have moved since."""
+        state = self.manifest.known_state(ref.physical)
+        contract = None if state is None else self.schemas.known(self._schema_ref(state))
+        return None if state is None or contract is None else KnownSchema(state, contract)
 
     def resolve(self, ref: Ref, bound: BranchRef, argument: str) -> Snapshot:
         """The state a ref names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from omnigraph.engine.core import head_notes
@@ -16,12 +17,12 @@ from omnigraph.errors import (
     TableMissing,
 )
 from omnigraph.side_by_side import both
-from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.objects import Level, ObjectStore
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.bootstrap import Bootstrap
 from omnigraph.versioning.branches import Branches
-from omnigraph.versioning.contract import STAGED
+from omnigraph.versioning.contract import STAGED, read_listed_files
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR
 from omnigraph.versioning.stamp import is_older_graph
@@ -84,20 +85,28 @@ def _open_remote(objects: ObjectStore, tables: TableStore, *, read_only: bool) -
     """
     manifest, schemas = Manifest(tables, head_notes(objects)), SchemaCache(objects)
 
-    def find_unfinished() -> bool:
-        if read_only:
-            return False
-        level = objects.list_level("")
-        return RECOVERY_DIR in level.folders or any(p.endswith(STAGED) for p in level.objects)
+    def is_unfinished(level: Level) -> bool:
+        waits = any(path.endswith(STAGED) for path in level.objects)
+        return not read_only and (RECOVERY_DIR in level.folders or waits)
 
-    def read_schema() -> None:
+    def read_schema(level: Level | None = None) -> None:
+        listed = None if level is None else partial(read_listed_files, objects, level.objects)
         # What is missing or broken is told, or made again, once it is known that there is a graph.
         with suppress(SchemaContractBroken):
-            schemas.contract()
+            schemas.contract(listed)
 
-    _, (needs_recovery, _) = both(
-        lambda: manifest.current(None), lambda: both(find_unfinished, read_schema)
-    )
+    def look() -> bool:
+        if objects.may_have_kept():
+            level = objects.list_level("")
+            read_schema(level)
+            return is_unfinished(level)
+        if read_only:
+            read_schema()
+            return False
+        level, _ = both(lambda: objects.list_level(""), read_schema)
+        return is_unfinished(level)
+
+    _, needs_recovery = both(lambda: manifest.current(None), look)
     return OpenedGraph(
         manifest, schemas, needs_recovery, needs_schema_files=not schemas.has_compiled_files()
     )

@@ -164,6 +164,11 @@ class ResolvedRef:
     _state: ManifestState | None = field(default=None, repr=False, compare=False)
     _commit: CommitRecord | None = field(default=None, repr=False, compare=False)
 
+    @classmethod
+    def head_of(cls, branch: BranchRef, state: ManifestState, manifest: Manifest) -> ResolvedRef:
+        """A branch by its name, in a state of it."""
+        return cls(branch, state.head, state.sequence, True, manifest, state)
+
     @property
     def state(self) -> ManifestState:
         """What the commit left. Read at most once for a branch head, at every call otherwise."""

@@ -51,12 +51,16 @@ class SchemaCache:
 
         It is that of another schema only while a change of the schema is being completed or undone.
         """
+        return self.known(reference) or self.contract()
+
+    def known(self, reference: str | None) -> SchemaContract | None:
+        """The same if it was read before and is relied on without reading its files again."""
         with self._lock:
             known = self._known
         relies = self._objects.is_remote and not self.is_converted
         if relies and known is not None and known[1].reference == reference:
             return known[1]
-        return self.contract()
+        return None
 
     def has_compiled_files(self) -> bool:
         """Whether both compiled files were in their place when the contract was last read."""
@@ -64,9 +68,12 @@ class SchemaCache:
             known = self._known
         return known is not None and None not in (known[0].ir, known[0].state)
 
-    def contract(self) -> SchemaContract:
-        """The contract as its files say now. Raises `SchemaContractBroken`."""
-        files = self._read()
+    def contract(self, read: Callable[[], ContractFiles] | None = None) -> SchemaContract:
+        """The contract as its files say now. Raises `SchemaContractBroken`.
+
+        `read` is another way to read them, for one who has just listed them.
+        """
+        files = (read or self._read)()
         if self._stand_in is not None and None in (files.ir, files.state):
             files = replace(self._stand_in, source=files.source)
         with self._lock:
@@ -95,7 +102,7 @@ class SchemaCache:
 
     def _read_past(self, reference: str) -> Catalog:
         """The schema that commits name by this reference."""
-        return Catalog.from_ir(read_history(self._objects, reference))
+        return Catalog.from_ir(read_history(self._objects, reference, may_be_kept=True))
 
     def _restate(self, reference: str, present: str) -> Catalog:
         """An earlier schema under the names of the present one."""

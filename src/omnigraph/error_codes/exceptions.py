@@ -150,9 +150,9 @@ EXCEPTION_CODES: Final = (
     ),
     _of(
         errors.KeyTaken,
-        "key inserted by somebody else",
+        "another insert was quicker",
         """
-        `KeyTaken`: of several inserts of one key exactly one succeeds, and this was not the one.
+        `KeyTaken`: of several inserts into one version exactly one succeeds, and this was not it.
         Nothing was inserted. Publishing handles it by trying again on the current state.
         """,
     ),

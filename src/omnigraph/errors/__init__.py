@@ -57,7 +57,7 @@
     │   ├── SchemaApplyRunning   another schema apply is at work
     │   ├── TableExists          the place of a new table is taken
     │   ├── TableConflict        a table changed, so a change built on it was refused
-    │   ├── KeyTaken             somebody else inserted the key, or is about to
+    │   ├── KeyTaken             another insert was quicker
     │   ├── ForkExists           a table has something of this branch already
     │   └── ForkInUse            other branches of the table need this one
     ├── RecoveryError            an interrupted write cannot be judged or finished

@@ -290,7 +290,7 @@ class TableConflict(ConflictError):
 
 
 class KeyTaken(ConflictError):
-    """Nothing was inserted: one of the keys exists, or a concurrent insert may hold it."""
+    """Nothing was inserted: another insert was made since the version that this one is built on."""
 
     code = "OG-C-022"
 

@@ -22,7 +22,6 @@ class Failure(Enum):
     """Kinds of failure that callers treat differently."""
 
     CONFLICT = "somebody else's commit is in the way"
-    KEY_EXISTS = "the key to be inserted exists"
     NOT_FOUND = "the table, version or branch does not exist"
     ALREADY_EXISTS = "the table, branch or index exists"
     BRANCH_IN_USE = "other branches refer to the branch"
@@ -30,7 +29,6 @@ class Failure(Enum):
 
 
 _TEXTS: Final = (
-    (Failure.KEY_EXISTS, "Merge insert failed: found matching row"),
     (Failure.CONFLICT, "Too many concurrent writers"),
     (Failure.CONFLICT, "Retryable commit conflict"),
     (Failure.CONFLICT, "Incompatible transaction"),

@@ -38,6 +38,8 @@ class KnownValues:
         # Texts are equal here exactly when they are in the store, which cannot be said of numbers.
         texts = [f.name for f in rows.schema if f.name in _COLUMNS and pa.types.is_string(f.type)]
         values = {name: frozenset(rows.column(name).to_pylist()) for name in texts}
+        if not values:
+            return
         with self._lock:
             self._files[files] = values
             while len(self._files) > KNOWN_FILES:

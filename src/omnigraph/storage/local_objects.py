@@ -102,6 +102,12 @@ class LocalObjects:
             self._sync.directory(os.path.dirname(target), top=top)
             return _token_of(content)
 
+    def read_text_of(self, path: str, token: VersionToken | None) -> str:
+        return self.read_text(path)
+
+    def may_have_kept(self) -> bool:
+        return False
+
     def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
         with self._naming("update", path):
             target = self._locate(path)

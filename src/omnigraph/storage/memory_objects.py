@@ -89,6 +89,12 @@ class MemoryObjects:
                 return None
             return self._shelf.put(key, text.encode())
 
+    def read_text_of(self, path: str, token: VersionToken | None) -> str:
+        return self.read_text(path)
+
+    def may_have_kept(self) -> bool:
+        return False
+
     def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
         with self._changing("update", path) as key:
             found = self._shelf.objects.get(key)

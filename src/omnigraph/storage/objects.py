@@ -97,6 +97,17 @@ class ObjectStore(Protocol):
         """The whole object and the token of this content. Raises `ObjectMissing`."""
         ...
 
+    def read_text_of(self, path: str, token: VersionToken | None) -> str:
+        """The object, which has the content of the token by now, or whose name is given once.
+
+        A remote store may have kept it. Raises `ObjectMissing`.
+        """
+        ...
+
+    def may_have_kept(self) -> bool:
+        """Whether it is worth asking for tokens first, to read objects with `read_text_of`."""
+        ...
+
     def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
         """Replace the content the token stands for. None: it has changed or gone, nothing was done."""
         ...

@@ -19,6 +19,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
 from omnigraph.errors import ObjectMissing, StoreCallFailed, UnsafeStore
+from omnigraph.storage.object_cache import CACHE
 from omnigraph.storage.objects import (
     NO_CONDITIONAL_PUT,
     Level,
@@ -52,6 +53,7 @@ class RemoteObjects:
     def __init__(self, root: GraphRoot) -> None:
         self._root = root
         self._bucket, self._prefix = root.bucket_and_prefix
+        self._endpoint = s3_options().get("aws_endpoint", "")
         with self._naming("open", ""):
             self._store = self._connect(_REPEAT)
             self._store_once = self._connect(_SEND_ONCE)
@@ -67,6 +69,23 @@ class RemoteObjects:
         content, e_tag = self._get(path)
         with self._naming("read", path):
             return content.decode(), self._token("read", path, e_tag)
+
+    def read_text_of(self, path: str, token: VersionToken | None) -> str:
+        content = CACHE.get(self._entry(path, token))
+        if content is None:
+            content, e_tag = self._get(path)
+            # Another content than that of the token was written since the token was seen.
+            if token is None or e_tag == token:
+                CACHE.put(self._entry(path, token), content)
+        with self._naming("read", path):
+            return content.decode()
+
+    def may_have_kept(self) -> bool:
+        return CACHE.expects("\0".join((self._endpoint, self._bucket, self._prefix)))
+
+    def _entry(self, path: str, token: VersionToken | None) -> str:
+        """What an object is called in the cache. Buckets of one name may be those of two stores."""
+        return "\0".join((self._endpoint, self._bucket, self._key(path), token or ""))
 
     def write_text(self, path: str, text: str) -> None:
         with self._naming("write", path):

@@ -117,8 +117,10 @@ def lookup(
 
     `fragment_ids` are those in which they may be, if the caller knows of some in which they are not.
     """
+    if fragment_ids is not None and not fragment_ids:
+        return scan(dataset, lineage, Scan(columns, limit=0)).read_all()
     if len(ids) * ROWS_SCANNED_PER_LOOKUP > _row_count(dataset):
-        return _lookup_by_scan(dataset, lineage, ids, columns)
+        return _lookup_by_scan(dataset, lineage, ids, columns, fragment_ids)
     found = []
     for start in range(0, max(len(ids), 1), LOOKUP_CHUNK):
         wanted = In("id", tuple(ids.slice(start, LOOKUP_CHUNK).to_pylist()))
@@ -129,10 +131,15 @@ def lookup(
 
 
 def _lookup_by_scan(
-    dataset: lance.LanceDataset, lineage: Lineage, ids: pa.Array, columns: Sequence[str]
+    dataset: lance.LanceDataset,
+    lineage: Lineage,
+    ids: pa.Array,
+    columns: Sequence[str],
+    fragment_ids: Collection[int] | None,
 ) -> pa.Table:
     """Scan the ids and where they are, then fetch the other columns of the rows that were found."""
-    rows = scan(dataset, lineage, Scan(["id", ROW_ID, ROW_ADDRESS])).read_all()
+    wanted = Scan(["id", ROW_ID, ROW_ADDRESS], fragment_ids=fragment_ids)
+    rows = scan(dataset, lineage, wanted).read_all()
     rows = rows.filter(pc.is_in(rows.column("id"), value_set=ids))
     if set(columns) <= set(rows.column_names):
         return rows.select(list(columns))

@@ -26,7 +26,7 @@ from omnigraph.storage.versions import (
 )
 
 _WORTH_SKIPPING: Final = 4
-"""Naming the fragments of a scan takes about as long as scanning a few small ones."""
+"""Naming the fragments of a scan takes about as long as scanning a few small ones on a local disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,8 @@ class Table:
             return None
         fragments, known = self.fragments(), self.lineage.known
         left = [f.id for f in fragments if known.may_match(f.files, filter)]
-        return left if len(fragments) - len(left) >= _WORTH_SKIPPING else None
+        least = 1 if self.lineage.is_remote else _WORTH_SKIPPING
+        return left if len(fragments) - len(left) >= least else None
 
     def take(self, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows with the given row ids, in their order. All of them must exist."""

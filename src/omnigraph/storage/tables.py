@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -30,7 +30,7 @@ from omnigraph.errors import (
     TableMissing,
     TornVersion,
 )
-from omnigraph.limits import INDEX_CACHE_BYTES, METADATA_CACHE_BYTES
+from omnigraph.limits import INDEX_CACHE_BYTES, KEPT_TABLES, METADATA_CACHE_BYTES
 from omnigraph.storage import refs
 from omnigraph.storage.causes import UNREACHABLE
 from omnigraph.storage.commit_sync import CommitSync
@@ -75,6 +75,7 @@ class TableStore:
         )
         self._remote = RemoteVersions(root) if root.kind == "s3" else None
         self._known = KnownValues()
+        self._kept: dict[tuple[str, str | None], Table] = {}
         on_disk = root.kind == "local" and durability is Durability.FSYNC
         self._sync = CommitSync(DiskSync(root.uri, durability)) if on_disk else None
         self._checks = None
@@ -162,6 +163,9 @@ class TableStore:
         `FileDamaged` for one whose file is there to its end and cannot be used, and `GraphMoved` for
         a branch that was made at another address.
         """
+        kept = self._kept.get((path, branch))
+        if kept is not None and kept.version == version:
+            return kept
         lineage = self._lineage(path, branch)
         try:
             with naming_failures("open", lineage.uri):
@@ -183,6 +187,22 @@ class TableStore:
         if branch is not None:
             self._refuse_moved(table, branch)
         return table
+
+    def keep(self, tables: Iterable[Table]) -> None:
+        """Remember versions that this process has written, where opening one takes requests.
+
+        Only there is a name of a branch, and with it the number of a version, given once.
+        """
+        if self._remote is not None:
+            for table in tables:
+                self._kept.pop((table.path, table.branch), None)
+                self._kept[table.path, table.branch] = table
+            while len(self._kept) > KEPT_TABLES:
+                self._kept.pop(next(iter(self._kept)), None)
+
+    def forget_kept(self) -> None:
+        """Forget them: there may be another graph in the place of the one that was known."""
+        self._kept.clear()
 
     def newest_object(self, path: str, branch: str | None) -> VersionObject | None:
         """The newest version of a line on an object store, in one request; None if there is none."""

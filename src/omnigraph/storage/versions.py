@@ -199,7 +199,7 @@ class RemoteVersions:
         known = {file: ref for file, ref in self._refs.items() if listed.get(file) == ref[0]}
         missing = [file for file in listed if file not in known]
         try:
-            found = each([partial(self._read_ref, file) for file in missing])
+            found = each([partial(self._read_ref, file, listed[file]) for file in missing])
         except (ValueError, KeyError, TypeError):
             return None
         known |= {file: ref for file, ref in zip(missing, found, strict=True) if ref is not None}
@@ -210,13 +210,13 @@ class RemoteVersions:
             if file in known
         }
 
-    def _read_ref(self, file: str) -> tuple[VersionToken, StoredBranch] | None:
+    def _read_ref(self, file: str, token: VersionToken) -> tuple[VersionToken, StoredBranch] | None:
         """None for a ref that was deleted meanwhile."""
         try:
-            text, token = self._objects.read_text_versioned(file)
+            # One that was changed since it was listed is newer than its token, and read again then.
+            return token, parse_ref(self._objects.read_text_of(file, token))
         except ObjectMissing:
             return None
-        return token, parse_ref(text)
 
 
 class ObjectWatch:

@@ -145,15 +145,24 @@ class Branches:
                 return ref
         raise BranchNotFound(name, [ref.public for ref in listed])
 
-    def look_around(self, name: BranchName, source: BranchRef) -> BranchSurroundings:
-        """What `create` has to know; on an object store it is asked for side by side."""
+    def look_around(
+        self, name: BranchName, source: BranchRef, *, is_source_known: bool = False
+    ) -> BranchSurroundings:
+        """What `create` has to know; on an object store it is asked for side by side.
+
+        `is_source_known` is for a source that is as this process has left it.
+        """
         from omnigraph.versioning.tags import Tags
 
         def has_tag() -> bool:
             return Tags(self._objects).find(name) is not None
 
+        def open_source() -> Table:
+            known = self._manifest.last_table(source.physical) if is_source_known else None
+            return known or self._manifest.open(source.physical)
+
         def rest() -> tuple[bool, Table]:
-            return both(has_tag, lambda: self._manifest.open(source.physical))
+            return both(has_tag, open_source)
 
         if self._objects.is_remote:
             refs, (is_tag, newest) = both(self._manifest.refs, rest)

@@ -9,21 +9,27 @@ Tests: tests/crash, tests/behaviour.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
-from omnigraph.errors import CommitStateUnknown
+from omnigraph.errors import CommitStateUnknown, OmnigraphError
 from omnigraph.faults import FaultPoint
 from omnigraph.interrupts import uninterrupted
+from omnigraph.side_by_side import both
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft, CommitRecord
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.publish import Publication, publish_all
+from omnigraph.versioning.publish import Publication, RowsAhead, publish_all
 from omnigraph.versioning.recovery.heal import Recovery
 from omnigraph.versioning.recovery.schema_change import SchemaChange
 from omnigraph.versioning.recovery.sidecar import PinnedTable, Pointer, Sidecar, WriterKind
 from omnigraph.versioning.snapshot import SnapshotEntry
+
+Ending = Callable[[], None]
+"""Phase D of an operation."""
 
 
 def sidecar_of(
@@ -77,6 +83,8 @@ class Operation:
     table has moved."""
     before_publish: FaultPoint | None = None
     after_publish: FaultPoint | None = None
+    ahead: RowsAhead | None = None
+    """The rows of the publish, if they are being written already."""
 
 
 class CommitSequence:
@@ -86,24 +94,30 @@ class CommitSequence:
         self._manifest = manifest
         self._recovery = recovery
 
-    def run(self, operation: Operation, lock: HeldLock) -> tuple[CommitRecord, ...]:
+    def run(
+        self, operation: Operation, lock: HeldLock, endings: list[Ending] | None = None
+    ) -> tuple[CommitRecord, ...]:
         """Run phases A to D under the lock of the branch. An interrupt waits until they are done.
 
-        Raises `CommitStateUnknown` for an operation that is left to recovery. After any other error
-        nothing of the operation is visible or will be.
+        With `endings`, phase D is added there instead: the caller does it before it gives the lock
+        back. Raises `CommitStateUnknown` for an operation that is left to recovery. After any other
+        error nothing of the operation is visible or will be.
         """
-        return uninterrupted(lambda: self._run(operation, lock))
+        return uninterrupted(lambda: self._run(operation, lock, endings))
 
     def publish_only(
         self, branch: str | None, publication: Publication, lock: HeldLock
     ) -> CommitRecord:
         """Publish a commit that moves no table, so that nothing can be left half done."""
+        self._recovery.doubt(branch)
         [commit] = uninterrupted(
             lambda: publish_all(self._manifest, branch, [publication], lock.check)
         )
         return commit
 
-    def _run(self, operation: Operation, lock: HeldLock) -> tuple[CommitRecord, ...]:
+    def _run(
+        self, operation: Operation, lock: HeldLock, endings: list[Ending] | None
+    ) -> tuple[CommitRecord, ...]:
         sidecar = operation.sidecar
         commits: tuple[CommitRecord, ...] = ()
         lock.check()
@@ -117,8 +131,24 @@ class CommitSequence:
         except Exception as error:
             self._recovery.undo_own(sidecar, lock, error)
             raise
-        self._recovery.end(sidecar)
+        if endings is None:
+            self._end(sidecar)
+        else:
+            endings.append(partial(self._end, sidecar))
         return commits
+
+    def _end(self, sidecar: Sidecar) -> None:
+        """Phase D. On an object store the version of the manifest is looked at meanwhile: what is
+        told of it with the lock names its token."""
+        if not self._manifest.tables.is_remote:
+            self._recovery.end(sidecar)
+            return
+
+        def look() -> None:
+            with suppress(OmnigraphError):
+                self._manifest.current(sidecar.physical)
+
+        both(partial(self._recovery.end, sidecar), look)
 
     def _publish(
         self, operation: Operation, publications: Sequence[Publication], lock: HeldLock
@@ -126,7 +156,7 @@ class CommitSequence:
         branch = operation.sidecar.physical
         if operation.before_publish is not None:
             operation.before_publish.hit(branch=branch)
-        commits = publish_all(self._manifest, branch, publications, lock.check)
+        commits = publish_all(self._manifest, branch, publications, lock.check, operation.ahead)
         if operation.after_publish is not None:
             operation.after_publish.hit()
         return commits

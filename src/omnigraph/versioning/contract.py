@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
@@ -20,7 +20,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken, StoreCallFailed
 from omnigraph.language.span import Source
 from omnigraph.side_by_side import each
-from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.objects import ObjectStore, VersionToken
 
 SOURCE_FILE: Final = "_schema.pg"
 IR_FILE: Final = "_schema.ir.json"
@@ -68,9 +68,11 @@ def write_history(objects: ObjectStore, ir: SchemaIR) -> None:
     objects.write_text_if_absent(f"{HISTORY_DIR}/{history_name(ir)}", text)
 
 
-def read_history(objects: ObjectStore, reference: str) -> SchemaIR:
-    """The compiled schema a commit was made under."""
-    return schema_from_json(json.loads(objects.read_text(f"{HISTORY_DIR}/{reference}")))
+def read_history(objects: ObjectStore, reference: str, *, may_be_kept: bool = False) -> SchemaIR:
+    """The compiled schema a commit was made under; `may_be_kept` for whoever does not check files."""
+    path = f"{HISTORY_DIR}/{reference}"
+    text = objects.read_text_of(path, None) if may_be_kept else objects.read_text(path)
+    return schema_from_json(json.loads(text))
 
 
 def write_compiled(objects: ObjectStore, contract: SchemaContract, suffix: str = "") -> None:
@@ -104,6 +106,17 @@ class ContractFiles:
 def read_files(objects: ObjectStore) -> ContractFiles:
     """Read the contract's files as they are now."""
     source, ir, state = _read_together(objects, CONTRACT_FILES)
+    if source is None:
+        raise SchemaContractBroken(f"{SOURCE_FILE} is missing")
+    return ContractFiles(source, ir, state)
+
+
+def read_listed_files(
+    objects: ObjectStore, listed: Mapping[str, VersionToken | None]
+) -> ContractFiles:
+    """The files as a listing of the graph's root has just found them, of which some may be kept."""
+    reads = [partial(_read_if_there, objects, name, listed.get(name)) for name in CONTRACT_FILES]
+    source, ir, state = each(reads)
     if source is None:
         raise SchemaContractBroken(f"{SOURCE_FILE} is missing")
     return ContractFiles(source, ir, state)
@@ -147,9 +160,11 @@ def _read_together(objects: ObjectStore, names: Sequence[str]) -> list[str | Non
     return each(reads) if objects.is_remote else [read() for read in reads]
 
 
-def _read_if_there(objects: ObjectStore, path: str) -> str | None:
+def _read_if_there(
+    objects: ObjectStore, path: str, token: VersionToken | None = None
+) -> str | None:
     try:
-        return objects.read_text(path)
+        return objects.read_text(path) if token is None else objects.read_text_of(path, token)
     except ObjectMissing:
         return None
     except StoreCallFailed as error:

@@ -305,6 +305,24 @@ class Manifest:
         is_safe = lineage.sync is None or lineage.sync.is_safe(lineage, known.storage_version)
         return known.state if is_safe else None
 
+    def last_table(self, branch: str | None) -> Table | None:
+        """The version of a branch on an object store that this process read or wrote last."""
+        known = self._last_known(branch)
+        return None if known is None or not self.tables.is_remote else known.table
+
+    def known_table(self, branch: str | None, sequence: int | None) -> Table | None:
+        """The same if it is at this sequence. Another process may have come since."""
+        known = self._last_known(branch)
+        is_at = known is not None and known.state.sequence == sequence
+        return self.last_table(branch) if is_at else None
+
+    def known_state(self, branch: str | None) -> ManifestState | None:
+        """The state of that version, if nothing of it has to be made again."""
+        known = self._last_known(branch)
+        if not self.tables.is_remote or known is None or known.table is None:
+            return None
+        return None if noticed_damage(known.table) else known.state
+
     def _last_known(self, branch: str | None) -> _Known | None:
         with self._lock:
             return self._known.get(branch)
@@ -327,6 +345,7 @@ class Manifest:
         elif known is not None and known.storage_version < table.version:
             state = _continued(known, table)
         if state is None:
+            self.tables.forget_kept()
             state = cold_state(table, None)
         self._remember(table, state, table.watch())
         return state

@@ -1,7 +1,9 @@
 """The one door to visibility: table versions and their commit appear together, or not at all.
 
-Every publish inserts the key of the next sequence number and the key of its operation. Storage lets
-exactly one of several inserters of a key win, so lineage is linear and an operation publishes once.
+Every publish is one insert, built on the version of the manifest whose state it follows, and storage
+lets exactly one of several inserts into a version win. So lineage is linear. Whoever publishes onto
+another state than that in which its operation began looks for its operation there first, so an
+operation publishes once; and whoever has a key that its caller chose looks for the key.
 """
 
 from __future__ import annotations
@@ -9,7 +11,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from omnigraph.errors import (
     CommitStateUnknown,
@@ -19,6 +24,7 @@ from omnigraph.errors import (
     LoadIdReused,
     ManifestDamaged,
     NotFoundError,
+    OmnigraphError,
     OperationFenced,
     PublishContention,
     SchemaMoved,
@@ -28,14 +34,13 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import declare
 from omnigraph.limits import CHECKPOINT_INTERVAL, PUBLISH_BUDGET_SECONDS
-from omnigraph.storage.keyed_insert import KeyTaken, insert_if_absent
+from omnigraph.storage.sole_insert import KeyTaken, WrittenRows, insert_alone, write_ahead
 from omnigraph.storage.table import Table
 from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationId, TableId
 from omnigraph.versioning.manifest import Manifest, ManifestState, fold
 from omnigraph.versioning.rows import (
-    KEY_COLUMN,
     PUBLISHED_OUTCOMES,
     Outcome,
     Pin,
@@ -56,6 +61,10 @@ from omnigraph.versioning.upkeep import tend_if_overdue
 
 BEFORE_INSERT = declare("graph_publish.before_manifest_commit", "before the manifest insert")
 AFTER_INSERT = declare("graph_publish.after_manifest_commit", "after the publish is confirmed")
+
+
+RowsAhead = Callable[[], WrittenRows | None]
+"""Waits for rows that are being written before the publish."""
 
 
 def _nothing() -> None:
@@ -101,42 +110,64 @@ def publish_all(
     branch: str | None,
     publications: Sequence[Publication],
     check_lock: Callable[[], None] = _nothing,
+    ahead: RowsAhead | None = None,
 ) -> tuple[CommitRecord, ...]:
     """Publish commits onto the head of a branch, one on top of the other, by one insert.
 
     Retried with jitter while only commits of other writers are in the way. `check_lock` raises when
-    the caller has lost the branch's lock, and is called before the insert.
+    the caller has lost the branch's lock, and is called before the insert. `ahead` gives the rows
+    that `write_rows_ahead` has written, if it has.
     """
     deadline = time.monotonic() + PUBLISH_BUDGET_SECONDS
     attempt = 0
     while True:
         attempt += 1
-        table = manifest.newest(branch)
+        # A version that is not the newest any more is refused by the insert.
+        known = manifest.known_table(branch, publications[0].begun_at) if attempt == 1 else None
+        table = known or manifest.newest(branch)
         state = manifest.read(table)
         if state.sequence != publications[0].begun_at:
             earlier = _earlier_outcomes(manifest, table, publications)
             if earlier is not None:
                 return earlier
+        for publication in publications:
+            _refuse_used_key(manifest, branch, publication.draft)
         commits, rows, after = _stack(manifest, table, state, publications)
         last = commits[-1]
         BEFORE_INSERT.hit(branch=branch, sequence=last.sequence)
         check_lock()
-        inserted, failure = _try_insert(table, rows)
-        if inserted is not None and inserted.version == table.version + 1:
+        inserted, failure = _try_insert(table, rows_table(rows), ahead)
+        is_next = inserted is not None and inserted.version == table.version + 1
+        if inserted is not None and is_next:
             # No other version came between, so the state is known without reading it back.
             manifest.learn(inserted, after)
-        confirmed = _confirm(manifest, branch, commits, failure)
+        if is_next and manifest.tables.is_remote:
+            confirmed: tuple[CommitRecord, ...] | None = commits  # An object store has said so.
+        else:
+            confirmed = _confirm(manifest, branch, commits, failure)
         if confirmed is not None:
             if isinstance(failure, SyncFailed):
                 # Every reader sees the commit, but a power loss may take it back: not acknowledged.
                 raise unknown_outcome(last.draft, failure) from failure
             AFTER_INSERT.hit(branch=branch, sequence=last.sequence)
-            if inserted is not None:
-                tend_if_overdue(inserted)
+            if inserted is not None and tend_if_overdue(inserted):
+                manifest.current(branch)
             return confirmed
         if time.monotonic() > deadline:
             raise PublishContention(public_name(branch), attempt)
         time.sleep(random.uniform(0, min(0.1, 0.002 * 2 ** min(attempt, 6))))
+
+
+def write_rows_ahead(
+    manifest: Manifest, branch: str | None, publications: Sequence[Publication]
+) -> WrittenRows | None:
+    """Write the rows that a publish onto the known state will insert; None if it is not known."""
+    begun_at = publications[0].begun_at
+    table = manifest.known_table(branch, begun_at)
+    if table is None:
+        return None
+    _, rows, _ = _stack(manifest, table, manifest.read(table), publications)
+    return write_ahead(table, rows_table(rows))
 
 
 def _stack(
@@ -273,10 +304,16 @@ def _advance(
     return rows, after
 
 
-def _try_insert(table: Table, rows: list[Row]) -> tuple[Table | None, Exception | None]:
+def _try_insert(
+    table: Table, rows: pa.Table, ahead: RowsAhead | None
+) -> tuple[Table | None, Exception | None]:
     """The table with the rows, or what the insert reported instead."""
+    written = None
+    if ahead is not None:
+        with suppress(OmnigraphError):
+            written = ahead()
     try:
-        return insert_if_absent(table, rows_table(rows), KEY_COLUMN), None
+        return insert_alone(table, rows, written), None
     except (KeyTaken, StorageError) as error:
         return None, error
 
@@ -303,8 +340,6 @@ def _confirm(
     if state.sequence >= first.sequence:
         return None
     if isinstance(failure, KeyTaken):
-        for commit in commits:
-            _refuse_used_key(manifest, branch, commit.draft)
         return None
     if failure is not None:
         raise failure
@@ -330,7 +365,7 @@ def refuse_reused_key(draft: CommitDraft, commit: CommitRecord) -> ConflictError
 
 
 def _refuse_used_key(manifest: Manifest, branch: str | None, draft: CommitDraft) -> None:
-    """The other key a publish may lose to; waiting would not free it."""
+    """A key that a caller chose belongs to one commit of a branch; waiting would not free it."""
     if draft.idempotency_key == draft.operation_id:
         return
     earlier = manifest.find_keyed(branch, draft.idempotency_key)

@@ -73,11 +73,16 @@ def is_manifest_due(manifest: Manifest, branch: str | None) -> bool:
     return manifest.small_pieces(branch) > MANIFEST_SMALL_FRAGMENTS
 
 
-def tend_if_overdue(table: Table) -> None:
-    """Fold the manifest of a branch if those whose task it is have not come to it for long."""
+def tend_if_overdue(table: Table) -> bool:
+    """Fold the manifest of a branch if those whose task it is have not come to it for long.
+
+    Whether it may have moved.
+    """
     overdue = MANIFEST_OVERDUE * MANIFEST_SMALL_FRAGMENTS
-    if small_fragments(table, MANIFEST_SMALL_ROWS) > overdue:
+    is_overdue = small_fragments(table, MANIFEST_SMALL_ROWS) > overdue
+    if is_overdue:
         tend_manifest(table)
+    return is_overdue
 
 
 def tend_manifest(table: Table) -> None:

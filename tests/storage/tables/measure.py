@@ -19,7 +19,7 @@ from omnigraph.storage.compact import fold, small_fragments
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
-from omnigraph.storage.keyed_insert import insert_if_absent
+from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
@@ -106,7 +106,7 @@ def measure_inserts(store: TableStore, label: str) -> None:
     for number in range(200):
         rows = numbered({f"{number}-{part}": 1 for part in range(4)}, KEYED)
         opened = store.open(table.path)
-        times.append(milliseconds(partial(insert_if_absent, opened, rows, "id")))
+        times.append(milliseconds(partial(insert_alone, opened, rows)))
         if small_fragments(store.open(table.path), 1_024) > 32:
             fold(store.open(table.path))
     show(f"{label}: insert 4 rows by key, folded every 32", times)

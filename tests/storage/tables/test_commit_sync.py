@@ -15,8 +15,8 @@ from omnigraph.storage.compact import fold
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
-from omnigraph.storage.keyed_insert import insert_if_absent
 from omnigraph.storage.lineage import version_file
+from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append, stage_overwrite, stage_restore
 from omnigraph.storage.tables import TableStore
 from tests.storage.tables.rows import KEYED, commit, make, numbered, people
@@ -149,30 +149,30 @@ def test_a_new_branch_is_on_the_disk_and_its_ref_comes_last(durable, watch):
     assert files[-1] == Path("nodes/people/_refs/branches/b.json")
 
 
-def test_a_keyed_insert_is_on_the_disk_when_it_is_returned(durable, watch):
+def test_an_insert_is_on_the_disk_when_it_is_returned(durable, watch):
     table = durable.create("keyed", KEYED, rows=numbered({"a": 1}, KEYED))
     table = commit(table, stage_btree_index(table, "id"))
     disk = watch()
-    insert_if_absent(table, numbered({"b": 2}, KEYED), "id")
+    insert_alone(table, numbered({"b": 2}, KEYED))
     disk.check_complete()
 
 
 def test_a_predecessor_nobody_is_known_to_have_synced_is_synced_first(durable, root, watch):
-    table = durable.create("keyed", KEYED)
+    table = durable.create("keyed", KEYED, rows=numbered({"start": 0}, KEYED))
     careless = TableStore(root, Durability.NONE)
-    unsafe = insert_if_absent(careless.open("keyed"), numbered({"a": 1}, KEYED), "id")
+    unsafe = insert_alone(careless.open("keyed"), numbered({"a": 1}, KEYED))
     fold(unsafe)
     disk = watch()
     table = durable.open("keyed")
     before = {p for p in disk.files() if p.name not in NOT_NEEDED}
-    insert_if_absent(table, numbered({"b": 2}, KEYED), "id")
+    insert_alone(table, numbered({"b": 2}, KEYED))
     version = Path("keyed", version_file(table.version))
-    data = {p for p in before if p.parent.name == "data"}
+    data = {Path("keyed", "data", name) for name in table.files()}
     assert {version, *data} <= set(disk.synced)
     assert disk.present_at_sync[version] <= before | disk._before
     disk.check_complete()
     again = watch()
-    insert_if_absent(durable.open("keyed"), numbered({"c": 3}, KEYED), "id")
+    insert_alone(durable.open("keyed"), numbered({"c": 3}, KEYED))
     assert version not in again.synced
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.storage.compact import fold
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.keyed_insert import insert_if_absent
+from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
@@ -40,7 +40,7 @@ def test_every_commit_leaves_a_note_of_its_version(store):
 def test_inserts_and_folds_leave_it_too(store):
     table = store.create("keyed", KEYED, rows=numbered({"start": 0}, KEYED))
     for number in range(3):
-        table = insert_if_absent(table, numbered({f"k{number}": number}, KEYED), "id")
+        table = insert_alone(table, numbered({f"k{number}": number}, KEYED))
         assert newest_version(table.lineage) == table.version
     folded = fold(table)
     assert newest_version(table.lineage) == folded.version > table.version

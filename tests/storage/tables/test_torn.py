@@ -13,8 +13,8 @@ from omnigraph.storage.compact import fold
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
-from omnigraph.storage.keyed_insert import insert_if_absent
 from omnigraph.storage.lineage import version_file, version_of_file
+from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.versions import read_transaction
@@ -72,8 +72,8 @@ def changes(store):
     table = commit(table, stage_delta(table, people(ada=10, dee=4), ["bo"]))
     yield table
     yield fold(table)
-    keyed = store.create("keyed", KEYED)
-    yield insert_if_absent(keyed, numbered({"a": 1}, KEYED), "id")
+    keyed = store.create("keyed", KEYED, rows=numbered({"start": 0}, KEYED))
+    yield insert_alone(keyed, numbered({"a": 1}, KEYED))
 
 
 @pytest.mark.parametrize("how", ["missing", "empty", "half", "zeros"])

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from omnigraph.embed.documents import DocumentVectors, TextsToEmbed
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.change import Change
+from omnigraph.engine.write.endings import Endings
 from omnigraph.engine.write.fold import Folding, due_folds
 from omnigraph.engine.write.lookups import index_lookups, missing_lookups
 from omnigraph.engine.write.moved import has_moved, is_table_moved
-from omnigraph.engine.write.tables import WriteTable, stage_early, write_table
+from omnigraph.engine.write.tables import Early, WriteTable, stage_early, write_table
 from omnigraph.errors import (
     ExpectedVersionMismatch,
     ManifestDamaged,
@@ -27,14 +28,15 @@ from omnigraph.errors import (
 from omnigraph.faults import declare
 from omnigraph.limits import PUBLISH_BUDGET_SECONDS
 from omnigraph.progress import SILENT, Progress
-from omnigraph.storage.stage import CommitMark, Staged, commit_staged, commit_together
+from omnigraph.side_by_side import begin, in_parallel
+from omnigraph.storage.stage import CommitMark, commit_staged, commit_together
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commit_sequence import Operation, sidecar_of
+from omnigraph.versioning.commit_sequence import Ending, Operation, sidecar_of
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, TableId, Warning
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState
-from omnigraph.versioning.publish import Publication
+from omnigraph.versioning.publish import Publication, RowsAhead, write_rows_ahead
 from omnigraph.versioning.recovery.act import LateTable, table_version
 from omnigraph.versioning.recovery.drift import late_drift, refuse_drift, refuse_quarantined
 from omnigraph.versioning.recovery.quarantine import Quarantined, warn_of
@@ -126,6 +128,7 @@ class TableWriter:
         self._contended: set[str] = set()
         """Tables of which the last write found that others had written them meanwhile."""
         self.folding = Folding(parts)
+        self.endings = Endings()
 
     def commit(self, request: WriteRequest) -> CommitRecord | None:
         """Make a write visible; None if it changes nothing."""
@@ -153,7 +156,7 @@ class TableWriter:
                 refuse_quarantined(entry, request.branch.physical, request.quarantined)
 
     def _commit_alone(self, request: WriteRequest) -> CommitRecord | None:
-        early = self.stage_early(request)
+        early = self.begin_early(request)
         due: dict[str, int] = {}
         with self.parts.locks.hold_all(request.locks, request.kind.value.lower()) as lock:
             if request.still_stored is not None:
@@ -167,32 +170,50 @@ class TableWriter:
             self.folding.after_write(request.branch, due, request.draft)
         return commit
 
-    def stage_early(self, request: WriteRequest) -> dict[str, Staged]:
-        """What can be staged before the lock is taken, unless it would probably be outdated then."""
+    def wait(self) -> None:
+        """Return when nothing is left to do of writes that were answered."""
+        self.endings.wait()
+        self.folding.wait()
+
+    def begin_early(self, request: WriteRequest) -> Callable[[], Early]:
+        """Begin what can be done before the lock is taken, unless it would be outdated then.
+
+        On an object store it is done while the writer waits for its lock. What is returned waits for
+        the end of it.
+        """
         change, checked, physical = request.change, request.checked, request.branch.physical
         if change is None or checked is None:
-            return {}
+            return Early
         is_contended = any(write.table_key in self._contended for write in change.writes)
         if change.is_small and (is_contended or self.parts.locks.is_busy(physical)):
-            return {}
-        return stage_early(self.parts.tables, physical, change, checked)
+            return Early
+        tables = self.parts.tables
+        if tables.is_remote and change.is_small:
+            return begin(lambda: stage_early(tables, physical, change, checked))
+        early = stage_early(tables, physical, change, checked)
+        return lambda: early
 
     # -- under the lock ---------------------------------------------------------------------
 
     def make(
-        self, request: WriteRequest, early: dict[str, Staged], lock: HeldLock, due: dict[str, int]
+        self,
+        request: WriteRequest,
+        early: Callable[[], Early],
+        lock: HeldLock,
+        due: dict[str, int],
+        endings: list[Ending] | None = None,
     ) -> CommitRecord | None:
         """Commit one change on its own; the lock is held and the branch is recovered.
 
-        Adds the tables that have too many small files now to `due`.
+        Adds the tables that have too many small files now to `due`, and phase D to `endings`.
         """
         self.refuse_repeated(request)
-        request, state, tables = self._ready(request, early, lock)
+        request, state, tables = self._ready(request, early(), lock)
         if not tables and not request.commits_without_rows:
             return None
         ready = replace(request, draft=final_draft(request, tables))
         work = SingleChange(self, ready, state, tables, lock)
-        commit = work.run()
+        commit = work.run(endings)
         keys = (table.entry.table_key for table in tables)
         due |= due_folds(zip(keys, work.written, strict=True)) if work.written else {}
         return commit
@@ -206,11 +227,11 @@ class TableWriter:
                 raise AlreadyWritten(found)
 
     def _ready(
-        self, request: WriteRequest, early: dict[str, Staged], lock: HeldLock
+        self, request: WriteRequest, early: Early, lock: HeldLock
     ) -> tuple[WriteRequest, ManifestState, list[WriteTable]]:
         """The change as it holds on the state it builds on, and its tables, staged for that."""
         while True:
-            state = self.parts.recovery.state(request.branch.physical)
+            state = self.parts.recovery.state(request.branch.physical, lock)
             refuse_moved_schema(request, state)
             self.parts.manifest.require_head(state, request.expected_head)
             checked = request.checked
@@ -218,19 +239,19 @@ class TableWriter:
             current = checked if checked and is_known else self.parts.snapshot_of(state)
             self._note_contention(request, current)
             if not request.holds_on(current):
-                request, early = request.prepared_on(current), {}
+                request, early = request.prepared_on(current), Early()
             assert request.change is not None
             tables: list[WriteTable] = []
             late: LateTable | None = None
             for write in request.change.writes:
                 entry = current.entry(write.table_key)
-                base = self.base_of(request, entry)
+                base = self.base_of(request, entry, lock, early)
                 if entry.branch == request.branch.physical and base.version != entry.version:
                     late = self._late(request, entry, base)
                     break
                 forks = entry.branch != request.branch.physical
                 ready = write_table(
-                    write, entry, base, forks=forks, catalog=current.catalog, early=early
+                    write, entry, base, forks=forks, catalog=current.catalog, early=early.staged
                 )
                 if ready is not None:
                     tables.append(ready)
@@ -239,6 +260,7 @@ class TableWriter:
             self.parts.recovery.actions.discard_late(
                 request.branch.physical, late, request.draft, lock.check
             )
+            early = Early()
             # The change holds for `current`, and only a table that is again what it was has moved.
             state = self.parts.recovery.state(request.branch.physical)
             request = replace(request, checked=self.parts.snapshot_of(state))
@@ -255,13 +277,31 @@ class TableWriter:
             else:
                 self._contended.discard(write.table_key)
 
-    def base_of(self, request: WriteRequest, entry: SnapshotEntry) -> Table:
+    def base_of(
+        self, request: WriteRequest, entry: SnapshotEntry, lock: HeldLock, early: Early
+    ) -> Table:
         """The table as the write finds it: its head, or the version the branch inherits."""
         physical = request.branch.physical
         refuse_quarantined(entry, physical, request.quarantined)
+        seen = early.heads.get(entry.table_key)
+        is_left = self.parts.recovery.is_undisturbed(physical, lock)
+        if seen is not None and is_left and Pin(seen.version, seen.branch) == entry.pin:
+            return seen
         if entry.branch != physical:
             return self.parts.tables.open(entry.location, entry.branch, entry.version)
         return self.parts.recovery.head_of(entry.location, entry.branch)
+
+    def bases_of(
+        self, request: WriteRequest, entries: Sequence[SnapshotEntry], lock: HeldLock
+    ) -> dict[str, Table]:
+        """The same for several tables; on an object store they are looked for side by side."""
+
+        def base(entry: SnapshotEntry) -> Table:
+            return self.base_of(request, entry, lock, Early())
+
+        is_remote = self.parts.tables.is_remote
+        found = in_parallel(base, entries) if is_remote else [base(entry) for entry in entries]
+        return {entry.table_key: table for entry, table in zip(entries, found, strict=True)}
 
     def _late(self, request: WriteRequest, entry: SnapshotEntry, head: Table) -> LateTable:
         """A table that moved without a publish, if operations recovered long ago explain it."""
@@ -341,7 +381,7 @@ class SingleChange:
     lock: HeldLock
     written: list[Table] = field(default_factory=list)
 
-    def run(self) -> CommitRecord:
+    def run(self, endings: list[Ending] | None) -> CommitRecord:
         sequence, physical = self.writer.parts.sequence, self.request.branch.physical
         if not self.tables:
             return sequence.publish_only(physical, self._publication([], []), self.lock)
@@ -355,8 +395,24 @@ class SingleChange:
             pointers=self._pointers(),
         )
         before_publish = _BEFORE_PUBLISH.get(request.kind, BEFORE_PUBLISH)
-        [commit] = sequence.run(Operation(sidecar, self._commit_tables, before_publish), self.lock)
+        operation = Operation(
+            sidecar, self._commit_tables, before_publish, ahead=self._begin_publication()
+        )
+        [commit] = sequence.run(operation, self.lock, endings)
+        self.writer.parts.tables.keep(self.written)
         return commit
+
+    def _begin_publication(self) -> RowsAhead | None:
+        """On an object store: begin to write the rows of the publish, which can be foreseen unless
+        a table is given other versions than one with the rows of the write."""
+        parts, physical = self.writer.parts, self.request.branch.physical
+        if not parts.tables.is_remote or self.request.ancestors or self._adopted():
+            return None
+        versions = [table.foreseen() for table in self.tables]
+        if None in versions:
+            return None
+        publication = self._publication([v for v in versions if v is not None], [])
+        return begin(lambda: write_rows_ahead(parts.manifest, physical, [publication]))
 
     def _adopted(self) -> list[SnapshotEntry]:
         assert self.request.change is not None

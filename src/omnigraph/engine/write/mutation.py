@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import counted
 from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.known_schema import KnownSchema
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, WriteResult, nothing_done, receipt_of
 from omnigraph.engine.write.change import Change
@@ -16,7 +17,7 @@ from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequ
 from omnigraph.engine.write.keys import KeyedRequest
 from omnigraph.engine.write.mutate import MutationIds, PreparedMutation, prepare_mutation
 from omnigraph.engine.write.newest_state import prepare_on_newest
-from omnigraph.errors import ConstraintError, SchemaMoved
+from omnigraph.errors import ConstraintError, OmnigraphError, SchemaMoved
 from omnigraph.plan.ir import (
     DeleteEdges,
     DeleteNodes,
@@ -38,6 +39,7 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
@@ -98,11 +100,46 @@ class Mutator:
         If the branch moves meanwhile, the mutation is prepared again with the ids, the time and the
         vectors it had at first.
         """
-        manifest, request = self._parts.manifest, options.request
-        earlier = request.earlier(manifest, branch.physical)
+        manifest = self._parts.manifest
+        earlier = options.request.earlier(manifest, branch.physical)
         if earlier is not None:
             return _replayed(earlier, plan, contract)
-        manifest.require_head(manifest.current(branch.physical), options.expected_head)
+        if options.expected_head is not None:
+            manifest.require_head(manifest.current(branch.physical), options.expected_head)
+        done = self._mutate(plan, parameters, branch, contract, options, quarantined)
+        assert done is not None, "it was prepared on the newest state"
+        return done
+
+    def mutate_known(
+        self,
+        plan: MutationPlan,
+        parameters: Mapping[str, object],
+        branch: BranchRef,
+        known: KnownSchema,
+        options: MutationOptions,
+    ) -> MutationResult | None:
+        """The same on the state of a branch that is known, without asking whether it is the newest.
+
+        None if that has to be known: the mutation fails on this state, or has nothing to do there.
+        What succeeds is compared with the newest state under the lock, as for any mutation.
+        """
+        contract, state = known.contract, known.state
+        try:
+            return self._mutate(plan, parameters, branch, contract, options, (), state)
+        except SchemaMoved:
+            return None
+
+    def _mutate(
+        self,
+        plan: MutationPlan,
+        parameters: Mapping[str, object],
+        branch: BranchRef,
+        contract: SchemaContract,
+        options: MutationOptions,
+        quarantined: tuple[Quarantined, ...],
+        known: ManifestState | None = None,
+    ) -> MutationResult | None:
+        manifest, request = self._parts.manifest, options.request
         ids, vectors, blobs = MutationIds(), DocumentVectors(), BlobBases.from_environment()
         prepared: PreparedMutation
 
@@ -134,7 +171,14 @@ class Mutator:
         )
         try:
             if not self._is_prepared_later(plan, contract, branch):
-                checked, change = prepare_on_newest(self._parts, branch, contract, prepare)
+                if known is None:
+                    checked, change = prepare_on_newest(self._parts, branch, contract, prepare)
+                else:
+                    checked = self._parts.snapshot_of(known, contract)
+                    tried = _if_it_holds(prepare, checked)
+                    if tried is None:
+                        return None
+                    change = tried
                 shares = write.may_write if change.is_small else None
                 write = replace(write, change=change, checked=checked, may_write=shares)
             if write.change is None or write.change.writes:
@@ -169,6 +213,15 @@ class Mutator:
             return False
         nodes = {s.node_type for s in inserts if isinstance(s, InsertNode)}
         return not any(embedded_properties(contract.catalog.nodes[name]) for name in nodes)
+
+
+def _if_it_holds(prepare: Callable[[Snapshot], Change], checked: Snapshot) -> Change | None:
+    """A change that has something to write; None if it fails, too."""
+    try:
+        change = prepare(checked)
+    except OmnigraphError:
+        return None
+    return change if change.writes else None
 
 
 def _tables_of(plan: MutationPlan, catalog: Catalog) -> frozenset[str]:

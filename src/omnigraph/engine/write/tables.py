@@ -7,7 +7,8 @@ its line is made after the sidecar was written, and what is written goes there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,16 +18,19 @@ from omnigraph.engine.write.change import Change, TableWrite, WriteMode, Written
 from omnigraph.engine.write.columns import stored_rows
 from omnigraph.errors import ExpectedVersionMismatch, HistoryRemoved
 from omnigraph.rows.bindings import binding_fields
+from omnigraph.side_by_side import both, each
 from omnigraph.storage.columns import stage_columns
 from omnigraph.storage.delta import Targets, find_targets, stage_delta
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage import RowCounts, Staged, stage_append, stage_overwrite
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
+from omnigraph.storage.versions import VersionObject, version_info
 from omnigraph.storage.written import by_fragment, move_written, shrink, stage_written
 from omnigraph.versioning.commit_sequence import pinned_table
 from omnigraph.versioning.commits import Counts
 from omnigraph.versioning.recovery.sidecar import PinnedTable
+from omnigraph.versioning.rows import TableVersion
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 
@@ -62,15 +66,58 @@ class WriteTable:
         assert staged is not None, "a write that changes nothing is left out before"
         return staged
 
+    def foreseen(self) -> TableVersion | None:
+        """What a publish will say of the table after the write, if that is known before."""
+        if self.staged is None or self.forks or self.lacks:
+            return None
+        lineage, version = self.base.lineage, self.base.version + 1
+        info = version_info(lineage, version).to_json()
+        rows = self.staged.row_count_after
+        return TableVersion(self.entry.table_id, version, lineage.branch, rows, info)
+
     def pinned(self, branch: str | None) -> PinnedTable:
         commits = 2 if self.lacks else 1
         return pinned_table(self.entry, branch, data_commits=commits, forks=self.forks)
 
 
-def stage_early(
+@dataclass(frozen=True, slots=True)
+class Early:
+    """What was done for a write before it had the lock."""
+
+    staged: Mapping[str, Staged] = field(default_factory=dict)
+    heads: Mapping[str, Table] = field(default_factory=dict)
+    """Tables whose newest version was looked at, on an object store. They are right for a writer
+    whose lock no other process has had since."""
+
+
+def stage_early(tables: TableStore, branch: str | None, change: Change, checked: Snapshot) -> Early:
+    """Stage, without any lock, what goes to lines the branch has already."""
+    if not tables.is_remote:
+        return Early(_staged_early(tables, branch, change, checked))
+    keys = [write.table_key for write in change.writes]
+    owned = [key for key in keys if checked.entry(key).branch == branch]
+
+    def newest(key: str) -> VersionObject | None:
+        return tables.newest_object(checked.entry(key).location, branch)
+
+    staged, found = both(
+        lambda: _staged_early(tables, branch, change, checked),
+        lambda: each([partial(newest, key) for key in owned]),
+    )
+    opened = {key: checked.open(tables, key) for key in staged}
+    return Early(
+        staged,
+        {
+            key: opened[key]
+            for key, head in zip(owned, found, strict=True)
+            if key in opened and head is not None and head.version == opened[key].version
+        },
+    )
+
+
+def _staged_early(
     tables: TableStore, branch: str | None, change: Change, checked: Snapshot
 ) -> dict[str, Staged]:
-    """Stage, without any lock, what goes to lines the branch has already."""
     staged: dict[str, Staged] = {}
     for write in change.writes:
         if checked.entry(write.table_key).branch != branch:

@@ -10,8 +10,10 @@ Tests: tests/behaviour/test_shared_turns.py, tests/crash.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from omnigraph.engine.write.change import TableWrite
 from omnigraph.engine.write.commit import (
@@ -25,19 +27,19 @@ from omnigraph.engine.write.commit import (
     table_versions,
 )
 from omnigraph.engine.write.fold import due_folds
-from omnigraph.engine.write.tables import WriteTable, write_table
+from omnigraph.engine.write.tables import Early, WriteTable, write_table
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, PublishContention
 from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import MAX_TURN_CHANGES, MAX_TURN_SECONDS
-from omnigraph.storage.stage import CommitMark, DeferredSyncs, Staged, commit_staged
+from omnigraph.storage.stage import CommitMark, DeferredSyncs, commit_staged
 from omnigraph.storage.table import Table
-from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
+from omnigraph.versioning.commit_sequence import Ending, Operation, pinned_table, sidecar_of
 from omnigraph.versioning.commits import CommitRecord, OperationId, Warning
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, SharedTurn
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication, state_after, unknown_outcome
-from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +48,7 @@ class Offer:
 
     writer: TableWriter
     request: WriteRequest
-    early: dict[str, Staged] = field(default_factory=dict)
+    early: Callable[[], Early] = Early
     is_settled: bool = False
     _commit: CommitRecord | None = None
     _error: Exception | None = None
@@ -67,15 +69,20 @@ class Offer:
 
 def commit_in_turn(writer: TableWriter, request: WriteRequest) -> CommitRecord | None:
     """Commit a change when its turn comes, in a turn of its own or in that of another writer."""
-    offer = Offer(writer, request, writer.stage_early(request))
+    offer = Offer(writer, request, writer.begin_early(request))
     branch, locks = request.branch, writer.parts.locks
     while not offer.is_settled:
         due: dict[str, int] = {}
-        with locks.share(branch.physical, request.kind.value.lower(), offer) as turn:
+        endings: list[Ending] | None = [] if writer.parts.tables.is_remote else None
+        with ExitStack() as held:
+            turn = held.enter_context(
+                locks.share(branch.physical, request.kind.value.lower(), offer)
+            )
             if turn is not None:
-                leader = _Leader(writer, offer, turn, due)
-                uninterrupted(leader.run)
-        writer.folding.after_write(branch, due, request.draft)
+                leader = _Leader(writer, offer, turn, due, endings)
+                uninterrupted(partial(leader.run, held))
+        if not endings:
+            writer.folding.after_write(branch, due, request.draft)
     return offer.result()
 
 
@@ -88,9 +95,26 @@ class _Leader:
     turn: SharedTurn
     due: dict[str, int]
     """Tables that have too many small files now."""
+    endings: list[Ending] | None
+    """What is to be done while the lock is held, and after the caller was answered; None if all is
+    done before."""
     _begun: float = field(default_factory=time.monotonic)
 
-    def run(self) -> None:
+    def run(self, held: ExitStack) -> None:
+        """Make the changes. If something is left to be done, the lock is given back after that."""
+        self._run()
+        if self.endings:
+            self.writer.endings.begin(partial(self._end, self.endings, held.pop_all()))
+
+    def _end(self, endings: Sequence[Ending], lock: ExitStack) -> None:
+        """Do what is left of a turn, and give the lock back whatever becomes of it."""
+        with lock:
+            for end in endings:
+                end()
+        request = self.own.request
+        self.writer.folding.after_write(request.branch, self.due, request.draft)
+
+    def _run(self) -> None:
         with self.turn.take(MAX_TURN_CHANGES - 1, self._accepts) as (places, done):
             try:
                 self._make([self.own, *(place.offer for place in places)])
@@ -111,7 +135,7 @@ class _Leader:
         if len(offers) > 1:
             shared = _TurnChanges.of(self.writer, offers, lock, self._begun)
             if shared is not None:
-                is_known = shared.run()
+                is_known = shared.run(self.endings)
                 self.due.update(shared.due())
                 if not is_known:
                     # Recovery comes first; the changes that are left wait for the next turn.
@@ -123,7 +147,9 @@ class _Leader:
 
     def _make_alone(self, offer: Offer) -> None:
         try:
-            made = self.writer.make(offer.request, offer.early, self.turn.lock, self.due)
+            made = self.writer.make(
+                offer.request, offer.early, self.turn.lock, self.due, self.endings
+            )
         except Exception as error:
             offer.settle(error)
         else:
@@ -165,27 +191,31 @@ class _TurnChanges:
         """The turn on the newest state of the branch; None if a table is not where it should be, of
         which each change is then told."""
         request = offers[0].request
-        state = writer.parts.recovery.state(request.branch.physical)
-        snapshot, heads = writer.parts.snapshot_of(state), {}
+        state = writer.parts.recovery.state(request.branch.physical, lock)
+        snapshot = writer.parts.snapshot_of(state)
+        entries: list[SnapshotEntry] = []
         for key in sorted(frozenset().union(*(o.request.may_write or () for o in offers))):
             entry = snapshot.entries.get(key)
             if entry is None:
                 return None
-            try:
-                head = heads[key] = writer.base_of(request, entry)
-            except OmnigraphError:
-                return None
+            entries.append(entry)
+        try:
+            heads = writer.bases_of(request, entries, lock)
+        except OmnigraphError:
+            return None
+        for entry in entries:
+            head = heads[entry.table_key]
             if entry.branch == request.branch.physical and head.version != entry.version:
                 return None
         return cls(writer, offers, lock, begun, state, snapshot, heads)
 
-    def run(self) -> bool:
+    def run(self, endings: list[Ending] | None) -> bool:
         """Make the changes and settle them. Those that are left have to be made on their own.
 
         False if the outcome of the turn is unknown.
         """
         try:
-            commits = self.writer.parts.sequence.run(self._operation(), self.lock)
+            commits = self.writer.parts.sequence.run(self._operation(), self.lock, endings)
         except CommitStateUnknown as unknown:
             for offer in self._made:
                 offer.settle(unknown_outcome(offer.request.draft, unknown))
@@ -197,6 +227,7 @@ class _TurnChanges:
             for offer in self.offers:
                 offer.settle(unknown_outcome(offer.request.draft, RuntimeError(str(crash))))
             raise
+        self.writer.parts.tables.keep(self._moved.values())
         for offer, commit in zip(self._made, commits, strict=True):
             offer.settle(commit)
         for offer, error in self._not_made:
@@ -251,11 +282,11 @@ class _TurnChanges:
 
     def _ready(self, offer: Offer) -> tuple[WriteRequest, list[WriteTable]] | None:
         """A change on what those before it leave; None if it writes to other tables than foreseen."""
-        request, early = offer.request, offer.early
+        request, early = offer.request, offer.early()
         refuse_moved_schema(request, self.state)
         self.writer.refuse_repeated(request)
         if not request.holds_on(self.snapshot):
-            request, early = request.prepared_on(self.snapshot), {}
+            request, early = request.prepared_on(self.snapshot), Early()
         assert request.change is not None
         tables = []
         for write in request.change.writes:
@@ -268,7 +299,7 @@ class _TurnChanges:
                 self.heads[write.table_key],
                 forks=entry.branch != request.branch.physical,
                 catalog=self.snapshot.catalog,
-                early=early,
+                early=early.staged,
                 looked_up_in=self._looked_up_in(write),
             )
             if ready is not None:

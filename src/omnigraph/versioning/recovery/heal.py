@@ -89,6 +89,10 @@ class Recovery:
         self._branches = branches
         self._locks = locks
         self.sidecars = Sidecars(objects)
+        self._settled: set[str | None] = set()
+        """Branches of which no sidecar was left when this process had their lock last."""
+        self._read_last: set[str | None] = set()
+        """Branches whose newest state was known by then."""
 
     @cached_property
     def actions(self) -> Actions:
@@ -152,7 +156,12 @@ class Recovery:
         return Healed(settled, tuple(quarantined[name] for name in sorted(quarantined)))
 
     def heal_locked(self, branch: str | None, lock: HeldLock) -> Healed:
-        """The same as `heal` for a caller that holds the branch's lock."""
+        """The same as `heal` for a caller that holds the branch's lock.
+
+        If no other process had the lock since this one has left nothing to settle, there is nothing.
+        """
+        if lock.undisturbed and branch in self._settled:
+            return Healed()
         settled = 0
         names = self.sidecars.names()
         readable, quarantined = self._read(names)
@@ -166,22 +175,37 @@ class Recovery:
                 quarantined.append(found)
         for found in quarantined:
             _log.warning("sidecar %s is left to an operator: %s", found.name, found.reason)
+        if not settled and not quarantined:
+            self._settled.add(branch)
         return Healed(settled, tuple(quarantined))
+
+    def doubt(self, branch: str | None) -> None:
+        """Look at a branch again under its next lock, whoever had the lock before."""
+        self._settled.discard(branch)
+        self._read_last.discard(branch)
 
     def begin(self, sidecar: Sidecar) -> None:
         """Phase A of a write. A sidecar that could not be written must not stay either."""
+        self.doubt(sidecar.physical)
         try:
             self.sidecars.write(sidecar)
         except OmnigraphError:
-            self.end(sidecar)
+            self._forget(sidecar)
             raise
 
     def end(self, sidecar: Sidecar) -> None:
         """Phase D. The outcome is recorded, so recovery removes what cannot be removed now."""
+        if self._forget(sidecar):
+            self._settled.add(sidecar.physical)
+            self._read_last.add(sidecar.physical)
+
+    def _forget(self, sidecar: Sidecar) -> bool:
         try:
             self.actions.forget(sidecar)
         except OmnigraphError as error:
             _log.warning("could not delete sidecar %s; recovery will: %s", sidecar.name, error)
+            return False
+        return True
 
     def undo_own(self, sidecar: Sidecar, lock: HeldLock, cause: Exception) -> None:
         """Undo an operation of a live writer that failed with `cause`.
@@ -261,18 +285,30 @@ class Recovery:
                 quarantined.append(Quarantined.unclear(sidecar, verdict.reason))
         return RecoveryStatus(tuple(pending), tuple(quarantined))
 
-    def state(self, branch: str | None) -> ManifestState:
+    def state(self, branch: str | None, lock: HeldLock | None = None) -> ManifestState:
         """The state of a branch for a writer that holds its lock; a torn newest version goes.
 
+        With the lock, what this process knew when it had the lock last is used if it still holds.
         Raises `BranchNotFound` also for one of which a deletion has left something: files after an
         interruption, or all of it, for merges to compare with.
         """
+        if lock is not None and self.is_undisturbed(branch, lock):
+            last = self._manifest.known_state(branch)
+            if last is not None:
+                return last
         if branch is not None:
             stored = self._tables.find_branch(MANIFEST_PATH, branch, self._objects)
             if stored is None or RETIRED_KEY in stored.metadata:
                 raise BranchNotFound(public_name(branch))
         known = self._manifest.known_on_disk(branch)
-        return self._mended(branch) if known is None else known
+        state = self._mended(branch) if known is None else known
+        if lock is not None:
+            self._read_last.add(branch)
+        return state
+
+    def is_undisturbed(self, branch: str | None, lock: HeldLock) -> bool:
+        """Whether a branch is as this process has left it; asked under its lock."""
+        return lock.undisturbed and branch in self._settled and branch in self._read_last
 
     def _mended(self, branch: str | None) -> ManifestState:
         """The state of a branch as it is on the disk, after a torn newest version has gone.

@@ -1,4 +1,4 @@
-"""Of several inserts of one key exactly one succeeds, whoever tries: threads, processes, stores."""
+"""Of several inserts into one version exactly one succeeds, whoever tries: threads, processes, stores."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from threading import Barrier
 
-import pyarrow as pa
 import pytest
 
 from omnigraph.errors import InputError, KeyTaken
 from omnigraph.storage.compact import fold
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
-from omnigraph.storage.keyed_insert import insert_if_absent
+from omnigraph.storage.sole_insert import insert_alone, write_ahead
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from tests.storage.tables.rows import KEYED, commit, content, numbered
@@ -28,60 +27,61 @@ def keyed(store: TableStore):
 
 def test_the_table_that_was_given_stays_at_its_version(store):
     table = keyed(store)
-    after = insert_if_absent(table, numbered({"a": 1}, KEYED), "id")
+    after = insert_alone(table, numbered({"a": 1}, KEYED))
     assert (table.version, after.version) == (1, 2)
     assert content(table) == {"start": 0}
     assert content(after) == {"start": 0, "a": 1}
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_an_existing_key_keeps_all_rows_out(store, indexed):
+def test_an_insert_made_meanwhile_keeps_all_rows_out(store, indexed):
     table = keyed(store)
     if indexed:
         table = commit(table, stage_btree_index(table, "id"))
-    with pytest.raises(KeyTaken):
-        insert_if_absent(table, numbered({"new": 1, "start": 2}, KEYED), "id")
-    assert content(store.open("keyed")) == {"start": 0}
-
-
-def test_a_key_inserted_meanwhile_keeps_all_rows_out(store):
-    table = keyed(store)
-    insert_if_absent(table, numbered({"a": 1}, KEYED), "id")
-    with pytest.raises(KeyTaken):
-        insert_if_absent(table, numbered({"a": 2, "b": 2}, KEYED), "id")
+    insert_alone(table, numbered({"a": 1}, KEYED))
+    for names in ({"a": 2}, {"b": 2}):
+        with pytest.raises(KeyTaken):
+            insert_alone(table, numbered(names, KEYED))
     assert content(store.open("keyed")) == {"start": 0, "a": 1}
 
 
-def test_other_keys_inserted_meanwhile_do_no_harm(store):
+def test_an_index_made_meanwhile_does_no_harm(store):
     table = keyed(store)
-    insert_if_absent(table, numbered({"a": 1}, KEYED), "id")
-    after = insert_if_absent(table, numbered({"b": 2}, KEYED), "id")
-    assert content(after) == {"start": 0, "a": 1, "b": 2}
+    commit(table, stage_btree_index(table, "id"))
+    after = insert_alone(table, numbered({"a": 1}, KEYED))
+    assert (after.version, content(after)) == (3, {"start": 0, "a": 1})
+    with pytest.raises(KeyTaken):
+        insert_alone(table, numbered({"b": 2}, KEYED))
 
 
-def test_a_compaction_meanwhile_does_no_harm(store):
-    table = insert_if_absent(keyed(store), numbered({"a": 1}, KEYED), "id")
+def test_a_compaction_meanwhile_hides_no_insert(store):
+    table = insert_alone(keyed(store), numbered({"a": 1}, KEYED))
     folded = fold(table)
     assert folded.version > table.version
-    after = insert_if_absent(table, numbered({"b": 2}, KEYED), "id")
+    after = insert_alone(folded, numbered({"b": 2}, KEYED))
     assert content(after) == {"start": 0, "a": 1, "b": 2}
-    with pytest.raises(KeyTaken):
-        insert_if_absent(table, numbered({"b": 3}, KEYED), "id")
+    for stale in (table, folded):
+        with pytest.raises(KeyTaken):
+            insert_alone(stale, numbered({"c": 3}, KEYED))
 
 
-@pytest.mark.parametrize("rows", [{}, {"a": 1}])
-def test_rows_need_distinct_keys(store, rows):
-    table = keyed(store)
-    doubled = pa.concat_tables([numbered(rows, KEYED)] * 2)
-    with pytest.raises(InputError, match="distinct keys"):
-        insert_if_absent(table, doubled, "id")
+def test_rows_written_ahead_are_used_if_they_are_the_same(store):
+    table, rows = keyed(store), numbered({"a": 1}, KEYED)
+    ahead = write_ahead(table, rows)
+    after = insert_alone(table, numbered({"a": 1}, KEYED), ahead)
+    assert {file.path for file in ahead.files[0].files} <= after.files()
+    other = insert_alone(after, numbered({"b": 2}, KEYED), write_ahead(after, rows))
+    assert content(other) == {"start": 0, "a": 1, "b": 2}
+
+
+def test_a_table_without_rows_is_refused(store):
+    with pytest.raises(InputError, match="no rows"):
+        insert_alone(store.create("keyed", KEYED), numbered({"a": 1}, KEYED))
 
 
 def attempt(table, writer: int, number: int) -> bool:
     try:
-        insert_if_absent(
-            table, numbered({f"seq{number}": writer, f"w{writer}-{number}": 0}, KEYED), "id"
-        )
+        insert_alone(table, numbered({f"seq{number}": writer, f"w{writer}-{number}": 0}, KEYED))
     except KeyTaken:
         return False
     return True
@@ -115,12 +115,13 @@ def race_in_a_process(arguments: tuple[str, int, int]) -> int:
     store = TableStore(normalise_root(uri), Durability.NONE)
     won = 0
     for number in range(rounds):
-        # Every writer tries every number: there is no barrier between processes.
-        won += attempt(store.open("keyed"), writer, number)
+        # Every writer tries until the number is taken: there is no barrier between processes.
+        while f"seq{number}" not in content(table := store.open("keyed")):
+            won += attempt(table, writer, number)
     return won
 
 
-def test_racing_processes_share_the_keys_between_them(store, root):
+def test_racing_processes_share_the_numbers_between_them(store, root):
     keyed(store)
     rounds = 30
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
