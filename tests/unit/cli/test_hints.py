@@ -34,7 +34,10 @@ PLANNED = {"--target", "--alias", "--cluster", "--cluster-graph", "--config"}
 
 
 def said(path: Path) -> Iterator[str]:
-    """The texts of a module that somebody may read, docstrings left out."""
+    """The texts of a module or data file that a user may read, docstrings left out."""
+    if path.suffix == ".toml":
+        yield path.read_text()
+        return
     tree = ast.parse(path.read_text())
     silent = {
         id(node.value)
@@ -56,7 +59,7 @@ def flags_of(command: click.Command) -> set[str]:
 
 def modules() -> list[Path]:
     layers = ("testing", "spark")
-    found = SOURCES.rglob("*.py")
+    found = [*SOURCES.rglob("*.py"), *SOURCES.rglob("*.toml")]
     return [path for path in found if path.relative_to(SOURCES).parts[0] not in layers]
 
 
