@@ -61,7 +61,7 @@ def test_a_graph_whose_first_moment_was_torn_is_no_graph(root, content):
     for read_only in (False, True):
         with pytest.raises(GraphNotFound):
             open_graph(root, read_only=read_only)
-    with pytest.raises(AlreadyInitialized, match="was interrupted"):
+    with pytest.raises(AlreadyInitialized, match="unfinished graph"):
         init(root, SCHEMA)
 
 

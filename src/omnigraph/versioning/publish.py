@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from omnigraph.errors import (
+    BranchLockLost,
     CommitStateUnknown,
     ConflictError,
     ExpectedVersionMismatch,
@@ -313,20 +314,19 @@ def _confirm(
 
 def unknown_outcome(draft: CommitDraft, cause: Exception | None = None) -> CommitStateUnknown:
     """The error of a write that recovery will finish or undo."""
+    match cause:
+        # Their advice is for the write that raised them.
+        case CommitStateUnknown(reason=reason) | BranchLockLost(reason=reason):
+            pass
+        case _:
+            reason = None if cause is None else str(cause)
     return CommitStateUnknown(
         draft.operation_id,
         draft.graph_commit_id,
         draft.idempotency_key,
         is_load=draft.load_id is not None,
-        cause=None if cause is None else str(cause),
+        reason=reason,
     )
-
-
-def refuse_reused_key(draft: CommitDraft, commit: CommitRecord) -> ConflictError:
-    """The conflict of a write whose key belongs to another one."""
-    if draft.load_id is not None:
-        return LoadIdReused(draft.load_id, commit.graph_commit_id)
-    return IdempotencyKeyReused(draft.idempotency_key, commit.graph_commit_id)
 
 
 def _refuse_used_key(manifest: Manifest, branch: str | None, draft: CommitDraft) -> None:
@@ -334,5 +334,10 @@ def _refuse_used_key(manifest: Manifest, branch: str | None, draft: CommitDraft)
     if draft.idempotency_key == draft.operation_id:
         return
     earlier = manifest.find_keyed(branch, draft.idempotency_key)
-    if earlier is not None:
-        raise refuse_reused_key(draft, earlier.commit)
+    if earlier is None:
+        return
+    used_by = earlier.commit.graph_commit_id
+    if draft.load_id is not None:
+        note = earlier.load_note
+        raise LoadIdReused(draft.load_id, used_by, None if note is None else note.mode)
+    raise IdempotencyKeyReused(draft.idempotency_key, used_by)

@@ -185,4 +185,4 @@ def test_errors_with_a_hint_are_worded_by_what_is_known():
     assert str(UnknownType("node", "Autor", ["Author"])).endswith("; did you mean `Author`?")
     assert str(NotABlob("A", "pics", ["pic"])) == "A.pics is not a Blob; did you mean `pic`?"
     assert "repair refused 1 table (node:A)" in str(RepairRefused(["node:A"]))
-    assert "init it with force" in str(AlreadyInitialized("g", is_complete=False))
+    assert "retry with force=True" in str(AlreadyInitialized("g", is_complete=False))
