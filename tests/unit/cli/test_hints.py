@@ -14,11 +14,15 @@ import pytest
 import omnigraph
 from omnigraph.cli.command_table import COMMANDS
 from omnigraph.cli.framework import load_command
+from omnigraph.cli.hints import hint_for
 from omnigraph.cli.main import root
 from omnigraph.errors import (
     AlreadyInitialized,
     BranchNotFound,
     CommitNotFound,
+    CommitStateUnknown,
+    DanglingEdges,
+    EdgesOfType,
     NotABlob,
     RepairRefused,
     UnknownType,
@@ -186,3 +190,16 @@ def test_errors_with_a_hint_are_worded_by_what_is_known():
     assert str(NotABlob("A", "pics", ["pic"])) == "A.pics is not a Blob; did you mean `pic`?"
     assert "repair refused 1 table (node:A)" in str(RepairRefused(["node:A"]))
     assert "retry with force=True" in str(AlreadyInitialized("g", is_complete=False))
+
+
+@pytest.mark.parametrize(
+    ("error", "argument", "hint"),
+    [
+        (CommitStateUnknown("O", "C", "k 1"), "idempotency_key='k 1':", "--idempotency-key"),
+        (CommitStateUnknown("O", "C", "k 1", is_load=True), "load_id='k 1' (", "--load-id 'k 1'"),
+        (DanglingEdges([EdgesOfType("Knows", 1, ("e",))]), "cascade=True", "--cascade"),
+    ],
+)
+def test_an_error_names_the_argument_and_its_hint_the_flag(error, argument, hint):
+    assert argument in str(error)
+    assert hint in (hint_for(error) or "")
