@@ -1,7 +1,7 @@
-"""What is wrong with a piece of source text, and where.
+"""Diagnostics of source text, and helpers that word messages.
 
-A `Diagnostic` is plain data: it travels in exceptions, JSON documents and HTTP bodies, and knows
-how to show itself to a person. It never reads files; the offending line travels with it.
+A `Diagnostic` is plain data: exceptions, JSON documents and HTTP bodies carry it. It contains the
+source line, so rendering it never reads a file.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any, Final
 from omnigraph.limits import MAX_SHOWN_CHARACTERS, SNIPPET_COLUMNS
 
 _LONG_QUOTES: Final = tuple(
-    # A quote behind a letter is an apostrophe, or ends something.
+    # A quote after a letter is an apostrophe or a closing quote.
     re.compile(rf"(?<!\w)({quote})([^{quote}\n]{{{MAX_SHOWN_CHARACTERS + 1},}}){quote}")
     for quote in "'`\""
 )
-# Somewhat longer than what is cut, for addresses and for what was cut already.
+# Longer than the limit for quotes, so that URIs and text that is already cut stay as they are.
 _LONG_WORD: Final = re.compile(rf"\S{{{2 * MAX_SHOWN_CHARACTERS},}}")
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A region of a source: lines and columns from 1, columns in code points, the span in bytes."""
+    """A source range: lines and columns from 1, columns in code points, `start` and `end` in bytes."""
 
     file: str
     line: int
@@ -46,7 +46,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding about a source text. `category` is the prefix people see: parse, type, …"""
+    """One problem in a source text. `category` is the prefix of its headline: parse, type, …"""
 
     code: str
     category: str
@@ -58,18 +58,18 @@ class Diagnostic:
 
     @property
     def headline(self) -> str:
-        """The message with its place: `queries.gq:12:8: type error: T6: …`."""
+        """The message with its position: `queries.gq:12:8: type error: T6: …`."""
         where = self.position
         return f"{where.file}:{where.line}:{where.column}: {self.category} error: {self.message}"
 
     def render(self) -> str:
-        """The headline, the source line with the region underlined, and the hint."""
+        """The headline, the source line with the range underlined, and the hint."""
         where = self.position
         before = self.source_line[: where.column - 1]
         last = where.end_column - 1 if where.end_line == where.line else len(self.source_line)
         width = max(1, last - where.column + 1)
         line, caret_at, width = _window(self.source_line, len(before), width)
-        # A tab in the source must be a tab above the caret, or the two would not line up.
+        # Tabs are kept, so that the caret lines up with the source line above it.
         padding = "".join("\t" if c == "\t" else " " for c in line[:caret_at])
         gutter = f"{where.line:>5}"
         parts = [
@@ -82,7 +82,7 @@ class Diagnostic:
         return "\n".join(parts)
 
     def to_json(self) -> dict[str, Any]:
-        """The wire form of one entry of `diagnostics`."""
+        """One entry of `diagnostics` in a JSON document."""
         document: dict[str, Any] = {
             "severity": self.severity,
             "code": self.code,
@@ -95,7 +95,7 @@ class Diagnostic:
 
 
 def _window(line: str, caret: int, width: int) -> tuple[str, int, int]:
-    """Cut a very long line to the part around the caret, so a 1 MB line stays readable."""
+    """Cut a long line to the part around the caret, so that a 1 MB line stays readable."""
     if len(line) <= SNIPPET_COLUMNS:
         return line, caret, width
     start = max(0, min(caret - SNIPPET_COLUMNS // 3, len(line) - SNIPPET_COLUMNS))
@@ -107,16 +107,16 @@ def _window(line: str, caret: int, width: int) -> tuple[str, int, int]:
 
 
 def shortened(text: str, limit: int = MAX_SHOWN_CHARACTERS) -> str:
-    """A value or name as a message shows it: long text is cut, with its length behind it."""
+    """Cut a long value or name for a message, and append its length."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text):,} characters)"
 
 
 def cut_values(message: str) -> str:
-    """A message in which everything quoted is cut, and every word that is longer than any name.
+    """Cut long quoted values and very long words in a message.
 
-    Errors pass through here, so that none of them shows a long value as a whole.
+    Every error message passes through here, so none of them shows a long value in full.
     """
     if len(message) <= MAX_SHOWN_CHARACTERS:
         return message
@@ -126,15 +126,15 @@ def cut_values(message: str) -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number of things: `1 row`, `2 rows`, `3 branches`."""
+    """A count with its noun: `1 row`, `2 rows`, `3 branches`."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
 def suggest(written: str, known: Iterable[str]) -> str | None:
-    """The known name closest to what was written, when it is close enough to be a slip.
+    """The known name most similar to a misspelt one, or None.
 
-    Close means a Levenshtein distance of at most 2 and less than half the written length; the
-    nearest wins, ties go to the alphabetically first.
+    Similar means a Levenshtein distance of at most 2 and less than half the written length; ties go
+    to the alphabetically first.
     """
     best: tuple[int, str] | None = None
     for name in known:
@@ -147,19 +147,19 @@ def suggest(written: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(written: str, known: Iterable[str]) -> str | None:
-    """The hint text for a misspelt name, or nothing when no known name is close."""
+    """The hint for a misspelt name, or None if no known name is similar."""
     name = suggest(written, known)
     return f"did you mean `{name}`?" if name else None
 
 
 def with_hint(message: str, written: str, known: Iterable[str]) -> str:
-    """A message about a name that nothing has, with the name that was probably meant."""
+    """A message about an unknown name, with a suggestion if a known name is similar."""
     hint = did_you_mean(written, known)
     return f"{message}; {hint}" if hint else message
 
 
 def edit_distance(a: str, b: str, limit: int) -> int | None:
-    """Levenshtein distance of two names, or None as soon as it must exceed `limit`."""
+    """Levenshtein distance of two names, or None if it exceeds `limit`."""
     if abs(len(a) - len(b)) > limit:
         return None
     previous = list(range(len(b) + 1))

@@ -162,7 +162,7 @@ def test_a_stray_schema_file_is_overcome_by_force(uri):
 def test_force_does_not_harm_a_graph_that_exists(uri):
     init(uri, SCHEMA)
     before = contract_texts(uri)
-    with pytest.raises(AlreadyInitialized, match="open it, or choose another location"):
+    with pytest.raises(AlreadyInitialized, match="open it or choose another location"):
         init(uri, OTHER_SCHEMA, force=True)
     assert contract_texts(uri) == before
     assert list(open_graph(uri)._snapshot().entries) == KEYS

@@ -338,7 +338,7 @@ def test_a_schema_that_changed_meanwhile_is_a_conflict(workshop, monkeypatch):
         return replace(real(state), catalog=other)
 
     monkeypatch.setattr(core, "parts", replace(core.parts, snapshot_of=newer))
-    with pytest.raises(ConflictError, match="the schema has changed meanwhile"):
+    with pytest.raises(ConflictError, match="the schema changed while the write was prepared"):
         run(workshop, 'insert Shed { slug: "e" }')
 
 

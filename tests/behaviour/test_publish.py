@@ -28,7 +28,7 @@ from omnigraph.errors import (
     SyncFailed,
     TableExists,
 )
-from omnigraph.storage.sole_insert import KeyTaken, insert_alone
+from omnigraph.storage.sole_insert import InsertConflict, insert_alone
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.testing.faults import Call, Fail, InjectedFault, armed
@@ -487,7 +487,7 @@ def test_an_insert_that_failed_is_reported_and_nothing_is_visible(graph, backsta
     assert backstage.publish().sequence == 2
 
 
-@pytest.mark.parametrize("error", [StoreCallFailed("a", "b", "c"), KeyTaken("a", "b")])
+@pytest.mark.parametrize("error", [StoreCallFailed("a", "b", "c"), InsertConflict("a", "b")])
 def test_an_insert_that_only_seemed_to_fail_is_a_success(graph, backstage, monkeypatch, error):
     def insert(*args: Any) -> None:
         insert_alone(*args)

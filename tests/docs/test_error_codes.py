@@ -15,10 +15,14 @@ import omnigraph
 from omnigraph import errors
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.migrate.codes import MigrationCode
-from omnigraph.error_codes import EXAMPLE_SCHEMA, REGISTRY, ErrorCode
-from omnigraph.error_codes.exceptions import EXCEPTION_CODES as ROOT_CODES
-from omnigraph.error_codes.graphs import GRAPH_CODES
-from omnigraph.error_codes.registry import FAMILIES, index_codes
+from omnigraph.error_codes import (
+    EXAMPLE_SCHEMA,
+    FAMILIES,
+    REGISTRY,
+    ErrorCode,
+    index_codes,
+    parse_family,
+)
 from omnigraph.language.span import Source
 from tests.docs.compiling import codes_of
 from tests.docs.markdown import ROOT
@@ -26,7 +30,7 @@ from tests.docs.markdown import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-EXCEPTION_CODES = (*ROOT_CODES, *GRAPH_CODES)
+(EXCEPTION_CODES,) = (family.codes for family in FAMILIES if family.title == "Exceptions")
 PACKAGE = Path(omnigraph.__file__).parent
 PAGE = ROOT / "docs" / "user" / "errors.md"
 CATALOG = compile_schema(Source("example.pg", EXAMPLE_SCHEMA))
@@ -187,8 +191,42 @@ def test_a_code_cannot_be_registered_twice():
     ],
 )
 def test_a_malformed_entry_is_refused(fields):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"valid error code|empty or has surrounding whitespace"):
         ErrorCode(*fields)
+
+
+FAMILY = """
+title = "Queries"
+introduction = "About queries."
+[[codes]]
+code = "T6"
+kind = "compiler"
+title = "unknown property"
+explanation = "Check the spelling."
+"""
+
+
+def test_a_data_file_becomes_a_family():
+    family = parse_family(FAMILY)
+    assert (family.title, family.language) == ("Queries", None)
+    entry = ErrorCode("T6", "compiler", "unknown property", "Check the spelling.")
+    assert family.codes == (entry,)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (FAMILY.replace('kind = "compiler"', ""), "missing required field `kind`"),
+        (FAMILY.replace("introduction", "intro"), "unknown field `intro`"),
+        (FAMILY + 'exmaple = "query"', "unknown field `exmaple`"),
+        (FAMILY + "example = 7", "Expected `str | null`, got `int`"),
+        (FAMILY.replace('"T6"', '"6T"'), "'6T' is not a valid error code"),
+        (FAMILY + 'code = "T7"', "Cannot overwrite a value"),
+    ],
+)
+def test_a_malformed_data_file_is_refused(text, problem):
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        parse_family(text)
 
 
 # The page is current

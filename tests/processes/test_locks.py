@@ -179,7 +179,7 @@ def test_a_process_that_was_stopped_for_too_long_finds_out_before_its_next_effec
             process.send_signal(signal.SIGCONT)
             pause.release()
             assert process.wait(60) == 0
-            assert "schema apply lost its write lease of branch 'main'" in report.read_text()
+            assert "schema apply lost its write lease on branch 'main'" in report.read_text()
             held.check()
             assert lease(s3_place)["operation"] == "load"
 

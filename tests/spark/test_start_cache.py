@@ -106,7 +106,7 @@ def test_a_cache_that_is_off_is_not_made(monkeypatch, capsys):
     monkeypatch.setenv(VARIABLE, "off")
     assert main(["spark", "warm"]) == 1
     assert capsys.readouterr().err == (
-        "error[OG-J-004]: no start cache was made: OMNIGRAPH_SPARK_CACHE is 'off'; unset it, or set "
+        "error[OG-J-004]: could not create the Java start cache: OMNIGRAPH_SPARK_CACHE is 'off'; unset it, or set "
         "it to a folder\n"
     )
 

@@ -67,7 +67,7 @@ def test_a_job_that_fails_says_so_in_a_line(spark):
     def fail(_number):
         raise RuntimeError("no such luck")
 
-    with pytest.raises(SparkJobFailed, match="the Spark job 'fail' failed") as caught:
+    with pytest.raises(SparkJobFailed, match="Spark job 'fail' failed") as caught:
         run_tasks(spark, "fail", 1, fail)
     assert "\n" not in str(caught.value)
     assert run_tasks(spark, "next", 1, float) == [0.0]

@@ -22,6 +22,11 @@ from omnigraph._version import __version__
 pytestmark = pytest.mark.xdist_group("wheel")
 
 ROOT = Path(__file__).parents[2]
+ERROR_TEXTS = [
+    file
+    for file in (ROOT / "src" / "omnigraph" / "error_codes").iterdir()
+    if file.suffix in (".pg", ".toml")
+]
 SCHEMA = "node Person { email: String @key  name: String }\nedge Knows: Person -> Person\n"
 SEED = """\
 {"type": "Person", "data": {"email": "ada@example.org", "name": "Ada"}}
@@ -112,12 +117,16 @@ def test_the_wheel_has_the_package_and_no_tests(wheel):
     tops = {name.partition("/")[0] for name in names}
     assert tops == {"omnigraph", f"omnigraph-{__version__}.dist-info"}
     assert "omnigraph/py.typed" in names
+    texts = {f"omnigraph/error_codes/{file.name}" for file in ERROR_TEXTS}
+    assert len(texts) >= 7
+    assert texts <= set(names)
     assert not [name for name in names if "test_" in name or "conftest" in name]
 
 
 def test_the_base_alone_loads_and_answers_and_says_how_to_get_spark(wheel, tmp_path):
     base = installed(wheel, tmp_path)
     assert base.ok("omnigraph version") == f"omnigraph {__version__}\n"
+    assert base.ok("omnigraph errors T6").startswith("T6: ")
     base.ok("omnigraph init --schema s.pg g")
     loaded = base.ok("omnigraph load g --data seed.jsonl --mode append --json")
     assert json.loads(loaded)["engine"] == "inline"

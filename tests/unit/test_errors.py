@@ -107,3 +107,20 @@ def test_the_wire_message_joins_headline_and_hint():
     assert error.wire_message == (
         "q.gq:2:25: type error: T6: type `Maker` has no property `agee`; did you mean `age`?"
     )
+
+
+def test_advice_about_a_load_id_depends_on_what_used_it():
+    assert str(errors.LoadIdReused("x", "C", "append")) == (
+        "load id 'x' was already used by commit C in mode 'append'; use a new id or that mode"
+    )
+    assert str(errors.LoadIdReused("x", "C")).endswith("C for another write; use a new id")
+
+
+def test_the_advice_of_a_lost_lease_is_not_part_of_its_reason():
+    lost = errors.BranchLockLost("main", "load")
+    assert str(lost).startswith(f"{lost.reason}; recovery will finish or undo it")
+    unknown = errors.CommitStateUnknown("O", "C", "K", reason=lost.reason)
+    assert str(unknown) == (
+        "could not confirm commit C (load lost its write lease on branch 'main' and stopped); repeat "
+        "the call with idempotency_key='K': it returns the receipt if the commit was published"
+    )

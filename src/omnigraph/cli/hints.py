@@ -9,6 +9,8 @@ from shlex import quote
 
 from omnigraph.errors import (
     AlreadyInitialized,
+    CommitStateUnknown,
+    DanglingEdges,
     GraphNotFound,
     MissingExtra,
     OmnigraphError,
@@ -29,6 +31,12 @@ def hint_for(error: OmnigraphError) -> str | None:
             return "`omnigraph init --force` replaces what an unfinished init left"
         case AlreadyInitialized():
             return "--force replaces what an unfinished init left, never a graph"
+        case CommitStateUnknown(is_load=True, idempotency_key=key):
+            return f"repeat the command with --load-id {quote(key)}"
+        case CommitStateUnknown(idempotency_key=key):
+            return f"if the command has --idempotency-key, repeat it with {quote(key)} there"
+        case DanglingEdges():
+            return "--cascade deletes the edges"
         case UnknownParameter():
             return "--params and --params-file take a JSON object, one key per declared parameter"
         case MissingExtra(missing="the extra 'spark'", feature="engine 'spark'"):

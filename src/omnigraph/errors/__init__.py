@@ -1,354 +1,221 @@
-"""The one tree of exceptions, with stable codes and a statement about retrying.
+"""The exception tree, with stable codes and retry advice.
 
     OmnigraphError
-    ├── LanguageError            source text is wrong; carries diagnostics with positions
-    │   ├── ParseError           it does not follow the grammar or the rules of a schema file
-    │   ├── CatalogError         the declarations contradict each other
-    │   ├── TypeCheckError       a query does not fit the schema
-    │   └── PlanError            a checked query cannot be lowered (a defect of the compiler)
-    ├── InputError               an argument, file or parameter cannot be used
+    ├── LanguageError            invalid schema or query text; has diagnostics with positions
+    │   ├── ParseError           the text does not follow the grammar
+    │   ├── CatalogError         declarations contradict each other
+    │   ├── TypeCheckError       a query does not match the schema
+    │   └── PlanError            a type-checked query cannot be planned (a compiler bug)
+    ├── InputError               an argument, file or parameter is not usable
     │   ├── SourceUnreadable     a source file is missing, not text, or too large
-    │   ├── QuerySelectionError  the file does not hold the one query that was asked for
-    │   ├── ParameterError       a parameter is missing or does not fit its declaration
-    │   │   └── UnknownParameter  it is not declared
-    │   ├── HostValueError       a host-language value has no counterpart in the engine
-    │   ├── UsageError           flags or arguments that do not go together
-    │   ├── InvalidBranchName    a branch name breaks a rule
-    │   ├── HandleClosed         a call on a handle that was closed
-    │   ├── InvalidTagName       a tag name breaks a rule
-    │   ├── AmbiguousRef         several commits have the abbreviated id; lists some
-    │   ├── ReadOnlyHandle       a write through a graph opened for reading
-    │   ├── NewerFormat          the graph was written by a newer version of the product
-    │   ├── LoadSourceError      a load cannot read a source, or not tell what it holds
-    │   ├── ExportError          something that was to be exported cannot be
-    │   ├── AssignmentError      a value of a mutation does not fit its property
-    │   ├── ExternalBlobRefused  a blob kept elsewhere, under no base the graph allows
-    │   ├── NotABlob             the bytes of something that has none
-    │   ├── BlobRangeError       a part of a blob that is not there
-    │   ├── MissingExtra         a library is not installed; says the command that adds it
-    │   └── OperatorConfigError  the operator's configuration cannot be read
-    ├── SchemaError              a schema change cannot be made
+    │   ├── QuerySelectionError  the source does not contain exactly the requested query
+    │   ├── ParameterError       a parameter is missing or has the wrong type
+    │   │   └── UnknownParameter  the parameter is not declared
+    │   ├── HostValueError       the engine cannot represent a Python value
+    │   ├── UsageError           arguments contradict each other
+    │   ├── InvalidBranchName
+    │   ├── HandleClosed         a call on a closed handle
+    │   ├── InvalidTagName
+    │   ├── AmbiguousRef         several commits match an abbreviated id; lists some
+    │   ├── ReadOnlyHandle       a write on a read-only handle
+    │   ├── NewerFormat          a newer version of OmniGraph wrote the graph
+    │   ├── LoadSourceError      a load source cannot be read, or its type is not known
+    │   ├── ExportError          a type or value cannot be exported
+    │   ├── AssignmentError      a mutation assigns a value that does not match its property
+    │   ├── ExternalBlobRefused  a blob URI is not under an allowed base
+    │   ├── NotABlob             a blob call names a property of another type
+    │   ├── BlobRangeError       a blob read starts past the end
+    │   ├── MissingExtra         a library is not installed; has the install command
+    │   └── OperatorConfigError  the operator configuration is not valid
+    ├── SchemaError              a schema change is not possible
     │   ├── UnsupportedMigration
-    │   └── QueriesBroken        queries that have to go on working would not; lists them
-    ├── ConstraintError          data breaks a rule of the schema
-    │   ├── LoadError            records of a load are bad; lists them
-    │   ├── DanglingEdges        an overwrite removes nodes that edges point to; lists these
-    │   ├── UnknownPropertiesRefused  a strict load has properties its types do not; lists them
-    │   └── MutationError        rows a mutation would write break rules; lists them
-    ├── ConflictError            somebody else's change is in the way
-    │   ├── AlreadyInitialized   there is a graph already
-    │   ├── HeadMoved            the branch is not at the commit the caller expected
-    │   ├── ExpectedVersionMismatch  a table moved since the writer looked at it
-    │   ├── PublishContention    other writers kept winning the next version
-    │   ├── OperationFenced      recovery has undone this operation already
-    │   ├── BranchExists         the name of the new branch is taken
-    │   ├── TagExists            the name of the new tag or branch is that of a tag
-    │   ├── RefUnderOtherSchema  the state of a ref does not fit the present schema
-    │   ├── BranchInUse          other branches, tags or this handle need the branch
-    │   ├── BranchLocked         another writer held the branch for the whole waiting time
-    │   │   └── BranchLockLost   another writer took the branch over in the middle of a write
+    │   └── QueriesBroken        queries that must keep working do not match; lists them
+    ├── ConstraintError          data violates the schema
+    │   ├── LoadError            a load has invalid records; lists them
+    │   ├── DanglingEdges        an overwrite deletes nodes that edges need; lists the edges
+    │   ├── UnknownPropertiesRefused  a strict load has undeclared properties; lists them
+    │   └── MutationError        a mutation would write invalid rows; lists the problems
+    ├── ConflictError            another change, branch or setting conflicts
+    │   ├── AlreadyInitialized   the location holds a graph
+    │   ├── HeadMoved            the branch head is not the expected commit
+    │   ├── ExpectedVersionMismatch  a table changed since the writer read it
+    │   ├── PublishContention    concurrent writers won every publish attempt
+    │   ├── OperationFenced      recovery has rolled back the operation
+    │   ├── BranchExists
+    │   ├── TagExists
+    │   ├── RefUnderOtherSchema  the schema has changed since the commit
+    │   ├── BranchInUse          other branches, tags or the handle need the branch
+    │   ├── BranchLocked         another writer held the lock for the whole waiting time
+    │   │   └── BranchLockLost   another writer took over the branch during a write
     │   ├── LoadIdReused         the load id belongs to another load
     │   ├── IdempotencyKeyReused the key belongs to another write
-    │   ├── MergeConflicts       both sides changed the same rows, or break a rule together
-    │   ├── TableDrift           a table moved without a publish
-    │   ├── SchemaContractBroken the schema files no longer fit together
+    │   ├── MergeConflicts       both sides changed the same rows, or violate a rule together
+    │   ├── TableDrift           a table has unpublished changes
+    │   ├── SchemaContractBroken the schema files do not match the accepted schema
     │   ├── SchemaMoved          the schema changed while a write was prepared
-    │   ├── SchemaApplyBlocked   branches are in the way of a new schema
-    │   ├── SchemaApplyRunning   another schema apply is at work
-    │   ├── TableExists          the place of a new table is taken
-    │   ├── TableConflict        a table changed, so a change built on it was refused
-    │   ├── KeyTaken             another insert was quicker
-    │   ├── ForkExists           a table has something of this branch already
-    │   └── ForkInUse            other branches of the table need this one
-    ├── RecoveryError            an interrupted write cannot be judged or finished
-    │   ├── TableOvertaken       a change landed on top of somebody else's
-    │   ├── RecoveryQuarantined  only an operator can judge the write that touched the table
-    │   ├── RepairRefused        a repair left tables alone that need a decision
-    │   └── RecoveryPending      maintenance has to wait for a recovery
-    ├── LimitError               a budget or limit is used up
-    │   ├── QueryBudgetExceeded  a query needs more rows, bytes or time than it may use
-    │   └── QueryCancelled       somebody stopped the query
-    ├── PolicyError              the actor may not do this
-    ├── EmbeddingError           a text could not be turned into a vector
+    │   ├── SchemaApplyBlocked   the graph has branches other than main
+    │   ├── SchemaApplyRunning   another schema apply is running
+    │   ├── TableExists          the location of a new table is taken
+    │   ├── TableConflict        the table changed before the change was committed
+    │   ├── InsertConflict       a concurrent insert came first
+    │   ├── ForkExists           a table already has a branch of this name
+    │   └── ForkInUse            other branches of the table depend on this one
+    ├── RecoveryError            an interrupted write cannot be recovered automatically
+    │   ├── TableOvertaken       a change landed on top of a concurrent one
+    │   ├── RecoveryQuarantined  an interrupted write needs an operator's decision
+    │   ├── RecoveryPending      maintenance must wait for recovery
+    │   └── RepairRefused        a repair left tables unchanged
+    ├── LimitError               a limit is exceeded
+    │   ├── QueryBudgetExceeded  a query needs more rows, bytes or time than allowed
+    │   └── QueryCancelled       the caller cancelled the query
+    ├── PolicyError              the policy does not allow the action
+    ├── EmbeddingError           a text could not be embedded
     │   ├── EmbeddingNotConfigured  no provider is configured; names the setting
-    │   ├── EmbeddingModelUnavailable  a schema names a model whose provider is not set up
-    │   └── EmbeddingFailed      the provider did not answer, or not as asked
-    │       └── EmbeddingRefused  the provider dislikes one of the texts
-    ├── SparkError               work that was to run on Spark did not
-    │   ├── SparkUnavailable     no session could be had
-    │   ├── StartCacheFailed     the file for quicker starts of Java could not be made
-    │   ├── SparkExecutorUnfit   executors lack something, or have another version of it
-    │   └── SparkJobFailed       a job ended without its result
+    │   ├── EmbeddingModelUnavailable  the provider of the schema's model is not configured
+    │   └── EmbeddingFailed      the provider did not respond, or not as expected
+    │       └── EmbeddingRefused  the provider rejected a text
+    ├── SparkError               an operation on Spark failed
+    │   ├── SparkUnavailable     no session could be started or reached
+    │   ├── SparkExecutorUnfit   executors lack a package or have another version
+    │   ├── SparkJobFailed       a job failed
+    │   └── StartCacheFailed     the Java start cache could not be created
     ├── NotFoundError            a named thing does not exist
-    │   ├── GraphNotFound        there is no graph at this address
+    │   ├── GraphNotFound
     │   ├── BranchNotFound
     │   ├── CommitNotFound
-    │   ├── CommitBranchGone     the commit is known, but its branch was deleted
-    │   ├── RefNotFound          a ref leads to before the first commit of a branch
+    │   ├── CommitBranchGone     the branch of the commit was deleted
+    │   ├── RefNotFound          a ref goes back before the first commit
     │   ├── TagNotFound
-    │   ├── HistoryRemoved       cleanup has removed what a state was stored in
-    │   ├── ChangeFeedGap        changes after a cursor can no longer be told
-    │   ├── UnknownVersion       the branch has no such version
-    │   ├── UnknownType          the schema has no such type
-    │   ├── UnknownColumn        a type or a result has no such column; also a KeyError
-    │   ├── EntityNotFound       no node or edge has the id
-    │   └── BlobMissing          the entity has no blob there
+    │   ├── HistoryRemoved       cleanup deleted the rows of an old version
+    │   ├── ChangeFeedGap        the changes after a cursor are not available
+    │   ├── UnknownVersion
+    │   ├── UnknownType
+    │   ├── UnknownColumn        also a KeyError
+    │   ├── EntityNotFound
+    │   └── BlobMissing          the blob property is null
     └── StorageError             the store failed
-        ├── CommitStateUnknown   a publish whose outcome could not be read back
+        ├── CommitStateUnknown   a write was started; recovery will complete or undo it
         ├── ManifestDamaged      the manifest contradicts itself
-        ├── StoreCallFailed      one call to the store failed; says which, where and why
-        │   ├── SyncFailed       the disk would not confirm what was written
-        │   ├── ObjectMissing    the object that was to be read is not there
-        │   ├── TableMissing     the table, or this version of it, is not there
+        ├── StoreCallFailed      one call to the store failed; has action, URI and cause
+        │   ├── SyncFailed       the disk did not confirm a write
+        │   ├── ObjectMissing
+        │   ├── TableMissing
         │   ├── TornVersion      the newest version of a table was not written completely
-        │   └── FileDamaged      a stored file is complete in size and cannot be read
-        ├── GraphMoved           the graph was moved or copied after the branch was made
-        └── UnsafeStore          the store lacks what safe writing needs
+        │   └── FileDamaged      a stored file cannot be read
+        ├── GraphMoved           the graph was moved after the branch was created
+        └── UnsafeStore          the store lacks the conditional writes a graph needs
 
-Every error crosses process borders, so every error pickles, whatever its constructor takes.
-What a code means, with an example, is in `omnigraph.error_codes`.
+Errors cross process boundaries, so every error can be pickled. `omnigraph.error_codes` explains the
+codes.
 """
 
-from omnigraph.errors.base import (
-    OmnigraphError,
-    Retry,
-)
-from omnigraph.errors.conflicts import (
-    AlreadyInitialized,
-    BranchExists,
-    BranchInUse,
-    BranchLocked,
-    BranchLockLost,
-    ConflictError,
-    ExpectedVersionMismatch,
-    ForkExists,
-    ForkInUse,
-    HeadMoved,
-    IdempotencyKeyReused,
-    KeyTaken,
-    LoadIdReused,
-    OperationFenced,
-    PublishContention,
-    RecoveryError,
-    RecoveryPending,
-    RecoveryQuarantined,
-    RefUnderOtherSchema,
-    RepairRefused,
-    SchemaApplyBlocked,
-    SchemaApplyRunning,
-    SchemaContractBroken,
-    SchemaMoved,
-    TableConflict,
-    TableDrift,
-    TableExists,
-    TableOvertaken,
-    TagExists,
-)
-from omnigraph.errors.data import (
-    BrokenQuery,
-    ConstraintError,
-    DanglingEdges,
-    EdgesOfType,
-    LoadError,
-    LoadProblem,
-    MutationError,
-    QueriesBroken,
-    SchemaError,
-    UnknownPropertiesRefused,
-    UnknownProperty,
-    UnsupportedMigration,
-)
-from omnigraph.errors.inputs import (
-    AmbiguousRef,
-    AssignmentError,
-    BlobRangeError,
-    ExportError,
-    ExternalBlobRefused,
-    HandleClosed,
-    HostValueError,
-    InputError,
-    InvalidBranchName,
-    InvalidTagName,
-    LoadSourceError,
-    MissingExtra,
-    NewerFormat,
-    NotABlob,
-    OperatorConfigError,
-    ParameterError,
-    QuerySelectionError,
-    ReadOnlyHandle,
-    SourceUnreadable,
-    UnknownParameter,
-    UsageError,
-)
-from omnigraph.errors.language import (
-    CatalogError,
-    LanguageError,
-    ParseError,
-    PlanError,
-    TypeCheckError,
-)
-from omnigraph.errors.merging import (
-    ChangeFeedGap,
-    MergeConflict,
-    MergeConflicts,
-)
-from omnigraph.errors.missing import (
-    BlobMissing,
-    BranchNotFound,
-    CommitBranchGone,
-    CommitNotFound,
-    EntityNotFound,
-    GraphNotFound,
-    HistoryRemoved,
-    NotFoundError,
-    RefNotFound,
-    TagNotFound,
-    UnknownColumn,
-    UnknownType,
-    UnknownVersion,
-)
-from omnigraph.errors.refusals import (
-    EmbeddingError,
-    EmbeddingFailed,
-    EmbeddingModelUnavailable,
-    EmbeddingNotConfigured,
-    EmbeddingRefused,
-    LimitError,
-    PolicyError,
-    QueryBudgetExceeded,
-    QueryCancelled,
-)
-from omnigraph.errors.spark import (
-    SparkError,
-    SparkExecutorUnfit,
-    SparkJobFailed,
-    SparkUnavailable,
-    StartCacheFailed,
-)
-from omnigraph.errors.storage import (
-    CommitStateUnknown,
-    FileDamaged,
-    GraphMoved,
-    ManifestDamaged,
-    ObjectMissing,
-    StorageError,
-    StoreCallFailed,
-    SyncFailed,
-    TableMissing,
-    TornVersion,
-    UnsafeStore,
-)
-
-__all__ = [
-    "AlreadyInitialized",
-    "AmbiguousRef",
-    "AssignmentError",
-    "BlobMissing",
-    "BlobRangeError",
-    "BranchExists",
-    "BranchInUse",
-    "BranchLockLost",
-    "BranchLocked",
-    "BranchNotFound",
-    "BrokenQuery",
-    "CatalogError",
-    "ChangeFeedGap",
-    "CommitBranchGone",
-    "CommitNotFound",
-    "CommitStateUnknown",
-    "ConflictError",
-    "ConstraintError",
-    "DanglingEdges",
-    "EdgesOfType",
-    "EmbeddingError",
-    "EmbeddingFailed",
-    "EmbeddingModelUnavailable",
-    "EmbeddingNotConfigured",
-    "EmbeddingRefused",
-    "EntityNotFound",
-    "ExpectedVersionMismatch",
-    "ExportError",
-    "ExternalBlobRefused",
-    "FileDamaged",
-    "ForkExists",
-    "ForkInUse",
-    "GraphMoved",
-    "GraphNotFound",
-    "HandleClosed",
-    "HeadMoved",
-    "HistoryRemoved",
-    "HostValueError",
-    "IdempotencyKeyReused",
-    "InputError",
-    "InvalidBranchName",
-    "InvalidTagName",
-    "KeyTaken",
-    "LanguageError",
-    "LimitError",
-    "LoadError",
-    "LoadIdReused",
-    "LoadProblem",
-    "LoadSourceError",
-    "ManifestDamaged",
-    "MergeConflict",
-    "MergeConflicts",
-    "MissingExtra",
-    "MutationError",
-    "NewerFormat",
-    "NotABlob",
-    "NotFoundError",
-    "ObjectMissing",
-    "OmnigraphError",
-    "OperationFenced",
-    "OperatorConfigError",
-    "ParameterError",
-    "ParseError",
-    "PlanError",
-    "PolicyError",
-    "PublishContention",
-    "QueriesBroken",
-    "QueryBudgetExceeded",
-    "QueryCancelled",
-    "QuerySelectionError",
-    "ReadOnlyHandle",
-    "RecoveryError",
-    "RecoveryPending",
-    "RecoveryQuarantined",
-    "RefNotFound",
-    "RefUnderOtherSchema",
-    "RepairRefused",
-    "Retry",
-    "SchemaApplyBlocked",
-    "SchemaApplyRunning",
-    "SchemaContractBroken",
-    "SchemaError",
-    "SchemaMoved",
-    "SourceUnreadable",
-    "SparkError",
-    "SparkExecutorUnfit",
-    "SparkJobFailed",
-    "SparkUnavailable",
-    "StartCacheFailed",
-    "StorageError",
-    "StoreCallFailed",
-    "SyncFailed",
-    "TableConflict",
-    "TableDrift",
-    "TableExists",
-    "TableMissing",
-    "TableOvertaken",
-    "TagExists",
-    "TagNotFound",
-    "TornVersion",
-    "TypeCheckError",
-    "UnknownColumn",
-    "UnknownParameter",
-    "UnknownPropertiesRefused",
-    "UnknownProperty",
-    "UnknownType",
-    "UnknownVersion",
-    "UnsafeStore",
-    "UnsupportedMigration",
-    "UsageError",
-]
+from omnigraph.errors.base import CatalogError as CatalogError
+from omnigraph.errors.base import LanguageError as LanguageError
+from omnigraph.errors.base import OmnigraphError as OmnigraphError
+from omnigraph.errors.base import ParseError as ParseError
+from omnigraph.errors.base import PlanError as PlanError
+from omnigraph.errors.base import Retry as Retry
+from omnigraph.errors.base import TypeCheckError as TypeCheckError
+from omnigraph.errors.conflicts import AlreadyInitialized as AlreadyInitialized
+from omnigraph.errors.conflicts import BranchExists as BranchExists
+from omnigraph.errors.conflicts import BranchInUse as BranchInUse
+from omnigraph.errors.conflicts import BranchLocked as BranchLocked
+from omnigraph.errors.conflicts import BranchLockLost as BranchLockLost
+from omnigraph.errors.conflicts import ConflictError as ConflictError
+from omnigraph.errors.conflicts import ExpectedVersionMismatch as ExpectedVersionMismatch
+from omnigraph.errors.conflicts import ForkExists as ForkExists
+from omnigraph.errors.conflicts import ForkInUse as ForkInUse
+from omnigraph.errors.conflicts import HeadMoved as HeadMoved
+from omnigraph.errors.conflicts import IdempotencyKeyReused as IdempotencyKeyReused
+from omnigraph.errors.conflicts import InsertConflict as InsertConflict
+from omnigraph.errors.conflicts import LoadIdReused as LoadIdReused
+from omnigraph.errors.conflicts import MergeConflict as MergeConflict
+from omnigraph.errors.conflicts import MergeConflicts as MergeConflicts
+from omnigraph.errors.conflicts import OperationFenced as OperationFenced
+from omnigraph.errors.conflicts import PublishContention as PublishContention
+from omnigraph.errors.conflicts import RefUnderOtherSchema as RefUnderOtherSchema
+from omnigraph.errors.conflicts import SchemaApplyBlocked as SchemaApplyBlocked
+from omnigraph.errors.conflicts import SchemaApplyRunning as SchemaApplyRunning
+from omnigraph.errors.conflicts import SchemaContractBroken as SchemaContractBroken
+from omnigraph.errors.conflicts import SchemaMoved as SchemaMoved
+from omnigraph.errors.conflicts import TableConflict as TableConflict
+from omnigraph.errors.conflicts import TableDrift as TableDrift
+from omnigraph.errors.conflicts import TableExists as TableExists
+from omnigraph.errors.conflicts import TagExists as TagExists
+from omnigraph.errors.data import BrokenQuery as BrokenQuery
+from omnigraph.errors.data import ConstraintError as ConstraintError
+from omnigraph.errors.data import DanglingEdges as DanglingEdges
+from omnigraph.errors.data import EdgesOfType as EdgesOfType
+from omnigraph.errors.data import LoadError as LoadError
+from omnigraph.errors.data import LoadProblem as LoadProblem
+from omnigraph.errors.data import MutationError as MutationError
+from omnigraph.errors.data import QueriesBroken as QueriesBroken
+from omnigraph.errors.data import SchemaError as SchemaError
+from omnigraph.errors.data import UnknownPropertiesRefused as UnknownPropertiesRefused
+from omnigraph.errors.data import UnknownProperty as UnknownProperty
+from omnigraph.errors.data import UnsupportedMigration as UnsupportedMigration
+from omnigraph.errors.inputs import AmbiguousRef as AmbiguousRef
+from omnigraph.errors.inputs import AssignmentError as AssignmentError
+from omnigraph.errors.inputs import BlobMissing as BlobMissing
+from omnigraph.errors.inputs import BlobRangeError as BlobRangeError
+from omnigraph.errors.inputs import BranchNotFound as BranchNotFound
+from omnigraph.errors.inputs import ChangeFeedGap as ChangeFeedGap
+from omnigraph.errors.inputs import CommitBranchGone as CommitBranchGone
+from omnigraph.errors.inputs import CommitNotFound as CommitNotFound
+from omnigraph.errors.inputs import EntityNotFound as EntityNotFound
+from omnigraph.errors.inputs import ExportError as ExportError
+from omnigraph.errors.inputs import ExternalBlobRefused as ExternalBlobRefused
+from omnigraph.errors.inputs import GraphNotFound as GraphNotFound
+from omnigraph.errors.inputs import HandleClosed as HandleClosed
+from omnigraph.errors.inputs import HistoryRemoved as HistoryRemoved
+from omnigraph.errors.inputs import HostValueError as HostValueError
+from omnigraph.errors.inputs import InputError as InputError
+from omnigraph.errors.inputs import InvalidBranchName as InvalidBranchName
+from omnigraph.errors.inputs import InvalidTagName as InvalidTagName
+from omnigraph.errors.inputs import LoadSourceError as LoadSourceError
+from omnigraph.errors.inputs import MissingExtra as MissingExtra
+from omnigraph.errors.inputs import NewerFormat as NewerFormat
+from omnigraph.errors.inputs import NotABlob as NotABlob
+from omnigraph.errors.inputs import NotFoundError as NotFoundError
+from omnigraph.errors.inputs import OperatorConfigError as OperatorConfigError
+from omnigraph.errors.inputs import ParameterError as ParameterError
+from omnigraph.errors.inputs import QuerySelectionError as QuerySelectionError
+from omnigraph.errors.inputs import ReadOnlyHandle as ReadOnlyHandle
+from omnigraph.errors.inputs import RefNotFound as RefNotFound
+from omnigraph.errors.inputs import SourceUnreadable as SourceUnreadable
+from omnigraph.errors.inputs import TagNotFound as TagNotFound
+from omnigraph.errors.inputs import UnknownColumn as UnknownColumn
+from omnigraph.errors.inputs import UnknownParameter as UnknownParameter
+from omnigraph.errors.inputs import UnknownType as UnknownType
+from omnigraph.errors.inputs import UnknownVersion as UnknownVersion
+from omnigraph.errors.inputs import UsageError as UsageError
+from omnigraph.errors.services import EmbeddingError as EmbeddingError
+from omnigraph.errors.services import EmbeddingFailed as EmbeddingFailed
+from omnigraph.errors.services import EmbeddingModelUnavailable as EmbeddingModelUnavailable
+from omnigraph.errors.services import EmbeddingNotConfigured as EmbeddingNotConfigured
+from omnigraph.errors.services import EmbeddingRefused as EmbeddingRefused
+from omnigraph.errors.services import LimitError as LimitError
+from omnigraph.errors.services import PolicyError as PolicyError
+from omnigraph.errors.services import QueryBudgetExceeded as QueryBudgetExceeded
+from omnigraph.errors.services import QueryCancelled as QueryCancelled
+from omnigraph.errors.services import SparkError as SparkError
+from omnigraph.errors.services import SparkExecutorUnfit as SparkExecutorUnfit
+from omnigraph.errors.services import SparkJobFailed as SparkJobFailed
+from omnigraph.errors.services import SparkUnavailable as SparkUnavailable
+from omnigraph.errors.services import StartCacheFailed as StartCacheFailed
+from omnigraph.errors.storage import CommitStateUnknown as CommitStateUnknown
+from omnigraph.errors.storage import FileDamaged as FileDamaged
+from omnigraph.errors.storage import GraphMoved as GraphMoved
+from omnigraph.errors.storage import ManifestDamaged as ManifestDamaged
+from omnigraph.errors.storage import ObjectMissing as ObjectMissing
+from omnigraph.errors.storage import RecoveryError as RecoveryError
+from omnigraph.errors.storage import RecoveryPending as RecoveryPending
+from omnigraph.errors.storage import RecoveryQuarantined as RecoveryQuarantined
+from omnigraph.errors.storage import RepairRefused as RepairRefused
+from omnigraph.errors.storage import StorageError as StorageError
+from omnigraph.errors.storage import StoreCallFailed as StoreCallFailed
+from omnigraph.errors.storage import SyncFailed as SyncFailed
+from omnigraph.errors.storage import TableMissing as TableMissing
+from omnigraph.errors.storage import TableOvertaken as TableOvertaken
+from omnigraph.errors.storage import TornVersion as TornVersion
+from omnigraph.errors.storage import UnsafeStore as UnsafeStore

@@ -1,15 +1,19 @@
-"""Errors about somebody else's change, or an interrupted one, in the way."""
+"""Errors about concurrent or contradictory changes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-from omnigraph.diagnostics import counted
 from omnigraph.errors.base import OmnigraphError, Retry
+
+_SHOWN_CONFLICTS: Final = 3
+"""Merge conflicts named in the message; the rest are counted."""
 
 
 class ConflictError(OmnigraphError):
-    """Another change, branch or setting stands in the way."""
+    """Another change, branch or setting conflicts with this one."""
 
     code = "OG-C-000"
     kind = "conflict"
@@ -17,7 +21,7 @@ class ConflictError(OmnigraphError):
 
 
 class AlreadyInitialized(ConflictError):
-    """There is a graph at this address already, or the beginning of one."""
+    """The location holds a graph, or an unfinished one."""
 
     code = "OG-C-001"
     retry = Retry.NEVER
@@ -25,18 +29,16 @@ class AlreadyInitialized(ConflictError):
     def __init__(self, uri: str, *, is_complete: bool = True) -> None:
         self.uri = uri
         self.is_complete = is_complete
-        if is_complete:
-            advice = "is already initialized; open it, or choose another location"
-        else:
-            advice = (
-                "holds an unfinished graph: an init is running or was interrupted; "
-                "if none is running, init it with force"
-            )
-        super().__init__(f"'{uri}' {advice}")
+        super().__init__(
+            f"'{uri}' is already initialized; open it or choose another location"
+            if is_complete
+            else f"'{uri}' holds an unfinished graph; if no other init is running, "
+            "retry with force=True"
+        )
 
 
 class HeadMoved(ConflictError):
-    """The head of the branch is another commit than the caller required."""
+    """The branch head is not the commit the caller expected."""
 
     code = "OG-C-002"
 
@@ -48,7 +50,7 @@ class HeadMoved(ConflictError):
 
 
 class ExpectedVersionMismatch(ConflictError):
-    """A table moved between the moment a writer looked at it and its publish."""
+    """A table changed between a writer's read and its publish."""
 
     code = "OG-C-003"
 
@@ -63,7 +65,7 @@ class ExpectedVersionMismatch(ConflictError):
 
 
 class PublishContention(ConflictError):
-    """Other writers won every attempt until the time for a publish was used up."""
+    """Concurrent writers won every attempt within the time allowed for a publish."""
 
     code = "OG-C-004"
     retry = Retry.AS_IS
@@ -72,26 +74,25 @@ class PublishContention(ConflictError):
         self.branch = branch
         self.attempts = attempts
         super().__init__(
-            f"branch '{branch}' is busy: {attempts} attempts to publish lost against other "
-            "writers; retry later"
+            f"branch '{branch}' is busy: lost {attempts} publish attempts to other writers; "
+            "retry later"
         )
 
 
 class OperationFenced(ConflictError):
-    """Recovery has rolled this operation back; nothing of it is visible."""
+    """Recovery has rolled back this operation; none of its changes are visible."""
 
     code = "OG-C-005"
 
     def __init__(self, operation_id: str) -> None:
         self.operation_id = operation_id
         super().__init__(
-            f"operation {operation_id} was rolled back by recovery; nothing of it is visible, "
-            "start it anew"
+            f"recovery rolled back operation {operation_id}; no changes were kept, run it again"
         )
 
 
 class BranchExists(ConflictError):
-    """The name of a new branch is taken."""
+    """A branch of this name exists."""
 
     code = "OG-C-006"
 
@@ -101,7 +102,7 @@ class BranchExists(ConflictError):
 
 
 class TagExists(ConflictError):
-    """The name of a new tag or branch is that of a tag."""
+    """A tag of this name exists; tags and branches share one namespace."""
 
     code = "OG-C-050"
 
@@ -111,20 +112,19 @@ class TagExists(ConflictError):
 
 
 class RefUnderOtherSchema(ConflictError):
-    """A state made under another schema than the present one, where rows would have to fit it."""
+    """A commit has an older schema than the graph and cannot be the state of a branch."""
 
     code = "OG-C-051"
 
     def __init__(self, commit_id: str, what: str) -> None:
         self.commit_id = commit_id
         super().__init__(
-            f"{what}: commit '{commit_id}' was made under another schema than the graph has now; "
-            "it can only be read"
+            f"{what}: the schema has changed since commit '{commit_id}'; the commit is read-only"
         )
 
 
 class BranchInUse(ConflictError):
-    """A branch that other branches, tags or this handle need cannot be deleted."""
+    """Other branches, tags or this handle need the branch, so it cannot be deleted."""
 
     code = "OG-C-007"
 
@@ -134,21 +134,17 @@ class BranchInUse(ConflictError):
 
 
 class BranchLocked(ConflictError):
-    """Another writer held the branch for the whole waiting time.
+    """Another writer held the branch lock for the whole waiting time.
 
-    `operation` is what was refused, `holder` the operation that was in the way and `owner` the
-    process that runs it, both None when nobody knows.
+    `operation` is the one that was refused, `holder` the operation that holds the lock and `owner`
+    the process that runs it; both are None if unknown.
     """
 
     code = "OG-C-010"
     retry = Retry.AS_IS
 
     def __init__(
-        self,
-        branch: str,
-        operation: str,
-        holder: str | None = None,
-        owner: str | None = None,
+        self, branch: str, operation: str, holder: str | None = None, owner: str | None = None
     ) -> None:
         self.branch = branch
         self.operation = operation
@@ -157,42 +153,47 @@ class BranchLocked(ConflictError):
         super().__init__(self._message())
 
     def _message(self) -> str:
-        refused = f"{self.operation}: branch '{self.branch}' is locked"
-        if self.holder is not None:
-            return f"{refused}, {self.holder} is in progress; retry later"
-        return f"{refused} by another writer; retry later"
+        by = " by another writer" if self.holder is None else f", {self.holder} is in progress"
+        return f"{self.operation}: branch '{self.branch}' is locked{by}; retry later"
 
 
 class BranchLockLost(BranchLocked):
-    """Another writer took the branch over. Who holds it now may finish this operation or undo it."""
+    """Another writer took over the branch and finishes or undoes this operation."""
 
     code = "OG-C-012"
     retry = Retry.NEVER
 
+    @property
+    def reason(self) -> str:
+        """The message without its advice."""
+        return f"{self.operation} lost its write lease on branch '{self.branch}' and stopped"
+
     def _message(self) -> str:
-        return (
-            f"{self.operation} lost its write lease of branch '{self.branch}' and stopped before "
-            "its next change"
-        )
+        return f"{self.reason}; recovery will finish or undo it, so check the head before retrying"
 
 
 class LoadIdReused(ConflictError):
-    """A load id was used before, for a load of another kind."""
+    """The load id belongs to an earlier load with another mode, or to another kind of write."""
 
     code = "OG-C-008"
     retry = Retry.NEVER
 
-    def __init__(self, load_id: str, commit_id: str) -> None:
+    def __init__(self, load_id: str, commit_id: str, mode: str | None = None) -> None:
         self.load_id = load_id
         self.commit_id = commit_id
+        self.mode = mode
         super().__init__(
-            f"load id '{load_id}' was already used by commit {commit_id} with another mode; "
-            "use a new id"
+            f"load id '{load_id}' was already used by commit {commit_id} "
+            + (
+                "for another write; use a new id"
+                if mode is None
+                else f"in mode '{mode}'; use a new id or that mode"
+            )
         )
 
 
 class IdempotencyKeyReused(ConflictError):
-    """An idempotency key was used before, for a write that asked for something else."""
+    """The idempotency key belongs to an earlier write with other arguments."""
 
     code = "OG-C-013"
     retry = Retry.NEVER
@@ -207,7 +208,7 @@ class IdempotencyKeyReused(ConflictError):
 
 
 class TableDrift(ConflictError):
-    """A table is ahead of what the graph knows: a write moved it and was never published."""
+    """A table has changes that were never published."""
 
     code = "OG-C-011"
     retry = Retry.NEVER
@@ -218,12 +219,13 @@ class TableDrift(ConflictError):
         self.found = found
         self.advice = advice
         super().__init__(
-            f"'{table_key}' is at version {found}, but the graph knows version {pinned}: {advice}"
+            f"'{table_key}' has unpublished changes (table version {found}, published {pinned}): "
+            f"{advice}"
         )
 
 
 class SchemaContractBroken(ConflictError):
-    """The schema files of a graph no longer describe the schema that was accepted."""
+    """The schema files of a graph do not match the accepted schema."""
 
     code = "OG-C-009"
     retry = Retry.NEVER
@@ -233,7 +235,7 @@ class SchemaContractBroken(ConflictError):
 
 
 class TableExists(ConflictError):
-    """There is a table at the place of the one to be created."""
+    """A table exists at the location of the one to create."""
 
     code = "OG-C-020"
     retry = Retry.NEVER
@@ -245,17 +247,18 @@ class TableExists(ConflictError):
 
 
 class SchemaMoved(ConflictError):
-    """The schema changed while a write was prepared, so what was checked no longer holds."""
+    """The schema changed while a write was prepared, so its validation is out of date."""
 
     code = "OG-C-030"
-    retry = Retry.PREPARE_AGAIN
 
     def __init__(self) -> None:
-        super().__init__("the schema has changed meanwhile; run it again")
+        super().__init__(
+            "the schema changed while the write was prepared; nothing was written, run it again"
+        )
 
 
 class SchemaApplyBlocked(ConflictError):
-    """A schema changes for a whole graph, so there must be no branch besides main."""
+    """A schema change needs a graph whose only branch is main."""
 
     code = "OG-C-031"
     retry = Retry.NEVER
@@ -263,23 +266,23 @@ class SchemaApplyBlocked(ConflictError):
     def __init__(self, branches: Sequence[str]) -> None:
         self.branches = tuple(branches)
         super().__init__(
-            "schema apply requires a graph with only main, but there is also "
-            f"{', '.join(branches)}; merge or delete {'it' if len(branches) == 1 else 'them'} first"
+            f"schema apply requires a graph with only main, found {', '.join(branches)}; "
+            f"merge or delete {'it' if len(branches) == 1 else 'them'} first"
         )
 
 
 class SchemaApplyRunning(ConflictError):
-    """Another schema apply is at work on the graph."""
+    """Another process is changing the schema."""
 
     code = "OG-C-032"
     retry = Retry.AS_IS
 
     def __init__(self) -> None:
-        super().__init__("schema apply is already in progress")
+        super().__init__("schema apply is already in progress; retry later")
 
 
 class TableConflict(ConflictError):
-    """A change to a table was refused because the table changed first. The table did not move."""
+    """A change was refused because the table changed first; the table was left as it is."""
 
     code = "OG-C-021"
 
@@ -289,103 +292,95 @@ class TableConflict(ConflictError):
         super().__init__(f"table '{table}' changed after version {version}: {cause}")
 
 
-class KeyTaken(ConflictError):
-    """Nothing was inserted: another insert was made since the version that this one is built on."""
+class InsertConflict(ConflictError):
+    """Nothing was inserted: a concurrent insert came first."""
 
     code = "OG-C-022"
 
     def __init__(self, table: str, cause: str) -> None:
         self.table = table
-        super().__init__(f"an insert into '{table}' came too late: {cause}")
+        super().__init__(
+            f"nothing inserted into '{table}': a concurrent insert came first ({cause})"
+        )
 
 
 class ForkExists(ConflictError):
-    """A table has a branch of this name, or left-overs of one, so none can be made."""
+    """A table has a branch of this name, or leftover files of one."""
 
     code = "OG-C-023"
 
     def __init__(self, table: str, branch: str) -> None:
         self.table = table
         self.branch = branch
-        super().__init__(f"table '{table}' already has something of branch '{branch}'")
+        super().__init__(f"table '{table}' already has branch '{branch}' or leftover files of it")
 
 
 class ForkInUse(ConflictError):
-    """A branch of a table that other branches of it refer to cannot be removed."""
+    """Other branches of a table depend on this one, so it cannot be deleted."""
 
     code = "OG-C-024"
 
     def __init__(self, table: str, branch: str) -> None:
         self.table = table
         self.branch = branch
-        super().__init__(f"other branches of table '{table}' refer to branch '{branch}'")
+        super().__init__(
+            f"cannot delete branch '{branch}' of table '{table}': other branches depend on it"
+        )
 
 
-class RecoveryError(OmnigraphError):
-    """An interrupted write that cannot be judged or finished automatically."""
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """One reason why two branches cannot be merged.
 
-    code = "OG-R-000"
-    kind = "conflict"
-
-
-class TableOvertaken(RecoveryError):
-    """A change was built on one version of a table but landed on top of a later one.
-
-    The table now holds both changes. Its writer must not publish it; recovery decides.
+    If both sides changed a row: the row at the merge base, in the target and in the source; None
+    where it does not exist.
     """
 
-    code = "OG-R-001"
+    table_key: str
+    row_id: str | None
+    kind: str
+    message: str
+    base: Mapping[str, Any] | None = None
+    ours: Mapping[str, Any] | None = None
+    theirs: Mapping[str, Any] | None = None
 
-    def __init__(self, table: str, expected: int, actual: int) -> None:
-        self.table = table
-        self.expected = expected
-        self.actual = actual
-        super().__init__(
-            f"a change to table '{table}' was to become version {expected} "
-            f"but became version {actual}"
-        )
+    @property
+    def is_about_a_row(self) -> bool:
+        """Whether a strategy or a resolution can resolve it."""
+        return self.kind in ("divergent_insert", "divergent_update", "delete_vs_update")
+
+    @property
+    def order(self) -> tuple[str, str, str, str]:
+        return (self.table_key, self.row_id or "", self.kind, self.message)
+
+    def to_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = {
+            "table_key": self.table_key,
+            "row_id": self.row_id,
+            "kind": self.kind,
+            "message": self.message,
+        }
+        if self.is_about_a_row:
+            document |= {"base": self.base, "ours": self.ours, "theirs": self.theirs}
+        return document
 
 
-class RecoveryQuarantined(RecoveryError):
-    """A table belongs to an interrupted write that nobody but an operator can judge."""
+class MergeConflicts(ConflictError):
+    """Both sides changed the same rows, or their combined changes break a rule of the schema.
 
-    code = "OG-R-002"
+    Nothing was written. `conflicts` has the first conflicts, `total` counts all of them.
+    """
+
+    code = "OG-C-040"
     retry = Retry.NEVER
 
-    def __init__(self, table_key: str, sidecar: str, reason: str) -> None:
-        self.table_key = table_key
-        self.sidecar = sidecar
-        self.reason = reason
-        super().__init__(
-            f"'{table_key}' cannot be written: sidecar {sidecar} is quarantined ({reason}); "
-            "a repair has to decide about it"
-        )
-
-
-class RepairRefused(RecoveryError):
-    """A repair left tables alone because nobody can vouch for what happened to them."""
-
-    code = "OG-R-004"
-    retry = Retry.NEVER
-
-    def __init__(self, table_keys: Sequence[str]) -> None:
-        self.table_keys = tuple(table_keys)
-        super().__init__(
-            f"repair refused {counted(len(table_keys), 'table')} ({', '.join(table_keys)}): no "
-            "known operation explains the changes; force accepts them, force with rollback "
-            "discards them"
-        )
-
-
-class RecoveryPending(RecoveryError):
-    """Maintenance found an interrupted write that has to be settled first."""
-
-    code = "OG-R-003"
-
-    def __init__(self, operation: str, sidecars: Sequence[str]) -> None:
-        self.operation = operation
-        self.sidecars = tuple(sidecars)
-        super().__init__(
-            f"{operation} requires a clean recovery state, but there is {', '.join(sidecars)}; "
-            "open the graph for writing; if that does not settle it, a repair has to"
-        )
+    def __init__(self, conflicts: Sequence[MergeConflict], total: int | None = None) -> None:
+        self.conflicts = tuple(conflicts)
+        self.total = len(self.conflicts) if total is None else total
+        shown = [
+            f"{c.table_key}{'' if c.row_id is None else ':' + c.row_id} ({c.kind})"
+            for c in self.conflicts[:_SHOWN_CONFLICTS]
+        ]
+        if self.total > _SHOWN_CONFLICTS:
+            shown.append(f"and {self.total - _SHOWN_CONFLICTS} more")
+        super().__init__(f"merge conflicts: {'; '.join(shown)}")

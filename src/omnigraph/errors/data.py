@@ -1,4 +1,4 @@
-"""Errors about schemas that cannot change and data that breaks them."""
+"""Errors about schema changes, and about data that violates the schema."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from omnigraph.limits import MAX_LOAD_ERRORS
 
 
 class SchemaError(OmnigraphError):
-    """A schema change that cannot be made."""
+    """A schema change is not possible."""
 
     code = "OG-S-000"
     kind = "bad_request"
 
 
 class UnsupportedMigration(SchemaError):
-    """The plan from the accepted to the desired schema contains an unsupported change.
+    """The migration from the accepted to the desired schema contains an unsupported step.
 
-    `diagnostic` points into the desired schema's text when the change has a place there.
+    `diagnostic` points into the desired schema if the step has a position there.
     """
 
     code = "OG-S-001"
@@ -34,7 +34,7 @@ class UnsupportedMigration(SchemaError):
 
 @dataclass(frozen=True, slots=True)
 class BrokenQuery:
-    """A query that a schema would break, and where; `name` is None for a file nobody can read."""
+    """A query that does not match a new schema; `name` is None for a file that does not parse."""
 
     name: str | None
     diagnostic: Diagnostic
@@ -45,7 +45,7 @@ class BrokenQuery:
 
 
 class QueriesBroken(SchemaError):
-    """Queries that have to go on working do not fit the desired schema. Lists all of them."""
+    """The desired schema breaks queries that must keep working; `queries` lists all of them."""
 
     code = "OG-S-002"
 
@@ -53,18 +53,18 @@ class QueriesBroken(SchemaError):
         self.queries = tuple(queries)
         count = "1 query does" if len(queries) == 1 else f"{len(queries)} queries do"
         listed = "\n".join(map(str, queries))
-        advice = "change the queries first, or keep what they use"
+        advice = "change the queries first, or keep the types and properties they use"
         super().__init__(
             f"schema check: {count} not fit the new schema; {advice}\n{listed}",
         )
 
 
-_RECORDS_SHOWN: Final = 5
-"""Records named in the line about equal problems."""
+_MAX_RECORDS_SHOWN: Final = 5
+"""Record numbers listed for problems with the same message."""
 
 
 class ConstraintError(OmnigraphError):
-    """Data that breaks a rule of the schema; nothing of the write is kept."""
+    """Data violates a rule of the schema; nothing was written."""
 
     code = "OG-D-000"
     kind = "bad_request"
@@ -72,9 +72,9 @@ class ConstraintError(OmnigraphError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProblem:
-    """One thing wrong with the input of a load.
+    """One problem in the input of a load.
 
-    `record` counts from 1 in its source; it is None when no single record is to blame.
+    `record` is its number within the source, from 1; None if the problem concerns no single record.
     """
 
     source: str | None
@@ -100,9 +100,10 @@ class LoadProblem:
 
 
 class LoadError(ConstraintError):
-    """Records of a load are bad. The first ones are listed, all of them counted; nothing was loaded.
+    """A load has invalid records; nothing was loaded.
 
-    `alike` has the number of equal problems by source and message, where there are several.
+    `load_errors` has the first problems, `load_errors_total` counts all of them. `alike` counts
+    repeated problems by source and message.
     """
 
     code = "OG-D-001"
@@ -122,16 +123,16 @@ class LoadError(ConstraintError):
         self.records = records
         noun = "bad record" if bad_records == 1 else "bad records"
         lines = [f"load failed: {bad_records} {noun} of {records}, nothing was loaded"]
-        told = 0
+        covered = 0
         for line, problems in self._lines():
             lines.append(f"  {line}")
-            told += problems
-        if total > told:
-            lines.append(f"  … and {total - told} more")
+            covered += problems
+        if total > covered:
+            lines.append(f"  … and {total - covered} more")
         super().__init__("\n".join(lines))
 
     def _lines(self) -> Iterator[tuple[str, int]]:
-        """A line per problem, one for equal ones, each with the number of problems it tells about."""
+        """One line per distinct problem, with the number of problems it covers."""
         by_message: dict[tuple[str | None, str], list[LoadProblem]] = {}
         for problem in self.load_errors:
             by_message.setdefault((problem.source, problem.message), []).append(problem)
@@ -140,8 +141,8 @@ class LoadError(ConstraintError):
             if count == 1 or problems[0].record is None:
                 yield from ((str(problem), 1) for problem in problems)
                 continue
-            shown = ", ".join(str(problem.record) for problem in problems[:_RECORDS_SHOWN])
-            more = count - min(len(problems), _RECORDS_SHOWN)
+            shown = ", ".join(str(problem.record) for problem in problems[:_MAX_RECORDS_SHOWN])
+            more = count - min(len(problems), _MAX_RECORDS_SHOWN)
             noun = "records" if len(problems) > 1 else "record"
             rest = f" and {more:,} more" if more else ""
             yield f"{source} {noun} {shown}{rest}: {message}", count
@@ -149,7 +150,7 @@ class LoadError(ConstraintError):
 
 @dataclass(frozen=True, slots=True)
 class EdgesOfType:
-    """Edges of one type: how many, and the ids of the first few."""
+    """Edges of one type: their number and the first ids."""
 
     type: str
     count: int
@@ -162,7 +163,7 @@ class EdgesOfType:
 
 
 class DanglingEdges(ConstraintError):
-    """An overwrite removes nodes that edges of other types point to; nothing was loaded.
+    """An overwrite deletes nodes that edges of other types need; nothing was loaded.
 
     `edges` has the types of these edges, with counts and the first ids.
     """
@@ -176,17 +177,17 @@ class DanglingEdges(ConstraintError):
         lines = [f"load failed: {total} {noun} to nodes that the overwrite removes"]
         lines += (f"  {part}" for part in self.edges)
         lines.append(
-            "nothing was loaded; load these edge types too, or cascade to delete the edges"
+            "nothing was loaded; load these edge types too, or pass cascade=True to delete the edges"
         )
         super().__init__("\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownProperty:
-    """Something in the input of a load that its type has no property for.
+    """A key or column in the input of a load that its type does not declare.
 
-    Of a key of JSON records: how many records have it, and the first of them by source and number. Of a
-    column of a table: the name of its source.
+    For a key of JSON records: the number of records that have it, and the first of them by source and
+    record number. For a column: the source.
     """
 
     type: str
@@ -206,9 +207,9 @@ class UnknownProperty:
 
 
 class UnknownPropertiesRefused(ConstraintError):
-    """A strict load has properties that its types do not have; nothing was loaded.
+    """A strict load has properties that its types do not declare; nothing was loaded.
 
-    `properties` has all of them, with the number of records and the first ones.
+    `properties` lists all of them, with the number of records and the first ones.
     """
 
     code = "OG-D-004"
@@ -225,9 +226,9 @@ class UnknownPropertiesRefused(ConstraintError):
 
 
 class MutationError(ConstraintError):
-    """Rows that a mutation would write break rules of the schema; nothing was changed.
+    """A mutation would write rows that violate the schema; nothing was changed.
 
-    `problems` holds the first of them, all are counted.
+    `problems` has the first problems, `problems_total` counts all of them.
     """
 
     code = "OG-D-002"

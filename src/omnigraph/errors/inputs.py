@@ -1,4 +1,4 @@
-"""Errors about what was handed to a call."""
+"""Errors about arguments, and about names that do not exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omnigraph.errors.base import OmnigraphError
 
 
 class InputError(OmnigraphError):
-    """Something handed to a call cannot be used as it is."""
+    """An argument, file or parameter is not usable."""
 
     code = "OG-I-000"
     kind = "bad_request"
@@ -27,13 +27,13 @@ class SourceUnreadable(InputError):
 
 
 class QuerySelectionError(InputError):
-    """The query that was asked for cannot be picked out of the source."""
+    """The source does not contain exactly the requested query."""
 
     code = "OG-I-002"
 
 
 class ParameterError(InputError):
-    """A parameter is missing, or its value does not fit the declared type."""
+    """A parameter is missing, or its value does not match the declared type."""
 
     code = "OG-I-003"
 
@@ -43,7 +43,7 @@ class ParameterError(InputError):
 
 
 class UnknownParameter(ParameterError):
-    """A value is given for a parameter that is not declared."""
+    """A value was passed for a parameter that is not declared."""
 
     code = "OG-I-017"
 
@@ -52,14 +52,14 @@ class UnknownParameter(ParameterError):
         known = f"declared: {', '.join(declared)}" if declared else "none is declared"
         message = f"unknown parameter '{parameter}' ({known})"
         if parameter.removeprefix("$") in declared:
-            message += "; leave out the `$`"
+            message += "; omit the `$`"
         else:
             message = with_hint(message, parameter, declared)
         super().__init__(parameter, message)
 
 
 class HostValueError(InputError):
-    """A Python value given as a parameter that the engine cannot represent."""
+    """A Python value was passed as a parameter that the engine cannot represent."""
 
     code = "OG-I-004"
 
@@ -69,13 +69,13 @@ class HostValueError(InputError):
 
 
 class UsageError(InputError):
-    """Flags or arguments that do not go together."""
+    """Arguments contradict each other, or a required one is missing."""
 
     code = "OG-I-005"
 
 
 class InvalidBranchName(InputError):
-    """A branch name breaks one of the rules for names."""
+    """A branch name is not valid."""
 
     code = "OG-I-006"
 
@@ -85,17 +85,17 @@ class InvalidBranchName(InputError):
 
 
 class HandleClosed(InputError):
-    """A call on a graph handle that was closed."""
+    """A call on a closed graph handle."""
 
     code = "OG-I-019"
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        super().__init__(f"the handle on '{uri}' is closed; open the graph again")
+        super().__init__(f"graph handle on '{uri}' is closed; open the graph again")
 
 
 class InvalidTagName(InputError):
-    """A tag name that breaks a rule."""
+    """A tag name is not valid."""
 
     code = "OG-I-020"
 
@@ -105,7 +105,7 @@ class InvalidTagName(InputError):
 
 
 class AmbiguousRef(InputError):
-    """An abbreviated commit id that several commits share.
+    """Several commits match an abbreviated commit id.
 
     `candidates` describes up to five of them, newest first.
     """
@@ -119,25 +119,23 @@ class AmbiguousRef(InputError):
         more = "" if total <= len(candidates) else f", and {total - len(candidates)} more"
         listed = "; ".join(candidates)
         super().__init__(
-            f"ref '{ref}' is ambiguous: {total} commits begin or end like that ({listed}{more}); "
-            "write more of the id"
+            f"ref '{ref}' is ambiguous: it matches {total} commits ({listed}{more}); "
+            "use more characters of the id"
         )
 
 
 class ReadOnlyHandle(InputError):
-    """A write through a graph that was opened for reading only."""
+    """A write on a handle that was opened read-only."""
 
     code = "OG-I-007"
 
     def __init__(self, operation: str) -> None:
         self.operation = operation
-        super().__init__(
-            f"{operation}: the graph is open read-only; open it read-write to change it"
-        )
+        super().__init__(f"{operation}: the graph is open read-only; open it with read_only=False")
 
 
 class NewerFormat(InputError):
-    """The graph was written in a format this version does not know."""
+    """The graph was written by a newer version of OmniGraph."""
 
     code = "OG-I-008"
 
@@ -145,13 +143,13 @@ class NewerFormat(InputError):
         self.found = found
         self.known = known
         super().__init__(
-            f"the graph has format {found}, this version knows formats up to {known}; "
+            f"graph format {found} is newer than this version supports (up to {known}); "
             "upgrade omnigraph"
         )
 
 
 class LoadSourceError(InputError):
-    """A source of a load cannot be read, or it is not clear what its rows are."""
+    """A load source cannot be read, or the type of its rows is not known."""
 
     code = "OG-I-009"
 
@@ -161,13 +159,13 @@ class LoadSourceError(InputError):
 
 
 class ExportError(InputError):
-    """A type that is not there was to be exported, or a value that JSON has no text for."""
+    """An exported type does not exist, or JSON cannot represent a value."""
 
     code = "OG-I-010"
 
 
 class AssignmentError(InputError):
-    """A literal or parameter of a mutation that does not fit the property it is assigned to."""
+    """A mutation assigns a value that does not match its property."""
 
     code = "OG-I-011"
 
@@ -177,7 +175,7 @@ class AssignmentError(InputError):
 
 
 class ExternalBlobRefused(InputError):
-    """A blob given as the address of a file that lies under no base the graph allows."""
+    """A blob URI is not under a base URI that the graph allows."""
 
     code = "OG-I-012"
 
@@ -186,12 +184,12 @@ class ExternalBlobRefused(InputError):
         self.uri = uri
         super().__init__(
             f"property '{property}': '{uri}' is not under a base that OMNIGRAPH_EXTERNAL_BLOBS "
-            "allows; add its base there, or give the bytes as `base64:…`"
+            "allows; add its base there or pass the bytes as `base64:…`"
         )
 
 
 class NotABlob(InputError):
-    """A property whose bytes were asked for, and which holds no blobs."""
+    """A blob call names a property that is not of type Blob."""
 
     code = "OG-I-014"
 
@@ -202,18 +200,18 @@ class NotABlob(InputError):
 
 
 class BlobRangeError(InputError):
-    """A part of a blob was asked for that it does not have."""
+    """A blob read starts past the end of the blob."""
 
     code = "OG-I-015"
 
     def __init__(self, offset: int, size: int) -> None:
         self.offset = offset
         self.size = size
-        super().__init__(f"the blob has {size} bytes, and the part asked for begins at {offset}")
+        super().__init__(f"offset {offset} is past the end of the blob ({size} bytes)")
 
 
 class MissingExtra(InputError):
-    """Something was asked for that needs libraries a plain installation does not have."""
+    """A feature needs a library that is not installed."""
 
     code = "OG-I-018"
 
@@ -225,7 +223,7 @@ class MissingExtra(InputError):
 
 
 class OperatorConfigError(InputError):
-    """The configuration file of the person at this machine cannot be used."""
+    """The operator configuration file is not valid."""
 
     code = "OG-I-016"
 
@@ -233,5 +231,159 @@ class OperatorConfigError(InputError):
         self.path = path
         super().__init__(
             f"could not parse operator config {path}: {problem}; "
-            "correct the file, or name another folder with OMNIGRAPH_HOME"
+            "fix the file, or set OMNIGRAPH_HOME to another directory"
         )
+
+
+class NotFoundError(OmnigraphError):
+    """A branch, commit, type, query or entity does not exist."""
+
+    code = "OG-N-000"
+    kind = "not_found"
+
+
+class GraphNotFound(NotFoundError):
+    """No graph exists at this location."""
+
+    code = "OG-N-001"
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        super().__init__(f"no graph at '{uri}'; create one with og.init()")
+
+
+class BranchNotFound(NotFoundError):
+    """No branch has this name."""
+
+    code = "OG-N-002"
+
+    def __init__(self, branch: str, known: Iterable[str] = ()) -> None:
+        self.branch = branch
+        super().__init__(with_hint(f"branch '{branch}' not found", branch, known))
+
+
+class CommitNotFound(NotFoundError):
+    """No commit has this id."""
+
+    code = "OG-N-003"
+
+    def __init__(self, commit_id: str, meant: str | None = None) -> None:
+        self.commit_id = commit_id
+        hint = "" if meant is None else f"; did you mean `{meant}`?"
+        super().__init__(f"commit '{commit_id}' not found{hint}")
+
+
+class CommitBranchGone(NotFoundError):
+    """The commit is in the history, but the branch that held its data was deleted."""
+
+    code = "OG-N-004"
+
+    def __init__(self, commit_id: str, branch: str) -> None:
+        self.commit_id = commit_id
+        self.branch = branch
+        super().__init__(
+            f"commit '{commit_id}' not found on any branch: its branch '{branch}' was deleted"
+        )
+
+
+class RefNotFound(NotFoundError):
+    """A ref goes back further than the first commit of a branch."""
+
+    code = "OG-N-020"
+
+    def __init__(self, ref: str, reason: str) -> None:
+        self.ref = ref
+        super().__init__(f"ref '{ref}' not found: {reason}")
+
+
+class TagNotFound(NotFoundError):
+    """No tag has this name."""
+
+    code = "OG-N-021"
+
+    def __init__(self, tag: str, known: Iterable[str] = ()) -> None:
+        self.tag = tag
+        super().__init__(with_hint(f"tag '{tag}' not found", tag, known))
+
+
+class HistoryRemoved(NotFoundError):
+    """Cleanup or a hard drop deleted the rows of an old version."""
+
+    code = "OG-N-006"
+
+    def __init__(self, table_key: str, version: int) -> None:
+        self.table_key = table_key
+        self.version = version
+        self.reason = f"version {version} of '{table_key}' was deleted by cleanup or a hard drop"
+        super().__init__(f"{self.reason}; read a newer commit")
+
+
+class ChangeFeedGap(NotFoundError):
+    """The changes after a cursor are not available: their rows or the branch were deleted."""
+
+    code = "OG-N-010"
+
+    def __init__(self, branch: str, reason: str) -> None:
+        self.branch = branch
+        super().__init__(
+            f"cursor expired on branch '{branch}': {reason}; "
+            "re-read the branch and continue from graph.cursor()"
+        )
+
+
+class UnknownVersion(NotFoundError):
+    """The branch has no version with this number."""
+
+    code = "OG-N-005"
+
+    def __init__(self, version: int, head: int) -> None:
+        self.version = version
+        self.head = head
+        super().__init__(f"version {version} not found; the branch has versions 1 to {head}")
+
+
+class UnknownType(NotFoundError):
+    """The schema has no type with this name."""
+
+    code = "OG-N-007"
+
+    def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
+        self.name = name
+        super().__init__(with_hint(f"unknown {kind} type '{name}'", name, known))
+
+
+class UnknownColumn(NotFoundError, KeyError):
+    """A type or a result has no column with this name."""
+
+    code = "OG-N-014"
+
+    def __init__(self, column: str, owner: str, known: Iterable[str] = ()) -> None:
+        self.column = column
+        super().__init__(with_hint(f"{owner} has no column '{column}'", column, known))
+
+    def __str__(self) -> str:
+        """The message; `KeyError` would quote it."""
+        return self.message
+
+
+class EntityNotFound(NotFoundError):
+    """A type has no node or edge with this id."""
+
+    code = "OG-N-008"
+
+    def __init__(self, type_name: str, id: str) -> None:
+        self.type_name = type_name
+        self.id = id
+        super().__init__(f"no {type_name} with id '{id}' found")
+
+
+class BlobMissing(NotFoundError):
+    """The entity exists, but its blob property is null."""
+
+    code = "OG-N-009"
+
+    def __init__(self, type_name: str, id: str, property: str) -> None:
+        self.type_name = type_name
+        self.id = id
+        self.property = property
+        super().__init__(f"{type_name} '{id}' has no blob in '{property}'")

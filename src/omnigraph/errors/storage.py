@@ -1,12 +1,15 @@
-"""Errors of the store."""
+"""Errors of the store, and of recovery of interrupted writes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from omnigraph.diagnostics import counted
 from omnigraph.errors.base import OmnigraphError, Retry
 
 
 class StorageError(OmnigraphError):
-    """The store failed; the outcome of a write in flight may be unknown."""
+    """The store failed; the outcome of a running write may be unknown."""
 
     code = "OG-F-000"
     kind = "storage"
@@ -14,10 +17,10 @@ class StorageError(OmnigraphError):
 
 
 class CommitStateUnknown(StorageError):
-    """A write was begun and left to recovery, which may complete it or undo it.
+    """A write was started and left to recovery, which will complete or undo it.
 
-    Repeating the call with `idempotency_key` is safe whatever became of it: if the write landed, its
-    receipt comes back.
+    Repeating the call with `idempotency_key` is always safe: if the write was published, its
+    receipt comes back. `reason` is what interrupted the write, if known.
     """
 
     code = "OG-F-001"
@@ -30,22 +33,25 @@ class CommitStateUnknown(StorageError):
         idempotency_key: str,
         *,
         is_load: bool = False,
-        cause: str | None = None,
+        reason: str | None = None,
     ) -> None:
         self.operation_id = operation_id
         self.commit_id = commit_id
         self.idempotency_key = idempotency_key
-        name = "load id" if is_load else "idempotency key"
+        self.is_load = is_load
+        self.reason = reason
+        # Inserts and upserts are loads, too.
+        argument = f"load_id='{idempotency_key}' (idempotency_key for insert and upsert)"
+        if not is_load:
+            argument = f"idempotency_key='{idempotency_key}'"
         super().__init__(
-            f"{'' if cause is None else f'{cause}; '}"
-            f"the outcome of operation {operation_id} is unknown: commit {commit_id} may still "
-            f"appear; repeat the call with {name} '{idempotency_key}', "
-            "which does not write twice"
+            f"could not confirm commit {commit_id}{'' if reason is None else f' ({reason})'}; "
+            f"repeat the call with {argument}: it returns the receipt if the commit was published"
         )
 
 
 class ManifestDamaged(StorageError):
-    """The manifest contradicts itself or lacks something it must have."""
+    """The manifest contradicts itself or is incomplete."""
 
     code = "OG-F-002"
     retry = Retry.NEVER
@@ -64,28 +70,28 @@ class StoreCallFailed(StorageError):
 
 
 class SyncFailed(StoreCallFailed):
-    """Something was written, but the disk would not confirm that it is there for good."""
+    """Data was written, but the disk did not confirm that it is durable."""
 
     code = "OG-F-008"
     retry = Retry.NEVER
 
 
 class ObjectMissing(StoreCallFailed):
-    """The object that was to be read or renamed is not there."""
+    """The object to read or rename does not exist."""
 
     code = "OG-F-004"
     retry = Retry.NEVER
 
 
 class TableMissing(StoreCallFailed):
-    """A table, a branch of it or one of its versions is not there."""
+    """A table, a branch of it or one of its versions does not exist."""
 
     code = "OG-F-006"
     retry = Retry.NEVER
 
 
 class TornVersion(StoreCallFailed):
-    """The newest version of a table is unreadable, as after a power loss; it was never acknowledged.
+    """The newest version of a table is unreadable, as after a power loss; it was not acknowledged.
 
     `version` is the unreadable one, `previous` the newest one before it, if any.
     """
@@ -100,9 +106,9 @@ class TornVersion(StoreCallFailed):
 
 
 class FileDamaged(StoreCallFailed):
-    """A stored file is there to its end and cannot be read: what it says was acknowledged.
+    """A stored file has its full size but cannot be read; its content was acknowledged.
 
-    `uri` is the file, `what` is what it belongs to.
+    `uri` is the file, `what` the version or branch it belongs to.
     """
 
     code = "OG-F-009"
@@ -111,14 +117,13 @@ class FileDamaged(StoreCallFailed):
     def __init__(self, uri: str, what: str, cause: str) -> None:
         self.what = what
         StorageError.__init__(
-            self,
-            f"the file '{uri}' of {what} is damaged ({cause}); restore it from a backup",
+            self, f"file '{uri}' of {what} is damaged ({cause}); restore it from a backup"
         )
         self.action, self.uri, self.cause = "open", uri, cause
 
 
 class GraphMoved(StorageError):
-    """A branch of a graph that was moved or copied since: its files are looked for at the old place."""
+    """The graph was moved or copied after a branch was created, so the branch's files are missing."""
 
     code = "OG-F-010"
     kind = "conflict"
@@ -129,13 +134,13 @@ class GraphMoved(StorageError):
         self.made_at = made_at
         self.found_at = found_at
         super().__init__(
-            f"branch '{branch}' cannot be used at '{found_at}': it was made when the graph was at "
-            f"'{made_at}' and refers to files there; delete the branch, or put the graph back"
+            f"cannot use branch '{branch}' at '{found_at}': it was created when the graph was at "
+            f"'{made_at}' and refers to files there; delete the branch or move the graph back"
         )
 
 
 class UnsafeStore(StorageError):
-    """The store lets two writers overwrite each other, so no graph may be kept there."""
+    """The store does not prevent writers from overwriting each other, so it cannot hold a graph."""
 
     code = "OG-F-005"
     kind = "bad_request"
@@ -144,4 +149,74 @@ class UnsafeStore(StorageError):
     def __init__(self, uri: str, check: str, problem: str) -> None:
         self.uri = uri
         self.check = check
-        super().__init__(f"'{uri}' cannot hold a graph: {problem} (failed check: {check})")
+        super().__init__(f"cannot store a graph at '{uri}': {problem} (failed check: {check})")
+
+
+class RecoveryError(OmnigraphError):
+    """An interrupted write cannot be recovered automatically."""
+
+    code = "OG-R-000"
+    kind = "conflict"
+
+
+class TableOvertaken(RecoveryError):
+    """A change was built on one version of a table but landed on top of a later one.
+
+    The table now holds both changes. The writer must not publish it; recovery decides.
+    """
+
+    code = "OG-R-001"
+
+    def __init__(self, table: str, expected: int, actual: int) -> None:
+        self.table = table
+        self.expected = expected
+        self.actual = actual
+        super().__init__(
+            f"commit to table '{table}' landed at version {actual} instead of {expected}, "
+            "on top of another change; it will not be published"
+        )
+
+
+class RecoveryQuarantined(RecoveryError):
+    """An interrupted write of the table needs an operator's decision."""
+
+    code = "OG-R-002"
+
+    def __init__(self, table_key: str, sidecar: str, reason: str) -> None:
+        self.table_key = table_key
+        self.sidecar = sidecar
+        self.reason = reason
+        super().__init__(
+            f"cannot write '{table_key}': sidecar {sidecar} is quarantined ({reason}); "
+            "inspect it with graph.maintenance.repair()"
+        )
+
+
+class RecoveryPending(RecoveryError):
+    """Maintenance must wait until an interrupted write is recovered."""
+
+    code = "OG-R-003"
+
+    def __init__(self, operation: str, sidecars: Sequence[str]) -> None:
+        self.operation = operation
+        self.sidecars = tuple(sidecars)
+        pending = ", ".join(sidecars)
+        super().__init__(
+            f"{operation} requires a clean recovery state; pending: {pending}. Open the graph "
+            f"read-write to recover; if {'it remains' if len(sidecars) == 1 else 'any remains'}, "
+            "call graph.maintenance.repair()"
+        )
+
+
+class RepairRefused(RecoveryError):
+    """A repair left tables unchanged because their changes match no known operation."""
+
+    code = "OG-R-004"
+
+    def __init__(self, table_keys: Sequence[str]) -> None:
+        self.table_keys = tuple(table_keys)
+        super().__init__(
+            f"repair refused {counted(len(table_keys), 'table')} ({', '.join(table_keys)}): the "
+            "changes match no known operation; pass force=True to accept them, or force=True and "
+            "rollback=True to discard them"
+        )

@@ -17,14 +17,14 @@ import lance
 import pyarrow as pa
 from lance import LanceDataset
 
-from omnigraph.errors import InputError, KeyTaken
+from omnigraph.errors import InputError, InsertConflict
 from omnigraph.storage.conflicts import Failure, cause_of, classify, naming_failures
 from omnigraph.storage.delta import rewriting
 from omnigraph.storage.fragments import write_rows
 from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.table import Table
 
-__all__ = ["KeyTaken", "WrittenRows", "insert_alone", "write_ahead"]
+__all__ = ["InsertConflict", "WrittenRows", "insert_alone", "write_ahead"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def write_ahead(table: Table, rows: pa.Table) -> WrittenRows:
 def insert_alone(table: Table, rows: pa.Table, written: WrittenRows | None = None) -> Table:
     """Insert rows if no rows were inserted since the version of the table.
 
-    `written` is used if it has these very rows. Raises `KeyTaken`: nothing was inserted. After
+    `written` is used if it has these very rows. Raises `InsertConflict`: nothing was inserted. After
     any other error the caller finds out by reading.
     """
     lineage = table.lineage
@@ -60,7 +60,7 @@ def insert_alone(table: Table, rows: pa.Table, written: WrittenRows | None = Non
         except OSError as error:
             if classify(error) is not Failure.CONFLICT:
                 raise
-            raise KeyTaken(lineage.name, cause_of(error)) from error
+            raise InsertConflict(lineage.name, cause_of(error)) from error
     if lineage.sync:
         lineage.sync.commit(lineage, made)
     return Table(lineage, made)

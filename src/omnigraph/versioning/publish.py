@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from omnigraph.errors import (
+    BranchLockLost,
     CommitStateUnknown,
     ConflictError,
     ExpectedVersionMismatch,
@@ -34,7 +35,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import declare
 from omnigraph.limits import CHECKPOINT_INTERVAL, PUBLISH_BUDGET_SECONDS
-from omnigraph.storage.sole_insert import KeyTaken, WrittenRows, insert_alone, write_ahead
+from omnigraph.storage.sole_insert import InsertConflict, WrittenRows, insert_alone, write_ahead
 from omnigraph.storage.table import Table
 from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.branch_names import public_name
@@ -314,7 +315,7 @@ def _try_insert(
             written = ahead()
     try:
         return insert_alone(table, rows, written), None
-    except (KeyTaken, StorageError) as error:
+    except (InsertConflict, StorageError) as error:
         return None, error
 
 
@@ -339,7 +340,7 @@ def _confirm(
         return stored
     if state.sequence >= first.sequence:
         return None
-    if isinstance(failure, KeyTaken):
+    if isinstance(failure, InsertConflict):
         return None
     if failure is not None:
         raise failure
@@ -348,20 +349,19 @@ def _confirm(
 
 def unknown_outcome(draft: CommitDraft, cause: Exception | None = None) -> CommitStateUnknown:
     """The error of a write that recovery will finish or undo."""
+    match cause:
+        # Their advice is for the write that raised them.
+        case CommitStateUnknown(reason=reason) | BranchLockLost(reason=reason):
+            pass
+        case _:
+            reason = None if cause is None else str(cause)
     return CommitStateUnknown(
         draft.operation_id,
         draft.graph_commit_id,
         draft.idempotency_key,
         is_load=draft.load_id is not None,
-        cause=None if cause is None else str(cause),
+        reason=reason,
     )
-
-
-def refuse_reused_key(draft: CommitDraft, commit: CommitRecord) -> ConflictError:
-    """The conflict of a write whose key belongs to another one."""
-    if draft.load_id is not None:
-        return LoadIdReused(draft.load_id, commit.graph_commit_id)
-    return IdempotencyKeyReused(draft.idempotency_key, commit.graph_commit_id)
 
 
 def _refuse_used_key(manifest: Manifest, branch: str | None, draft: CommitDraft) -> None:
@@ -369,5 +369,10 @@ def _refuse_used_key(manifest: Manifest, branch: str | None, draft: CommitDraft)
     if draft.idempotency_key == draft.operation_id:
         return
     earlier = manifest.find_keyed(branch, draft.idempotency_key)
-    if earlier is not None:
-        raise refuse_reused_key(draft, earlier.commit)
+    if earlier is None:
+        return
+    used_by = earlier.commit.graph_commit_id
+    if draft.load_id is not None:
+        note = earlier.load_note
+        raise LoadIdReused(draft.load_id, used_by, None if note is None else note.mode)
+    raise IdempotencyKeyReused(draft.idempotency_key, used_by)

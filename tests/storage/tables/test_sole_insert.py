@@ -8,7 +8,7 @@ from threading import Barrier
 
 import pytest
 
-from omnigraph.errors import InputError, KeyTaken
+from omnigraph.errors import InputError, InsertConflict
 from omnigraph.storage.compact import fold
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
@@ -40,7 +40,7 @@ def test_an_insert_made_meanwhile_keeps_all_rows_out(store, indexed):
         table = commit(table, stage_btree_index(table, "id"))
     insert_alone(table, numbered({"a": 1}, KEYED))
     for names in ({"a": 2}, {"b": 2}):
-        with pytest.raises(KeyTaken):
+        with pytest.raises(InsertConflict):
             insert_alone(table, numbered(names, KEYED))
     assert content(store.open("keyed")) == {"start": 0, "a": 1}
 
@@ -50,7 +50,7 @@ def test_an_index_made_meanwhile_does_no_harm(store):
     commit(table, stage_btree_index(table, "id"))
     after = insert_alone(table, numbered({"a": 1}, KEYED))
     assert (after.version, content(after)) == (3, {"start": 0, "a": 1})
-    with pytest.raises(KeyTaken):
+    with pytest.raises(InsertConflict):
         insert_alone(table, numbered({"b": 2}, KEYED))
 
 
@@ -61,7 +61,7 @@ def test_a_compaction_meanwhile_hides_no_insert(store):
     after = insert_alone(folded, numbered({"b": 2}, KEYED))
     assert content(after) == {"start": 0, "a": 1, "b": 2}
     for stale in (table, folded):
-        with pytest.raises(KeyTaken):
+        with pytest.raises(InsertConflict):
             insert_alone(stale, numbered({"c": 3}, KEYED))
 
 
@@ -82,7 +82,7 @@ def test_a_table_without_rows_is_refused(store):
 def attempt(table, writer: int, number: int) -> bool:
     try:
         insert_alone(table, numbered({f"seq{number}": writer, f"w{writer}-{number}": 0}, KEYED))
-    except KeyTaken:
+    except InsertConflict:
         return False
     return True
 

@@ -61,7 +61,9 @@ def test_a_server_and_an_address_are_exclusive(cli, library, words, flag):
 @every_command
 def test_a_place_without_a_graph_is_named(cli, library, words, flag):
     message = errors_of(cli(*words, *flag, "nowhere"))
-    assert message.startswith(f"error[OG-N-001]: no graph at '{library}/nowhere'; create it first")
+    assert message.startswith(
+        f"error[OG-N-001]: no graph at '{library}/nowhere'; create one with og.init()"
+    )
     assert f"hint: `omnigraph init --schema FILE {library}/nowhere` creates one" in message
     assert not (library / "nowhere").exists()
 

@@ -84,7 +84,7 @@ def test_a_blob_outside_shows_its_address(cli, pictures, tmp_path, monkeypatch):
         (["Nope", "a", "pic"], 1, "unknown node type 'Nope'"),
         (["Picture", "a", "note"], 1, "Picture.note is not a Blob"),
         (["Picture", "x", "pic"], 1, "no Picture with id 'x' found"),
-        (["Picture", "a", "pic", "--offset", "11"], 1, "the blob has 10 bytes"),
+        (["Picture", "a", "pic", "--offset", "11"], 1, "past the end of the blob (10 bytes)"),
         (["Picture", "a", "pic", "--offset", "-1"], 2, "--offset"),
         (["Picture", "a", "pic", "--branch", "main", "--snapshot", "x"], 2, "exclusive"),
         (["Picture", "a"], 2, "PROPERTY"),

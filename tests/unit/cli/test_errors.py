@@ -1,4 +1,4 @@
-"""`omnigraph errors`: the list, one code, and a code nobody knows."""
+"""`omnigraph errors`: the list, one code, and an unknown code."""
 
 from __future__ import annotations
 

@@ -14,11 +14,15 @@ import pytest
 import omnigraph
 from omnigraph.cli.command_table import COMMANDS
 from omnigraph.cli.framework import load_command
+from omnigraph.cli.hints import hint_for
 from omnigraph.cli.main import root
 from omnigraph.errors import (
     AlreadyInitialized,
     BranchNotFound,
     CommitNotFound,
+    CommitStateUnknown,
+    DanglingEdges,
+    EdgesOfType,
     NotABlob,
     RepairRefused,
     UnknownType,
@@ -34,7 +38,10 @@ PLANNED = {"--target", "--alias", "--cluster", "--cluster-graph", "--config"}
 
 
 def said(path: Path) -> Iterator[str]:
-    """The texts of a module that somebody may read, docstrings left out."""
+    """The texts of a module or data file that a user may read, docstrings left out."""
+    if path.suffix == ".toml":
+        yield path.read_text()
+        return
     tree = ast.parse(path.read_text())
     silent = {
         id(node.value)
@@ -56,7 +63,7 @@ def flags_of(command: click.Command) -> set[str]:
 
 def modules() -> list[Path]:
     layers = ("testing", "spark")
-    found = SOURCES.rglob("*.py")
+    found = [*SOURCES.rglob("*.py"), *SOURCES.rglob("*.toml")]
     return [path for path in found if path.relative_to(SOURCES).parts[0] not in layers]
 
 
@@ -182,4 +189,17 @@ def test_errors_with_a_hint_are_worded_by_what_is_known():
     assert str(UnknownType("node", "Autor", ["Author"])).endswith("; did you mean `Author`?")
     assert str(NotABlob("A", "pics", ["pic"])) == "A.pics is not a Blob; did you mean `pic`?"
     assert "repair refused 1 table (node:A)" in str(RepairRefused(["node:A"]))
-    assert "init it with force" in str(AlreadyInitialized("g", is_complete=False))
+    assert "retry with force=True" in str(AlreadyInitialized("g", is_complete=False))
+
+
+@pytest.mark.parametrize(
+    ("error", "argument", "hint"),
+    [
+        (CommitStateUnknown("O", "C", "k 1"), "idempotency_key='k 1':", "--idempotency-key"),
+        (CommitStateUnknown("O", "C", "k 1", is_load=True), "load_id='k 1' (", "--load-id 'k 1'"),
+        (DanglingEdges([EdgesOfType("Knows", 1, ("e",))]), "cascade=True", "--cascade"),
+    ],
+)
+def test_an_error_names_the_argument_and_its_hint_the_flag(error, argument, hint):
+    assert argument in str(error)
+    assert hint in (hint_for(error) or "")

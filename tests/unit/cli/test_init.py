@@ -36,7 +36,7 @@ def test_a_second_init_is_refused_and_advises_nothing_that_is_refused_too(cli, e
     for flags in ((), ("--force",)):
         code, out, err = cli(*INIT, *flags, empty)
         assert (code, out) == (1, "")
-        assert "already initialized; open it, or choose another location" in err
+        assert "already initialized; open it or choose another location" in err
         assert "hint: --force replaces what an unfinished init left, never a graph" in err
 
 

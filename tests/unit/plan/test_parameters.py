@@ -192,7 +192,7 @@ def test_an_omitted_parameter_is_an_error(given):
         ),
         (
             {"$who": "ada"},
-            "unknown parameter '$who' (declared: who, age); leave out the `$`",
+            "unknown parameter '$who' (declared: who, age); omit the `$`",
         ),
         ({"who": "ada", "x": {}}, "unknown parameter 'x' (declared: who, age)"),
     ],

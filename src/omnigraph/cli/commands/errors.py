@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from dataclasses import asdict
 from textwrap import indent
 
 import click
+import msgspec
 
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
@@ -25,11 +24,11 @@ from omnigraph.errors import NotFoundError
 def command(code: str | None, as_json: bool) -> None:
     """Explain the error CODE, or list all codes."""
     if code is None:
-        entries = sorted(REGISTRY.values(), key=_natural)
+        entries = sorted(REGISTRY.values(), key=lambda entry: entry.natural_key)
     else:
         entries = [_find(code)]
     if as_json:
-        write_document({"errors": [asdict(entry) for entry in entries]}, sys.stdout)
+        write_document({"errors": msgspec.to_builtins(entries)}, sys.stdout)
     elif code is None:
         rows = [(entry.code, entry.kind, entry.title) for entry in entries]
         style = Style.of(sys.stdout)
@@ -53,9 +52,3 @@ def _full_text(entry: ErrorCode, style: Style) -> str:
     if entry.example:
         text += "\nexample:\n" + indent(entry.example, "    ") + "\n"
     return text
-
-
-def _natural(entry: ErrorCode) -> list[tuple[str, int]]:
-    """Sorts T2 before T10."""
-    parts = re.findall(r"(\D+)(\d*)", entry.code)
-    return [(word, int(number or 0)) for word, number in parts]

@@ -64,7 +64,7 @@ class ChangeFeed:
             try:
                 changes = self._changes(commit, before, state, wanted)
             except HistoryRemoved as error:
-                raise ChangeFeedGap(branch.public, str(error)) from error
+                raise ChangeFeedGap(branch.public, error.reason) from error
             before = state
             if commit.sequence > start:
                 place = FeedPlace(commit.sequence, commit.graph_commit_id)

@@ -309,9 +309,11 @@ class Loaded:
 
 def _same_load(found: KeyedCommit, options: LoadOptions) -> Loaded:
     """What an earlier load with the id did. Raises `LoadIdReused`."""
-    if found.load_note is None or found.load_note.mode != options.mode:
-        raise LoadIdReused(options.load_id, found.commit.graph_commit_id)
-    return Loaded(found.commit, found.load_note, replayed=True)
+    note = found.load_note
+    if note is None or note.mode != options.mode:
+        used_in = None if note is None else note.mode
+        raise LoadIdReused(options.load_id, found.commit.graph_commit_id, used_in)
+    return Loaded(found.commit, note, replayed=True)
 
 
 def check_load_options(

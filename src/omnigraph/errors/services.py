@@ -1,0 +1,147 @@
+"""Errors of budgets, policies, embedding providers and Spark."""
+
+from __future__ import annotations
+
+from omnigraph.errors.base import OmnigraphError, Retry
+
+
+class LimitError(OmnigraphError):
+    """A limit on rows, bytes, time or depth is exceeded."""
+
+    code = "OG-B-000"
+    kind = "bad_request"
+
+
+class QueryBudgetExceeded(LimitError):
+    """A query needs more rows, bytes or time than its budget allows."""
+
+    code = "OG-B-001"
+
+    def __init__(self, resource: str, needed: str, allowed: str) -> None:
+        self.resource = resource
+        self.needed = needed
+        self.allowed = allowed
+        super().__init__(
+            f"budget exceeded: {resource}; the query needs {needed}, the limit is {allowed}; "
+            "narrow the query or raise the limit"
+        )
+
+
+class QueryCancelled(LimitError):
+    """The caller cancelled the query."""
+
+    code = "OG-B-002"
+
+    def __init__(self) -> None:
+        super().__init__("the query was cancelled")
+
+
+class PolicyError(OmnigraphError):
+    """The policy does not allow the action for this actor, or requires an actor."""
+
+    code = "OG-P-000"
+    kind = "policy"
+
+
+class EmbeddingError(OmnigraphError):
+    """A text could not be embedded."""
+
+    code = "OG-E-000"
+
+
+class EmbeddingNotConfigured(EmbeddingError):
+    """No embedding provider is configured."""
+
+    code = "OG-E-001"
+
+    def __init__(self, setting: str) -> None:
+        self.setting = setting
+        super().__init__(
+            f"no embedding provider is configured: set {setting}, or OMNIGRAPH_EMBEDDINGS_MOCK=1 "
+            "for mock vectors"
+        )
+
+
+class EmbeddingModelUnavailable(EmbeddingError):
+    """The schema names a model whose provider is not configured, but another provider is."""
+
+    code = "OG-E-004"
+
+    def __init__(self, model: str, configured: str, missing: str) -> None:
+        self.model = model
+        self.configured = configured
+        super().__init__(
+            f"the schema requires embedding model {model}, but {missing}; "
+            f"vectors of the configured model {configured} are not comparable"
+        )
+
+
+class EmbeddingFailed(EmbeddingError):
+    """The embedding provider did not respond, or its response is not usable."""
+
+    code = "OG-E-002"
+    retry = Retry.AS_IS
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"embedding provider: {reason}")
+
+
+class EmbeddingRefused(EmbeddingFailed):
+    """The embedding provider rejected one of the texts."""
+
+    code = "OG-E-003"
+    retry = Retry.NEVER
+
+
+class SparkError(OmnigraphError):
+    """An operation on Spark failed; none of its changes are visible."""
+
+    code = "OG-J-000"
+
+
+class SparkUnavailable(SparkError):
+    """No Spark session could be started or reached."""
+
+    code = "OG-J-001"
+    retry = Retry.AS_IS
+
+    def __init__(self, problem: str, reason: str) -> None:
+        self.problem = problem
+        self.reason = reason
+        super().__init__(f"Spark is not available: {problem} ({reason})")
+
+
+class SparkExecutorUnfit(SparkError):
+    """Executors lack a package, or have another version of it than the driver."""
+
+    code = "OG-J-002"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(
+            f"Spark executors cannot run omnigraph tasks: {problem}; "
+            "install the driver's omnigraph and Python versions on them"
+        )
+
+
+class SparkJobFailed(SparkError):
+    """A Spark job failed for a reason other than an error in a task."""
+
+    code = "OG-J-003"
+    retry = Retry.AS_IS
+
+    def __init__(self, job: str, reason: str) -> None:
+        self.job = job
+        self.reason = reason
+        super().__init__(f"Spark job '{job}' failed: {reason}; nothing was changed")
+
+
+class StartCacheFailed(SparkError):
+    """The cache file that speeds up the start of Java could not be created."""
+
+    code = "OG-J-004"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"could not create the Java start cache: {problem}")
