@@ -1,15 +1,67 @@
-"""Which commands there are: name, module, plane and the one line the help shows.
+"""All commands: name, module, plane and summary; the rules of the planes; deprecated spellings.
 
 A plain table, so that `--help`, completion and misspelt names are answered without importing a
-single command. The order within a plane is the order of the help.
+command. The order within a plane is the order of the help. A plane says how a command reaches a graph,
+and so which addressing options it takes. Tests: tests/unit/cli/test_planes.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import NamedTuple
 
-from omnigraph.cli.planes import Plane
+from omnigraph.errors import UsageError
+
+
+class Plane(Enum):
+    """How a command reaches a graph, in the order the help lists them."""
+
+    DATA = "data"
+    STORAGE = "storage"
+    CONTROL = "control"
+    SESSION = "session"
+
+
+LEGEND = {
+    Plane.DATA: "read and write a graph, locally or through a server",
+    Plane.STORAGE: "operate on graph storage directly (path or s3:// URI)",
+    Plane.CONTROL: "manage declared deployments (--config names their directory)",
+    Plane.SESSION: "work on local files and settings; no graph needed",
+}
+
+_INSTEAD = {
+    Plane.STORAGE: "Use --target <name>, a storage URI, or --cluster <dir> --cluster-graph <id>.",
+    Plane.CONTROL: "Name the deployment with --config <dir>.",
+    Plane.SESSION: "The command addresses no graph.",
+}
+_INSTEAD_FOR = {"init": "Pass a storage URI."}
+"""Commands to which the advice of their plane does not apply."""
+
+
+def is_remote(uri: str) -> bool:
+    """Whether an address is that of a server rather than of storage."""
+    return uri.startswith(("http://", "https://"))
+
+
+def refuse_server(command: str, plane: Plane) -> None:
+    """Raise unless `--server` and `--graph` mean something to commands of this plane."""
+    if plane is Plane.DATA:
+        return
+    advice = _INSTEAD_FOR.get(command, _INSTEAD[plane])
+    raise UsageError(
+        f"`{command}` is a {plane.value}-plane command; --server/--graph address the data plane "
+        f"and do not apply. {advice}"
+    )
+
+
+def refuse_remote(command: str, uri: str) -> None:
+    """Raise when a storage-plane command is pointed at a server instead of at storage."""
+    if is_remote(uri):
+        raise UsageError(
+            f"`{command}` is a storage-plane command and needs direct storage access; "
+            f"{uri} is a remote server"
+        )
 
 
 class CommandEntry(NamedTuple):
@@ -38,58 +90,80 @@ class CommandEntry(NamedTuple):
 
 
 _ENTRIES = (
-    CommandEntry("query", "query", Plane.DATA, "Run a query that reads."),
-    CommandEntry("explain", "explain", Plane.DATA, "Show how a query is run."),
-    CommandEntry("mutate", "mutate", Plane.DATA, "Run a query that changes a branch."),
-    CommandEntry("load", "load", Plane.DATA, "Load files into a branch."),
-    CommandEntry("ingest", "ingest", Plane.DATA, "Old form of load.", hidden=True),
+    CommandEntry("query", "query", Plane.DATA, "Run a read query."),
+    CommandEntry("explain", "explain", Plane.DATA, "Show a query's execution plan."),
+    CommandEntry("mutate", "mutate", Plane.DATA, "Run a mutation query as one commit."),
+    CommandEntry("load", "load", Plane.DATA, "Load files into a branch as one commit."),
+    CommandEntry("ingest", "ingest", Plane.DATA, "Deprecated; use `load`.", hidden=True),
     CommandEntry(
-        "export", "export", Plane.DATA, "Write all nodes and edges as JSON lines or Parquet files."
+        "export", "export", Plane.DATA, "Export nodes and edges to JSON Lines or Parquet."
     ),
-    CommandEntry("blob get", "blob", Plane.DATA, "Write the bytes of a blob.", "get"),
-    CommandEntry("blob stat", "blob", Plane.DATA, "Show the size of a blob.", "stat"),
-    CommandEntry("snapshot", "snapshot", Plane.DATA, "Show what a branch holds."),
+    CommandEntry(
+        "blob get", "blob", Plane.DATA, "Write a blob to a file or standard output.", "get"
+    ),
+    CommandEntry(
+        "blob stat", "blob", Plane.DATA, "Show a blob's size and, if external, its URI.", "stat"
+    ),
+    CommandEntry(
+        "snapshot", "snapshot", Plane.DATA, "Show a branch's version and row counts per type."
+    ),
     CommandEntry("branch create", "branch", Plane.DATA, "Create a branch.", "create"),
-    CommandEntry("branch list", "branch", Plane.DATA, "List the branches.", "list_names"),
+    CommandEntry("branch list", "branch", Plane.DATA, "List branches.", "list_names"),
     CommandEntry("branch delete", "branch", Plane.DATA, "Delete a branch.", "delete"),
     CommandEntry(
-        "branch reset", "branch", Plane.DATA, "Give a branch the content of a ref.", "reset"
+        "branch reset", "branch", Plane.DATA, "Reset a branch to the content of a ref.", "reset"
     ),
     CommandEntry(
-        "branch merge", "merge", Plane.DATA, "Bring a branch into another.", "branch_command"
+        "branch merge", "merge", Plane.DATA, "Merge a branch into another.", "branch_command"
     ),
-    CommandEntry("merge", "merge", Plane.DATA, "Bring a branch into another."),
-    CommandEntry("diff", "diff", Plane.DATA, "Show what differs between two states."),
-    CommandEntry("changes", "changes", Plane.DATA, "Show what each commit changed."),
-    CommandEntry("log", "log", Plane.DATA, "Show the history, newest first."),
-    CommandEntry("revert", "revert", Plane.DATA, "Undo a commit."),
+    CommandEntry("merge", "merge", Plane.DATA, "Merge a branch into another."),
+    CommandEntry("diff", "diff", Plane.DATA, "Compare two branches or commits."),
+    CommandEntry("changes", "changes", Plane.DATA, "Show row changes commit by commit."),
+    CommandEntry("log", "log", Plane.DATA, "Show commit history, newest first."),
+    CommandEntry("revert", "revert", Plane.DATA, "Undo a commit's changes in a new commit."),
     CommandEntry(
-        "cherry-pick", "revert", Plane.DATA, "Do a commit again on a branch.", "cherry_pick"
+        "cherry-pick",
+        "revert",
+        Plane.DATA,
+        "Apply a commit's changes to another branch.",
+        "cherry_pick",
     ),
-    CommandEntry("commit list", "commit", Plane.DATA, "List the history of a branch.", "list_all"),
-    CommandEntry("commit show", "commit", Plane.DATA, "Show one commit.", "show"),
-    CommandEntry("tag create", "tag", Plane.DATA, "Name a commit and keep it.", "create"),
-    CommandEntry("tag list", "tag", Plane.DATA, "List the tags.", "list_all"),
+    CommandEntry("commit list", "commit", Plane.DATA, "List a branch's commits.", "list_all"),
+    CommandEntry("commit show", "commit", Plane.DATA, "Show a commit.", "show"),
+    CommandEntry(
+        "tag create", "tag", Plane.DATA, "Tag a commit and protect it from cleanup.", "create"
+    ),
+    CommandEntry("tag list", "tag", Plane.DATA, "List tags.", "list_all"),
     CommandEntry("tag delete", "tag", Plane.DATA, "Delete a tag.", "delete"),
-    CommandEntry("pin create", "pin", Plane.STORAGE, "Keep a commit readable.", "create"),
-    CommandEntry("pin list", "pin", Plane.STORAGE, "List the pins.", "list_all"),
-    CommandEntry("pin delete", "pin", Plane.STORAGE, "Remove a pin.", "delete"),
-    CommandEntry("status", "status", Plane.DATA, "Show how a graph is doing."),
-    CommandEntry("schema show", "schema", Plane.DATA, "Print the schema.", "show"),
-    CommandEntry("schema apply", "schema", Plane.DATA, "Change the schema.", "apply"),
-    CommandEntry("schema plan", "schema", Plane.STORAGE, "Show what a change would do.", "plan"),
-    CommandEntry("init", "init", Plane.STORAGE, "Create a graph."),
+    CommandEntry("pin create", "pin", Plane.STORAGE, "Pin a commit under a name.", "create"),
+    CommandEntry("pin list", "pin", Plane.STORAGE, "List pins.", "list_all"),
+    CommandEntry("pin delete", "pin", Plane.STORAGE, "Delete a pin.", "delete"),
+    CommandEntry("status", "status", Plane.DATA, "Show sizes, index coverage and pending work."),
+    CommandEntry("schema show", "schema", Plane.DATA, "Print the schema source.", "show"),
     CommandEntry(
-        "ensure-indices", "ensure_indices", Plane.STORAGE, "Build indexes that are missing."
+        "schema apply", "schema", Plane.DATA, "Migrate the graph to a new schema.", "apply"
     ),
-    CommandEntry("embed", "embed", Plane.STORAGE, "Compute the vectors of texts."),
-    CommandEntry("optimize", "optimize", Plane.STORAGE, "Store the same rows better."),
-    CommandEntry("cleanup", "cleanup", Plane.STORAGE, "Remove what is stored of the past."),
-    CommandEntry("repair", "repair", Plane.STORAGE, "Decide about tables nobody published."),
-    CommandEntry("verify", "verify", Plane.STORAGE, "Check every row and every file."),
-    CommandEntry("lint", "lint", Plane.STORAGE, "Find mistakes in a query file."),
-    CommandEntry("fmt", "fmt", Plane.SESSION, "Lay out schema and query files the standard way."),
-    CommandEntry("spark warm", "spark", Plane.SESSION, "Make Spark start sooner here.", "warm"),
+    CommandEntry(
+        "schema plan", "schema", Plane.STORAGE, "Show the migration steps to a new schema.", "plan"
+    ),
+    CommandEntry("init", "init", Plane.STORAGE, "Create an empty graph from a schema file."),
+    CommandEntry("ensure-indices", "ensure_indices", Plane.STORAGE, "Build missing indexes."),
+    CommandEntry("embed", "embed", Plane.STORAGE, "Compute missing and stale embeddings."),
+    CommandEntry("optimize", "optimize", Plane.STORAGE, "Compact tables and refresh indexes."),
+    CommandEntry("cleanup", "cleanup", Plane.STORAGE, "Delete old versions."),
+    CommandEntry(
+        "repair", "repair", Plane.STORAGE, "Inspect and resolve unpublished table changes."
+    ),
+    CommandEntry("verify", "verify", Plane.STORAGE, "Validate every row and file."),
+    CommandEntry("lint", "lint", Plane.STORAGE, "Check a query file against a schema."),
+    CommandEntry("fmt", "fmt", Plane.SESSION, "Format schema and query files."),
+    CommandEntry(
+        "spark warm",
+        "spark",
+        Plane.SESSION,
+        "Prepare a cache that makes Spark start faster.",
+        "warm",
+    ),
     CommandEntry("errors", "errors", Plane.SESSION, "Explain error codes."),
     CommandEntry("version", "version", Plane.SESSION, "Print the version."),
 )
@@ -100,12 +174,12 @@ ALIASES = {"schema get": "schema show"}
 """Other names of commands, which work but are listed nowhere."""
 
 FAMILIES = {
-    "blob": "Look at blobs.",
+    "blob": "Read blob properties.",
     "branch": "Create, list, merge, reset and delete branches.",
-    "commit": "Look at the history.",
-    "pin": "Keep commits from being cleaned up.",
-    "tag": "Name commits and keep them from being cleaned up.",
-    "schema": "Show, plan and change the schema.",
+    "commit": "List and inspect commits.",
+    "pin": "Protect commits from cleanup.",
+    "tag": "Name commits and protect them from cleanup.",
+    "schema": "Show, plan and apply schema changes.",
     "spark": "Prepare Spark on this machine.",
 }
 """The first words that several commands share, with the line the help shows for all of them."""
@@ -116,3 +190,22 @@ def label(name: str, commands: Mapping[str, CommandEntry] = COMMANDS) -> str:
     entry = commands[name]
     planes = {other.plane for other in commands.values() if other.family == entry.family}
     return entry.family if len(planes) == 1 else entry.name
+
+
+SPELLINGS = {
+    ("change",): "mutate",
+    ("check",): "lint",
+    ("read",): "query",
+    ("query", "lint"): "lint",
+    ("query", "check"): "lint",
+}
+
+
+def rewrite(words: Sequence[str]) -> tuple[list[str], str | None]:
+    """The words with an old spelling at their start replaced, and the warning to print."""
+    for old, new in SPELLINGS.items():
+        if tuple(words[: len(old)]) == old:
+            spelt = " ".join(old)
+            warning = f"`omnigraph {spelt}` is deprecated; use `omnigraph {new}` instead"
+            return [new, *words[len(old) :]], warning
+    return list(words), None

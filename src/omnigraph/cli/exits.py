@@ -1,18 +1,32 @@
-"""Exit codes, and how a failure is told to a person.
+"""Exit codes, error output, and the hints that name commands.
 
-0 success, 1 failure, 2 wrong use of the command line; 130 after an interrupt, as shells do
-(`cli/signals.py` has the other signals). An error of the product never shows a stack trace; a defect
-shows one only when `OMNIGRAPH_DEBUG` is set, because its reader is a developer.
+0 success, 1 failure, 2 wrong use of the command line, 130 after an interrupt (`cli/signals.py` has the
+other signals). Product errors never show a stack trace. An internal error shows one only when
+`OMNIGRAPH_DEBUG` is set. Error messages are the same for every caller; only the hints name commands.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from shlex import quote
 from typing import Final
 
 from omnigraph.cli.style import Style
-from omnigraph.errors import LanguageError, OmnigraphError
+from omnigraph.errors import (
+    AlreadyInitialized,
+    CommitStateUnknown,
+    DanglingEdges,
+    GraphNotFound,
+    LanguageError,
+    MissingExtra,
+    OmnigraphError,
+    RecoveryPending,
+    RecoveryQuarantined,
+    RepairRefused,
+    TableDrift,
+    UnknownParameter,
+)
 
 SUCCESS: Final = 0
 FAILURE: Final = 1
@@ -22,11 +36,10 @@ INTERRUPTED: Final = 130
 def report(error: Exception) -> int:
     """Print a failure to standard error and give the exit code for it."""
     if isinstance(error, LanguageError):
-        # Places in a file come first, as editors expect; the rule that was broken is named there.
+        # File positions come first, as editors expect.
         message = str(error)
     elif isinstance(error, OmnigraphError):
         # Only an error has to wait for this; `omnigraph version` loads as little as it can.
-        from omnigraph.cli.hints import hint_for
 
         hint = hint_for(error)
         message = f"error[{error.code}]: {error}" + (f"\n   hint: {hint}" if hint else "")
@@ -41,3 +54,32 @@ def report(error: Exception) -> int:
     headline, newline, rest = message.partition("\n")
     print(f"{Style.of(sys.stderr).error(headline)}{newline}{rest}", file=sys.stderr)
     return FAILURE
+
+
+def hint_for(error: OmnigraphError) -> str | None:
+    """The command to run next, if one always applies."""
+    match error:
+        case GraphNotFound(uri=uri):
+            return f"`omnigraph init --schema FILE {quote(uri)}` creates one"
+        case AlreadyInitialized(is_complete=False):
+            return "`omnigraph init --force` replaces what an unfinished init left"
+        case AlreadyInitialized():
+            return "--force replaces what an unfinished init left, never a graph"
+        case CommitStateUnknown(is_load=True, idempotency_key=key):
+            return f"repeat the command with --load-id {quote(key)}"
+        case CommitStateUnknown(idempotency_key=key):
+            return f"if the command has --idempotency-key, repeat it with {quote(key)} there"
+        case DanglingEdges():
+            return "--cascade deletes the edges"
+        case UnknownParameter():
+            return "--params and --params-file take a JSON object, one key per declared parameter"
+        case MissingExtra(missing="the extra 'spark'", feature="engine 'spark'"):
+            return "--engine inline works without it"
+        case TableDrift() | RecoveryQuarantined() | RecoveryPending():
+            return "`omnigraph repair` shows what it would do"
+        case RepairRefused():
+            return (
+                "`omnigraph repair --confirm --force` accepts what is there, "
+                "`omnigraph repair --confirm --force --rollback` discards it"
+            )
+    return None

@@ -13,10 +13,18 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.command_table import ALIASES, COMMANDS, FAMILIES, CommandEntry, label
+from omnigraph.cli.command_table import (
+    ALIASES,
+    COMMANDS,
+    FAMILIES,
+    LEGEND,
+    CommandEntry,
+    Plane,
+    label,
+    refuse_server,
+    rewrite,
+)
 from omnigraph.cli.context import Context, global_options
-from omnigraph.cli.deprecated import rewrite
-from omnigraph.cli.planes import LEGEND, Plane, refuse_server
 from omnigraph.cli.style import warn
 from omnigraph.diagnostics import did_you_mean
 
@@ -28,7 +36,7 @@ class PlaneCommand(click.Command):
         super().__init__(*args, **kwargs)
         self.plane = plane
         self.label = label
-        # `log --graph` means the drawing: what a command calls its own is no global option behind it.
+        # `log --graph` means the drawing: a command's own option wins over the global one.
         own = {flag for param in self.params for flag in param.opts}
         self.params += (p for p in global_options(hidden=True) if own.isdisjoint(p.opts))
 
@@ -87,7 +95,7 @@ class Family(click.Group):
 
 
 class Root(click.Group):
-    """The `omnigraph` command itself: knows all names, imports none until it is called."""
+    """The `omnigraph` command: knows all names and imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(dict.fromkeys(entry.family for entry in _visible()))

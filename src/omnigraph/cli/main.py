@@ -64,7 +64,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _prepare_stdout() -> None:
-    """Make standard output take any text, whatever the locale and even when it is closed."""
+    """Make standard output take any text, in any locale and even when it is closed."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  lives as long as we do
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -72,7 +72,7 @@ def _prepare_stdout() -> None:
 
 
 def _flush(code: int) -> int:
-    """Write out what is buffered; a reader that has gone away is no reason to complain."""
+    """Flush standard output; a closed pipe is not an error."""
     if ending.is_set():
         return code
     try:
@@ -80,7 +80,7 @@ def _flush(code: int) -> int:
     except OSError as error:
         # The interpreter flushes once more on its way out; that attempt must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # A command that has failed has told why, most likely the same.
+        # A failed command has already printed its error.
         if isinstance(error, BrokenPipeError) or code != SUCCESS:
             return code or FAILURE
         return report(error)

@@ -1,4 +1,4 @@
-"""What the person at this machine prefers: `config.yaml` in `~/.omnigraph`, or in `OMNIGRAPH_HOME`.
+"""Operator configuration: `config.yaml` in `~/.omnigraph` or `OMNIGRAPH_HOME`.
 
 Options win over environment variables, and those over this file. Only the command line reads it.
 Tests: tests/unit/cli/test_operator_config.py.
@@ -23,17 +23,17 @@ HOME_VARIABLE: Final = "OMNIGRAPH_HOME"
 
 @dataclass(frozen=True, slots=True)
 class OperatorConfig:
-    """The preferences in the file; without a file there are none."""
+    """Settings from the file; all unset without a file."""
 
     engine: str | None = None
     spark_master: str | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 
-def settled_engine(engine: str | None, master: str | None) -> EngineChoice:
-    """The engine that a command is asked for, by its options, the environment or the file.
+def chosen_engine(engine: str | None, master: str | None) -> EngineChoice:
+    """The engine selected by options, environment or configuration file, in this order.
 
-    Sessions started from now on heed the file too, and Java starts at once if Spark is wanted for
+    Sessions started from now on use the file too, and Java starts at once if Spark is required for
     certain. Raises a usage error for a master that would not be used.
     """
     if engine == "inline" and master is not None:
@@ -44,8 +44,8 @@ def settled_engine(engine: str | None, master: str | None) -> EngineChoice:
 
         prefer(config.spark_master, config.spark_conf)
     if engine is None:
-        told = os.environ.get(ENGINE_VARIABLE) or config.engine
-        engine = told if master is None else "spark"
+        wanted = os.environ.get(ENGINE_VARIABLE) or config.engine
+        engine = wanted if master is None else "spark"
     if engine == "spark":
         # Before Java is started; a call without Spark would only find out later.
         from omnigraph.spark.installed import require_spark
@@ -58,7 +58,7 @@ def settled_engine(engine: str | None, master: str | None) -> EngineChoice:
 
 
 def read_operator_config() -> OperatorConfig:
-    """The file's preferences, with a warning for each key nobody knows. Raises `OperatorConfigError`."""
+    """Read the file and warn about unknown keys. Raises `OperatorConfigError`."""
     path = _path()
     try:
         text = path.read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def _path() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads one document; messages lead to the file."""
+    """Reads one document; messages name the file."""
 
     path: str
 

@@ -1,4 +1,4 @@
-"""The options and arguments that mean the same in every command that has them."""
+"""Options and arguments shared by commands."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON
 uri_argument = click.argument("uri", required=False)
 """The graph, for commands that are about the graph as a whole."""
 
-uri_option = click.option("--uri", metavar="URI", help="Address of the graph.")
+uri_option = click.option("--uri", metavar="URI", help="Graph path or URI.")
 """The graph, for commands whose argument names something in it."""
 
 branch_option = click.option(
     "--branch", default="main", show_default=True, metavar="BRANCH", help="Branch to work on."
 )
 
-message_option = click.option(
-    "-m", "--message", metavar="TEXT", help="Message to keep with the commit."
-)
+message_option = click.option("-m", "--message", metavar="TEXT", help="Commit message.")
 
 
 def _engine_option(when: str) -> Callable[[F], F]:
@@ -33,8 +31,8 @@ def _engine_option(when: str) -> Callable[[F], F]:
     return click.option(
         "--engine",
         type=click.Choice(get_args(Engine)),
-        help="Where the work is done. Default: OMNIGRAPH_ENGINE, defaults.engine in the operator config, "
-        f"or auto, which takes Spark {when}.",
+        help="Engine to run on. Default: OMNIGRAPH_ENGINE, defaults.engine in the operator config, "
+        f"or auto, which uses Spark {when}.",
     )
 
 
@@ -48,11 +46,11 @@ _master_option = click.option(
 
 def engine_options(function: F) -> F:
     """Declare `--engine` and `--master`, for commands that can run on Spark."""
-    return _engine_option("when it is quicker")(_master_option(function))
+    return _engine_option("when it is faster")(_master_option(function))
 
 
 def asking_engine_options(function: F) -> F:
-    """The same for commands that ask a provider."""
+    """The same for commands that call an embedding provider."""
     return _engine_option("for 8 MB of texts and more")(_master_option(function))
 
 
@@ -62,24 +60,22 @@ def comparing_engine_options(function: F) -> F:
 
 
 def rewriting_engine_options(function: F) -> F:
-    """The same for commands that write rows anew."""
+    """The same for commands that rewrite rows."""
     return _engine_option("for twenty million rows and more")(_master_option(function))
 
 
 def expect_head_option(branch: str = "the branch") -> Callable[[F], F]:
-    """The head a write insists on; `branch` is how the help calls what it writes to."""
+    """The required head of a write; `branch` names its target in the help."""
     text = f"Fail unless this is the newest commit of {branch}."
     return click.option("--expect-head", metavar="COMMIT", help=text)
 
 
-full_option = click.option(
-    "--full", is_flag=True, help="Show long texts and vectors whole instead of their beginning."
-)
+full_option = click.option("--full", is_flag=True, help="Show long texts and vectors in full.")
 
 idempotency_key_option = click.option(
     "--idempotency-key",
     metavar="KEY",
-    help="Write only once under this key: a repeated call returns what the first one did.",
+    help="Idempotency key; a repeated call returns the first receipt.",
 )
 
 

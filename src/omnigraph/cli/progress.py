@@ -1,4 +1,4 @@
-"""Signs of life on standard error while something takes long.
+"""Progress on standard error for long operations.
 
 A terminal gets a line per stage with its rows and their rate, gone when the work is done. With
 `--json` every stage that is over is a line of JSON. Otherwise there is nothing: what a script or a
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(text: str, *, as_json: bool = False) -> Iterator[Progress]:
-    """Show what is being done until the block ends; whoever does it tells its stages."""
+    """Show progress until the block ends; the operation reports its stages."""
     if as_json:
         lines = _Lines()
         yield lines
@@ -37,7 +37,7 @@ def progress(text: str, *, as_json: bool = False) -> Iterator[Progress]:
 
 
 class _Lines:
-    """Writes a line for every stage that is over."""
+    """Writes a line for every finished stage."""
 
     def __init__(self) -> None:
         self._name: str | None = None

@@ -1,4 +1,4 @@
-"""How commands that run a query are told which one, and with which parameters."""
+"""Options that select a query and its parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class QueryOptions(TypedDict):
     """The options as they were given."""
 
-    place: str | None
+    uri_argument: str | None
     uri: str | None
     query_path: str | None
     query_text: str | None
@@ -38,7 +38,7 @@ class ChosenQuery(NamedTuple):
 
 
 _OPTIONS = (
-    click.argument("place", required=False, metavar="[URI]"),
+    click.argument("uri_argument", required=False, metavar="[URI]"),
     uri_option,
     click.option("--query", "query_path", metavar="FILE", help="Query file (.gq)."),
     click.option("-e", "--query-string", "query_text", metavar="GQ", help="Query text."),
@@ -64,7 +64,7 @@ _STATE_OPTIONS = (
 
 
 exact_option = click.option(
-    "--exact", is_flag=True, help="Compare all vectors, however many there are."
+    "--exact", is_flag=True, help="Search vectors exactly, without an index."
 )
 
 
@@ -82,15 +82,15 @@ def refuse_two_states(branch: str | None, snapshot: str | None) -> None:
 
 
 def chosen_query(options: QueryOptions) -> ChosenQuery:
-    """What the options ask for. Raises `InputError`, or a usage error when two exclude each other."""
+    """The selected query. Raises `InputError`, or a usage error when two exclude each other."""
     return ChosenQuery(_uri(options), _source(options), options["name"], _params(options))
 
 
 def _uri(options: QueryOptions) -> str | None:
-    place, uri = options["place"], options["uri"]
-    if place is not None and uri is not None:
+    argument, option = options["uri_argument"], options["uri"]
+    if argument is not None and option is not None:
         raise click.UsageError("the graph is given twice; use --uri or URI.")
-    return uri if place is None else place
+    return option if argument is None else argument
 
 
 def _source(options: QueryOptions) -> str | Path:

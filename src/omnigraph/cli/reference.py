@@ -11,11 +11,9 @@ from inspect import cleandoc
 
 import click
 
-from omnigraph.cli.command_table import COMMANDS, CommandEntry
-from omnigraph.cli.deprecated import SPELLINGS
+from omnigraph.cli.command_table import COMMANDS, LEGEND, SPELLINGS, CommandEntry, Plane
 from omnigraph.cli.framework import Family, load_command
 from omnigraph.cli.main import root
-from omnigraph.cli.planes import LEGEND, Plane
 
 _INTRODUCTION = """\
 # Command line

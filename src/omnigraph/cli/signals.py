@@ -1,4 +1,4 @@
-"""What the command does about a Ctrl-C and about requests to end, at every moment of its life.
+"""Signal handling of the command: Ctrl-C and termination requests, from start to exit.
 
 While it starts there is nothing to undo: it says so and is gone. While it runs, what it does is
 interrupted once, and whatever goes wrong on the way out is of no interest. From then on, and when it
@@ -40,7 +40,7 @@ _ENGINE = "omnigraph.api.graph"
 
 
 class Signals:
-    """Answers the signals that ask this process to end. There is one in a process."""
+    """Handles termination signals. One instance per process."""
 
     def __init__(self) -> None:
         self._phase = _STARTING
@@ -49,7 +49,7 @@ class Signals:
         self._stderr = 2
 
     def watch(self) -> None:
-        """Answer signals from now on, but those that the caller of this process had ignored."""
+        """Install the handlers, except for signals that the parent process ignores."""
         # What is registered first runs last.
         atexit.register(self._finish)
         for number in ENDINGS:
@@ -97,12 +97,12 @@ class Signals:
         self._stderr = _take_stderr()
 
     def _leave_at_once(self) -> None:
-        """Undo only what has to be undone at the end of any process."""
+        """Run only the clean-up that every exiting process needs."""
         self._phase = _LEAVING
         atexit._run_exitfuncs()
 
     def _finish(self) -> None:
-        """The last thing of all: nothing is left to be undone."""
+        """End the process immediately; nothing is left to clean up."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         if self._arrived is None:
             for number in ENDINGS:

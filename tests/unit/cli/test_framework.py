@@ -8,9 +8,8 @@ import click
 import pytest
 
 from omnigraph._version import __version__
-from omnigraph.cli.command_table import COMMANDS, FAMILIES, CommandEntry
+from omnigraph.cli.command_table import COMMANDS, FAMILIES, CommandEntry, rewrite
 from omnigraph.cli.commands import version
-from omnigraph.cli.deprecated import rewrite
 from omnigraph.cli.framework import load_command
 from omnigraph.errors import NotFoundError
 

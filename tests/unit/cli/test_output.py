@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.cli.output.cell import cell_text
-from omnigraph.cli.output.csv import write_csv
-from omnigraph.cli.output.formats import choose_format
-from omnigraph.cli.output.json import write_document
-from omnigraph.cli.output.kv import write_kv
-from omnigraph.cli.output.rows import Cell, Rows
-from omnigraph.cli.output.table import TableLayout, write_grid, write_table
+from omnigraph.cli.output.cells import Cell, Rows, cell_text, write_document
+from omnigraph.cli.output.results import (
+    TableLayout,
+    choose_format,
+    write_csv,
+    write_grid,
+    write_kv,
+    write_table,
+)
 from omnigraph.cli.style import Style
 
 PLAIN = Style(enabled=False)

@@ -8,10 +8,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from omnigraph.cli.command_table import CommandEntry, label
+from omnigraph.cli.command_table import (
+    LEGEND,
+    CommandEntry,
+    Plane,
+    label,
+    refuse_remote,
+    refuse_server,
+)
 from omnigraph.cli.context import Context, global_options
 from omnigraph.cli.framework import PlaneCommand
-from omnigraph.cli.planes import LEGEND, Plane, refuse_remote, refuse_server
 from omnigraph.errors import UsageError
 
 

@@ -1,4 +1,4 @@
-"""`omnigraph blob get` and `blob stat`: the bytes of a blob, and how many they are."""
+"""`omnigraph blob get` and `blob stat`: read a blob and show its size."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict, TypeVar, Unpack
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option, uri_option
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import write_answer
 from omnigraph.cli.query_options import refuse_two_states, state_options
 from omnigraph.diagnostics import counted
 from omnigraph.errors import InputError
@@ -26,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class BlobOptions(TypedDict):
-    """Which blob is meant."""
+    """Identifies a blob."""
 
     type_name: str
     id: str
@@ -63,10 +62,10 @@ def _open(context: Context, options: BlobOptions) -> Blob:
     type=click.IntRange(min=0),
     default=0,
     metavar="BYTES",
-    help="Where to begin.  [default: 0]",
+    help="Offset of the first byte.  [default: 0]",
 )
 @click.option(
-    "--length", type=click.IntRange(min=0), metavar="BYTES", help="How much.  [default: all]"
+    "--length", type=click.IntRange(min=0), metavar="BYTES", help="Number of bytes.  [default: all]"
 )
 @click.option("--out", metavar="FILE", help="Write to this file instead of standard output.")
 @click.pass_obj
@@ -77,7 +76,7 @@ def get(
     out: str | None,
     **options: Unpack[BlobOptions],
 ) -> None:
-    """Write the bytes of the blob PROPERTY of the node or edge ID of a TYPE.
+    """Write the blob PROPERTY of the entity ID of TYPE to a file or standard output.
 
     --out replaces a file only when all bytes are written.
     """
@@ -95,7 +94,7 @@ def get(
 @json_option
 @click.pass_obj
 def stat(context: Context, as_json: bool, **options: Unpack[BlobOptions]) -> None:
-    """Show the size of a blob and, if it is kept outside of the graph, its address."""
+    """Show a blob's size and, if it is external, its URI."""
     blob = _open(context, options)
     document = {
         "type": options["type_name"],

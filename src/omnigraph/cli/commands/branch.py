@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
     comparing_engine_options,
     expect_head_option,
@@ -16,9 +15,8 @@ from omnigraph.cli.options import (
     message_option,
     uri_option,
 )
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
 from omnigraph.cli.progress import progress
-from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 
 
 @declare("branch create")
@@ -29,13 +27,13 @@ from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
     default="main",
     show_default=True,
     metavar="REF",
-    help="Branch, tag or commit whose state the new branch starts with.",
+    help="Branch, tag or commit to start from.",
 )
 @uri_option
 @json_option
 @click.pass_obj
 def create(context: Context, name: str, source: str, uri: str | None, as_json: bool) -> None:
-    """Create the branch NAME. Nothing is copied, however large the graph is."""
+    """Create the branch NAME. No data is copied."""
     uri = graph_uri(uri, context)
     created = open_graph(uri, context).branches.create(name, source).branch
     write_answer(
@@ -50,7 +48,7 @@ def create(context: Context, name: str, source: str, uri: str | None, as_json: b
 @json_option
 @click.pass_obj
 def list_names(context: Context, uri: str | None, as_json: bool) -> None:
-    """List the branches by name."""
+    """List branches by name."""
     names = sorted(open_graph(graph_uri(uri, context), read_only=True).branches)
     write_answer({"branches": names}, names, as_json=as_json)
 
@@ -61,7 +59,7 @@ def list_names(context: Context, uri: str | None, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def delete(context: Context, name: str, uri: str | None, as_json: bool) -> None:
-    """Delete the branch NAME, without asking. Branches that others depend on are kept."""
+    """Delete the branch NAME without confirmation. A branch that others depend on is refused."""
     uri = graph_uri(uri, context)
     open_graph(uri, context).branches.delete(name)
     write_answer(
@@ -75,7 +73,7 @@ def delete(context: Context, name: str, uri: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.argument("ref")
 @uri_option
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.option("--dry-run", is_flag=True, help="Report the result without changing anything.")
 @comparing_engine_options
 @expect_head_option()
 @idempotency_key_option
@@ -95,7 +93,7 @@ def reset(
     message: str | None,
     as_json: bool,
 ) -> None:
-    """Give the branch NAME the content of REF, as a new commit. Its history stays."""
+    """Reset the branch NAME to the content of REF in a new commit. Its history is kept."""
     graph = open_graph(graph_uri(uri, context), context)
     with progress(f"resetting {name}", as_json=as_json) as shown:
         done = graph.branches.reset(
@@ -106,7 +104,7 @@ def reset(
             expected_head=expect_head,
             idempotency_key=idempotency_key,
             progress=shown,
-            engine=settled_engine(engine, master),
+            engine=chosen_engine(engine, master),
         )
     warn_of(done.receipt)
     document: dict[str, object] = {"branch": done.branch, "reset_to": done.source_commit_id}

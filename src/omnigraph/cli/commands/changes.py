@@ -1,4 +1,4 @@
-"""`omnigraph changes`: the changes of a branch, commit by commit, from a cursor on."""
+"""`omnigraph changes`: row changes of a branch, commit by commit, from a cursor."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import branch_option, full_option, json_option, uri_argument
-from omnigraph.cli.output.answer import write_answer
-from omnigraph.cli.output.changes import change_lines
-from omnigraph.cli.output.json import compact
-from omnigraph.cli.output.row_values import RowValues
+from omnigraph.cli.output.answers import write_answer
+from omnigraph.cli.output.cells import compact
+from omnigraph.cli.output.changes import RowValues, change_lines
 from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
@@ -30,16 +28,12 @@ _LOOK_AGAIN_SECONDS = 1.0
 @declare("changes")
 @uri_argument
 @branch_option
-@click.option(
-    "--since", metavar="COMMIT|CURSOR", help="Start after this commit, or where a cursor points."
-)
+@click.option("--since", metavar="COMMIT|CURSOR", help="Start after this commit or at this cursor.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; repeatable.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N commits.")
 @click.option("--rows", is_flag=True, help="Show the values before and after.")
 @full_option
-@click.option(
-    "--follow", is_flag=True, help="Go on as commits come, one JSON line each, until stopped."
-)
+@click.option("--follow", is_flag=True, help="Wait for new commits and print one JSON line each.")
 @json_option
 @click.pass_obj
 def command(
@@ -54,7 +48,7 @@ def command(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Show what each commit of a branch changed, oldest first.
+    """Show the row changes of each commit of a branch, oldest first.
 
     The cursor at the end leads to what comes next: pass it to --since another time, and no commit is
     shown twice or left out.
@@ -69,7 +63,7 @@ def command(
     if as_json:
         document = {
             "branch": branch,
-            "commits": [told.to_json(rows=rows) for told in found],
+            "commits": [commit.to_json(rows=rows) for commit in found],
             "next_cursor": cursor,
             "at_head": not found or found[-1].at_head,
         }
@@ -84,23 +78,23 @@ def _follow(
     limit: int | None,
     rows: bool,
 ) -> None:
-    told = 0
+    shown = 0
     while True:
         for commit in graph.changes(since, branch=branch, types=types):
             document = commit.to_json(rows=rows) | {"cursor": commit.cursor}
             print(compact(document), flush=True)
-            since, told = commit.cursor, told + 1
-            if told == limit:
+            since, shown = commit.cursor, shown + 1
+            if shown == limit:
                 return
         time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _lines(found: list[CommitChanges], cursor: str | None, rows: bool, full: bool) -> Iterator[str]:
     style = Style.of(sys.stdout)
-    for told in found:
-        by = f" by {told.commit.actor}" if told.commit.actor is not None else ""
-        yield style.header(f"{told.commit.id} {told.commit.operation}{by}")
-        values = RowValues((table.declared for table in told.changes.tables), full=full)
-        yield from change_lines(told.changes.documents(rows=rows), style, values, indent="  ")
+    for changes in found:
+        by = f" by {changes.commit.actor}" if changes.commit.actor is not None else ""
+        yield style.header(f"{changes.commit.id} {changes.commit.operation}{by}")
+        values = RowValues((table.declared for table in changes.changes.tables), full=full)
+        yield from change_lines(changes.changes.documents(rows=rows), style, values, indent="  ")
     if cursor is not None:
         yield f"cursor {cursor}"

@@ -1,4 +1,4 @@
-"""`omnigraph cleanup`: remove what is stored of the past."""
+"""`omnigraph cleanup`: delete old versions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.command_table import refuse_remote
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option, uri_argument
-from omnigraph.cli.output.answer import write_answer
-from omnigraph.cli.planes import refuse_remote
+from omnigraph.cli.output.answers import write_answer
 from omnigraph.diagnostics import counted
 from omnigraph.errors import UsageError
 from omnigraph.limits import CLEANUP_MIN_AGE_SECONDS
@@ -32,7 +31,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
     "--keep",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Versions of every table that stay; fewer than 10 are rarely wise.",
+    help="Number of versions to keep per table; at least 10 is recommended.",
 )
 @click.option(
     "--older-than", metavar="AGE", help="Only versions older than this: 90s, 30m, 12h, 7d, 4w."
@@ -42,10 +41,12 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
     default=f"{CLEANUP_MIN_AGE_SECONDS // 3600}h",
     show_default=True,
     metavar="AGE",
-    help="Versions replaced less than this ago stay in any case; somebody may be reading them.",
+    help="Always keep versions replaced within this age, for running readers.",
 )
-@click.option("--confirm", is_flag=True, help="Remove; without it nothing happens.")
-@click.option("--dry-run", is_flag=True, help="Show what would be removed, and what stays and why.")
+@click.option("--confirm", is_flag=True, help="Delete. Without it nothing is deleted.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be deleted, and what is kept and why."
+)
 @json_option
 @click.pass_obj
 def command(
@@ -58,9 +59,9 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Remove versions of the graph at URI, so that its past cannot be read any more.
+    """Delete old versions of the graph at URI. Their commits can no longer be read.
 
-    With both --keep and --older-than, a version goes only if both say so. What branches need stays.
+    With both --keep and --older-than, both must allow a deletion. Versions that branches need are kept.
     """
     if uri is not None:
         refuse_remote("cleanup", uri)
@@ -90,7 +91,7 @@ def command(
 def _age(text: str) -> timedelta:
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise UsageError(f"'{text}' is no age; write a number and one of s, m, h, d, w")
+        raise UsageError(f"'{text}' is not a valid age; use a number and a unit, such as 12h or 7d")
     number, unit = match.groups()
     return timedelta(seconds=int(number) * _SECONDS[unit])
 
@@ -115,7 +116,7 @@ def _lines(uri: str, policy: str, report: CleanupReport) -> Iterator[str]:
             kept = "".join(f", keeps {count} ({reason})" for reason, count in table.kept.items())
             yield f"{table.table_key}: {done} {counted(table.removed.versions, 'version')}{kept}"
     for orphan in report.orphans:
-        yield f"{done} what nobody refers to: {orphan}"
+        yield f"{done} unreferenced: {orphan}"
     if report.temporary:
         yield f"{done} {counted(report.temporary, 'temporary file')} of writers that were killed"
     if failed:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import branch_option, json_option, uri_argument, uri_option
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import write_answer
 
 if TYPE_CHECKING:
     pass
@@ -38,14 +37,14 @@ def _wanted_actor(_ctx: click.Context, _param: click.Parameter, value: str | Non
     callback=_wanted_actor,
     help="Only commits made by this actor.",
 )
-@click.option("--since", metavar="COMMIT|TIME", help="Only from this commit or moment on.")
-@click.option("--until", metavar="COMMIT|TIME", help="Only up to this commit or moment.")
+@click.option("--since", metavar="COMMIT|TIME", help="Only commits since this commit or time.")
+@click.option("--until", metavar="COMMIT|TIME", help="Only commits up to this commit or time.")
 @click.option(
     "--order",
     type=click.Choice(["oldest", "newest"]),
     default="oldest",
     show_default=True,
-    help="Which end of the history comes first.",
+    help="Sort order.",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N commits.")
 @json_option
@@ -79,7 +78,7 @@ def list_all(
 @json_option
 @click.pass_obj
 def show(context: Context, commit_id: str, uri: str | None, as_json: bool) -> None:
-    """Show the commit COMMIT_ID, whichever branch it was made on."""
+    """Show the commit COMMIT_ID of any branch."""
     graph = open_graph(graph_uri(uri, context), read_only=True)
     commit = graph.commit(commit_id).to_json()
     write_answer(commit, _lines(commit), as_json=as_json)

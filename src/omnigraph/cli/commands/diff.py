@@ -1,4 +1,4 @@
-"""`omnigraph diff`: what is different between two states of a graph."""
+"""`omnigraph diff`: compare two states of a graph."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
     comparing_engine_options,
     full_option,
     json_option,
     uri_option,
 )
-from omnigraph.cli.output.answer import write_answer
-from omnigraph.cli.output.changes import change_lines, stat_line
-from omnigraph.cli.output.row_values import RowValues
+from omnigraph.cli.output.answers import write_answer
+from omnigraph.cli.output.changes import RowValues, change_lines, stat_line
 from omnigraph.cli.progress import progress
 from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 )
 @click.option("--rows", is_flag=True, help="Show the values before and after.")
 @full_option
-@click.option("--stat", is_flag=True, help="Show only how many changes there are.")
+@click.option("--stat", is_flag=True, help="Show counts only.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N changes.")
 @comparing_engine_options
 @json_option
@@ -61,9 +59,9 @@ def command(
     master: str | None,
     as_json: bool,
 ) -> None:
-    """Show what leads from FROM to TO, each a branch or a commit.
+    """Show the changes from FROM to TO, each a branch or commit.
 
-    It is the net change: a row that holds the same on both sides is not shown.
+    Net changes only: rows with equal values on both sides are not shown.
     """
     graph = open_graph(graph_uri(uri, context), read_only=True)
     with progress("comparing", as_json=as_json) as shown:
@@ -74,7 +72,7 @@ def command(
             kinds=[kind] if kind else (),
             ops=[op] if op else (),
             progress=shown,
-            engine=settled_engine(engine, master),
+            engine=chosen_engine(engine, master),
         )
     document = found.to_json(rows=rows, stat=stat, limit=limit) if as_json else {}
     write_answer(document, _lines(found, rows, full, stat, limit), as_json=as_json)
@@ -84,8 +82,8 @@ def _lines(found: Diff, rows: bool, full: bool, stat: bool, limit: int | None) -
     style = Style.of(sys.stdout)
     if stat:
         for table in found.changes.tables:
-            told = ((op.value, count) for op, count in table.counts().items())
-            counts = ", ".join(counted(count, op) for op, count in told if count)
+            counts_by_op = ((op.value, count) for op, count in table.counts().items())
+            counts = ", ".join(counted(count, op) for op, count in counts_by_op if count)
             yield f"{table.declared.table_key}  {counts}"
     else:
         page = found.changes.after(None, limit)

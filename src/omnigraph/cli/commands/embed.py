@@ -1,4 +1,4 @@
-"""`omnigraph embed`: refill the vectors of a graph, or embed the rows of a file."""
+"""`omnigraph embed`: compute the embeddings of a graph, or of the rows of a file."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
     asking_engine_options,
     expect_head_option,
     json_option,
     message_option,
 )
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
 from omnigraph.cli.progress import progress
-from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class GraphOptions(TypedDict):
-    """What is said about the vectors of a graph."""
+    """Options for a graph."""
 
     branch: str | None
     properties: tuple[str, ...]
@@ -46,7 +44,7 @@ class GraphOptions(TypedDict):
 
 
 class FileOptions(TypedDict):
-    """What is said about the rows of a file."""
+    """Options for a file."""
 
     seed: str | None
     source: str | None
@@ -58,11 +56,11 @@ class FileOptions(TypedDict):
 
 
 class Options(GraphOptions, FileOptions):
-    """All of them."""
+    """All options of the command."""
 
 
 @declare("embed")
-@click.argument("place", required=False, metavar="[URI]")
+@click.argument("uri_argument", required=False, metavar="[URI]")
 @click.option("--uri", metavar="URI", help="Address of the graph.")
 @click.option("--branch", metavar="BRANCH", help="Branch to work on.  [default: main]")
 @click.option(
@@ -73,49 +71,55 @@ class Options(GraphOptions, FileOptions):
     "properties",
     multiple=True,
     metavar="NAME",
-    help="Only this vector; may be repeated.",
+    help="Only this vector property; may be repeated.",
 )
-@click.option("--pending", is_flag=True, help="Only vectors that are missing.")
-@click.option("--stale", is_flag=True, help="Only vectors of an earlier text or another model.")
-@click.option("--all", "everything", is_flag=True, help="Also vectors that are up to date.")
+@click.option("--pending", is_flag=True, help="Only missing embeddings.")
+@click.option("--stale", is_flag=True, help="Only embeddings of an earlier text or another model.")
 @click.option(
-    "--include-given", is_flag=True, help="Also vectors that were given, if their text changed."
+    "--all", "everything", is_flag=True, help="Recompute embeddings that are up to date too."
 )
-@click.option("--dry-run", is_flag=True, help="Count the vectors, compute none.")
+@click.option(
+    "--include-given",
+    is_flag=True,
+    help="Include vectors supplied by the caller whose text changed.",
+)
+@click.option("--dry-run", is_flag=True, help="Count embeddings without computing any.")
 @asking_engine_options
 @expect_head_option()
 @message_option
-@click.option("--seed", metavar="FILE", help="Manifest (YAML) that names a file to embed, and how.")
-@click.option("--input", "source", metavar="FILE", help="JSON lines to embed.")
-@click.option("--output", "target", metavar="FILE", help="Where the embedded JSON lines go.")
-@click.option("--spec", metavar="FILE", help="How they are embedded (JSON).")
-@click.option("--reembed-all", is_flag=True, help="File: also rows that have a vector.")
-@click.option("--clean", is_flag=True, help="File: take the vectors away.")
+@click.option("--seed", metavar="FILE", help="Manifest (YAML) of the file to embed.")
+@click.option("--input", "source", metavar="FILE", help="JSON Lines file to embed.")
+@click.option("--output", "target", metavar="FILE", help="Output file.")
+@click.option("--spec", metavar="FILE", help="Embedding specification (JSON).")
+@click.option(
+    "--reembed-all", is_flag=True, help="File: embed rows that already have a vector too."
+)
+@click.option("--clean", is_flag=True, help="File: remove vectors.")
 @click.option(
     "--select",
     "selectors",
     multiple=True,
     metavar="[TYPE:]FIELD=VALUE",
-    help="File: only such rows, whether they have a vector or not; may be repeated.",
+    help="File: only matching rows, with or without a vector; may be repeated.",
 )
 @json_option
 @click.pass_obj
 def command(
     context: Context,
-    place: str | None,
+    uri_argument: str | None,
     uri: str | None,
     types: tuple[str, ...],
     as_json: bool,
     **options: Unpack[Options],
 ) -> None:
-    """Compute @embed vectors of the graph at URI that are missing or out of date, as one commit.
+    """Compute missing and stale @embed vectors of the graph at URI as one commit.
 
     With --seed, or with --input, --output and --spec, no graph is touched: rows of a file of JSON
     lines get vectors, and are written to another file.
     """
-    if place is not None and uri is not None:
+    if uri_argument is not None and uri is not None:
         raise click.UsageError("the graph is given twice, as URI and by --uri.")
-    address = place or uri
+    address = uri_argument or uri
     if options["seed"] or options["source"] or options["target"] or options["spec"]:
         if address is not None:
             raise click.UsageError("a graph and files to embed are exclusive; give one of them.")
@@ -127,7 +131,7 @@ def command(
 
 
 def _refuse(those: type[GraphOptions] | type[FileOptions], complaint: str) -> None:
-    """Raise a usage error for an option that was given and means nothing here."""
+    """Raise a usage error for options that do not apply here."""
     context = click.get_current_context()
     for option in context.command.params:
         if option.name in those.__annotations__ and context.params[option.name]:
@@ -142,7 +146,7 @@ def _embed_graph(
 ) -> None:
     if options["everything"] and (options["pending"] or options["stale"]):
         raise click.UsageError("--all takes in what is pending and stale.")
-    engine = settled_engine(options["engine"], options["master"])
+    engine = chosen_engine(options["engine"], options["master"])
     graph = open_graph(uri, context, read_only=options["dry_run"])
     with progress("embedding", as_json=as_json) as shown:
         result = graph.embed(

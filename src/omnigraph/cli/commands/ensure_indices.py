@@ -1,4 +1,4 @@
-"""`omnigraph ensure-indices`: make the indexes a schema asks for where they are missing."""
+"""`omnigraph ensure-indices`: build the missing indexes of a schema."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import branch_option, json_option, uri_argument
-from omnigraph.cli.output.json import write_document
-from omnigraph.cli.output.rows import Cell
-from omnigraph.cli.output.table import TableLayout, write_grid
+from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of
+from omnigraph.cli.output.cells import Cell, write_document
+from omnigraph.cli.output.results import TableLayout, write_grid
 from omnigraph.cli.progress import progress
-from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
 
@@ -30,10 +28,10 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_obj
 def command(context: Context, uri: str | None, branch: str, as_json: bool) -> None:
-    """Build the indexes the schema asks for and the branch does not have.
+    """Build the indexes that the schema declares and the branch lacks.
 
-    Results never depend on them; they make look-ups, first searches and the nearest of many vectors
-    quick. Rows that are written later are found as well, and indexed when the type is folded.
+    Results never depend on indexes; they speed up lookups, first searches and `nearest` over many
+    vectors. Rows written later are found too, and indexed at the next compaction.
     """
     uri = graph_uri(uri, context)
     graph = open_graph(uri, context)

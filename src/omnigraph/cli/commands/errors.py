@@ -1,4 +1,4 @@
-"""`omnigraph errors`: what the codes in error messages mean."""
+"""`omnigraph errors`: explain error codes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
-from omnigraph.cli.output.json import write_document
-from omnigraph.cli.output.table import TableLayout, write_grid
+from omnigraph.cli.output.cells import write_document
+from omnigraph.cli.output.results import TableLayout, write_grid
 from omnigraph.cli.style import Style
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.error_codes import REGISTRY, ErrorCode

@@ -1,4 +1,4 @@
-"""`omnigraph explain`: how a read would be run, or how it was."""
+"""`omnigraph explain`: show a query's execution plan, estimated or measured."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Unpack
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
-from omnigraph.cli.output.explanation import write_explanation
+from omnigraph.cli.output.results import write_explanation
 from omnigraph.cli.query_options import (
     QueryOptions,
     chosen_query,
@@ -26,7 +25,7 @@ from omnigraph.cli.query_options import (
 @query_options
 @state_options
 @exact_option
-@click.option("--analyze", is_flag=True, help="Run the query and show what came of each step.")
+@click.option("--analyze", is_flag=True, help="Run the query and show real rows and time per step.")
 @json_option
 @click.pass_obj
 def command(
@@ -38,7 +37,7 @@ def command(
     as_json: bool,
     **options: Unpack[QueryOptions],
 ) -> None:
-    """Show the steps of a read on the graph at URI, with the rows expected of each.
+    """Show the execution plan of a read query, with estimated rows per step.
 
     With --analyze the query is run. Every step then also shows the rows it left, the time it took
     and how often it went to the storage for single nodes or edges.

@@ -1,4 +1,4 @@
-"""`omnigraph export`: the nodes and edges of a branch as JSON lines or Parquet files."""
+"""`omnigraph export`: export the nodes and edges of a branch."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import engine_options, uri_argument
 from omnigraph.cli.progress import progress
 from omnigraph.cli.query_options import refuse_two_states, state_options
@@ -38,12 +37,12 @@ from omnigraph.progress import SILENT, Progress
     type=click.Choice(["jsonl", "parquet"]),
     default="jsonl",
     show_default=True,
-    help="jsonl is one stream; parquet is a new folder with a file for each type.",
+    help="jsonl writes one stream; parquet writes a new directory with one file per type.",
 )
 @click.option(
     "--out",
     metavar="PATH",
-    help="Write to this file instead of standard output, or to this folder.",
+    help="Target file or directory. Default: standard output.",
 )
 @engine_options
 @click.option("--jsonl", is_flag=True, hidden=True)
@@ -61,7 +60,7 @@ def command(
     master: str | None,
     jsonl: bool,
 ) -> None:
-    """Write every edge and node of a branch as one JSON object per line, or to Parquet files.
+    """Export the nodes and edges of a branch as JSON Lines or Parquet files.
 
     `omnigraph load` reads what is written. With --type or --table, the types named by either of
     them are written. --out replaces a file, or makes a folder, only when all is written.
@@ -80,7 +79,7 @@ def command(
             at=snapshot,
             types=(*types, *tables),
             progress=shown,
-            engine=settled_engine(engine, master),
+            engine=chosen_engine(engine, master),
         )
     if out is not None:
         exported = counted(written, "node or edge", "nodes and edges")
@@ -88,5 +87,5 @@ def command(
 
 
 def _shown(out: str | None) -> AbstractContextManager[Progress]:
-    """Progress, unless it would be drawn between the lines of the export."""
+    """Progress, unless it would mix with the exported lines."""
     return nullcontext(SILENT) if out is None and sys.stdout.isatty() else progress("exporting")

@@ -1,4 +1,4 @@
-"""`omnigraph fmt`: bring schema and query files into the standard layout."""
+"""`omnigraph fmt`: format schema and query files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 from omnigraph.cli.exits import FAILURE, SUCCESS, report
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
-from omnigraph.cli.output.json import write_document
+from omnigraph.cli.output.cells import write_document
 from omnigraph.engine.source_files import decode_source, read_source
 from omnigraph.errors import InputError, LanguageError, OmnigraphError
 from omnigraph.language.format import format_queries, format_schema
@@ -45,7 +45,7 @@ class _Formatted:
     "--lang",
     type=click.Choice(list(_FORMATTERS)),
     help="Language of the input: pg for schemas, gq for queries. "
-    "Default: told by the file name; for standard input, whichever of the two it is.",
+    "Default: from the file name; for standard input, detected.",
 )
 @json_option
 def command(

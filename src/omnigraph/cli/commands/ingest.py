@@ -1,4 +1,4 @@
-"""`omnigraph ingest`: the old form of `load`, which merges and creates its branch by itself."""
+"""`omnigraph ingest`: deprecated form of `load`, which merges and creates the branch."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import Any, Unpack
 
 import click
 
-from omnigraph.cli.address import graph_uri
 from omnigraph.cli.commands.load import MODES, LoadOptions, load_options, load_receipt, run_load
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri
 from omnigraph.cli.framework import declare
-from omnigraph.cli.output.answer import write_answer
-from omnigraph.cli.receipts import commit_lines
+from omnigraph.cli.output.answers import commit_lines, write_answer
 from omnigraph.cli.style import warn
 
 
@@ -29,7 +27,7 @@ def command(
     as_json: bool,
     **options: Unpack[LoadOptions],
 ) -> None:
-    """Load files into a branch, which is created if it is missing. Use `omnigraph load`."""
+    """Load files into a branch, creating it if needed. Deprecated; use `omnigraph load`."""
     warn("`omnigraph ingest` is deprecated; use `omnigraph load` instead")
     uri = graph_uri(uri, context)
     result = run_load(uri, context, mode, base, options)
@@ -43,7 +41,7 @@ def command(
             {"table_key": key, "rows_loaded": rows}
             for key, rows in sorted(result.rows_loaded.items())
         ],
-        # Documents of this command have an actor only where a server has told one.
+        # The document has an actor only if a server reported one.
         "actor_id": None,
     }
     lines = [*_lines(document), *commit_lines(result.receipt)]

@@ -1,4 +1,4 @@
-"""`omnigraph init`: create a graph."""
+"""`omnigraph init`: create an empty graph."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from omnigraph.cli.command_table import refuse_remote
 from omnigraph.cli.framework import declare
-from omnigraph.cli.planes import refuse_remote
 
 
 @declare("init")
@@ -17,9 +17,9 @@ from omnigraph.cli.planes import refuse_remote
     "--force", is_flag=True, help="Overwrite schema files that an unfinished init left behind."
 )
 def command(uri: str, schema_path: str, force: bool) -> None:
-    """Create an empty graph at URI, a path or an s3:// address; directories are made as needed."""
+    """Create an empty graph at URI, a path or s3:// URI. Missing directories are created."""
     refuse_remote("init", uri)
-    # Only a command that really runs waits for the storage engine to be imported.
+    # Imported here so that help does not wait for the storage engine.
     from omnigraph.api.graph import init
 
     graph = init(uri, Path(schema_path), force=force)

@@ -9,12 +9,12 @@ import click
 
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog
-from omnigraph.cli.address import open_graph
+from omnigraph.cli.command_table import refuse_remote
+from omnigraph.cli.context import open_graph
 from omnigraph.cli.exits import FAILURE, SUCCESS
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option, uri_argument
-from omnigraph.cli.output.json import write_document
-from omnigraph.cli.planes import refuse_remote
+from omnigraph.cli.output.cells import write_document
 from omnigraph.cli.style import Style, warn
 from omnigraph.diagnostics import Diagnostic, counted
 from omnigraph.engine.source_files import read_source
@@ -22,7 +22,7 @@ from omnigraph.errors import UsageError
 from omnigraph.plan.lint import LintReport, lint_queries
 
 _INDENT = " " * 6
-"""Lines below a label start where the text behind the label starts."""
+"""Continuation lines align with the text after the label."""
 
 
 @declare("lint")
@@ -46,7 +46,7 @@ def command(uri: str | None, query_path: str, schema_path: str | None, as_json: 
 
 
 def _schema(uri: str | None, schema_path: str | None) -> tuple[Catalog, dict[str, str]]:
-    """The schema to lint against, and where it is from."""
+    """The schema to lint against and its origin."""
     if schema_path is not None:
         if uri is not None:
             warn(f"--schema is given, so the graph {uri} is not consulted")
@@ -84,7 +84,7 @@ def _human_lines(linted: LintReport, style: Style) -> Iterator[str]:
 
 
 def _with_source(start: str, message: str, diagnostic: Diagnostic | None) -> Iterator[str]:
-    """The message, with its place and the underlined source when there is one."""
+    """The message with its location and the underlined source, if any."""
     if diagnostic is None:
         yield start + message
         return

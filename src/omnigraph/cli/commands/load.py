@@ -1,4 +1,4 @@
-"""`omnigraph load`: bring the records of files into a branch.
+"""`omnigraph load`: load files into a branch.
 
 The options and the call are shared with `omnigraph ingest`, the old form of the command.
 """
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
     branch_option,
     engine_options,
@@ -24,9 +23,8 @@ from omnigraph.cli.options import (
     message_option,
     uri_argument,
 )
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
 from omnigraph.cli.progress import progress
-from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import warn
 from omnigraph.diagnostics import counted
 from omnigraph.limits import MAX_LOAD_ERRORS
@@ -40,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class LoadOptions(TypedDict):
-    """What `load` and `ingest` accept alike."""
+    """Options shared by `load` and `ingest`."""
 
     data: tuple[str, ...]
     mapping: str | None
@@ -68,13 +66,13 @@ _OPTIONS = (
     click.option(
         "--mapping",
         metavar="FILE",
-        help="What the columns of tables are, and which files to load; YAML or JSON.",
+        help="Mapping of files and columns to types and properties; YAML or JSON.",
     ),
     branch_option,
     click.option(
         "--load-id",
         metavar="ID",
-        help="Name of this load. A load that is repeated under its name changes nothing.",
+        help="Id of this load. Repeating a load under the same id changes nothing.",
     ),
     click.option(
         "--max-errors",
@@ -82,12 +80,12 @@ _OPTIONS = (
         default=MAX_LOAD_ERRORS,
         show_default=True,
         metavar="N",
-        help="Bad records to list in full.",
+        help="How many invalid records to report in full.",
     ),
     click.option(
         "--quarantine",
         metavar="DIR",
-        help="Load the good records, and write the bad ones below this folder.",
+        help="Load the valid records and write the invalid ones to this directory.",
     ),
     click.option(
         "--strict",
@@ -104,7 +102,7 @@ _OPTIONS = (
         "--format",
         "source_format",
         type=click.Choice(["json", "csv", "parquet"]),
-        help="Format of the files. Default: told by their names.",
+        help="Format of the files. Default: from the file names.",
     ),
     engine_options,
     expect_head_option(),
@@ -142,11 +140,11 @@ def command(
     as_json: bool,
     **options: Unpack[LoadOptions],
 ) -> None:
-    """Load files into a branch of the graph at URI, as one commit.
+    """Load files into a branch of the graph at URI as one commit.
 
     A file holds JSON records, or the rows of one type in Parquet or CSV, which is named by the file
     or by a mapping.
-    If any record is bad, all bad records are reported and nothing is loaded.
+    If a record is invalid, all invalid records are reported and nothing is loaded.
     """
     uri = graph_uri(uri, context)
     result = run_load(uri, context, mode, base, options, stages_as_json=as_json)
@@ -170,10 +168,10 @@ def run_load(
     *,
     stages_as_json: bool = False,
 ) -> LoadResult:
-    """Load, with signs of life meanwhile and the warnings afterwards."""
+    """Load, show progress, then print the warnings."""
     if not options["data"] and options["mapping"] is None:
         raise click.UsageError("Missing option '--data' or '--mapping'.")
-    engine = settled_engine(options["engine"], options["master"])
+    engine = chosen_engine(options["engine"], options["master"])
     graph = open_graph(uri, context)
     data = [_source(path) for path in options["data"]]
     named = options["data"] or (options["mapping"],)
@@ -201,7 +199,7 @@ def run_load(
 
 
 def _source(path: str) -> bytes | str | Path:
-    """What is meant by `--data`. As a path, an address would lose one of its slashes."""
+    """The sources named by `--data`. URIs stay strings: a path would drop one of the slashes."""
     if path == "-":
         return sys.stdin.buffer.read()
     return path if path.startswith("s3://") else Path(path)
@@ -213,8 +211,8 @@ def _warn(result: LoadResult, quarantine: str | None) -> None:
         return
     warn_of(result.receipt)
     if result.quarantined:
-        place = f"{quarantine}/{result.load_id}/bad.jsonl"
-        warn(f"skipped {counted(result.quarantined, 'invalid record')}; see {place}")
+        bad_records = f"{quarantine}/{result.load_id}/bad.jsonl"
+        warn(f"skipped {counted(result.quarantined, 'invalid record')}; see {bad_records}")
 
 
 def load_receipt(result: LoadResult) -> dict[str, Any]:
@@ -240,7 +238,7 @@ def _totals(result: LoadResult) -> dict[str, int]:
 
 
 def _cascaded(result: LoadResult) -> list[str]:
-    """Edges that went with their nodes, by type: those of types that the input does not have."""
+    """Edges deleted with their nodes, per edge type that the input does not contain."""
     return [
         f"{counts.deleted} {key.removeprefix('edge:')} edge{'s' if counts.deleted != 1 else ''}"
         for key, counts in result.receipt.counts.items()

@@ -1,4 +1,4 @@
-"""`omnigraph log`: the history of a branch, newest first, if wanted as a drawing."""
+"""`omnigraph log`: commit history of a branch, newest first."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import branch_option, json_option, uri_argument
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import write_answer
 from omnigraph.cli.output.commit_graph import draw
 from omnigraph.cli.style import Style
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 @declare("log")
 @uri_argument
 @branch_option
-@click.option("--graph", "drawn", is_flag=True, help="Draw how commits descend from each other.")
+@click.option("--graph", "drawn", is_flag=True, help="Draw the commit graph.")
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -46,7 +45,7 @@ def command(
 ) -> None:
     """Show the commits of a branch, newest first.
 
-    With --graph also those that merges brought in, with lines from each commit to its parents.
+    With --graph, include merged commits and draw lines from each commit to its parents.
     """
     graph = open_graph(graph_uri(uri, context), read_only=True)
     found = graph.log(branch, merged=drawn, limit=limit)

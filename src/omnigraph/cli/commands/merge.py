@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
     comparing_engine_options,
     expect_head_option,
@@ -24,11 +23,10 @@ from omnigraph.cli.options import (
     uri_option,
     with_options,
 )
-from omnigraph.cli.output.answer import write_answer
-from omnigraph.cli.output.conflicts import conflict_lines, telling_conflicts, write_report
-from omnigraph.cli.output.row_values import RowValues
+from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
+from omnigraph.cli.output.changes import RowValues
+from omnigraph.cli.output.conflicts import conflict_lines, reporting_conflicts, write_report
 from omnigraph.cli.progress import progress
-from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
 from omnigraph.engine.merge.choices import read_resolutions
@@ -59,7 +57,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         default="main",
         show_default=True,
         metavar="BRANCH",
-        help="Branch that receives the changes.",
+        help="Target branch.",
     ),
     uri_option,
     click.option(
@@ -68,7 +66,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         metavar="[NAME=]WORD",
         callback=_strategies,
-        help="Who wins where both changed a row: fail, ours (the target) or theirs. With "
+        help="How to resolve rows that both sides changed: fail, ours (the target) or theirs. With "
         "Type=WORD or Type.property=WORD only there; repeatable.",
     ),
     click.option(
@@ -76,22 +74,22 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(["row", "property"]),
         default="row",
         show_default=True,
-        help="With property, updates of different properties of a row go together.",
+        help="With property, updates to different properties of a row are combined.",
     ),
     click.option(
         "--resolve",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="File that says for single rows what to take: ours, theirs or base.",
+        help="File with a resolution per row: ours, theirs or base.",
     ),
     click.option(
         "--conflicts",
         "report",
         metavar="FILE",
-        help="Write conflicts here; fill in each take and pass the file to --resolve.",
+        help="Write conflicts to this file; fill in each `take` and pass it to --resolve.",
     ),
     full_option,
-    click.option("--dry-run", is_flag=True, help="Only say what would happen."),
+    click.option("--dry-run", is_flag=True, help="Report the result without changing anything."),
     comparing_engine_options,
     expect_head_option("the target"),
     idempotency_key_option,
@@ -104,10 +102,10 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 @declare("merge")
 @with_options(_OPTIONS)
 def command(context: Context, **options: Any) -> int | None:
-    """Bring the changes of the branch SOURCE into another branch, as one commit.
+    """Merge the branch SOURCE into another branch as one commit.
 
     Rows that both branches changed are conflicts, unless a strategy or a resolution decides them.
-    All conflicts are reported at once, and then nothing is changed.
+    All conflicts are reported at once; nothing is changed then.
     """
     return _merge(context, **options)
 
@@ -115,7 +113,7 @@ def command(context: Context, **options: Any) -> int | None:
 @declare("branch merge")
 @with_options(_OPTIONS)
 def branch_command(context: Context, **options: Any) -> int | None:
-    """Bring the changes of the branch SOURCE into another branch; same as merge."""
+    """Merge the branch SOURCE into another branch. Same as `merge`."""
     return _merge(context, **options)
 
 
@@ -141,7 +139,7 @@ def _merge(
     graph = open_graph(graph_uri(uri, context), context)
     values = RowValues(graph.schema.catalog, full=full)
     try:
-        with telling_conflicts(values), progress(f"merging {source}", as_json=as_json) as shown:
+        with reporting_conflicts(values), progress(f"merging {source}", as_json=as_json) as shown:
             result = graph.merge(
                 source,
                 into,
@@ -153,7 +151,7 @@ def _merge(
                 expected_head=expect_head,
                 idempotency_key=idempotency_key,
                 progress=shown,
-                engine=settled_engine(engine, master),
+                engine=chosen_engine(engine, master),
             )
     except MergeConflicts as error:
         if report is not None:

@@ -1,4 +1,4 @@
-"""`omnigraph mutate`: run a query that changes a branch."""
+"""`omnigraph mutate`: run a mutation query."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
     branch_option,
@@ -17,9 +16,8 @@ from omnigraph.cli.options import (
     json_option,
     message_option,
 )
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
 from omnigraph.cli.query_options import QueryOptions, chosen_query, query_options
-from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ def command(
     as_json: bool,
     **options: Unpack[QueryOptions],
 ) -> None:
-    """Run a mutation on a branch of the graph at URI, as one commit.
+    """Run a mutation query on a branch of the graph at URI as one commit.
 
     The statements of the query run in order. If one of them fails, nothing is changed; if nothing
     has changed in the end, there is no commit.

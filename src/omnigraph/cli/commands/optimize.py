@@ -1,4 +1,4 @@
-"""`omnigraph optimize`: store the rows of a graph better."""
+"""`omnigraph optimize`: compact tables and refresh indexes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.command_table import refuse_remote
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option, uri_argument
-from omnigraph.cli.output.answer import write_answer
-from omnigraph.cli.planes import refuse_remote
-from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
+from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
@@ -27,9 +25,9 @@ _KEY_WIDTH = 40
 @json_option
 @click.pass_obj
 def command(context: Context, uri: str | None, as_json: bool) -> None:
-    """Merge small pieces of the graph at URI and bring its indexes up to date, as one commit.
+    """Compact the tables of the graph at URI and refresh its indexes as one commit.
 
-    Rows and answers stay the same, and earlier commits can still be read.
+    Rows and results do not change; earlier commits stay readable.
     """
     if uri is not None:
         refuse_remote("optimize", uri)

@@ -1,4 +1,4 @@
-"""`omnigraph query`: run a query that reads, and print its rows."""
+"""`omnigraph query`: run a read query and print its rows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import Unpack
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
-from omnigraph.cli.output.formats import FORMATS, Format, choose_format, write_result
-from omnigraph.cli.output.table import TableLayout
+from omnigraph.cli.output.results import FORMATS, Format, TableLayout, choose_format, write_result
 from omnigraph.cli.query_options import (
     QueryOptions,
     chosen_query,
@@ -28,12 +26,14 @@ from omnigraph.cli.style import Style
 @query_options
 @state_options
 @exact_option
-@click.option("--explain", "explained", is_flag=True, help="Show its steps, as explain does.")
+@click.option(
+    "--explain", "explained", is_flag=True, help="Show the execution plan, as `explain` does."
+)
 @click.option(
     "--format",
     "format",
     type=click.Choice(FORMATS),
-    help="How to print the rows.  [default: table]",
+    help="Output format.  [default: table]",
 )
 @json_option
 @click.pass_obj
@@ -47,7 +47,7 @@ def command(
     as_json: bool,
     **options: Unpack[QueryOptions],
 ) -> None:
-    """Run a read on the graph at URI and print its rows.
+    """Run a read query on the graph at URI and print its rows.
 
     table and kv are made for people; csv has a header; jsonl begins with a line about the result;
     json is the document that --json prints.
@@ -60,7 +60,7 @@ def command(
     query = chosen_query(options)
     graph = open_graph(graph_uri(query.uri, context), read_only=True)
     if explained:
-        from omnigraph.cli.output.explanation import write_explanation
+        from omnigraph.cli.output.results import write_explanation
 
         steps = graph.explain(
             query.source, query.params, name=query.name, branch=branch, at=snapshot, exact=exact

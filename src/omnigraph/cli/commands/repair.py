@@ -1,4 +1,4 @@
-"""`omnigraph repair`: look at tables that moved without a commit, and decide about them."""
+"""`omnigraph repair`: inspect and resolve unpublished table changes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import branch_option, json_option, uri_argument
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import write_answer
 from omnigraph.diagnostics import counted
 from omnigraph.errors import RepairRefused
 
@@ -22,9 +21,11 @@ if TYPE_CHECKING:
 @declare("repair")
 @uri_argument
 @branch_option
-@click.option("--confirm", is_flag=True, help="Act; without it the findings are only shown.")
-@click.option("--force", is_flag=True, help="Also accept changes nobody can vouch for.")
-@click.option("--rollback", is_flag=True, help="Bring tables back to what the graph knows instead.")
+@click.option(
+    "--confirm", is_flag=True, help="Apply the repair. Without it the findings are only shown."
+)
+@click.option("--force", is_flag=True, help="Also accept changes that match no known operation.")
+@click.option("--rollback", is_flag=True, help="Restore tables to their published version instead.")
 @json_option
 @click.pass_obj
 def command(
@@ -36,10 +37,10 @@ def command(
     rollback: bool,
     as_json: bool,
 ) -> None:
-    """Show tables that moved without a commit, and interrupted writes nobody can judge.
+    """Show tables with unpublished changes, and quarantined interrupted writes.
 
-    With --confirm, changes that only tidied up are published; with --confirm --force all others
-    too, or with --rollback on top they are taken back.
+    With --confirm, maintenance-only changes are published; with --confirm --force all others
+    too, or with --rollback they are discarded.
     """
     if force and not confirm:
         raise click.UsageError("--force requires --confirm: look at the preview first.")

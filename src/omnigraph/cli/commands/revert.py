@@ -1,4 +1,4 @@
-"""`omnigraph revert` and `omnigraph cherry-pick`: one commit undone, or done again elsewhere."""
+"""`omnigraph revert` and `omnigraph cherry-pick`: undo a commit, or apply it to another branch."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
     branch_option,
     comparing_engine_options,
@@ -24,11 +23,10 @@ from omnigraph.cli.options import (
     uri_option,
     with_options,
 )
-from omnigraph.cli.output.answer import write_answer
-from omnigraph.cli.output.conflicts import conflict_lines, telling_conflicts
-from omnigraph.cli.output.row_values import RowValues
+from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
+from omnigraph.cli.output.changes import RowValues
+from omnigraph.cli.output.conflicts import conflict_lines, reporting_conflicts
 from omnigraph.cli.progress import progress
-from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
 
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     uri_option,
     full_option,
-    click.option("--dry-run", is_flag=True, help="Only say what would happen."),
+    click.option("--dry-run", is_flag=True, help="Report the result without changing anything."),
     comparing_engine_options,
     expect_head_option(),
     idempotency_key_option,
@@ -53,7 +51,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 @branch_option
 @with_options(_OPTIONS)
 def command(context: Context, commit: str, branch: str, **options: Any) -> int | None:
-    """Undo what COMMIT did, as a new commit. Rows that have changed since are conflicts."""
+    """Undo the changes of COMMIT in a new commit. Rows changed since then are conflicts."""
     return _apply(context, "revert", commit, branch, **options)
 
 
@@ -64,11 +62,11 @@ def command(context: Context, commit: str, branch: str, **options: Any) -> int |
     default="main",
     show_default=True,
     metavar="BRANCH",
-    help="Branch that receives the changes.",
+    help="Target branch.",
 )
 @with_options(_OPTIONS)
 def cherry_pick(context: Context, commit: str, onto: str, **options: Any) -> int | None:
-    """Do on another branch what COMMIT did, as a new commit."""
+    """Apply the changes of COMMIT to another branch in a new commit."""
     return _apply(context, "pick", commit, onto, **options)
 
 
@@ -89,7 +87,7 @@ def _apply(
 ) -> int | None:
     graph = open_graph(graph_uri(uri, context), context)
     values = RowValues(graph.schema.catalog, full=full)
-    with telling_conflicts(values), progress(f"{verb}ing {commit}", as_json=as_json) as shown:
+    with reporting_conflicts(values), progress(f"{verb}ing {commit}", as_json=as_json) as shown:
         apply = graph.revert if verb == "revert" else graph.cherry_pick
         done = apply(
             commit,
@@ -99,7 +97,7 @@ def _apply(
             expected_head=expect_head,
             idempotency_key=idempotency_key,
             progress=shown,
-            engine=settled_engine(engine, master),
+            engine=chosen_engine(engine, master),
         )
     return _answer(done, verb, values, as_json)
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from omnigraph.catalog.migrate.render import plan_lines, step_lines
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.command_table import refuse_remote
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import settled_engine
+from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
     expect_head_option,
     idempotency_key_option,
@@ -22,21 +22,19 @@ from omnigraph.cli.options import (
     rewriting_engine_options,
     uri_argument,
 )
-from omnigraph.cli.output.answer import write_answer
-from omnigraph.cli.planes import refuse_remote
+from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
 from omnigraph.cli.progress import progress
-from omnigraph.cli.receipts import commit_lines, receipt_fields, warn_of
 
 if TYPE_CHECKING:
     from omnigraph.engine.schema import SchemaApplyResult
 
 schema_option = click.option(
-    "--schema", required=True, metavar="PATH", help="Schema file the graph is to have."
+    "--schema", required=True, metavar="PATH", help="New schema file (.pg)."
 )
 loss_option = click.option(
     "--allow-data-loss",
     is_flag=True,
-    help="Remove what is dropped at once, from earlier commits as well.",
+    help="Delete dropped data immediately, from earlier commits too.",
 )
 
 
@@ -45,7 +43,7 @@ loss_option = click.option(
 @json_option
 @click.pass_obj
 def show(context: Context, uri: str | None, as_json: bool) -> None:
-    """Print the schema of the graph at URI as it was written."""
+    """Print the schema source of the graph at URI."""
     source = open_graph(graph_uri(uri, context), read_only=True).schema.source
     write_answer({"schema_source": source}, [source.removesuffix("\n")], as_json=as_json)
 
@@ -59,9 +57,9 @@ def show(context: Context, uri: str | None, as_json: bool) -> None:
 def plan(
     context: Context, uri: str | None, schema: str, allow_data_loss: bool, as_json: bool
 ) -> int | None:
-    """Show the steps to another schema, and which of them cannot be made. Changes nothing.
+    """Show the migration steps to a new schema and which are unsupported. Changes nothing.
 
-    Exits with 1 if the graph cannot be brought to that schema.
+    Exits with 1 if a step is unsupported.
     """
     if uri is not None:
         refuse_remote("schema plan", uri)
@@ -85,7 +83,7 @@ def plan(
     "queries",
     multiple=True,
     metavar="FILE",
-    help="Queries that have to fit the new schema; may be repeated.",
+    help="Query file to check against the new schema; may be repeated.",
 )
 @rewriting_engine_options
 @json_option
@@ -103,9 +101,9 @@ def apply(
     master: str | None,
     as_json: bool,
 ) -> None:
-    """Give the graph at URI another schema, as one commit. It must have no branch besides main.
+    """Migrate the graph at URI to a new schema as one commit. Only main may exist.
 
-    What the new schema drops can be read at earlier commits until it is cleaned up.
+    Dropped data can be read at earlier commits until cleanup.
     """
     uri = graph_uri(uri, context)
     with progress("applying") as shown:
@@ -117,7 +115,7 @@ def apply(
             idempotency_key=idempotency_key,
             queries=[Path(query) for query in queries],
             progress=shown,
-            engine=settled_engine(engine, master),
+            engine=chosen_engine(engine, master),
         )
     warn_of(result.receipt)
     applied = {"applied": result.applied, "actor_id": context.actor}

@@ -1,4 +1,4 @@
-"""`omnigraph snapshot`: what a branch holds now."""
+"""`omnigraph snapshot`: the current state of a branch."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import branch_option, json_option, uri_argument
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import write_answer
 
 
 @declare("snapshot")
@@ -20,7 +19,7 @@ from omnigraph.cli.output.answer import write_answer
 @json_option
 @click.pass_obj
 def command(context: Context, uri: str | None, branch: str, as_json: bool) -> None:
-    """Show the state of a branch: its version, and the version and size of every type."""
+    """Show a branch's version, and the version and row count of every type."""
     graph = open_graph(graph_uri(uri, context), read_only=True)
     document = graph.checkout(branch).at(branch).to_json()
     write_answer(document, _lines(document), as_json=as_json)

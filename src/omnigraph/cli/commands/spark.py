@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import write_answer
 from omnigraph.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 @declare("spark warm")
 @json_option
 def warm(as_json: bool) -> None:
-    """Make the file with which Spark starts sooner on this machine.
+    """Prepare a cache that makes Spark start faster on this machine.
 
-    Runs Spark once, which takes about a minute, and writes a file of about 180 MB to the cache folder of
-    the user, or to the folder that OMNIGRAPH_SPARK_CACHE names. Does nothing when the file is there.
+    Runs Spark once, which takes about a minute, and writes a file of about 180 MB to the cache directory of
+    the user, or to the directory that OMNIGRAPH_SPARK_CACHE names. Does nothing if the file exists.
     """
     from omnigraph.spark.start_cache import warm
 

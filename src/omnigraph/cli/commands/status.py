@@ -1,4 +1,4 @@
-"""`omnigraph status`: how a graph is doing."""
+"""`omnigraph status`: sizes, index coverage and pending work."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import branch_option, json_option, uri_argument
-from omnigraph.cli.output.json import write_document
-from omnigraph.cli.output.table import TableLayout, write_grid
+from omnigraph.cli.output.cells import write_document
+from omnigraph.cli.output.results import TableLayout, write_grid
 from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
 
@@ -29,7 +28,7 @@ _COLUMNS = ("type", "rows", "pieces", "bytes", "indexes", "vectors")
 @json_option
 @click.pass_obj
 def command(context: Context, uri: str | None, branch: str, as_json: bool) -> None:
-    """Show sizes, indexes, vectors and interrupted writes of the graph at URI, with advice."""
+    """Show sizes, index coverage, embeddings and interrupted writes, with recommended actions."""
     uri = graph_uri(uri, context)
     status = open_graph(uri, read_only=True).maintenance.status(branch)
     if as_json:

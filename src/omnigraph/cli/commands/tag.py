@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option, uri_option
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import write_answer
 
 
 @declare("tag create")
@@ -18,7 +17,7 @@ from omnigraph.cli.output.answer import write_answer
 @json_option
 @click.pass_obj
 def create(context: Context, name: str, ref: str, uri: str | None, as_json: bool) -> None:
-    """Name the commit of REF, without it the newest of main, and keep it from cleanup."""
+    """Tag the commit of REF (default: the head of main) and protect it from cleanup."""
     uri = graph_uri(uri, context)
     tag = open_graph(uri, context).tags.create(name, ref)
     line = f"tagged {tag.commit_id} on {tag.branch} as {tag.name}"
@@ -26,15 +25,15 @@ def create(context: Context, name: str, ref: str, uri: str | None, as_json: bool
 
 
 @declare("tag list")
-@click.argument("place", required=False, metavar="[URI]")
+@click.argument("uri_argument", required=False, metavar="[URI]")
 @uri_option
 @json_option
 @click.pass_obj
-def list_all(context: Context, place: str | None, uri: str | None, as_json: bool) -> None:
-    """List the tags of the graph at URI by name."""
-    if place is not None and uri is not None:
+def list_all(context: Context, uri_argument: str | None, uri: str | None, as_json: bool) -> None:
+    """List tags by name."""
+    if uri_argument is not None and uri is not None:
         raise click.UsageError("the graph is given twice; use --uri or URI.")
-    tags = open_graph(graph_uri(place or uri, context), read_only=True).tags.all()
+    tags = open_graph(graph_uri(uri_argument or uri, context), read_only=True).tags.all()
     lines = (f"{tag.name} {tag.commit_id} {tag.branch} version={tag.number}" for tag in tags)
     write_answer({"tags": [tag.to_json() for tag in tags]}, lines, as_json=as_json)
 

@@ -1,4 +1,4 @@
-"""`omnigraph verify`: check every row and every file of a graph."""
+"""`omnigraph verify`: validate every row and file of a graph."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omnigraph.cli.address import graph_uri, open_graph
-from omnigraph.cli.context import Context
+from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.exits import FAILURE, SUCCESS
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option, uri_argument
-from omnigraph.cli.output.answer import write_answer
+from omnigraph.cli.output.answers import write_answer
 from omnigraph.cli.progress import progress
 from omnigraph.diagnostics import counted
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.maintain.verify_report import VerifyProblem, VerifyReport
 
 _SHOWN = 5
-"""Examples of a problem that people are shown; the document has up to a hundred."""
+"""Examples shown per problem; the JSON document has up to a hundred."""
 
 
 @declare("verify")
@@ -35,7 +34,7 @@ _SHOWN = 5
 @json_option
 @click.pass_obj
 def command(context: Context, uri: str | None, branches: tuple[str, ...], as_json: bool) -> int:
-    """Check every row of the graph at URI against its schema, and that every file is there.
+    """Validate every row of the graph at URI against its schema, and every file it needs.
 
     Nothing is changed. The exit code is 1 when problems were found.
     """

@@ -10,5 +10,5 @@ from omnigraph.cli.framework import declare
 
 @declare("version")
 def command() -> None:
-    """Print the version of this program."""
+    """Print the version."""
     click.echo(f"omnigraph {__version__}")

@@ -1,13 +1,86 @@
-"""Changes of rows for people: a line each, with a sign and a colour, and what they come to."""
+"""Row changes for the terminal: a coloured line per row, its changed values, and the totals.
+
+Tests: tests/unit/cli/test_output.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.cli.output.row_values import RowValues
+from omnigraph.cli.output.cells import compact, one_line, value_text
 from omnigraph.cli.style import Style
-from omnigraph.diagnostics import counted
+from omnigraph.diagnostics import counted, shortened
+from omnigraph.language.temporal import format_date
+from omnigraph.language.types import Scalar
+from omnigraph.limits import MAX_SHOWN_CHARACTERS
+
+if TYPE_CHECKING:
+    from omnigraph.catalog.model import EntityType
+
+
+_SHOWN_ELEMENTS: Final = 3
+_SHOWN_BEFORE_CHANGE: Final = 20
+"""Characters shown in front of the first one in which two long texts differ."""
+
+
+class RowValues:
+    """Writes values of rows of some types. With `full`, nothing is cut."""
+
+    def __init__(self, types: Iterable[EntityType], *, full: bool) -> None:
+        self._types = {declared.table_key: declared for declared in types}
+        self._full = full
+
+    def texts(self, table_key: str, name: str, *values: Any) -> list[str]:
+        """The same property in several states; equal beginnings of long texts are left out."""
+        readable = [self._with_dates(table_key, name, value) for value in values]
+        shown = readable if self._full else _elided(readable)
+        return [one_line(value_text(value)) for value in shown]
+
+    def _with_dates(self, table_key: str, name: str, value: Any) -> Any:
+        declared = self._types.get(table_key)
+        prop = None if declared is None else declared.properties.get(name)
+        if prop is None or prop.type.scalar is not Scalar.DATE:
+            return value
+        if isinstance(value, list):
+            return [None if day is None else format_date(day) for day in value]
+        return None if value is None else format_date(value)
+
+
+def elided(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A row whose long values are cut: what is left of them is text."""
+    return None if row is None else {name: _cut(value) for name, value in row.items()}
+
+
+def _elided(values: Sequence[Any]) -> list[Any]:
+    texts = [value for value in values if isinstance(value, str)]
+    start = _equal_characters(texts) - _SHOWN_BEFORE_CHANGE if len(texts) > 1 else 0
+    if start <= 0 or max(map(len, texts)) <= MAX_SHOWN_CHARACTERS:
+        return [_cut(value) for value in values]
+    return [_cut_behind(value, start) if isinstance(value, str) else value for value in values]
+
+
+def _equal_characters(texts: Sequence[str]) -> int:
+    """How many characters at the beginning the texts have in common."""
+    pairs = enumerate(zip(*texts, strict=False))
+    return next((at for at, found in pairs if len(set(found)) > 1), min(map(len, texts)))
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return shortened(value)
+    if not isinstance(value, list) or len(compact(value)) <= MAX_SHOWN_CHARACTERS:
+        return value
+    first = ",".join(shortened(compact(element)) for element in value[:_SHOWN_ELEMENTS])
+    return f"[{first},… ({len(value):,} elements)]"
+
+
+def _cut_behind(text: str, start: int) -> str:
+    """The part of a text from a character on, and how long all of it is."""
+    end = start + MAX_SHOWN_CHARACTERS
+    rest = "" if len(text) <= end else "…"
+    return f"…{text[start:end]}{rest} ({len(text):,} characters)"
+
 
 _SIGNS: Final = {"insert": "+", "update": "~", "delete": "-"}
 

@@ -1,7 +1,7 @@
 """The descent of commits as a drawing: one line per commit, one column per line of history.
 
 A merge opens a column to its right, `●─╮`, or joins one that is there, `├─●`; the commit at which two
-lines parted closes one, `●─╯`.
+lines forked closes one, `●─╯`.
 Tests: tests/unit/cli/test_commit_graph.py.
 """
 
@@ -18,11 +18,11 @@ def draw(commits: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
     shown = {commit for commit, _ in commits}
     lanes: list[str | None] = []
     for commit, parents in commits:
-        waiting = [place for place, awaited in enumerate(lanes) if awaited == commit]
+        waiting = [lane for lane, awaited in enumerate(lanes) if awaited == commit]
         column = waiting[0] if waiting else _free(lanes)
         closing = waiting[1:]
-        for place in closing:
-            lanes[place] = None
+        for lane in closing:
+            lanes[lane] = None
         known = [parent for parent in parents if parent in shown]
         lanes[column] = known[0] if known else None
         opening: list[int] = []
@@ -39,10 +39,10 @@ def draw(commits: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
 
 
 def _free(lanes: list[str | None], start: int = 0) -> int:
-    """The first column from a place on that nobody uses."""
-    for place in range(start, len(lanes)):
-        if lanes[place] is None:
-            return place
+    """The first free lane at or after `start`."""
+    for lane in range(start, len(lanes)):
+        if lanes[lane] is None:
+            return lane
     lanes.append(None)
     return len(lanes) - 1
 
@@ -57,19 +57,19 @@ def _line(
     linked = [column, *opening, *closing, *joining]
     first, last = min(linked), max(linked)
     signs = []
-    for place, awaited in enumerate(lanes):
-        inside = first < place < last
-        if place == column:
+    for lane, awaited in enumerate(lanes):
+        inside = first < lane < last
+        if lane == column:
             sign = _COMMIT
-        elif place in joining or (place in opening and place in closing):
-            sign = "┤" if place > column else "├"
-        elif place in opening:
+        elif lane in joining or (lane in opening and lane in closing):
+            sign = "┤" if lane > column else "├"
+        elif lane in opening:
             sign = "┬" if inside else "╮"
-        elif place in closing:
+        elif lane in closing:
             sign = "┴" if inside else "╯"
         elif awaited is not None:
             sign = "┼" if inside else "│"
         else:
             sign = "─" if inside else " "
-        signs.append(sign + ("─" if first <= place < last else " "))
+        signs.append(sign + ("─" if first <= lane < last else " "))
     return "".join(signs).rstrip()

@@ -1,4 +1,4 @@
-"""The conflicts of a merge: for people, and as a file that is edited and given back."""
+"""Merge conflicts on the terminal, and as a file to edit and pass back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from omnigraph.cli.output.row_values import RowValues, elided
+from omnigraph.cli.output.changes import RowValues, elided
 from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
 from omnigraph.errors import InputError, MergeConflict, MergeConflicts
@@ -16,8 +16,8 @@ from omnigraph.replace_file import replacing
 
 
 @contextmanager
-def telling_conflicts(values: RowValues) -> Iterator[None]:
-    """Conflicts that make the block fail are told one by one before the error goes on."""
+def reporting_conflicts(values: RowValues) -> Iterator[None]:
+    """Print the conflicts of a failing block before the error propagates."""
     try:
         yield
     except MergeConflicts as error:
@@ -31,7 +31,7 @@ def conflict_lines(
 ) -> Iterator[str]:
     """A line per conflict, and under it the values on which the two sides differ.
 
-    `total` is how many there are; they are not all told if there are very many.
+    `total` counts all of them; `conflicts` may hold only the first.
     """
     for conflict in conflicts:
         where = (

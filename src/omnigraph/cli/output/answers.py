@@ -1,13 +1,25 @@
-"""What every write adds to its answer: the receipt fields, the last line, and its warnings."""
+"""What a command prints at its end: a JSON document, or lines; for writes with their receipt."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.cli.output.cells import write_document
 from omnigraph.cli.style import warn
 
 if TYPE_CHECKING:
     from omnigraph.engine.receipts import Receipt
+
+
+def write_answer(document: Mapping[str, object], lines: Iterable[str], *, as_json: bool) -> None:
+    """Print one of the two to standard output."""
+    if as_json:
+        write_document(document, sys.stdout)
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+
 
 _FIELDS = ("graph_commit_id", "parent_commit_id", "manifest_version", "operation", "counts")
 
