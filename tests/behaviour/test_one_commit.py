@@ -258,7 +258,7 @@ def test_two_updates_of_a_row_at_once_both_succeed_and_the_last_commit_stands(gr
     check_settled(graph)
 
 
-@pytest.mark.acceptance("S-145", partly="no HTTP")
+@pytest.mark.acceptance("S-145", partly="no server")
 @pytest.mark.parametrize("branch", ["main", "feature"])
 def test_a_mutation_that_expects_another_head_leaves_nothing(graph, branch):
     graph.branches.create("feature")
@@ -294,7 +294,6 @@ def test_a_mutation_appears_in_one_version_of_the_manifest(graph):
     assert ids(graph, COMPANY) == ["Acme", "Bolt"]
 
 
-@pytest.mark.acceptance("S-147", partly="there is no merge, schema apply or optimize command yet")
 def test_the_receipt_of_a_mutation_is_kept_with_its_commit(graph):
     parent = graph.head().id
     done = run(graph.as_actor("act-1"), 'insert Person { name: "Eve" }', message="hi").receipt

@@ -271,7 +271,6 @@ def test_a_branch_made_after_a_crash_has_the_schema_of_main(graph, point, comple
     assert makers(feature, *eve)[-1][1:] == list(eve.values())
 
 
-@pytest.mark.acceptance("S-069", partly="mutations and merges have their own tests")
 def test_an_interrupted_write_is_settled_first_and_loses_no_row(graph):
     point = "mutation.post_finalize_pre_publisher"
     with armed(point, Fail()), pytest.raises(InjectedFault):

@@ -117,7 +117,6 @@ def test_processes_that_open_together_recover_once(local_place, run, point):
     check_settled(graph)
 
 
-@pytest.mark.acceptance("S-125", partly="there is no optimize and no cleanup yet")
 def test_maintenance_finds_the_write_of_a_dead_process_pending(local_place):
     graph = new_graph(local_place.uri)
     killed(local_place, AFTER_TABLE)
