@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.errors import BranchInUse, HeadMoved, OmnigraphError
+from omnigraph.errors import BranchInUse, HeadMoved, LoadError
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, Pause, armed
 from omnigraph.versioning.snapshot import Snapshot
@@ -216,7 +216,7 @@ def test_a_fork_left_by_a_failed_first_write_is_reclaimed(graph, backstage, poin
 def test_a_write_that_fails_its_checks_forks_nothing(graph, backstage):
     feature = graph.branches.create("feature")
     dangling = '{"edge": "Knows", "from": "Alice", "to": "Nobody"}\n'
-    with pytest.raises(OmnigraphError):
+    with pytest.raises(LoadError):
         feature.load((people(["Eve"]) + dangling).encode(), "merge")
     assert forks(backstage, graph) == set()
     feature.load(people(["Eve"]).encode(), "merge")

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.errors import HeadMoved, MutationError, OmnigraphError
+from omnigraph.errors import HeadMoved, MutationError
 from omnigraph.testing.faults import Call, armed
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, Backstage, pins
 from tests.crash.recovery.situations import (
@@ -69,7 +69,7 @@ def test_a_node_and_its_edge_appear_together(graph):
 def test_a_statement_that_fails_takes_the_others_with_it(graph):
     before = graph._snapshot().to_json()
     heads = {key: head(graph, key).version for key in KEYS}
-    with pytest.raises(OmnigraphError, match="Nobody"):
+    with pytest.raises(MutationError, match="Nobody"):
         run(graph, 'insert Person { name: "Eve" } insert Knows { from: "Eve", to: "Nobody" }')
     assert graph._snapshot().to_json() == before
     assert {key: head(graph, key).version for key in KEYS} == heads
@@ -142,7 +142,7 @@ def test_an_edge_table_without_matching_rows_does_not_move(graph):
 def test_a_unique_value_of_a_committed_row_cannot_be_inserted_again(uri):
     graph = init(uri, UNIQUE)
     run(graph, 'insert Person { name: "a", email: "x" }')
-    with pytest.raises(OmnigraphError, match="email"):
+    with pytest.raises(MutationError, match="email"):
         run(graph, 'insert Person { name: "b", email: "x" }')
     assert ids(graph) == ["a"]
     run(graph, 'insert Person { name: "a", email: "x" } insert Person { name: "b" }')

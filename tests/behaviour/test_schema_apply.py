@@ -19,6 +19,7 @@ from omnigraph.errors import (
     SchemaApplyBlocked,
     SchemaApplyRunning,
     SchemaMoved,
+    StorageError,
     TableDrift,
     TypeCheckError,
     UnsupportedMigration,
@@ -198,7 +199,7 @@ def test_a_crash_leaves_the_old_schema_or_the_new_one(graph, point, completes, a
 @pytest.mark.parametrize("point", [point for point, _ in POINTS[:4]])
 def test_an_apply_that_fails_takes_itself_back(graph, point):
     before = makers(graph, "score")
-    with armed(point, FailStorage(), times=1), pytest.raises(OmnigraphError):
+    with armed(point, FailStorage(), times=1), pytest.raises(StorageError, match=point):
         graph.schema.apply(NICK)
     assert staged_files(graph.uri) == []
     assert graph._core.recovery.status().pending == ()
