@@ -138,7 +138,6 @@ def test_a_blob_is_read_as_it_was(graph):
 # -- outside ------------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-190", partly="loads; a merge has a test of its own")
 def test_a_load_keeps_addresses_only_under_an_allowed_base(graph, outside, monkeypatch):
     uri = f"file://{outside}/a.bin"
     head = graph.head().id

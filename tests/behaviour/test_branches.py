@@ -254,7 +254,6 @@ def test_stored_names_are_flat_and_foreign_ones_are_left_alone(graph, backstage)
     assert physical_names(backstage) == {"not_ours"}
 
 
-@pytest.mark.acceptance("S-026", partly="commits without rows are written, no table is forked")
 def test_a_branch_and_one_below_it_live_side_by_side(graph, backstage):
     graph.branches.create("team")
     graph.branches.create("team/x")
@@ -269,7 +268,6 @@ def test_a_branch_and_one_below_it_live_side_by_side(graph, backstage):
     assert physical_names(backstage) in ({"team", "team_sx"}, {"team_i2", "team_sx"})
 
 
-@pytest.mark.acceptance("S-142", partly="no table is forked; nothing cleans the zombie up")
 def test_a_branch_can_be_made_again_beside_a_zombie_of_it(graph, backstage):
     graph.branches.create("feature")
     stale = backstage.tables.open(MANIFEST_PATH, "feature")

@@ -48,7 +48,6 @@ def test_branches_made_at_once_on_one_handle_have_their_own_sources(graph, backs
     assert graph.branch == "main"
 
 
-@pytest.mark.acceptance("S-186", partly="threads instead of processes, no schema apply")
 def test_of_several_creates_of_one_name_exactly_one_succeeds(graph, backstage):
     graph.branches.create("p1")
     backstage.publish("p1")
@@ -72,7 +71,6 @@ def test_of_several_creates_of_one_name_exactly_one_succeeds(graph, backstage):
     }
 
 
-@pytest.mark.acceptance("S-186", partly="threads instead of processes, no schema apply")
 def test_of_several_deletes_of_one_name_exactly_one_succeeds(graph):
     handles = [open_graph(graph.uri) for _ in range(3)]
     for _ in range(3):

@@ -19,9 +19,9 @@ from omnigraph.errors import (
     BranchLocked,
     HistoryRemoved,
     InputError,
-    OmnigraphError,
     ReadOnlyHandle,
     RecoveryPending,
+    StorageError,
     StoreCallFailed,
 )
 from omnigraph.storage.removal import StoredVersion, stored_versions
@@ -379,7 +379,7 @@ def test_files_of_writes_that_never_came_go_when_they_are_a_week_old(graph):
     known = set(location.iterdir())
     with (
         armed("mutation.pre_table_commit", FailStorage()),
-        pytest.raises(OmnigraphError),
+        pytest.raises(StorageError, match="injected failure"),
     ):
         graph.load(person("eve", 1).encode(), "merge")
     [left] = set(location.iterdir()) - known

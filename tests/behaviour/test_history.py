@@ -76,7 +76,6 @@ def test_a_snapshot_as_json_has_the_promised_form(graph, backstage):
     json.dumps(document)
 
 
-@pytest.mark.acceptance("S-019", partly="rows are published by hand, not inserted by a mutation")
 def test_a_snapshot_never_changes(graph, backstage):
     backstage.add(graph, PERSON, ["ada"])
     old = graph._snapshot()
@@ -89,7 +88,6 @@ def test_a_snapshot_never_changes(graph, backstage):
     assert graph._snapshot().open(backstage.tables, PERSON).row_count() == 2
 
 
-@pytest.mark.acceptance("S-020", partly="snapshots instead of queries")
 def test_another_handle_sees_a_commit_without_refresh(graph, backstage):
     one, two = open_graph(graph.uri), open_graph(graph.uri)
     two._snapshot()
@@ -165,7 +163,6 @@ def test_every_version_is_the_fold_of_the_rows_up_to_it(memory_uri, monkeypatch)
 # -- time travel -----------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-039", partly="snapshots instead of queries; no entity is read")
 def test_every_version_and_commit_gives_the_snapshot_of_its_time(graph, backstage):
     seen = [graph._snapshot()]
     for number in range(4):
@@ -182,7 +179,6 @@ def test_every_version_and_commit_gives_the_snapshot_of_its_time(graph, backstag
     assert graph.at("main")._snapshot.to_json() == seen[-1].to_json()
 
 
-@pytest.mark.acceptance("S-039", partly="snapshots instead of queries; no entity is read")
 def test_a_version_a_branch_does_not_have_is_not_found(graph):
     calls = (graph.at, graph.commit, lambda ref: graph.query(PEOPLE, at=ref))
     for version, call in product((0, -1, 2, 1000), calls):
@@ -243,7 +239,6 @@ def test_a_commit_whose_branch_is_gone_is_not_found(graph, backstage):
 # -- commits ---------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-035", partly="the commit is published by hand, not made by a mutation")
 def test_commits_are_listed_and_filtered(graph, backstage):
     person = graph._snapshot().entry(PERSON).table_id
     counts = {person: Counts(inserted=1)}
@@ -319,7 +314,6 @@ def test_a_commit_as_json_names_types_and_branches_as_people_do(graph, backstage
     assert graph.log(reverse=True)[0].to_json()["manifest_branch"] is None
 
 
-@pytest.mark.acceptance("S-147", partly="the receipt is rebuilt; no write returns one here")
 def test_a_receipt_is_rebuilt_from_its_commit(graph, backstage):
     person = graph._snapshot().entry(PERSON).table_id
     draft = backstage.draft(

@@ -88,7 +88,6 @@ ALL = {
 }
 
 
-@pytest.mark.acceptance("U-156", partly="the library; the command has its own test")
 def test_what_is_missing_is_made_once(graph):
     graph.load(items(1, 2, 3) + b"\n" + records("Bin", [{"name": "b"}]), "append")
     before = graph._snapshot()

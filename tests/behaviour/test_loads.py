@@ -157,7 +157,6 @@ def test_tuples_are_compared_value_by_value(graph, loads):
         graph.load(lines(person("f", first="x", last="y|z")).encode(), "append")
 
 
-@pytest.mark.acceptance("S-058", partly="rows are loaded, there is no mutation here")
 @pytest.mark.parametrize("mode", ["append", "merge"])
 def test_a_value_that_is_taken_is_refused_and_one_that_is_freed_is_not(graph, mode):
     with pytest.raises(LoadError, match=r"@unique violation on Person\.email") as caught:

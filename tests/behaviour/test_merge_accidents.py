@@ -9,11 +9,7 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.merge.plan import MergePlanner
-from omnigraph.errors import (
-    HeadMoved,
-    OmnigraphError,
-    ReadOnlyHandle,
-)
+from omnigraph.errors import HeadMoved, ReadOnlyHandle, StorageError
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from tests.behaviour.graphs import SCHEMA
 from tests.behaviour.merging import (
@@ -99,7 +95,7 @@ def test_a_merge_settles_what_was_interrupted_on_its_source_too(graph):
 def test_a_write_whose_intent_cannot_be_written_changes_nothing(graph, write):
     set_age(graph, "feature", "Alice", 31)
     before = graph._snapshot().to_json()
-    with armed("recovery.sidecar_write", FailStorage(), times=1), pytest.raises(OmnigraphError):
+    with armed("recovery.sidecar_write", FailStorage(), times=1), pytest.raises(StorageError):
         write(graph)
     assert (graph._snapshot().to_json(), graph._core.recovery.status().pending) == (before, ())
     write(graph)

@@ -171,7 +171,6 @@ def test_a_branch_is_not_merged_into_itself_nor_an_internal_one_at_all(graph):
         graph.merge("feature", "__schema_apply_lock__")
 
 
-@pytest.mark.acceptance("S-147", partly="merges only")
 def test_the_receipt_of_a_merge_can_be_had_again(graph):
     add(graph, "feature", "Eve")
     receipt = graph.as_actor("ada").merge("feature").receipt

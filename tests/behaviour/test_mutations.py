@@ -22,8 +22,8 @@ from omnigraph.errors import (
     ConflictError,
     ExternalBlobRefused,
     HeadMoved,
+    HostValueError,
     MutationError,
-    OmnigraphError,
     ParameterError,
     QuerySelectionError,
     ReadOnlyHandle,
@@ -166,7 +166,7 @@ def test_numbers_that_are_not_finite_are_refused_by_name(memory_uri, kind, set_t
     value = number if kind.startswith("F") else [1.0, number]
     for text in ('insert T { k: "a", %s: $%s }', 'update T set { %s: $%s } where k = "a"'):
         query = f"query q(${set_to}: {kind}) {{ {text % (set_to, set_to)} }}"
-        with pytest.raises(OmnigraphError, match=f"'{set_to}'"):
+        with pytest.raises(HostValueError, match=f"'{set_to}'"):
             graph.mutate(query, {set_to: value})
 
 

@@ -131,7 +131,6 @@ def test_every_write_returns_the_receipt_that_its_commit_tells_of(graph):
     assert (nothing.graph_commit_id, nothing.parent_commit_id) == (None, graph.head().id)
 
 
-@pytest.mark.acceptance("S-125", partly="cleanup and repair have their own tests")
 def test_an_interrupted_write_comes_first(graph):
     with armed("mutation.post_table_commit", Fail()), pytest.raises(InjectedFault):
         graph.load(person("eve", 1), "merge")
@@ -212,7 +211,6 @@ def test_a_thousand_commits_become_a_manifest_of_few_pieces(graph):
     assert fresh.at(commits[-1])._snapshot.entries == snapshot.entries
 
 
-@pytest.mark.acceptance("S-185", partly="with fewer commits")
 def test_the_manifest_is_folded_and_history_stays(graph, monkeypatch):
     monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1000)
     for number in range(40):

@@ -21,10 +21,10 @@ from omnigraph.engine.read.reader import Reading
 from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import (
     InputError,
-    OmnigraphError,
     ParameterError,
     QueryBudgetExceeded,
     QueryCancelled,
+    TypeCheckError,
 )
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
@@ -184,9 +184,9 @@ def test_parts_that_are_not_connected_are_multiplied(workshop):
 @pytest.mark.acceptance("L-163", "L-164")
 def test_a_parameter_that_is_missing_or_null_is_named(workshop):
     match, declared = "$m: Maker { handle: $who }", "$who: String"
-    with pytest.raises(OmnigraphError, match="parameter 'who' not provided"):
+    with pytest.raises(ParameterError, match="parameter 'who' not provided"):
         ask(workshop, match, "$m", declared=declared)
-    with pytest.raises(OmnigraphError, match="null is not accepted"):
+    with pytest.raises(ParameterError, match="null is not accepted"):
         ask(workshop, match, "$m", declared=declared, who=None)
 
 
@@ -228,7 +228,7 @@ def test_columns_are_named_after_what_they_show(workshop, match, returned, expec
 
 @pytest.mark.acceptance("L-178")
 def test_a_date_that_is_none_is_refused(workshop):
-    with pytest.raises(OmnigraphError, match="invalid Date literal"):
+    with pytest.raises(TypeCheckError, match="invalid Date literal"):
         ask(workshop, '$m: Maker { joined: date("soon") }', "$m")
 
 

@@ -72,7 +72,6 @@ COMPUTED = {
 }
 
 
-@pytest.mark.acceptance("U-157", partly="the library; the command is tested with the commands")
 def test_a_dry_run_counts_and_changes_nothing(graph, mocked):
     head = graph.head().id
     found = graph.embed(dry_run=True)

@@ -66,7 +66,6 @@ def test_interrupted_writes_are_counted_by_who_can_settle_them(local_graph):
     assert status.to_json()["advice"][1].startswith("run any write: interrupted")
 
 
-@pytest.mark.acceptance("U-135", partly="the counts of the status")
 def test_vectors_are_counted_by_their_state(uri, monkeypatch):
     for name in ("OMNIGRAPH_EMBEDDINGS_MOCK", "GEMINI_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)

@@ -32,7 +32,6 @@ def test_the_steps_that_need_an_object_store_are_those_of_leases():
     assert lease - {"lock.after_acquire"} == NEEDS_OBJECT_STORE
 
 
-@pytest.mark.acceptance("S-163", partly="the first to wait dies itself")
 def test_a_lease_is_taken_over_from_a_holder_that_died_renewing_it_and_a_taker_that_died(
     uri, tmp_path
 ):

@@ -35,7 +35,6 @@ def test_of_several_inits_in_processes_exactly_one_succeeds(request, run, store)
 # -- branches --------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-186", partly="no schema apply yet")
 def test_of_several_creates_and_deletes_in_processes_exactly_one_succeeds(local_place, run):
     graph = init(local_place.uri, SCHEMA)
     graph.branches.create("other")

@@ -50,7 +50,6 @@ def holder(place, tmp_path, operation="schema apply"):
 # -- a local disk ----------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-162", partly="the lock alone: no sidecar, no sweep, no optimize")
 def test_a_lock_keeps_other_processes_out_and_nobody_else(local_place, tmp_path):
     init(local_place.uri, SCHEMA)
     locks = locks_of(local_place)
@@ -72,7 +71,6 @@ def test_a_lock_keeps_other_processes_out_and_nobody_else(local_place, tmp_path)
         assert report.read_text() == "held"
 
 
-@pytest.mark.acceptance("S-164", partly="the lock alone, no recovery")
 def test_the_lock_of_a_killed_process_is_free_at_once(local_place, tmp_path):
     init(local_place.uri, SCHEMA)
     with holder(local_place, tmp_path) as (process, _pause, _report):
@@ -131,7 +129,6 @@ def test_what_processes_do_under_the_lock_never_overlaps(request, run, tmp_path,
     assert sorted(chain.from_iterable(seen)) == list(range(20))
 
 
-@pytest.mark.acceptance("S-162", partly="the lock alone: no sidecar, no sweep, no optimize")
 def test_a_living_holder_keeps_its_lease_beyond_its_term(s3_place, tmp_path):
     locks = locks_of(s3_place)
     with holder(s3_place, tmp_path) as (process, pause, report):
@@ -150,7 +147,6 @@ def test_a_living_holder_keeps_its_lease_beyond_its_term(s3_place, tmp_path):
             assert lease(s3_place)["operation"] == "load"
 
 
-@pytest.mark.acceptance("S-163", partly="the lock alone, no recovery")
 def test_the_lease_of_a_killed_process_is_taken_over_after_its_term(s3_place, tmp_path):
     locks = locks_of(s3_place)
     with holder(s3_place, tmp_path) as (process, _pause, _report):
@@ -168,7 +164,6 @@ def test_the_lease_of_a_killed_process_is_taken_over_after_its_term(s3_place, tm
         held.check()
 
 
-@pytest.mark.acceptance("S-170", partly="a check, not an effect")
 def test_a_process_that_was_stopped_for_too_long_finds_out_before_its_next_effect(
     s3_place, tmp_path
 ):

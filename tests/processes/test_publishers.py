@@ -122,7 +122,6 @@ def test_one_load_made_by_several_processes_is_one_commit(place, run):
         assert (again.replayed, again.receipt.graph_commit_id) == (True, results[0][0])
 
 
-@pytest.mark.acceptance("S-157", partly="rows are loaded, there is no mutation yet")
 @pytest.mark.parametrize("types", [("Person",), ("Person", "Company")])
 @pytest.mark.parametrize("processes", [2, 4])
 def test_processes_load_into_one_type_and_into_different_ones(place, run, processes, types):

@@ -136,7 +136,6 @@ def check_demolition(place, tmp_path, count):
     assert outcomes["passed"] == len(members[-1].jobs)
 
 
-@pytest.mark.acceptance("S-156", partly="chance decides who loses")
 def test_no_edge_dangles_while_nodes_are_deleted_and_branches_come_and_go(local_place, tmp_path):
     check_demolition(local_place, tmp_path, rounds(local_place, 25, 4))
 

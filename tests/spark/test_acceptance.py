@@ -499,7 +499,6 @@ def note(slug: str, **data: Any) -> str:
     return json.dumps({"type": "Note", "data": {"slug": slug, **data}})
 
 
-@pytest.mark.acceptance("L-287", "L-289", partly="states and calls are looked at elsewhere")
 def test_vectors_are_given_computed_or_absent(bench_on, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
     bench = bench_on(NOTES)
@@ -515,7 +514,6 @@ def test_vectors_are_given_computed_or_absent(bench_on, monkeypatch):
     assert {row["slug"]: row.get("vec") for row in bench.data("Note")} == rows
 
 
-@pytest.mark.acceptance("L-288", partly="the refill is looked at elsewhere")
 def test_without_a_provider_vectors_are_pending(bench_on, monkeypatch):
     monkeypatch.delenv("OMNIGRAPH_EMBEDDINGS_MOCK", raising=False)
     monkeypatch.delenv("GEMINI_API_KEY", raising=False)

@@ -116,7 +116,6 @@ def test_a_graph_is_converted_once(long_history):
 # -- branches --------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-014", partly="no schema apply yet")
 @pytest.mark.parametrize("stamp", [1, 2])
 def test_branches_keep_their_names_and_run_branches_go(root, stamp):
     old = with_branches(root, stamp)
@@ -128,7 +127,6 @@ def test_branches_keep_their_names_and_run_branches_go(root, stamp):
     assert sorted(folder.name for folder in left) == ["a", "feature", "my_branch"]
 
 
-@pytest.mark.acceptance("S-014", partly="no schema apply yet")
 @pytest.mark.parametrize("name", ["feature", "my_branch", "a/b"])
 def test_every_branch_can_be_written_branched_and_deleted(branched, name):
     graph = open_graph(branched.root)

@@ -226,7 +226,6 @@ class TestListDir:
         store.write_text("file", "x")
         assert store.list_dir(path) == []
 
-    @pytest.mark.acceptance("S-018", partly="a graph is opened under each address")
     @pytest.mark.parametrize(
         "directory", ["d/e", "d/e/", "/d/e", "./d/e", "d//e", "d/x/../e", "d/e//"]
     )
@@ -364,7 +363,6 @@ def create_and_look(place, count):
         assert place.get(f"d/{n}") == f"text {n}".encode()
 
 
-@pytest.mark.acceptance("S-133", partly="1,000 calls on a bucket; the slow test makes them")
 def test_what_was_created_is_readable_at_once_by_other_means(place):
     create_and_look(place, 100 if place.root.kind == "s3" else 1000)
 

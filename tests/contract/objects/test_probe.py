@@ -54,7 +54,6 @@ def test_several_may_probe_one_place_at_once(place):
     assert left_in(place) == []
 
 
-@pytest.mark.acceptance("S-137", partly="a graph is made there")
 class TestUnsafe:
     @pytest.mark.parametrize(
         ("ignored", "check"),

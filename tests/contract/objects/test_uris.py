@@ -157,7 +157,6 @@ class TestIdentity:
         assert normalise_root("s3://b/g/").identity == normalise_root("s3://b/g").identity
 
 
-@pytest.mark.acceptance("S-018", partly="a graph is opened under each address")
 def test_three_spellings_of_one_directory_hold_the_same_objects(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     spellings = [f"{tmp_path}/g/", f"file://{tmp_path}/g", "./g"]

@@ -146,7 +146,6 @@ def test_the_next_load_finishes_a_load_of_three_types(graph):
     assert again.receipt.graph_commit_id == recorded.graph_commit_id
 
 
-@pytest.mark.acceptance("S-069", partly="there is no schema apply and no merge yet")
 def test_the_next_mutation_sees_what_it_finished(graph):
     interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, {"who": "Eve"}))
     graph.mutate('query q() { update Person set { age: 7 } where name = "Eve" }')

@@ -81,7 +81,6 @@ def test_nothing_is_done_where_nothing_drifted(graph, options):
     assert state(graph) == before
 
 
-@pytest.mark.acceptance("S-126", partly="there is no optimize yet")
 @BRANCHES
 def test_a_compaction_is_shown_and_published_once_confirmed(graph, branch):
     people = ids(graph, branch=branch)
@@ -120,7 +119,6 @@ def test_repair_of_a_branch_leaves_main_alone(graph):
     assert [t.table_key for t in graph.maintenance.repair("feature").tables] == [PERSON]
 
 
-@pytest.mark.acceptance("S-127", partly="the exit code is shown elsewhere")
 @BRANCHES
 def test_a_deletion_is_refused_and_published_by_force(graph, branch):
     people = ids(graph, branch=branch)
@@ -244,7 +242,6 @@ def test_options_that_go_further_need_those_before_them(graph, options):
         graph.maintenance.repair(**options)
 
 
-@pytest.mark.acceptance("S-125", partly="there is no optimize and no cleanup yet")
 @pytest.mark.parametrize("options", [{}, {"confirm": True}, FORCE])
 def test_repair_waits_for_recovery(graph, options):
     interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, {"who": "Zoe"}))

@@ -37,7 +37,6 @@ EITHER_ERROR = (OmnigraphError, InjectedFault)
 EITHER = pytest.mark.parametrize("fault", [Fail(), FailStorage()], ids=["crash", "storage"])
 
 
-@pytest.mark.acceptance("S-081", partly="there is no merge yet")
 @EITHER
 def test_a_write_whose_sidecar_cannot_be_written_leaves_nothing(graph, fault):
     before = (graph._snapshot().to_json(), head(graph).version)

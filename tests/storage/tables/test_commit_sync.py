@@ -109,7 +109,6 @@ STAGED: dict[str, Callable[[Table], Staged | None]] = {
 }
 
 
-@pytest.mark.acceptance("S-159", partly="one table; sidecar and publish are not part of it")
 @pytest.mark.parametrize("branch", [None, "b"])
 @pytest.mark.parametrize("kind", sorted(STAGED))
 def test_a_staged_change_is_on_the_disk_before_its_version_and_its_version_before_the_return(
@@ -191,7 +190,6 @@ def test_folding_is_on_the_disk_when_it_returns(durable, watch):
     assert made == sorted(made)
 
 
-@pytest.mark.acceptance("S-160", partly="one table")
 def test_nothing_is_synced_when_durability_is_switched_off(store, watch):
     disk = watch()
     table = make(store, ada=1, bo=2)

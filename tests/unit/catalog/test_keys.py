@@ -39,10 +39,7 @@ def edge(body: str) -> EdgeType:
         ("U64", 2**64 - 1, "18446744073709551615"),
         ("Bool", True, "true"),
         ("Bool", False, "false"),
-        pytest.param(
-            *("Date", parse_date("2021-07-15"), "18823"),
-            marks=pytest.mark.acceptance("L-290", partly="nothing is loaded yet"),
-        ),
+        ("Date", parse_date("2021-07-15"), "18823"),
         ("Date", -1, "-1"),
         ("DateTime", 1_556_697_600_000, "1556697600000"),
         ("F64", 7.0, "7"),
@@ -104,7 +101,6 @@ def test_the_text_of_a_float32_reads_back_at_its_own_width_and_is_the_shortest(w
     assert value == 0 or digits(text) <= shortest
 
 
-@pytest.mark.acceptance("L-236", partly="no rows are written yet")
 def test_a_composite_key_is_a_json_array_in_identity_order():
     slot = node("row: String  col: I64  @key(row, col)  note: String?")
     assert node_id(slot, {"row": "a", "col": 1}) == '["1","a"]'

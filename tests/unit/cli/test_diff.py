@@ -20,7 +20,7 @@ def feature(cli: Cli, full: str) -> str:
     return full
 
 
-@pytest.mark.acceptance("U-147", partly="there is no server yet")
+@pytest.mark.acceptance("U-147", partly="no server")
 def test_a_diff_is_a_document_sorted_by_id(cli, feature):
     code, out, err = cli("diff", "main", "feature", "--uri", feature, "--json")
     document = json.loads(out)
@@ -62,7 +62,7 @@ def test_a_diff_for_people_has_signs_values_and_numbers(cli, feature):
     assert cli("diff", "main", "main", "--uri", feature).out == "no changes\n"
 
 
-@pytest.mark.acceptance("U-148", partly="there is no server yet")
+@pytest.mark.acceptance("U-148", partly="no server")
 def test_changes_go_on_where_a_cursor_points(cli, full):
     code, out, _ = cli("changes", full, "--json")
     document = json.loads(out)

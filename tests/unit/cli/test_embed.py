@@ -85,7 +85,7 @@ def test_without_a_provider_the_setting_is_named(cli, notes):
     assert "GEMINI_API_KEY" in err
 
 
-@pytest.mark.acceptance("U-134", partly="the command; nothing answers HTTP yet")
+@pytest.mark.acceptance("U-134", partly="no server")
 def test_a_query_that_needs_a_provider_names_the_setting(cli, notes):
     nearest = "match { $n: Note } return { $n.slug } order { nearest($n.vec, $q) } limit 1"
     query = f"query q($q: String) {{ {nearest} }}"

@@ -227,7 +227,6 @@ def test_fewer_errors_are_listed_when_asked(cli, empty, library):
     assert lines[2].strip() == "… and 2 more"
 
 
-@pytest.mark.acceptance("U-138", partly="a load stands in for mutate, which is not there yet")
 def test_the_actor_and_the_message_are_kept_in_the_commit(cli, empty):
     loaded = document(cli(*LOAD, "--as", "ada", "-m", "first books", "--json", empty))
     shown = cli("commit", "show", loaded["graph_commit_id"], "--uri", empty, "--json")
@@ -236,7 +235,7 @@ def test_the_actor_and_the_message_are_kept_in_the_commit(cli, empty):
     assert (commit["counts"], commit["load_id"]) == (loaded["counts"], loaded["load_id"])
 
 
-@pytest.mark.acceptance("U-140", partly="a load stands in for mutate; there is no server yet")
+@pytest.mark.acceptance("U-140", partly="a load, and no server")
 def test_a_head_that_moved_stops_the_load(cli, full):
     old = head(cli, full)
     assert cli(*LOAD, "--expect-head", old, full).code == 0

@@ -90,7 +90,7 @@ def test_insert_and_delete_are_one_commit(cli, full):
     assert authors(cli, full) == {"ada", "cy", "dee"}
 
 
-@pytest.mark.acceptance("U-140", partly="the command line; the server is not there yet")
+@pytest.mark.acceptance("U-140", partly="no server")
 def test_a_mutation_may_insist_on_the_head_it_knows(cli, full):
     head = history(cli, full)[-1].split()[0]
     assert cli(*ADD, full, "--params", DEE, "--expect-head", head).code == 0

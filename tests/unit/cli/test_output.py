@@ -176,7 +176,7 @@ def test_a_column_has_at_least_one_cell():
         TableLayout(max_column_width=0)
 
 
-@pytest.mark.acceptance("U-018", partly="there is no configuration file to read a default from yet")
+@pytest.mark.acceptance("U-018", partly="no configuration file")
 def test_the_strongest_wish_decides_the_format():
     assert choose_format() == "table"
     assert choose_format(None, None, "csv") == "csv"

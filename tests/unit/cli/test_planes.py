@@ -57,7 +57,6 @@ def test_a_graph_without_a_server_is_a_usage_error(args):
     assert not seen
 
 
-@pytest.mark.acceptance("U-043", partly="lint stands in for optimize and schema plan")
 @pytest.mark.parametrize("before", [True, False])
 def test_a_server_is_refused_by_a_storage_command(cli, library, before):
     lint = ["lint", "--query", "lib.gq", "--schema", "library.pg"]

@@ -148,7 +148,7 @@ def test_a_read_is_of_the_branch_or_the_commit_that_is_named(cli, full):
             BY_SLUG[1:],
             1,
             "parameter 'slug' not provided",
-            marks=pytest.mark.acceptance("U-164", partly="the server is not there yet"),
+            marks=pytest.mark.acceptance("U-164", partly="no server"),
         ),
         (("--query", "lib.gq", "--name", "nope"), 1, "query 'nope' not found"),
         (("--query", "lib.gq", "--name", "add_author"), 1, "run it with `mutate`"),

@@ -108,7 +108,7 @@ def test_cleaning_up_removes_versions_and_says_how_many(cli, pieces):
     assert [t["table_key"] for t in document["tables"]] == [*KEYS, "__manifest"]
 
 
-@pytest.mark.acceptance("U-149", partly="without a server")
+@pytest.mark.acceptance("U-149", partly="no server")
 def test_the_status_as_a_document(cli, full):
     code, out, err = cli("status", "--json", full)
     assert (code, err) == (0, "")

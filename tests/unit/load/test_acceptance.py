@@ -24,7 +24,6 @@ from tests.unit.load.loading import (
     workshop,
 )
 
-KERNELS = "kernels only; the store is missing"
 P = catalog_of(PAGES)
 
 
@@ -59,7 +58,6 @@ def lines_of(committed, catalog, wanted=()):
 # Records
 
 
-@pytest.mark.acceptance("L-241", partly=KERNELS)
 def test_records_may_spread_over_lines_or_share_one():
     first, second = (json.dumps(json.loads(maker(handle=h)), indent=2) for h in "xy")
     result = load(f"{first}\n{second} {edge('Mentors', 'x', 'y')}")
@@ -70,13 +68,11 @@ def test_records_may_spread_over_lines_or_share_one():
     }
 
 
-@pytest.mark.acceptance("L-242", partly=KERNELS)
 def test_an_unknown_type_is_reported_by_record_number():
     text = "\n".join([maker(handle="x"), maker(handle="y"), '{"type":"Ghost","data":{}}'])
     assert "record 3: unknown node type 'Ghost'" in str(refused(text))
 
 
-@pytest.mark.acceptance("L-243", partly=KERNELS)
 def test_a_truncated_record_is_malformed():
     error = refused(maker(handle="x") + "\n" + maker(handle="y")[:-4])
     assert "invalid JSON at record 2" in str(error)
@@ -84,25 +80,21 @@ def test_a_truncated_record_is_malformed():
     assert (problem.code, problem.record, problem.line) == ("invalid_json", 2, 2)
 
 
-@pytest.mark.acceptance("L-244", partly=KERNELS)
 def test_a_record_that_is_neither_node_nor_edge_is_refused():
     assert "record 1: expected 'type' or 'edge' field" in str(refused('{"data":{}}'))
 
 
-@pytest.mark.acceptance("L-245", partly=KERNELS)
 def test_an_edge_name_may_be_written_in_lower_case():
     result = load('{"edge":"borrows","from":"ada","to":"sa-1"}', W, "append", workshop())
     assert list(result.types) == ["edge:Borrows"]
 
 
-@pytest.mark.acceptance("L-246", partly=KERNELS)
 def test_an_edge_without_source_is_refused():
     error = refused('{"edge":"Borrows","to":"sa-1"}')
     assert "record 1: edge missing 'from'" in str(error)
     assert error.load_errors[0].code == "missing_endpoint"
 
 
-@pytest.mark.acceptance("L-247", partly=KERNELS)
 def test_an_edge_to_a_missing_node_is_refused():
     error = refused(edge("Borrows", "ada", "none"), W, "append", workshop())
     assert "record 1: edge Borrows: dst 'none' not found in Tool" in str(error)
@@ -112,14 +104,12 @@ def test_an_edge_to_a_missing_node_is_refused():
 # Modes
 
 
-@pytest.mark.acceptance("L-248", partly=KERNELS)
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
 def test_the_same_key_twice_in_one_load_is_refused(mode):
     error = refused(maker(handle="dup") + maker(handle="dup"), W, mode, workshop())
     assert "@unique violation on Maker.handle: value 'dup' appears in records 1 and 2" in str(error)
 
 
-@pytest.mark.acceptance("L-249", partly=KERNELS)
 def test_merge_replaces_a_row_entirely():
     result = load(maker(handle="ada", age=42), W, "merge", workshop())
     (row,) = rows_of(result, "node:Maker")
@@ -129,20 +119,17 @@ def test_merge_replaces_a_row_entirely():
     }  # fmt: skip
 
 
-@pytest.mark.acceptance("L-250", partly=KERNELS)
 def test_append_of_an_existing_key_is_refused():
     error = refused(maker(handle="ada"), W, "append", workshop())
     assert "id 'ada' already exists in Maker" in str(error)
     assert error.load_errors[0].code == "exists"
 
 
-@pytest.mark.acceptance("L-251", partly=KERNELS)
 def test_overwrite_concerns_the_given_types_only():
     result = load('{"type":"Shed","data":{"slug":"west"}}', W, "overwrite", workshop())
     assert {k: t.rows.num_rows for k, t in result.types.items()} == {"node:Shed": 1}
 
 
-@pytest.mark.acceptance("L-252", partly=KERNELS)
 def test_plain_edges_get_new_ids_every_time():
     records = [r for r in WORKSHOP_RECORDS.splitlines() if "Borrows" in r]
     before = workshop()
@@ -150,7 +137,6 @@ def test_plain_edges_get_new_ids_every_time():
     assert after.tables["edge:Borrows"].num_rows == 8
 
 
-@pytest.mark.acceptance("L-253", partly=KERNELS)
 def test_merging_an_edge_with_an_id_twice_leaves_one():
     state = workshop()
     for load_id in ("one", "two"):
@@ -159,7 +145,6 @@ def test_merging_an_edge_with_an_id_twice_leaves_one():
     assert state.tables["edge:Borrows"].column("id").to_pylist().count("b1") == 1
 
 
-@pytest.mark.acceptance("L-254", partly=KERNELS)
 def test_too_many_edges_of_one_source_are_refused():
     fixture = "".join(r for r in WORKSHOP_RECORDS.splitlines(True) if "StoredIn" not in r)
     state = CommittedTables(W).after(load(fixture))
@@ -172,14 +157,12 @@ def test_too_many_edges_of_one_source_are_refused():
 # Values
 
 
-@pytest.mark.acceptance("L-255", partly=KERNELS)
 def test_a_date_may_be_a_number_of_days():
     (row,) = rows_of(load(maker(handle="x", joined=18823)), "node:Maker")
     (same,) = rows_of(load(maker(handle="x", joined="2021-07-15")), "node:Maker")
     assert row["joined"] == same["joined"] == 18823
 
 
-@pytest.mark.acceptance("L-256", partly=KERNELS)
 def test_a_datetime_may_be_a_number_of_milliseconds():
     given = '{"type":"Shed","data":{"slug":"x","openedAt":%s}}'
     (row,) = rows_of(load(given % "1556697600000"), "node:Shed")
@@ -190,53 +173,45 @@ def test_a_datetime_may_be_a_number_of_milliseconds():
 @pytest.mark.parametrize(
     ("catalog", "given", "fragment"),
     [
-        pytest.param(
+        (
             W,
             maker(handle="x", joined="15/07/2021"),
             "invalid Date literal",
-            marks=pytest.mark.acceptance("L-257", partly=KERNELS),
         ),
-        pytest.param(
+        (
             P,
             '{"type":"Page","data":{"slug":"x","title":"t","vec":[1,2]}}',
             "expects 3 dimensions, got 2",
-            marks=pytest.mark.acceptance("L-258", partly=KERNELS),
         ),
-        pytest.param(
+        (
             W,
             '{"type":"Tool","data":{"code":"ha-1"}}',
             "non-nullable property 'label'",
-            marks=pytest.mark.acceptance("L-259", partly=KERNELS),
         ),
-        pytest.param(
+        (
             W,
             maker(age=3),
             "missing @key property 'handle'",
-            marks=pytest.mark.acceptance("L-260", partly=KERNELS),
         ),
-        pytest.param(
+        (
             W,
             maker(id="x", handle="ada"),
             "explicit id 'x' that does not match @key property",
-            marks=pytest.mark.acceptance("L-261", partly=KERNELS),
         ),
-        pytest.param(
+        (
             W,
             maker(handle="x", age="41"),
             "property 'age' expects I32, got string",
-            marks=pytest.mark.acceptance("L-264", partly=KERNELS),
         ),
-        pytest.param(
+        (
             W,
             maker(handle="x", skills=["lathe", 3]),
             "element 2 of 'skills' expects String",
-            marks=pytest.mark.acceptance("L-291", partly=KERNELS),
         ),
-        pytest.param(
+        (
             P,
             '{"type":"Page","data":{"slug":"x","title":"t","vec":[1,"x",0]}}',
             "'vec'",
-            marks=pytest.mark.acceptance("L-292", partly=KERNELS),
         ),
     ],
 )
@@ -244,7 +219,6 @@ def test_a_value_that_does_not_fit_is_refused(catalog, given, fragment):
     assert fragment in str(refused(given, catalog))
 
 
-@pytest.mark.acceptance("L-262", partly=KERNELS)
 def test_a_node_without_key_keeps_its_id_or_gets_one():
     catalog = catalog_of("node Loose { text: String? }")
     result = load('{"type":"Loose","data":{"id":"n1"}}{"type":"Loose"}', catalog)
@@ -253,7 +227,6 @@ def test_a_node_without_key_keeps_its_id_or_gets_one():
     assert len(made) == 26
 
 
-@pytest.mark.acceptance("L-263", partly=KERNELS)
 def test_an_unknown_property_is_ignored_with_a_warning():
     result = load("\n".join([maker(handle="x", shoe=44), maker(handle="y", shoe=None)]))
     (warning,) = result.warnings
@@ -262,7 +235,6 @@ def test_an_unknown_property_is_ignored_with_a_warning():
     assert "'shoe'" in warning.message
 
 
-@pytest.mark.acceptance("L-265", partly=KERNELS)
 def test_a_blob_in_base64_holds_its_bytes_and_is_exported_as_it_came():
     catalog = catalog_of("node Doc { slug: String @key  body: Blob? }")
     result = load('{"type":"Doc","data":{"slug":"d","body":"base64:SGk="}}', catalog)
@@ -271,7 +243,6 @@ def test_a_blob_in_base64_holds_its_bytes_and_is_exported_as_it_came():
     assert '"body":"base64:SGk="' in lines_of(CommittedTables(catalog).after(result), catalog)
 
 
-@pytest.mark.acceptance("L-290", partly=KERNELS)
 def test_a_date_can_be_a_key():
     catalog = catalog_of("node Day { on: Date @key }\nedge Next: Day -> Day")
     given = '{"type":"Day","data":{"on":"2021-07-15"}}{"edge":"Next","from":"18823","to":"18823"}'
@@ -284,7 +255,6 @@ def test_a_date_can_be_a_key():
 # Edges with identity
 
 
-@pytest.mark.acceptance("L-283", partly=KERNELS)
 def test_an_identified_edge_is_upserted_by_merge_and_refused_by_append():
     state = CommittedTables(WF).after(load(WORKSHOP_RECORDS, WF))
     given = edge("Follows", "ada", "bo")
@@ -294,7 +264,6 @@ def test_an_identified_edge_is_upserted_by_merge_and_refused_by_append():
     assert "already exists in Follows" in str(refused(given, WF, "append", state))
 
 
-@pytest.mark.acceptance("L-284", partly=KERNELS)
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
 def test_the_same_identified_edge_twice_in_one_load_is_refused(mode):
     state = CommittedTables(WF).after(load(WORKSHOP_RECORDS, WF))
@@ -302,7 +271,6 @@ def test_the_same_identified_edge_twice_in_one_load_is_refused(mode):
     assert "@unique violation on Follows.(src, dst): value '(ada, bo)'" in str(error)
 
 
-@pytest.mark.acceptance("L-285", partly=KERNELS)
 def test_an_explicit_id_of_an_identified_edge_gives_way():
     state = CommittedTables(WF).after(load(WORKSHOP_RECORDS, WF))
     result = load(edge("Follows", "ada", "bo", id="x1"), WF, "merge", state)
@@ -312,7 +280,6 @@ def test_an_explicit_id_of_an_identified_edge_gives_way():
     assert (warning.code, warning.count) == ("explicit_edge_id_ignored", 1)
 
 
-@pytest.mark.acceptance("L-286", partly=KERNELS)
 def test_a_unique_value_of_another_committed_row_is_refused():
     state = CommittedTables(W).after(load(tool(serial="s-9")))
     error = refused(tool("ax-1", "axe", serial="s-9"), W, "merge", state)
@@ -332,7 +299,6 @@ def ten_records():
     return "\n".join(records)
 
 
-@pytest.mark.acceptance("L-270", partly=KERNELS)
 def test_every_bad_record_is_listed(tmp_path):
     path = tmp_path / "seed.jsonl"
     path.write_text(ten_records())
@@ -351,7 +317,6 @@ def test_every_bad_record_is_listed(tmp_path):
     ]
 
 
-@pytest.mark.acceptance("L-271", partly=KERNELS)
 def test_the_list_of_errors_is_capped():
     text = "\n".join(json.dumps({"type": f"Ghost{n}"}) for n in range(150))
     error = refused(text)
@@ -362,7 +327,6 @@ def test_the_list_of_errors_is_capped():
     assert str(error).startswith("load failed: 150 bad records of 150, nothing was loaded\n")
 
 
-@pytest.mark.acceptance("L-272", partly=KERNELS)
 def test_quarantine_takes_the_good_records_and_keeps_the_bad():
     result = load(ten_records(), quarantine=True)
     assert result.types["node:Maker"].rows_loaded == 7
@@ -387,7 +351,6 @@ def test_quarantine_takes_the_good_records_and_keeps_the_bad():
     }
 
 
-@pytest.mark.acceptance("L-273", partly=KERNELS)
 def test_an_edge_to_a_quarantined_node_follows_it():
     text = "\n".join([maker(handle="x"), maker(handle="y", age="old"), edge("Mentors", "x", "y")])
     result = load(text, quarantine=True)
@@ -398,7 +361,6 @@ def test_an_edge_to_a_quarantined_node_follows_it():
     ]
 
 
-@pytest.mark.acceptance("L-293", partly=KERNELS)
 def test_reading_resumes_after_malformed_text():
     error = refused("\n".join([maker(handle="x"), "{oops}", '{"type":"Ghost"}']))
     assert [(e.record, e.code) for e in error.load_errors] == [
@@ -410,7 +372,6 @@ def test_reading_resumes_after_malformed_text():
 # Sources
 
 
-@pytest.mark.acceptance("L-274", partly=KERNELS)
 @pytest.mark.parametrize("name", ["seed.jsonl.gz", "seed"])
 def test_gzip_is_recognised_under_any_name(tmp_path, name):
     path = tmp_path / name
@@ -420,7 +381,6 @@ def test_gzip_is_recognised_under_any_name(tmp_path, name):
     assert all(packed.types[key].rows.equals(plain.types[key].rows) for key in plain.types)
 
 
-@pytest.mark.acceptance("L-280", partly=KERNELS)
 def test_a_parquet_value_out_of_range_is_reported_at_its_record(tmp_path):
     path = tmp_path / "Maker.parquet"
     ages = pa.array([31, 3000000000], pa.int64())
@@ -429,7 +389,6 @@ def test_a_parquet_value_out_of_range_is_reported_at_its_record(tmp_path):
     assert "record 2: property 'age': value out of range for I32" in str(error)
 
 
-@pytest.mark.acceptance("L-281", partly="Arrow tables in the place of data frames, and no store")
 def test_tables_by_type_name_are_one_load():
     makers = pa.table({"handle": ["x", "y"]})
     mentors = pa.table({"from": ["x"], "to": ["y"]})
@@ -440,7 +399,6 @@ def test_tables_by_type_name_are_one_load():
     }
 
 
-@pytest.mark.acceptance("L-282", partly=KERNELS)
 def test_a_parquet_file_that_names_no_type_needs_a_mapping(tmp_path):
     path = tmp_path / "data.parquet"
     pq.write_table(pa.table({"handle": ["a"]}), path)
@@ -451,7 +409,6 @@ def test_a_parquet_file_that_names_no_type_needs_a_mapping(tmp_path):
 # Export
 
 
-@pytest.mark.acceptance("L-266", partly=KERNELS)
 def test_an_export_begins_with_edges_and_writes_times_as_loads_read_them():
     lines = lines_of(workshop(), W).splitlines()
     assert lines[0].startswith('{"edge":"Borrows"')
@@ -461,14 +418,12 @@ def test_an_export_begins_with_edges_and_writes_times_as_loads_read_them():
     )
 
 
-@pytest.mark.acceptance("L-267", partly=KERNELS)
 def test_an_export_that_is_loaded_exports_the_same():
     exported = lines_of(workshop(), W)
     again = CommittedTables(W).after(load(exported, W, "overwrite"))
     assert lines_of(again, W) == exported
 
 
-@pytest.mark.acceptance("L-268", partly=KERNELS)
 def test_an_unknown_export_type_is_refused():
     with pytest.raises(ExportError, match="unknown export type 'Nope'"):
         select_types(W, ["Nope"])

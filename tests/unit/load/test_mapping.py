@@ -47,7 +47,6 @@ def people(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.acceptance("L-277", partly="the kernels alone, no store")
 def test_a_csv_file_named_after_its_type_needs_no_mapping(tmp_path):
     path = tmp_path / "Maker.csv"
     path.write_text('handle,age,skills\nzoe,31,"[""lathe""]"\n')
@@ -109,7 +108,6 @@ sources:
     assert (row["id"], row["no"]) == ("18823", None)
 
 
-@pytest.mark.acceptance("L-278", partly="the kernels alone, no store")
 def test_ends_are_found_by_the_key_of_their_node(tmp_path):
     (tmp_path / "loans.csv").write_text(
         'maker_id;tool_code;loan_id;remark\nada;sa-1;l1;"a;b"\nbo;dr-2;l2;NULL\n'
@@ -179,7 +177,6 @@ def test_ids_come_from_the_column_that_is_named_or_called_so():
         assert [row["id"] for row in rows_of(result, "edge:Named")] == [expected]
 
 
-@pytest.mark.acceptance("L-281", partly="the kernels alone, no store")
 def test_frames_of_every_library_are_mapped_by_their_names():
     makers = pd.DataFrame({"login": ["x", "y"], "age": pd.array([3, None], "Int64")})
     mentors = pl.DataFrame({"from": ["x"], "to": ["y"], "since": [datetime.date(2020, 1, 1)]})
@@ -272,7 +269,6 @@ def test_a_json_source_without_a_type_holds_records(tmp_path):
 # -- refusals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("L-279", partly="the kernels alone, no store")
 def test_a_column_that_is_not_there_is_refused_before_a_record_is_read(people):
     people.write_text("login,years\n\xff,no number\n")
     source = {"path": str(people), "node": "Maker", "columns": {"handle": "login", "age": "yeers"}}

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from omnigraph.errors import OmnigraphError, ParameterError
+from omnigraph.errors import ParameterError, ParseError, TypeCheckError
 from omnigraph.language.temporal import parse_datetime
 from tests.unit.testing.reading import NOW, ask, image_of
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
@@ -213,14 +213,14 @@ def test_a_parameter_that_is_missing_is_refused(match, given, message):
 
 
 @pytest.mark.parametrize(
-    ("match", "message"),
+    ("match", "error", "message"),
     [
-        ('$m: Maker { joined: date("soon") }', "invalid Date literal"),
-        ("$m: Maker  $m BORROWS $t", "expected"),
+        ('$m: Maker { joined: date("soon") }', TypeCheckError, "invalid Date literal"),
+        ("$m: Maker  $m BORROWS $t", ParseError, "expected"),
     ],
 )
-def test_a_query_that_is_wrong_is_refused(match, message):
-    with pytest.raises(OmnigraphError, match=message):
+def test_a_query_that_is_wrong_is_refused(match, error, message):
+    with pytest.raises(error, match=message):
         ask(W, match)
 
 

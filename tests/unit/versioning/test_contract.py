@@ -127,7 +127,6 @@ def broken(objects: ObjectStore) -> str:
     return caught.value.message
 
 
-@pytest.mark.acceptance("S-011", partly="no handle is open")
 @pytest.mark.parametrize(
     "source",
     [
@@ -147,7 +146,6 @@ def test_a_source_that_means_something_else_is_refused(objects, source):
     assert "current _schema.pg no longer matches the accepted compiled schema" in broken(objects)
 
 
-@pytest.mark.acceptance("S-012", partly="no handle is open")
 @pytest.mark.parametrize(
     "source",
     [

@@ -72,7 +72,6 @@ def test_the_order_rows_are_read_in_does_not_matter(commits, shuffle: random.Ran
     assert fold(EMPTY, rows) == expected
 
 
-@pytest.mark.acceptance("S-140", partly="rows are folded without a store")
 @given(histories())
 def test_a_checkpoint_and_the_rest_equal_the_full_fold_at_every_version(commits):
     expected = fold(EMPTY, flat(commits))

@@ -143,7 +143,6 @@ def test_a_released_lease_is_free_at_once(one, two):
     assert two.stored()["owner"] == "B"
 
 
-@pytest.mark.acceptance("S-163", partly="no killed process, no recovery")
 def test_an_abandoned_lease_is_taken_over_after_it_was_unchanged_for_its_term(one, two):
     one.take()
     contender = two.contender()
@@ -272,7 +271,6 @@ def test_every_text_has_a_fresh_nonce_and_a_renewal_keeps_the_term(one):
     assert len({text["acquired_at"] for text in texts}) == 1
 
 
-@pytest.mark.acceptance("S-170", partly="no effect that is refused")
 def test_a_holder_whose_renewal_is_refused_has_lost_the_lease(one, two):
     held = one.take()
     contender = two.contender()
@@ -288,7 +286,6 @@ def test_a_holder_whose_renewal_is_refused_has_lost_the_lease(one, two):
     assert two.stored() == taken
 
 
-@pytest.mark.acceptance("S-170", partly="no effect that is refused")
 def test_a_holder_that_cannot_reach_the_store_loses_the_lease_before_another_may_take_it(one, two):
     held = one.take()
     contender = two.contender()

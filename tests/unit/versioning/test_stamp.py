@@ -16,7 +16,6 @@ def test_the_present_format_passes():
     assert read_stamp(SCHEMA) == FORMAT_STAMP == 4
 
 
-@pytest.mark.acceptance("S-016", partly="nothing is opened")
 @pytest.mark.parametrize("stamp", ["5", "99"])
 def test_a_newer_format_asks_for_an_upgrade(stamp):
     with pytest.raises(NewerFormat, match="upgrade omnigraph") as caught:

@@ -25,9 +25,6 @@ from tests.unit.catalog.migrate.workshop import (
 )
 from tests.workshop import WORKSHOP
 
-NEEDS_ROWS = "rows and table versions need storage"
-NEEDS_CLI = "the command itself is not there yet"
-
 RENAMED_SCORE = workshop(("score: F64?", 'rating: F64? @rename_from("score")'))
 WITH_NICK = workshop(("age: I32?", 'age: I32?\n    nick: String @backfill("none")'))
 RENAMED_MAKER = workshop(
@@ -72,7 +69,6 @@ def test_any_other_type_change_is_refused(before, after):
     assert f"changing property type for '{refusal.entity.label}'" in refusal.reason
 
 
-@pytest.mark.acceptance("L-048", partly=NEEDS_ROWS)
 def test_a_type_rename_is_one_step_and_keeps_every_number():
     assert steps_of(WORKSHOP, RENAMED_MAKER) == [
         {"kind": "rename_type", "type_kind": "node", "from": "Maker", "to": "Artisan"}
@@ -86,7 +82,6 @@ def test_a_type_rename_is_one_step_and_keeps_every_number():
         assert (kept.prop_id, kept.column) == (prop.prop_id, prop.column)
 
 
-@pytest.mark.acceptance("L-049", partly=NEEDS_ROWS)
 def test_a_property_rename_is_one_step_and_keeps_number_and_column():
     assert steps_of(WORKSHOP, RENAMED_SCORE) == [
         {
@@ -104,7 +99,6 @@ def test_a_property_rename_is_one_step_and_keeps_number_and_column():
     assert rating.column == "score"
 
 
-@pytest.mark.acceptance("L-050", partly="the stored source text needs storage")
 def test_an_applied_rename_plans_to_nothing():
     applied = migrate(accepted(WORKSHOP), RENAMED_SCORE)
     plan = plan_migration(applied, desired(RENAMED_SCORE))
@@ -200,7 +194,6 @@ def test_the_order_of_enum_values_is_no_change():
     assert steps_of(WORKSHOP, after) == []
 
 
-@pytest.mark.acceptance("L-060", partly=NEEDS_ROWS)
 def test_an_enum_gains_a_value():
     after = workshop(("skilled, master", "legend, skilled, master"))
     assert steps_of(WORKSHOP, after) == [
@@ -218,12 +211,10 @@ def test_an_enum_gains_a_value():
     assert level.type.enum_values == ("legend", "master", "novice", "skilled")
 
 
-@pytest.mark.acceptance("L-061", partly="branches and the refusal to apply need storage")
 def test_planning_knows_no_branches():
     assert plan_text(WORKSHOP, workshop(("age: I32?", "age: I32?  nick: String?"))).supported
 
 
-@pytest.mark.acceptance("L-062", partly=NEEDS_ROWS)
 def test_a_dropped_property_is_gone_and_its_number_is_not_used_again():
     before = accepted(WORKSHOP)
     dropped = migrate(before, workshop(("score: F64?", "")))
@@ -246,7 +237,6 @@ def test_an_enum_cannot_lose_a_value_or_become_a_string(after):
     assert str(refusal.entity) == "node:Maker.level"
 
 
-@pytest.mark.acceptance("L-064", partly=NEEDS_ROWS)
 def test_a_required_property_is_added_with_a_backfill():
     assert steps_of(WORKSHOP, WITH_NICK) == [
         {
@@ -268,7 +258,6 @@ def test_a_required_property_is_added_with_a_backfill():
     assert (nick.prop_id, nick.column) == (before.next_id, "nick")
 
 
-@pytest.mark.acceptance("L-065", partly="the stored source text needs storage")
 def test_an_applied_backfill_plans_to_nothing_with_and_without_the_hint():
     applied = migrate(accepted(WORKSHOP), WITH_NICK)
     without = change(WITH_NICK, (' @backfill("none")', ""))
@@ -276,7 +265,6 @@ def test_an_applied_backfill_plans_to_nothing_with_and_without_the_hint():
     assert plan_migration(applied, desired(without)).steps == ()
 
 
-@pytest.mark.acceptance("L-066", partly=NEEDS_ROWS)
 def test_an_optional_property_may_have_a_backfill():
     after = workshop(("age: I32?", 'age: I32?  rank: I32? @backfill("-1")'))
     (step,) = steps_of(WORKSHOP, after)
@@ -301,7 +289,6 @@ def test_one_property_cannot_be_renamed_to_two():
         assert "is claimed by more than one" in refusal.reason
 
 
-@pytest.mark.acceptance("L-069", partly=NEEDS_ROWS)
 def test_a_type_is_renamed_and_its_enum_extended_in_one_plan():
     after = change(RENAMED_MAKER, ("skilled, master", "skilled, master, legend"))
     first, second = steps_of(WORKSHOP, after)
@@ -309,7 +296,6 @@ def test_a_type_is_renamed_and_its_enum_extended_in_one_plan():
     assert (second["kind"], second["type_name"]) == ("extend_enum", "Artisan")
 
 
-@pytest.mark.acceptance("L-070", partly=NEEDS_ROWS)
 def test_an_old_name_is_free_after_a_rename():
     renamed = migrate(accepted(WORKSHOP), RENAMED_SCORE)
     both = change(RENAMED_SCORE, ("age: I32?", "age: I32?  score: F64?"))
@@ -330,7 +316,6 @@ edge Cites: Book -> Book
 """
 
 
-@pytest.mark.acceptance("U-032", partly=NEEDS_CLI)
 def test_the_plan_document_counts_its_steps():
     plan = plan_text(LIBRARY, change(LIBRARY, ("born: I32?", "born: I32?  nickname: String?")))
     document = plan.document("library.omni")
@@ -341,7 +326,6 @@ def test_the_plan_document_counts_its_steps():
     assert (step["kind"], step["property_name"]) == ("add_property", "nickname")
 
 
-@pytest.mark.acceptance("U-033", partly=NEEDS_CLI)
 def test_the_plan_document_shows_an_unsupported_change():
     after = change(LIBRARY, ("born: I32?", "born: I64?"))
     document = plan_text(LIBRARY, after).document("library.omni")
@@ -351,7 +335,6 @@ def test_the_plan_document_shows_an_unsupported_change():
     assert step["entity"] == "node:Author.born"
 
 
-@pytest.mark.acceptance("U-036", partly=NEEDS_CLI)
 @pytest.mark.parametrize(("allow_data_loss", "mode"), [(False, "soft"), (True, "hard")])
 def test_the_plan_document_shows_how_a_property_is_dropped(allow_data_loss, mode):
     after = change(LIBRARY, ("born: I32?", ""))
@@ -360,7 +343,6 @@ def test_the_plan_document_shows_how_a_property_is_dropped(allow_data_loss, mode
     assert (step["kind"], step["property_name"], step["mode"]) == ("drop_property", "born", mode)
 
 
-@pytest.mark.acceptance("U-165", partly=NEEDS_CLI)
 @pytest.mark.parametrize(
     ("after", "kind"),
     [
@@ -375,7 +357,6 @@ def test_each_of_the_new_changes_is_one_supported_step(after, kind):
     assert step["kind"] == kind
 
 
-@pytest.mark.acceptance("U-165", partly=NEEDS_CLI)
 def test_a_missing_backfill_is_named_in_the_document():
     after = change(WITH_NICK, (' @backfill("none")', ""))
     (step,) = plan_text(WORKSHOP, after).document("g")["steps"]
