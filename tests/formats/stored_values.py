@@ -74,11 +74,13 @@ OWN_KEY = draft(
     OperationKind.EMBED, "E", write_key=WriteKey("01KV8Z6M3QEEEEEEEEEEEEEEEE", "0a" * 32)
 )
 
-PLAIN = PinnedTable("node:Person", PERSON, "nodes/aa", Pin(4, None), None)
-OWN_LINE = PinnedTable("node:Person", PERSON, "nodes/aa", Pin(4, "review_s7"), "review_s7")
-FORKED = PinnedTable("edge:Knows", KNOWS, "edges/bb", Pin(7, None), "review_s7", forks=True)
-FORKED_AGAIN = PinnedTable("edge:Knows", KNOWS, "edges/bb", Pin(7, "old_s3"), "new_s4", forks=True)
-COMPACTED = PinnedTable("node:Tag", TAG, "nodes/cc", Pin(2, None), None, data_commits=0)
+PLAIN = PinnedTable.of("node:Person", PERSON, "nodes/aa", Pin(4, None), None)
+OWN_LINE = PinnedTable.of("node:Person", PERSON, "nodes/aa", Pin(4, "review_s7"), "review_s7")
+FORKED = PinnedTable.of("edge:Knows", KNOWS, "edges/bb", Pin(7, None), "review_s7", forks=True)
+FORKED_AGAIN = PinnedTable.of(
+    "edge:Knows", KNOWS, "edges/bb", Pin(7, "old_s3"), "new_s4", forks=True
+)
+COMPACTED = PinnedTable.of("node:Tag", TAG, "nodes/cc", Pin(2, None), None, data_commits=0)
 
 
 def sidecar(kind: WriterKind, commit: CommitDraft, *tables: PinnedTable, **rest: object) -> Sidecar:
@@ -97,8 +99,8 @@ SIDECARS = {
         MERGED,
         PLAIN,
         pointers=(
-            Pointer(KNOWS, "edges/bb", 9, Pin(7, None)),
-            Pointer(TAG, "nodes/cc", 3, Pin(2, "review_s7")),
+            Pointer(KNOWS, "edges/bb", 9, 7, None),
+            Pointer(TAG, "nodes/cc", 3, 2, "review_s7"),
         ),
     ),
     "merge_without_pointers": sidecar(WriterKind.BRANCH_MERGE, MERGED),
@@ -136,16 +138,16 @@ RECORDS = {
 AUDITS = [
     RecoveryAudit(
         RecoveryKind.ROLLED_FORWARD,
-        OperationId("01KV8Z6M3QAAAAAAAAAAAAAAAA"),
         "act-lena",
+        OperationId("01KV8Z6M3QAAAAAAAAAAAAAAAA"),
         "Mutation",
         (TableOutcome("node:Person", PERSON, 4, 5), TableOutcome("edge:Knows", KNOWS, 7, 7)),
         CREATED_AT,
     ),
     RecoveryAudit(
         RecoveryKind.LATE_COMMIT_DISCARDED,
-        OperationId("01KV8Z6M3QBBBBBBBBBBBBBBBB"),
         None,
+        OperationId("01KV8Z6M3QBBBBBBBBBBBBBBBB"),
         "Load",
         (),
         CREATED_AT,

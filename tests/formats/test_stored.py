@@ -18,6 +18,7 @@ from omnigraph.cli.operator_config import OperatorConfig, read_operator_config
 from omnigraph.engine.compare.cursors import FeedPlace, read_feed_place, read_place, write_place
 from omnigraph.engine.read.stored_texts import _Header
 from omnigraph.errors import ManifestDamaged, SchemaContractBroken
+from omnigraph.json_structs import json_line
 from omnigraph.language.span import Source
 from omnigraph.rows.bindings import bindings, given_bindings
 from omnigraph.storage.durability import Durability
@@ -32,6 +33,7 @@ from omnigraph.versioning.commits import CommitId, CommitRecord
 from omnigraph.versioning.locks.file_lock import _holder
 from omnigraph.versioning.locks.lease_object import LeaseNote, LeaseObject
 from omnigraph.versioning.manifest import HeadNote, ManifestState, fold
+from omnigraph.versioning.manifest_state import Checkpoint
 from omnigraph.versioning.recovery.sidecar import Sidecars, UnreadableSidecar
 from omnigraph.versioning.rows import (
     Row,
@@ -163,9 +165,13 @@ def test_a_damaged_audit_row_is_refused(text):
         read_audits([row])
 
 
+def read_checkpoint(text: str) -> ManifestState:
+    return ManifestState.from_checkpoint(None, msgspec.json.decode(text, type=Checkpoint))
+
+
 def test_a_checkpoint_is_read():
     (row,) = of_type("checkpoint")
-    state = ManifestState.from_checkpoint(None, row["metadata"])
+    state = read_checkpoint(row["metadata"])
     assert state == stored_values.STATE
     assert checkpoint_row(41, state.to_checkpoint()) == row
 
@@ -173,7 +179,7 @@ def test_a_checkpoint_is_read():
 def test_a_checkpoint_from_before_schema_references_is_read():
     document = json.loads(of_type("checkpoint")[0]["metadata"])
     del document["schema_ref"]
-    assert ManifestState.from_checkpoint(None, json.dumps(document)).schema_ref is None
+    assert read_checkpoint(json.dumps(document)).schema_ref is None
 
 
 def test_rows_of_tables_and_commits_are_replayed():
@@ -196,7 +202,7 @@ def test_a_head_note_is_written_and_read():
     text = golden("head_note.json", msgspec.json.encode(note).decode())
     read = HeadNote.parse(text)
     assert read is not None
-    assert ManifestState.from_document(None, read.state) == stored_values.STATE
+    assert ManifestState.from_checkpoint(None, read.state) == stored_values.STATE
     assert msgspec.json.encode(read).decode() == text
 
 
@@ -347,14 +353,14 @@ def test_the_checksums_of_an_index_are_written_and_compared(tmp_path):
     ],
 )
 def test_the_header_of_a_stored_text_index_is_written_and_read(name, header):
-    text = golden(f"text_index/{name}.json", header.to_json())
-    assert _Header.from_json(text.encode()) == header
+    text = golden(f"text_index/{name}.json", json_line(header))
+    assert _Header.parse(text.encode()) == header
 
 
 def test_the_header_of_a_text_index_before_checksums_is_read():
     document = json.loads(read_golden("text_index/header.json"))
     del document["checksum"]
-    assert _Header.from_json(json.dumps(document).encode()).checksum is None
+    assert _Header.parse(json.dumps(document).encode()).checksum is None
 
 
 def test_the_note_in_a_lock_file_is_read(tmp_path):
