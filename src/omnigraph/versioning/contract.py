@@ -17,8 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from omnigraph.catalog.build import build_declared
-from omnigraph.catalog.ir import SchemaIR, compact_json
-from omnigraph.catalog.ir_json import schema_from_json
+from omnigraph.catalog.ir import SchemaIR, compact_json, schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken, StoreCallFailed
 from omnigraph.json_structs import json_lines
