@@ -6,7 +6,7 @@ import base64
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from msgspec.structs import replace
 from pathlib import Path
 from typing import Any
 

@@ -7,12 +7,12 @@ shows one only when `OMNIGRAPH_DEBUG` is set, because its reader is a developer.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Final
 
 from omnigraph.cli.style import Style
 from omnigraph.errors import LanguageError, OmnigraphError
+from omnigraph.settings import read_text
 
 SUCCESS: Final = 0
 FAILURE: Final = 1
@@ -32,7 +32,7 @@ def report(error: Exception) -> int:
         message = f"error[{error.code}]: {error}" + (f"\n   hint: {hint}" if hint else "")
     elif isinstance(error, OSError):
         message = f"io: {error.strerror or error}"
-    elif os.environ.get("OMNIGRAPH_DEBUG"):
+    elif read_text("OMNIGRAPH_DEBUG"):
         sys.excepthook(type(error), error, error.__traceback__)
         return FAILURE
     else:

@@ -13,8 +13,10 @@ from omnigraph._version import __version__
 from omnigraph.cli.context import global_options
 from omnigraph.cli.exits import FAILURE, INTERRUPTED, SUCCESS, report
 from omnigraph.cli.framework import Root
+from omnigraph.cli.style import warn
 from omnigraph.diagnostics import cut_values
 from omnigraph.interrupts import ending
+from omnigraph.settings import unknown_variables
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
@@ -48,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    for message in unknown_variables():
+        warn(message)
     try:
         code = root.main(argv, prog_name="omnigraph", standalone_mode=False)
     except click.ClickException as error:

@@ -8,7 +8,6 @@ log sees does not depend on how quick the machine is.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from omnigraph.progress import SILENT, Progress
+from omnigraph.settings import read_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Display
@@ -29,7 +29,7 @@ def progress(text: str, *, as_json: bool = False) -> Iterator[Progress]:
         lines = _Lines()
         yield lines
         lines.finish()
-    elif not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    elif not sys.stderr.isatty() or read_text("TERM") == "dumb":
         yield SILENT
     else:
         with _display() as display:

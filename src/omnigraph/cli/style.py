@@ -6,11 +6,12 @@ What is printed is the same either way apart from the colour codes.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TextIO
 
 import click
+
+from omnigraph.settings import read_text
 
 
 class Style:
@@ -22,7 +23,7 @@ class Style:
     @classmethod
     def of(cls, stream: TextIO) -> Style:
         """The style that fits a stream and the environment."""
-        wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        wanted = not read_text("NO_COLOR") and read_text("TERM") != "dumb"
         return cls(wanted and stream.isatty())
 
     def error(self, text: str) -> str:

@@ -172,6 +172,13 @@ GRAPH_CODES: Final = (
         "a letter or digit. It cannot be a whole commit id.",
     ),
     _of(
+        errors.InvalidSetting,
+        "unusable environment variable",
+        "an environment variable has a value that cannot be used. The message names the variable "
+        "and what it can be set to. Unset it to get the default. [Settings](settings.md) lists "
+        "every variable.",
+    ),
+    _of(
         errors.AmbiguousRef,
         "abbreviated id of several commits",
         "several commits have an id that begins or ends with the given characters. The message "

@@ -16,6 +16,7 @@
     │   ├── InvalidBranchName    a branch name breaks a rule
     │   ├── HandleClosed         a call on a handle that was closed
     │   ├── InvalidTagName       a tag name breaks a rule
+    │   ├── InvalidSetting       an environment variable has a value that cannot be used
     │   ├── AmbiguousRef         several commits have the abbreviated id; lists some
     │   ├── ReadOnlyHandle       a write through a graph opened for reading
     │   ├── NewerFormat          the graph was written by a newer version of the product
@@ -168,6 +169,7 @@ from omnigraph.errors.inputs import (
     HostValueError,
     InputError,
     InvalidBranchName,
+    InvalidSetting,
     InvalidTagName,
     LoadSourceError,
     MissingExtra,
@@ -282,6 +284,7 @@ __all__ = [
     "IdempotencyKeyReused",
     "InputError",
     "InvalidBranchName",
+    "InvalidSetting",
     "InvalidTagName",
     "KeyTaken",
     "LanguageError",
