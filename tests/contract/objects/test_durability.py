@@ -15,8 +15,8 @@ from threading import Barrier
 import pytest
 
 from omnigraph.errors import InputError, StoreCallFailed
-from omnigraph.storage import durability
 from omnigraph.settings import read_settings
+from omnigraph.storage import durability
 from omnigraph.storage.durability import DiskSync, Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.uris import normalise_root
