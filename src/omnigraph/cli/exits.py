@@ -12,11 +12,16 @@ from typing import Final
 
 from omnigraph.cli.style import Style
 from omnigraph.errors import LanguageError, OmnigraphError
-from omnigraph.settings import read_text
 
 SUCCESS: Final = 0
 FAILURE: Final = 1
 INTERRUPTED: Final = 130
+
+
+def _wants_traces() -> bool:
+    from omnigraph.settings import read_text
+
+    return read_text("OMNIGRAPH_DEBUG") is not None
 
 
 def report(error: Exception) -> int:
@@ -32,7 +37,7 @@ def report(error: Exception) -> int:
         message = f"error[{error.code}]: {error}" + (f"\n   hint: {hint}" if hint else "")
     elif isinstance(error, OSError):
         message = f"io: {error.strerror or error}"
-    elif read_text("OMNIGRAPH_DEBUG"):
+    elif _wants_traces():
         sys.excepthook(type(error), error, error.__traceback__)
         return FAILURE
     else:

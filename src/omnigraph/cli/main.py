@@ -13,10 +13,8 @@ from omnigraph._version import __version__
 from omnigraph.cli.context import global_options
 from omnigraph.cli.exits import FAILURE, INTERRUPTED, SUCCESS, report
 from omnigraph.cli.framework import Root
-from omnigraph.cli.style import warn
 from omnigraph.diagnostics import cut_values
 from omnigraph.interrupts import ending
-from omnigraph.settings import unknown_variables
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
@@ -46,12 +44,12 @@ root = Root(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the result is the exit code of the process."""
     _prepare_stdout()
-    return _flush(_run(argv))
+    code = _run(argv)
+    _warn_of_settings()
+    return _flush(code)
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    for message in unknown_variables():
-        warn(message)
     try:
         code = root.main(argv, prog_name="omnigraph", standalone_mode=False)
     except click.ClickException as error:
@@ -65,6 +63,15 @@ def _run(argv: Sequence[str] | None) -> int:
         # Libraries turn an interrupt into errors of their own.
         return INTERRUPTED if ending.is_set() else report(error)
     return code if isinstance(code, int) else SUCCESS
+
+
+def _warn_of_settings() -> None:
+    """Name environment variables that are not known, if the command has read any."""
+    if settings := sys.modules.get("omnigraph.settings"):
+        from omnigraph.cli.style import warn
+
+        for message in settings.unknown_variables():
+            warn(message)
 
 
 def _prepare_stdout() -> None:

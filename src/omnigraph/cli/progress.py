@@ -15,11 +15,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from omnigraph.progress import SILENT, Progress
-from omnigraph.settings import read_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Display
     from rich.progress import Task
+
+
+def _is_dumb() -> bool:
+    from omnigraph.settings import read_text
+
+    return read_text("TERM") == "dumb"
 
 
 @contextmanager
@@ -29,7 +34,7 @@ def progress(text: str, *, as_json: bool = False) -> Iterator[Progress]:
         lines = _Lines()
         yield lines
         lines.finish()
-    elif not sys.stderr.isatty() or read_text("TERM") == "dumb":
+    elif not sys.stderr.isatty() or _is_dumb():
         yield SILENT
     else:
         with _display() as display:

@@ -11,8 +11,6 @@ from typing import TextIO
 
 import click
 
-from omnigraph.settings import read_text
-
 
 class Style:
     """The few roles that have a colour."""
@@ -23,8 +21,13 @@ class Style:
     @classmethod
     def of(cls, stream: TextIO) -> Style:
         """The style that fits a stream and the environment."""
+        # `omnigraph version` loads as little as it can, and is not styled.
+        if not stream.isatty():
+            return cls(False)
+        from omnigraph.settings import read_text
+
         wanted = not read_text("NO_COLOR") and read_text("TERM") != "dumb"
-        return cls(wanted and stream.isatty())
+        return cls(wanted)
 
     def error(self, text: str) -> str:
         return click.style(text, fg="red") if self.enabled else text
