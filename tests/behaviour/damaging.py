@@ -6,12 +6,12 @@ import base64
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import lance
 import pyarrow as pa
+from msgspec.structs import replace
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph

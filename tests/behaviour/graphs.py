@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.api.graph import Graph
-from omnigraph.storage.durability import durability_from_environment
+from omnigraph.settings import read_settings
+from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.storage.table import Table
@@ -55,7 +56,7 @@ class Backstage:
 
     def __init__(self, uri: str | Path) -> None:
         self.root = normalise_root(str(uri))
-        durability = durability_from_environment()
+        durability = Durability(read_settings().durability)
         self.objects = open_store(self.root, durability)
         self.tables = TableStore(self.root, durability)
         self.manifest = Manifest(self.tables)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from lance import LanceDataset
+from msgspec import structs
 
 from omnigraph.api.graph import init
 from omnigraph.engine.commits import Commit
@@ -344,7 +345,7 @@ def test_a_table_appears_once_per_publish(graph, backstage):
     twice = (new_version("node#3", 2), new_version("node#3", 3))
     with pytest.raises(ConflictError):
         publish(backstage.manifest, None, Publication(backstage.draft(), twice))
-    registrations = (new_registration(20), replace(new_registration(21), location="nodes/" + f"{20:016x}"))  # fmt: skip
+    registrations = (new_registration(20), structs.replace(new_registration(21), location="nodes/" + f"{20:016x}"))  # fmt: skip
     with pytest.raises(TableExists):
         publish(
             backstage.manifest,

@@ -10,10 +10,13 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.read.access import FRONTIER_VARIABLE, HOPS_VARIABLE, MODE_VARIABLE
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
 from omnigraph.engine.write import lookups
 from omnigraph.errors import InputError, QueryBudgetExceeded, QueryCancelled
+
+MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
+FRONTIER_VARIABLE = "OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER"
+HOPS_VARIABLE = "OMNIGRAPH_EXPAND_INDEXED_MAX_HOPS"
 
 SCHEMA = """
 node Person { name: String @key  age: I32 }

@@ -16,7 +16,6 @@ from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.engine.read import columns, dense_column, execute, hops, reader, value_places
-from omnigraph.engine.read.access import MODE_VARIABLE
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold as folding
 from omnigraph.engine.write import lookups
@@ -40,6 +39,8 @@ from tests.behaviour.random_reads import (
 )
 from tests.behaviour.read_answers import asked, assert_right, graph_of, image_of
 from tests.unit.load.inputs import schema_sources
+
+MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
 
 RELAXED = settings(
     deadline=None,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.storage.object_cache import CACHE, CACHE_VARIABLE
+from omnigraph.storage.object_cache import CACHE
 from tests.cost.counting_proxy import Traffic
 from tests.cost.operations import QUERY, SCHEMA, MeasuredGraph
 
@@ -21,7 +21,7 @@ KEPT_OPEN_REQUESTS = 7
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 

@@ -18,7 +18,7 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import AlreadyInitialized, GraphNotFound, TableExists
-from omnigraph.storage.durability import DURABILITY_VARIABLE, Durability
+from omnigraph.storage.durability import Durability
 from omnigraph.testing.faults import Hit, recording
 from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.commits import OperationId
@@ -138,7 +138,7 @@ def check_aftermath(kind: Kind, root: Path, reference: Reference, *, done: bool 
     Leaves the graph with more rows than it had. Nothing else can go wrong from here on, so nobody
     waits for the disk any more.
     """
-    with patch.dict(os.environ, {DURABILITY_VARIABLE: Durability.NONE.value}):
+    with patch.dict(os.environ, {"OMNIGRAPH_DURABILITY": Durability.NONE.value}):
         _check_aftermath(kind, root, reference, done)
 
 

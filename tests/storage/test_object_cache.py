@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.limits import CACHED_OBJECT_BYTES
-from omnigraph.storage.object_cache import CACHE_VARIABLE, DiskFolder, ObjectCache
+from omnigraph.storage.object_cache import DiskFolder, ObjectCache
 
 
 def test_memory_keeps_what_was_used_last_within_its_bound() -> None:
@@ -31,7 +31,7 @@ def test_a_large_object_is_not_kept() -> None:
 
 def test_a_folder_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ObjectCache().put("before", b"in memory only")
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "made" / "here"))
+    monkeypatch.setenv(str(tmp_path / "made" / "here"))
     ObjectCache().put("name", b"content")
     other = ObjectCache()
     assert other.get("name") == b"content"

@@ -21,7 +21,8 @@ from omnigraph.api.tags import HasTags
 from omnigraph.engine.core import GraphCore
 from omnigraph.engine.opening import open_manifest, restore_schema
 from omnigraph.errors import GraphNotFound, InputError
-from omnigraph.storage.durability import durability_from_environment
+from omnigraph.settings import read_settings
+from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
@@ -62,12 +63,10 @@ def init(
     """
     from omnigraph.engine.source_files import schema_source
     from omnigraph.versioning.genesis import create_graph
-    from omnigraph.versioning.locks import lock_wait_from_environment
 
     root = normalise_root(_location(uri))
-    durability = durability_from_environment()
     # A wrong setting is reported before anything is created.
-    lock_wait_from_environment()
+    durability = Durability(read_settings().durability)
     objects, tables = open_store(root, durability), TableStore(root, durability)
     create_graph(root, objects, tables, schema_source(schema), force=force)
     core = GraphCore(root, objects, tables)
@@ -104,7 +103,7 @@ def open(
         raise GraphNotFound(root.uri)
     name = text_argument("branch", branch)
     staleness_argument(max_staleness)
-    durability = durability_from_environment()
+    durability = Durability(read_settings().durability)
     objects, tables = open_store(root, durability), TableStore(root, durability)
     opened = open_manifest(root, objects, tables, read_only=read_only)
     manifest, schemas = opened.manifest, opened.schemas

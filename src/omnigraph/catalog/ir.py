@@ -1,7 +1,6 @@
 """The canonical form of a schema: what its identity, its hash and its stored file are.
 
-Order and spelling of the source do not show in it. `to_json` writes the fields in their fixed
-order; the hash covers everything but the allocated identities, so it is a function of the source
+Order and spelling of the source do not show in it. The fields are written in their fixed order; the hash covers everything but the allocated identities, so it is a function of the source
 text alone.
 """
 
@@ -11,9 +10,10 @@ import hashlib
 import json
 from typing import Any, Final, Literal
 
+import msgspec
 from msgspec import Struct
 
-from omnigraph.language.types import PropType, Scalar
+from omnigraph.language.types import PropType
 
 IR_VERSION: Final = 2
 
@@ -21,7 +21,17 @@ TypeKind = Literal["interface", "node", "edge"]
 Bound = int | float
 
 
-class AnnotationIR(Struct, frozen=True):
+_BOUNDS: Final = {"low": "min", "high": "max"}
+
+
+class _Stored(Struct, frozen=True):
+    """A part of a schema with its stored form."""
+
+    def to_json(self) -> dict[str, Any]:
+        return stored_form(self)
+
+
+class AnnotationIR(_Stored, frozen=True):
     name: str
     value: str | None
     arguments: tuple[tuple[str, str], ...] = ()
@@ -30,13 +40,8 @@ class AnnotationIR(Struct, frozen=True):
     def argument(self, name: str) -> str | None:
         return next((text for key, text in self.arguments if key == name), None)
 
-    def to_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = {"name": self.name, "value": self.value}
-        # Left out where there are none: the hash of schemas from before there were any is the same.
-        return document | ({"arguments": dict(self.arguments)} if self.arguments else {})
 
-
-class PropertyIR(Struct, frozen=True):
+class PropertyIR(_Stored, frozen=True, rename={"type": "prop_type"}):
     """A property with its identity: `prop_id` survives renames, `column` is its physical name."""
 
     name: str
@@ -48,60 +53,30 @@ class PropertyIR(Struct, frozen=True):
     def annotation(self, name: str) -> AnnotationIR | None:
         return next((a for a in self.annotations if a.name == name), None)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "prop_id": self.prop_id,
-            "column": self.column,
-            "prop_type": prop_type_to_json(self.type),
-            "annotations": [a.to_json() for a in self.annotations],
-        }
 
-
-class KeyIR(Struct, frozen=True):
+class KeyIR(_Stored, frozen=True, tag="Key"):
     columns: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        return {"Key": list(self.columns)}
 
-
-class UniqueIR(Struct, frozen=True):
+class UniqueIR(_Stored, frozen=True, tag="Unique"):
     columns: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        return {"Unique": list(self.columns)}
 
-
-class IndexIR(Struct, frozen=True):
+class IndexIR(_Stored, frozen=True, tag="Index"):
     columns: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        return {"Index": list(self.columns)}
 
-
-class RangeIR(Struct, frozen=True):
+class RangeIR(_Stored, frozen=True, tag="Range", rename=_BOUNDS):
     """Inclusive bounds; an open side is None."""
 
     property: str
     low: Bound | None
     high: Bound | None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "Range": {
-                "property": self.property,
-                "min": _bound_to_json(self.low),
-                "max": _bound_to_json(self.high),
-            }
-        }
 
-
-class CheckIR(Struct, frozen=True):
+class CheckIR(_Stored, frozen=True, tag="Check"):
     property: str
     pattern: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"Check": {"property": self.property, "pattern": self.pattern}}
 
 
 ConstraintIR = KeyIR | UniqueIR | IndexIR | RangeIR | CheckIR
@@ -122,20 +97,13 @@ def constraint_key(constraint: ConstraintIR) -> str:
             return f"check:{name}:{pattern}"
 
 
-class InterfaceIR(Struct, frozen=True):
+class InterfaceIR(_Stored, frozen=True):
     name: str
     type_id: int
     properties: tuple[PropertyIR, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type_id": self.type_id,
-            "properties": [p.to_json() for p in self.properties],
-        }
 
-
-class NodeIR(Struct, frozen=True):
+class NodeIR(_Stored, frozen=True):
     name: str
     type_id: int
     annotations: tuple[AnnotationIR, ...]
@@ -143,26 +111,13 @@ class NodeIR(Struct, frozen=True):
     properties: tuple[PropertyIR, ...]
     constraints: tuple[ConstraintIR, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type_id": self.type_id,
-            "annotations": [a.to_json() for a in self.annotations],
-            "implements": list(self.implements),
-            "properties": [p.to_json() for p in self.properties],
-            "constraints": [c.to_json() for c in self.constraints],
-        }
 
-
-class CardinalityIR(Struct, frozen=True):
+class CardinalityIR(_Stored, frozen=True, rename=_BOUNDS):
     low: int = 0
     high: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {"min": self.low, "max": self.high}
 
-
-class EdgeIR(Struct, frozen=True):
+class EdgeIR(_Stored, frozen=True):
     name: str
     type_id: int
     from_type: str
@@ -172,38 +127,17 @@ class EdgeIR(Struct, frozen=True):
     properties: tuple[PropertyIR, ...]
     constraints: tuple[ConstraintIR, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type_id": self.type_id,
-            "from_type": self.from_type,
-            "to_type": self.to_type,
-            "cardinality": self.cardinality.to_json(),
-            "annotations": [a.to_json() for a in self.annotations],
-            "properties": [p.to_json() for p in self.properties],
-            "constraints": [c.to_json() for c in self.constraints],
-        }
-
 
 TypeIR = InterfaceIR | NodeIR | EdgeIR
 
 
-class SchemaIR(Struct, frozen=True):
+class SchemaIR(_Stored, frozen=True, tag=IR_VERSION, tag_field="ir_version"):
     """A whole schema. `next_id` is the next free identity and never decreases."""
 
     next_id: int
     interfaces: tuple[InterfaceIR, ...]
     nodes: tuple[NodeIR, ...]
     edges: tuple[EdgeIR, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "ir_version": IR_VERSION,
-            "next_id": self.next_id,
-            "interfaces": [i.to_json() for i in self.interfaces],
-            "nodes": [n.to_json() for n in self.nodes],
-            "edges": [e.to_json() for e in self.edges],
-        }
 
     @property
     def hash(self) -> str:
@@ -223,17 +157,82 @@ def compact_json(document: Any) -> str:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
-def prop_type_to_json(prop_type: PropType) -> dict[str, Any]:
-    scalar: Any = prop_type.scalar.value
-    if prop_type.scalar is Scalar.VECTOR:
-        scalar = {"Vector": prop_type.dimension}
-    values = prop_type.enum_values
-    return {
-        "scalar": scalar,
-        "nullable": prop_type.nullable,
-        "list": prop_type.list,
-        "enum_values": None if values is None else list(values),
-    }
+def schema_from_json(document: Any) -> SchemaIR:
+    """Rebuild a schema from `SchemaIR.to_json()`. Raises `ValueError`."""
+    if not isinstance(document, dict) or document.get("ir_version") != IR_VERSION:
+        version = document.get("ir_version") if isinstance(document, dict) else document
+        raise ValueError(f"schema IR version {version} is not {IR_VERSION}")
+    try:
+        return msgspec.convert(_from_stored(document), SchemaIR)
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"not a schema IR document: {error!r}") from error
+
+
+def stored_form(value: Struct) -> dict[str, Any]:
+    """A struct of schema parts as it is stored and printed."""
+    document: dict[str, Any] = _to_stored(msgspec.to_builtins(value))
+    return document
+
+
+# The stored form is older than the structs: it names constraints and bounds by a key around them
+# (`{"Key": [..]}`, `{"Integer": 3}`), has the dimension of a vector inside its scalar, and no key
+# for arguments where there are none, so that the hash of schemas from before there were any holds.
+
+
+def _to_stored(value: Any) -> Any:
+    match value:
+        case {"type": "Range", "property": name, "min": low, "max": high}:
+            bounds = {"min": _stored_bound(low), "max": _stored_bound(high)}
+            return {"Range": {"property": name, **bounds}}
+        case {"type": "Check", **body}:
+            return {"Check": body}
+        case {"type": str(kind), "columns": columns}:
+            return {kind: list(columns)}
+        case {"scalar": scalar, "dimension": dimension, **rest}:
+            shown = scalar if dimension is None else {scalar: dimension}
+            return {"scalar": shown, **_to_stored(rest)}
+        case {"name": name, "value": text, "arguments": arguments}:
+            more = {"arguments": dict(arguments)} if arguments else {}
+            return {"name": name, "value": text, **more}
+        case dict():
+            return {key: _to_stored(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_to_stored(item) for item in value]
+    return value
+
+
+def _from_stored(value: Any) -> Any:
+    match value:
+        case {"Range": {"property": name, "min": low, "max": high}}:
+            return {"type": "Range", "property": name, "min": _bound(low), "max": _bound(high)}
+        case {"Check": dict(body)}:
+            return {"type": "Check", **body}
+        case {"Key": columns} | {"Unique": columns} | {"Index": columns} if len(value) == 1:
+            return {"type": next(iter(value)), "columns": columns}
+        case {"scalar": {"Vector": dimension}, **rest}:
+            return {"scalar": "Vector", "dimension": dimension, **rest}
+        case {"arguments": dict(arguments), **rest}:
+            return {**rest, "arguments": sorted(arguments.items())}
+        case dict():
+            return {key: _from_stored(item) for key, item in value.items()}
+        case list():
+            return [_from_stored(item) for item in value]
+    return value
+
+
+def _stored_bound(bound: Bound | None) -> dict[str, Any] | None:
+    if bound is None:
+        return None
+    return {"Integer": bound} if isinstance(bound, int) else {"Float": bound}
+
+
+def _bound(stored: Any) -> Any:
+    match stored:
+        case {"Integer": bound} if isinstance(bound, int):
+            return bound
+        case {"Float": bound} if isinstance(bound, int | float):
+            return float(bound)
+    return stored
 
 
 _IDENTITY_FIELDS = frozenset({"next_id", "type_id", "prop_id", "column"})
@@ -249,12 +248,6 @@ def _without_identity(document: Any) -> Any:
     if isinstance(document, list):
         return [_without_identity(item) for item in document]
     return document
-
-
-def _bound_to_json(bound: Bound | None) -> dict[str, Any] | None:
-    if bound is None:
-        return None
-    return {"Integer": bound} if isinstance(bound, int) else {"Float": bound}
 
 
 def _bound_text(bound: Bound | None) -> str:

@@ -7,7 +7,6 @@ other signals). Product errors never show a stack trace. An internal error shows
 
 from __future__ import annotations
 
-import os
 import sys
 from shlex import quote
 from typing import Final
@@ -33,19 +32,23 @@ FAILURE: Final = 1
 INTERRUPTED: Final = 130
 
 
+def _wants_traces() -> bool:
+    from omnigraph.settings import read_text
+
+    return read_text("OMNIGRAPH_DEBUG") is not None
+
+
 def report(error: Exception) -> int:
     """Print a failure to standard error and give the exit code for it."""
     if isinstance(error, LanguageError):
         # File positions come first, as editors expect.
         message = str(error)
     elif isinstance(error, OmnigraphError):
-        # Only an error has to wait for this; `omnigraph version` loads as little as it can.
-
         hint = hint_for(error)
         message = f"error[{error.code}]: {error}" + (f"\n   hint: {hint}" if hint else "")
     elif isinstance(error, OSError):
         message = f"io: {error.strerror or error}"
-    elif os.environ.get("OMNIGRAPH_DEBUG"):
+    elif _wants_traces():
         sys.excepthook(type(error), error, error.__traceback__)
         return FAILURE
     else:

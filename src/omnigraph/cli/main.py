@@ -44,7 +44,9 @@ root = Root(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the result is the exit code of the process."""
     _prepare_stdout()
-    return _flush(_run(argv))
+    code = _run(argv)
+    _warn_of_settings()
+    return _flush(code)
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -61,6 +63,15 @@ def _run(argv: Sequence[str] | None) -> int:
         # Libraries turn an interrupt into errors of their own.
         return INTERRUPTED if ending.is_set() else report(error)
     return code if isinstance(code, int) else SUCCESS
+
+
+def _warn_of_settings() -> None:
+    """Name environment variables that are not known, if the command has read any."""
+    if settings := sys.modules.get("omnigraph.settings"):
+        from omnigraph.cli.style import warn
+
+        for message in settings.unknown_variables():
+            warn(message)
 
 
 def _prepare_stdout() -> None:

@@ -6,19 +6,17 @@ Tests: tests/unit/cli/test_operator_config.py.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Any, cast, get_args
 
 import click
 
 from omnigraph.cli.style import warn
-from omnigraph.engine.engines import ENGINE_VARIABLE, Engine, EngineChoice
+from omnigraph.engine.engines import Engine, EngineChoice
 from omnigraph.errors import OperatorConfigError
-
-HOME_VARIABLE: Final = "OMNIGRAPH_HOME"
+from omnigraph.settings import read_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ def chosen_engine(engine: str | None, master: str | None) -> EngineChoice:
 
         prefer(config.spark_master, config.spark_conf)
     if engine is None:
-        wanted = os.environ.get(ENGINE_VARIABLE) or config.engine
+        wanted = read_settings().engine or config.engine
         engine = wanted if master is None else "spark"
     if engine == "spark":
         # Before Java is started; a call without Spark would only find out later.
@@ -79,7 +77,7 @@ def read_operator_config() -> OperatorConfig:
 
 
 def _path() -> Path:
-    home = os.environ.get(HOME_VARIABLE) or "~/.omnigraph"
+    home = read_settings().home
     return Path(home).expanduser() / "config.yaml"
 
 

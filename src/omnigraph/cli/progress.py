@@ -8,7 +8,6 @@ log sees does not depend on how quick the machine is.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +21,12 @@ if TYPE_CHECKING:
     from rich.progress import Task
 
 
+def _is_dumb() -> bool:
+    from omnigraph.settings import read_text
+
+    return read_text("TERM") == "dumb"
+
+
 @contextmanager
 def progress(text: str, *, as_json: bool = False) -> Iterator[Progress]:
     """Show progress until the block ends; the operation reports its stages."""
@@ -29,7 +34,7 @@ def progress(text: str, *, as_json: bool = False) -> Iterator[Progress]:
         lines = _Lines()
         yield lines
         lines.finish()
-    elif not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    elif not sys.stderr.isatty() or _is_dumb():
         yield SILENT
     else:
         with _display() as display:

@@ -6,7 +6,6 @@ What is printed is the same either way apart from the colour codes.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TextIO
 
@@ -22,8 +21,13 @@ class Style:
     @classmethod
     def of(cls, stream: TextIO) -> Style:
         """The style that fits a stream and the environment."""
-        wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        return cls(wanted and stream.isatty())
+        # `omnigraph version` loads as little as it can, and is not styled.
+        if not stream.isatty():
+            return cls(False)
+        from omnigraph.settings import read_text
+
+        wanted = not read_text("NO_COLOR") and read_text("TERM") != "dumb"
+        return cls(wanted)
 
     def error(self, text: str) -> str:
         return click.style(text, fg="red") if self.enabled else text

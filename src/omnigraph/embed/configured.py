@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
+
+from msgspec.structs import replace
 
 from omnigraph.embed.calls import CallSettings
 from omnigraph.embed.gemini import GEMINI_MODEL, GEMINI_URL, GeminiProvider
@@ -13,25 +14,9 @@ from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.openai import OPENAI_MODEL, OPENAI_URL, OpenAiProvider
 from omnigraph.embed.provider import Provider
 from omnigraph.errors import EmbeddingModelUnavailable, EmbeddingNotConfigured, InputError
+from omnigraph.settings import Settings, read_settings
 
 _KEPT: Final = 8
-
-PROVIDER: Final = "OMNIGRAPH_EMBED_PROVIDER"
-_NAMED: Final = "named model"
-"""Beside the settings: the model that a schema names."""
-_TRUE: Final = frozenset({"1", "true", "yes", "on"})
-_USED: Final = (
-    PROVIDER,
-    "OMNIGRAPH_EMBEDDINGS_MOCK",
-    "OMNIGRAPH_EMBED_BASE_URL",
-    "OMNIGRAPH_EMBED_MODEL",
-    "OMNIGRAPH_EMBED_TIMEOUT_MS",
-    "OMNIGRAPH_EMBED_RETRY_ATTEMPTS",
-    "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS",
-    "OMNIGRAPH_GEMINI_BASE_URL",
-    "GEMINI_API_KEY",
-    "OPENAI_API_KEY",
-)
 
 
 def required_provider() -> Provider:
@@ -39,7 +24,7 @@ def required_provider() -> Provider:
 
     Raises `EmbeddingNotConfigured`, which names the missing setting, or `InputError`.
     """
-    return _provider(tuple(sorted(_settings().items())))
+    return _provider(read_settings())
 
 
 def provider_of(model: str) -> Provider:
@@ -52,16 +37,15 @@ def provider_of(model: str) -> Provider:
     if active is not None and active.model == stored_name(model):
         return active
     kind, _, name = model.partition("/")
-    found = _settings()
-    if found.get(PROVIDER, "").lower() == "openai-compatible" and kind == "openai":
+    settings = read_settings()
+    if (settings.embed_provider or "").lower() == "openai-compatible" and kind == "openai":
         # That address is the one of another server.
-        found.pop("OMNIGRAPH_EMBED_BASE_URL", None)
-    found.pop("OMNIGRAPH_EMBEDDINGS_MOCK", None)
+        settings = replace(settings, embed_base_url=None)
     missing = f"'{kind}' is not a provider that can be configured"
     # Vectors without a model are only made where the environment asks for them.
     if name and kind in _MAKERS and kind != "mock":
         try:
-            return _provider(tuple(sorted((found | {PROVIDER: kind, _NAMED: name}).items())))
+            return _provider(replace(settings, embeddings_mock=False, embed_provider=kind), name)
         except EmbeddingNotConfigured as unset:
             missing = f"{unset.setting} is not set"
     if active is None:
@@ -84,87 +68,66 @@ def stored_name(model: str) -> str:
     return f"openai{slash}{name}" if kind == "openai-compatible" else model
 
 
-def _settings() -> dict[str, str]:
-    return {n: os.environ[n] for n in _USED if os.environ.get(n)}
-
-
 @lru_cache(_KEPT)
-def _provider(settings: tuple[tuple[str, str], ...]) -> Provider:
-    """One provider per set of settings, so that connections are kept."""
-    found = dict(settings)
-    if found.get("OMNIGRAPH_EMBEDDINGS_MOCK", "").lower() in _TRUE:
+def _provider(settings: Settings, named: str | None = None) -> Provider:
+    """One provider per set of settings, so that connections are kept. A schema may name the model."""
+    if settings.embeddings_mock:
         return MockProvider()
-    name = found.get(PROVIDER, "gemini").lower()
+    name = (settings.embed_provider or "gemini").lower()
     if name not in _MAKERS:
         known = ", ".join(sorted(_MAKERS))
-        raise InputError(f"{PROVIDER} is `{name}`; it can be one of: {known}")
-    return _MAKERS[name](found)
+        raise InputError(f"OMNIGRAPH_EMBED_PROVIDER is `{name}`; it can be one of: {known}")
+    return _MAKERS[name](settings, named)
 
 
-def _gemini(found: Mapping[str, str]) -> Provider:
-    key = _required_key(found, "GEMINI_API_KEY")
-    url = found.get("OMNIGRAPH_GEMINI_BASE_URL", GEMINI_URL)
-    return GeminiProvider(key, url, _calls(found), found.get(_NAMED, GEMINI_MODEL))
+def _gemini(settings: Settings, named: str | None) -> Provider:
+    key = _required_key(settings.gemini_api_key, "GEMINI_API_KEY")
+    url = settings.gemini_base_url or GEMINI_URL
+    return GeminiProvider(key, url, _calls(settings), named or GEMINI_MODEL)
 
 
-def _openai(found: Mapping[str, str]) -> Provider:
-    key = _required_key(found, "OPENAI_API_KEY")
-    url = found.get("OMNIGRAPH_EMBED_BASE_URL", OPENAI_URL)
-    model = found.get(_NAMED) or found.get("OMNIGRAPH_EMBED_MODEL", OPENAI_MODEL)
-    return OpenAiProvider(key, url, model, _calls(found))
+def _openai(settings: Settings, named: str | None) -> Provider:
+    key = _required_key(settings.openai_api_key, "OPENAI_API_KEY")
+    model = named or settings.embed_model or OPENAI_MODEL
+    return OpenAiProvider(key, settings.embed_base_url or OPENAI_URL, model, _calls(settings))
 
 
-def _openai_compatible(found: Mapping[str, str]) -> Provider:
+def _openai_compatible(settings: Settings, named: str | None) -> Provider:
     """Any server; a local one often wants no key."""
-    model = found.get(_NAMED) or found.get("OMNIGRAPH_EMBED_MODEL")
-    if "OMNIGRAPH_EMBED_BASE_URL" not in found:
+    model = named or settings.embed_model
+    if settings.embed_base_url is None:
         raise EmbeddingNotConfigured("OMNIGRAPH_EMBED_BASE_URL")
     if model is None:
         raise EmbeddingNotConfigured("OMNIGRAPH_EMBED_MODEL")
-    return OpenAiProvider(
-        _key(found, "OPENAI_API_KEY"),
-        found["OMNIGRAPH_EMBED_BASE_URL"],
-        model,
-        _calls(found),
-    )
+    key = _key(settings.openai_api_key, "OPENAI_API_KEY")
+    return OpenAiProvider(key, settings.embed_base_url, model, _calls(settings))
 
 
-def _required_key(found: Mapping[str, str], name: str) -> str:
-    key = _key(found, name)
+def _required_key(given: str | None, name: str) -> str:
+    key = _key(given, name)
     if key is None:
         raise EmbeddingNotConfigured(name)
     return key
 
 
-def _key(found: Mapping[str, str], name: str) -> str | None:
+def _key(key: str | None, name: str) -> str | None:
     """A key, which travels in a header and so has no characters but plain ones."""
-    key = found.get(name)
     if key is not None and not (key.isascii() and key.isprintable()):
         raise InputError(f"{name} holds characters that no key has; was it copied whole?")
     return key
 
 
-_MAKERS: Final[Mapping[str, Callable[[Mapping[str, str]], Provider]]] = {
+_MAKERS: Final[Mapping[str, Callable[[Settings, str | None], Provider]]] = {
     "gemini": _gemini,
     "openai": _openai,
     "openai-compatible": _openai_compatible,
-    "mock": lambda _: MockProvider(),
+    "mock": lambda *_: MockProvider(),
 }
 
 
-def _calls(found: Mapping[str, str]) -> CallSettings:
-    default = CallSettings()
-    timeout = _number(found, "OMNIGRAPH_EMBED_TIMEOUT_MS")
-    attempts = _number(found, "OMNIGRAPH_EMBED_RETRY_ATTEMPTS")
-    backoff = _number(found, "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS")
+def _calls(settings: Settings) -> CallSettings:
     return CallSettings(
-        default.timeout_s if timeout is None else timeout / 1000,
-        default.attempts if attempts is None else attempts,
-        default.backoff_s if backoff is None else backoff / 1000,
+        settings.embed_timeout_ms / 1000,
+        settings.embed_retry_attempts,
+        settings.embed_retry_backoff_ms / 1000,
     )
-
-
-def _number(found: Mapping[str, str], name: str) -> int | None:
-    """A whole number above zero; anything else counts as not set."""
-    text = found.get(name, "").strip()
-    return int(text) if text.isdecimal() and int(text) > 0 else None

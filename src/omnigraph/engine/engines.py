@@ -20,6 +20,7 @@ from omnigraph.limits import (
     SPARK_REWRITTEN_ROWS,
     SPARK_SECONDS_PER_GB,
 )
+from omnigraph.settings import read_settings
 from omnigraph.spark.installed import has_spark, require_spark
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ EngineArgument: TypeAlias = Union[str, Spark, "SparkSession", "EngineChoice"]
 An `EngineChoice`, which is what becomes of it, is accepted as it is.
 """
 
-ENGINE_VARIABLE: Final = "OMNIGRAPH_ENGINE"
 
 _HAS_AFFINITY: Final = hasattr(os, "sched_getaffinity")
 
@@ -75,7 +75,7 @@ def chosen_engine(engine: EngineArgument) -> EngineChoice:
         return EngineChoice("spark", master=engine.master, conf=engine.conf)
     if type(engine).__module__.startswith("pyspark.sql."):
         return EngineChoice("spark", spark=cast("SparkSession", engine))
-    wanted = (os.environ.get(ENGINE_VARIABLE) or "auto") if engine == "auto" else engine
+    wanted = (read_settings().engine or "auto") if engine == "auto" else engine
     for known in get_args(Engine):
         if wanted == known:
             return EngineChoice(known)

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import NodeType, Property
+from omnigraph.json_structs import Document
 from omnigraph.rows.bindings import GIVEN, VectorStates, bindings, vector_states
 from omnigraph.storage.filters import And, IsNull, Not
 from omnigraph.storage.table import Table
 
 
-@dataclass(frozen=True, slots=True)
-class StateCounts:
+class StateCounts(Document, frozen=True):
     """The rows of a type by the state of one vector. Given vectors are ready or stale as well."""
 
     ready: int = 0
@@ -48,15 +47,6 @@ class StateCounts:
             states.empty.true_count,
             states.given.true_count,
         )
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "ready": self.ready,
-            "pending": self.pending,
-            "stale": self.stale,
-            "empty": self.empty,
-            "given": self.given,
-        }
 
 
 def count_states(

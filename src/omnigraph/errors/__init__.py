@@ -16,6 +16,7 @@
     │   ├── InvalidBranchName
     │   ├── HandleClosed         a call on a closed handle
     │   ├── InvalidTagName
+    │   ├── InvalidSetting       an environment variable has an invalid value
     │   ├── AmbiguousRef         several commits match an abbreviated id; lists some
     │   ├── ReadOnlyHandle       a write on a read-only handle
     │   ├── NewerFormat          a newer version of OmniGraph wrote the graph
@@ -171,6 +172,7 @@ from omnigraph.errors.inputs import HistoryRemoved as HistoryRemoved
 from omnigraph.errors.inputs import HostValueError as HostValueError
 from omnigraph.errors.inputs import InputError as InputError
 from omnigraph.errors.inputs import InvalidBranchName as InvalidBranchName
+from omnigraph.errors.inputs import InvalidSetting as InvalidSetting
 from omnigraph.errors.inputs import InvalidTagName as InvalidTagName
 from omnigraph.errors.inputs import LoadSourceError as LoadSourceError
 from omnigraph.errors.inputs import MissingExtra as MissingExtra

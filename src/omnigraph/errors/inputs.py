@@ -104,6 +104,17 @@ class InvalidTagName(InputError):
         super().__init__(f"invalid tag name '{name}': {reason}")
 
 
+class InvalidSetting(InputError):
+    """An environment variable has a value that cannot be used."""
+
+    code = "OG-I-022"
+
+    def __init__(self, variable: str, value: str, accepts: str) -> None:
+        self.variable = variable
+        self.value = value
+        super().__init__(f"{variable} is '{value}'; set it to {accepts}")
+
+
 class AmbiguousRef(InputError):
     """Several commits match an abbreviated commit id.
 

@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from omnigraph.errors import InputError
+from omnigraph.settings import read_settings
 
 SETTING: Final = "OMNIGRAPH_EXTERNAL_BLOBS"
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]*)((?:/[^/]*)*)")
@@ -45,7 +46,7 @@ class BlobBases:
     @classmethod
     def from_environment(cls) -> BlobBases:
         """What the setting allows at this moment. Raises `InputError`."""
-        return cls.of(os.environ.get(SETTING, ""))
+        return cls.of(read_settings().external_blobs)
 
     def allow(self, uri: str) -> bool:
         """Whether an address lies under a base, by its text."""

@@ -26,6 +26,7 @@ from typing import Final
 from omnigraph.errors import SparkUnavailable
 from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import SPARK_START_SECONDS
+from omnigraph.settings import read_settings
 from omnigraph.spark.java import Java, find_java
 from omnigraph.temporary import remove_folder
 
@@ -240,13 +241,13 @@ def _user() -> dict[str, str]:
     try:
         pwd.getpwuid(os.geteuid())
     except KeyError:
-        return {"SPARK_USER": os.environ.get("SPARK_USER", "omnigraph")}
+        return {"SPARK_USER": read_settings().spark_user or "omnigraph"}
     return {}
 
 
 def _worker_environment() -> dict[str, str]:
     """Tasks run on this interpreter, unless somebody chose another one for them."""
-    return {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+    return {"PYSPARK_PYTHON": read_settings().pyspark_python or sys.executable}
 
 
 @contextmanager

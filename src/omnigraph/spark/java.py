@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.extras import SPARK
+from omnigraph.settings import read_settings
 
 OLDEST: Final = 17
 """Spark runs on Java 17 and later."""
@@ -75,14 +76,14 @@ class Java:
         return flags
 
 
-def find_java(environment: Mapping[str, str] = os.environ) -> Java:
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """The Java of `JAVA_HOME` if Spark can run on it, otherwise the bundled one."""
     return named_java(environment) or _bundled()
 
 
-def named_java(environment: Mapping[str, str] = os.environ) -> Java | None:
+def named_java(environment: Mapping[str, str] | None = None) -> Java | None:
     """The Java of `JAVA_HOME`, if there is one and Spark can run on it."""
-    named = environment.get("JAVA_HOME")
+    named = read_settings(environment).java_home
     return _java_at(Path(named)) if named else None
 
 

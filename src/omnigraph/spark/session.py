@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph.errors import SparkUnavailable
 from omnigraph.extras import CONNECT, is_installed
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
+from omnigraph.settings import read_settings
 from omnigraph.spark.gateway import Gateway, StartingJava, has_room_for_sockets, start_java
 from omnigraph.spark.java import find_java
 from omnigraph.spark.start_cache import cache_flags
@@ -30,7 +31,6 @@ from omnigraph.spark.start_cache import cache_flags
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
 EMBEDDED: Final = "local[*,4]"
 """All cores of this machine; a task whose process dies is tried again."""
 
@@ -90,7 +90,7 @@ def prefer(master: str | None, settings: Mapping[str, str]) -> None:
 
 def configured_master() -> str | None:
     """The master that the environment names, or the operator prefers."""
-    return os.environ.get(MASTER_VARIABLE) or _preferred.master
+    return read_settings().spark_master or _preferred.master
 
 
 def is_running() -> bool:

@@ -22,6 +22,7 @@ from typing import Any, Final
 from omnigraph.errors import StartCacheFailed
 from omnigraph.limits import START_CACHE_SECONDS
 from omnigraph.progress import SILENT, Progress
+from omnigraph.settings import Settings, read_settings
 from omnigraph.spark.installed import require_spark
 from omnigraph.spark.java import Java, find_java
 
@@ -56,15 +57,15 @@ class StartCache:
         }
 
 
-def cache_file(java: Java, environment: Mapping[str, str] = os.environ) -> Path | None:
+def cache_file(java: Java, environment: Mapping[str, str] | None = None) -> Path | None:
     """Where the file for this Java and this installation of Spark is; None when there shall be none."""
-    wanted = environment.get(VARIABLE)
-    if java.major < _OLDEST or wanted == _OFF:
+    settings = read_settings(environment)
+    if java.major < _OLDEST or settings.spark_cache == _OFF:
         return None
     here = hashlib.sha256(sys.prefix.encode()).hexdigest()[:12]
     what = f"{version('pyspark')} {java.version} {java.flags()}"
     content = hashlib.sha256(what.encode()).hexdigest()[:12]
-    return _folder(wanted, environment) / f"spark-{here}-{content}.aot"
+    return _folder(settings) / f"spark-{here}-{content}.aot"
 
 
 def cache_flags(java: Java) -> list[str]:
@@ -166,8 +167,8 @@ def _run(*arguments: str) -> str:
     return output
 
 
-def _folder(wanted: str | None, environment: Mapping[str, str]) -> Path:
-    if wanted:
-        return Path(wanted)
-    general = environment.get("XDG_CACHE_HOME")
+def _folder(settings: Settings) -> Path:
+    if settings.spark_cache:
+        return Path(settings.spark_cache)
+    general = settings.xdg_cache_home
     return (Path(general) if general else Path.home() / ".cache") / "omnigraph"

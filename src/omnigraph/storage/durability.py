@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
-from omnigraph.errors import InputError, SyncFailed
+from omnigraph.errors import SyncFailed
 from omnigraph.faults import declare
 from omnigraph.side_by_side import in_parallel
-
-DURABILITY_VARIABLE: Final = "OMNIGRAPH_DURABILITY"
 
 BEFORE_FSYNC: Final = declare(
     "durability.before_fsync", "a file or directory is complete but may not be on the disk yet"
@@ -35,16 +33,6 @@ class Durability(Enum):
 
     FSYNC = "fsync"
     NONE = "none"
-
-
-def durability_from_environment(environment: Mapping[str, str] = os.environ) -> Durability:
-    """The setting of `OMNIGRAPH_DURABILITY`, or fsync. Raises `InputError` for an unknown value."""
-    value = environment.get(DURABILITY_VARIABLE, Durability.FSYNC.value)
-    try:
-        return Durability(value)
-    except ValueError:
-        known = " or ".join(f"'{setting.value}'" for setting in Durability)
-        raise InputError(f"{DURABILITY_VARIABLE} is '{value}'; set it to {known}") from None
 
 
 class DiskSync:

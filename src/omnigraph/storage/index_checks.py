@@ -21,6 +21,7 @@ from threading import Lock
 from typing import Any, Final
 
 import lance
+import msgspec
 from lance.file import LanceFileSession
 
 from omnigraph.errors import SyncFailed
@@ -126,7 +127,7 @@ class IndexChecks:
         """What is wrong with the files of an index; None if nothing can be said against them."""
         try:
             checks = self._checksums(folder)
-        except (ValueError, TypeError, AttributeError):
+        except ValueError:
             return f"{CHECKSUMS} is not what was written"
         if not checks:
             return self._by_size(folder)
@@ -161,8 +162,7 @@ class IndexChecks:
                 content = self._download(folder, CHECKSUMS)
         except OSError:
             return {}
-        found = json.loads(content) if any(content) else {}
-        return {str(name): (int(size), int(crc)) for name, (size, crc) in found.items()}
+        return msgspec.json.decode(content, type=dict[str, tuple[int, int]]) if any(content) else {}
 
     # -- files ------------------------------------------------------------------------------
 

@@ -19,8 +19,7 @@ from typing import Final
 from uuid import uuid4
 
 from omnigraph.limits import CACHED_BYTES_IN_MEMORY, CACHED_BYTES_ON_DISK, CACHED_OBJECT_BYTES
-
-CACHE_VARIABLE: Final = "OMNIGRAPH_CACHE_DIR"
+from omnigraph.settings import read_settings
 
 _SUFFIX: Final = ".object"
 _DIGEST_BYTES: Final = 32
@@ -94,7 +93,7 @@ class DiskFolder:
     @classmethod
     def configured(cls) -> DiskFolder | None:
         """The folder that the environment names, if it names one."""
-        path = os.environ.get(CACHE_VARIABLE)
+        path = read_settings().cache_dir
         return cls(Path(path)) if path else None
 
     def get(self, name: str) -> bytes | None:

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import lance
+import msgspec
 from lance.file import LanceFileSession
+from msgspec import Struct
 
 from omnigraph.errors import ForkInUse, ObjectMissing
 from omnigraph.storage.conflicts import Failure, classify, is_vanished_ref, naming_failures
@@ -100,10 +102,18 @@ def read_ref(path: str, name: str, objects: ObjectStore) -> StoredBranch | None:
         return None
 
 
-def parse_ref(text: str) -> StoredBranch:
-    """What a ref says. Raises `ValueError`, `KeyError` or `TypeError` for one that is damaged."""
-    ref = json.loads(text)
-    return StoredBranch(ref["parentBranch"], ref["parentVersion"], ref.get("metadata") or {})
+def parse_ref(text: str | bytes) -> StoredBranch:
+    """What a ref says. Raises `ValueError` for one that is damaged."""
+    ref = msgspec.json.decode(text, type=_Ref)
+    return StoredBranch(ref.parent_branch, ref.parent_version, ref.metadata or {})
+
+
+class _Ref(Struct, frozen=True, rename="camel"):
+    """What is used of the JSON object of a ref, which the library writes."""
+
+    parent_branch: str | None
+    parent_version: int
+    metadata: dict[str, str] | None = None
 
 
 def delete_ref(dataset: lance.LanceDataset, path: str, uri: str, name: str) -> None:

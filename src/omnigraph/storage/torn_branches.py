@@ -8,7 +8,6 @@ Tests: tests/storage/tables/test_torn_branches.py.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,7 +18,7 @@ import lance
 
 from omnigraph.errors import FileDamaged, StoreCallFailed
 from omnigraph.storage.lineage import version_file
-from omnigraph.storage.refs import REFS_DIR, StoredBranch, list_refs, ref_of
+from omnigraph.storage.refs import REFS_DIR, StoredBranch, list_refs, parse_ref, ref_of
 
 _SUFFIX: Final = ".json"
 
@@ -79,9 +78,8 @@ def _read_ref(path: str) -> _Ref:
     with open(path, "rb") as file:
         content = file.read()
     try:
-        ref = json.loads(content)
-        return StoredBranch(ref["parentBranch"], ref["parentVersion"], ref.get("metadata") or {})
-    except (ValueError, KeyError, TypeError):
+        return parse_ref(content)
+    except ValueError:
         ends_in_zeros = not any(content[-1:])
         is_open = content.startswith(b"{") and content.count(b"{") > content.count(b"}")
         return "cut off" if ends_in_zeros or is_open else _DAMAGED

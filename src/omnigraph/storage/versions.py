@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal, Protocol
 
 import lance
+from msgspec import Struct
 
 from omnigraph.errors import ObjectMissing, TableMissing
+from omnigraph.json_structs import json_line
 from omnigraph.side_by_side import each
 from omnigraph.storage.conflicts import naming_failures
 from omnigraph.storage.lineage import Lineage, version_file, version_of_file
@@ -46,8 +48,7 @@ _OPERATIONS: Final[Mapping[str, Operation]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class VersionInfo:
+class VersionInfo(Struct, frozen=True):
     """Where a version is stored. For information only: tables are opened by path and number."""
 
     manifest_path: str
@@ -56,7 +57,7 @@ class VersionInfo:
     naming_scheme: Literal["V1", "V2"] | None
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json_line(self)
 
 
 @dataclass(frozen=True, slots=True)

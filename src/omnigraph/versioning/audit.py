@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
 from omnigraph.errors import ManifestDamaged
+from omnigraph.json_structs import Document, json_line
 from omnigraph.versioning.commits import CommitId, OperationId, TableId
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
@@ -21,8 +25,7 @@ class RecoveryKind(Enum):
     LATE_COMMIT_DISCARDED = "LateCommitDiscarded"
 
 
-@dataclass(frozen=True, slots=True)
-class TableOutcome:
+class TableOutcome(Struct, frozen=True):
     """Where recovery found a table and where its content stands now."""
 
     table_key: str
@@ -30,45 +33,36 @@ class TableOutcome:
     from_version: int
     to_version: int
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table_key": self.table_key,
-            "table_id": self.table_id,
-            "from_version": self.from_version,
-            "to_version": self.to_version,
-        }
+
+_KEYS: Final = {
+    "kind": "recovery_kind",
+    "for_actor": "recovery_for_actor",
+    "writer_kind": "sidecar_writer_kind",
+    "outcomes": "per_table_outcomes",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryAudit:
+class RecoveryAudit(Document, frozen=True, rename=_KEYS):
     """One completed recovery. `late_version` is set for a commit that came after the verdict."""
 
     kind: RecoveryKind
-    operation_id: OperationId
     for_actor: str | None
+    operation_id: OperationId
     writer_kind: str
     outcomes: tuple[TableOutcome, ...]
     created_at: int
-    late_version: int | None = None
+    late_version: int | UnsetType = UNSET
 
     @property
     def key(self) -> str:
         """Unique per operation, so that none is recovered twice."""
-        late = "" if self.late_version is None else f"$late${self.late_version:020d}"
+        late = "" if self.late_version is UNSET else f"$late${self.late_version:020d}"
         return f"recovery${self.operation_id}{late}"
 
     def to_metadata(self, commit_id: CommitId) -> str:
-        return json.dumps({"graph_commit_id": commit_id, **self.to_json()}, ensure_ascii=False)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "recovery_kind": self.kind.value,
-            "recovery_for_actor": self.for_actor,
-            "operation_id": self.operation_id,
-            "sidecar_writer_kind": self.writer_kind,
-            "per_table_outcomes": [outcome.to_json() for outcome in self.outcomes],
-            "created_at": self.created_at,
-        }
+        """The JSON text stored in the row; the key of the row says what came late."""
+        stored = replace(self, late_version=UNSET).to_json()
+        return json_line({"graph_commit_id": commit_id, **stored})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +83,12 @@ class RecordedAudit:
     @classmethod
     def from_metadata(cls, text: str, sequence: int) -> RecordedAudit:
         """Raises `ValueError` for a kind this version does not know."""
-        document = json.loads(text)
-        audit = RecoveryAudit(
-            kind=RecoveryKind(document["recovery_kind"]),
-            operation_id=OperationId(document["operation_id"]),
-            for_actor=document["recovery_for_actor"],
-            writer_kind=document["sidecar_writer_kind"],
-            outcomes=tuple(TableOutcome(**o) for o in document["per_table_outcomes"]),
-            created_at=document["created_at"],
-        )
-        return cls(audit, CommitId(document["graph_commit_id"]), sequence)
+        audit = msgspec.json.decode(text, type=RecoveryAudit)
+        return cls(audit, msgspec.json.decode(text, type=_AuditedCommit).graph_commit_id, sequence)
+
+
+class _AuditedCommit(Struct, frozen=True):
+    graph_commit_id: CommitId
 
 
 def read_audits(rows: Iterable[Mapping[str, Any]]) -> list[RecordedAudit]:

@@ -62,12 +62,12 @@ def pinned_table(
     entry: SnapshotEntry, branch: str | None, *, data_commits: int, forks: bool = False
 ) -> PinnedTable:
     """A table that an operation on a branch moves."""
-    return PinnedTable(
-        table_key=entry.table_key,
-        table_id=entry.table_id,
-        location=entry.location,
-        before=entry.pin,
-        branch=branch,
+    return PinnedTable.of(
+        entry.table_key,
+        entry.table_id,
+        entry.location,
+        entry.pin,
+        branch,
         data_commits=data_commits,
         forks=forks,
     )

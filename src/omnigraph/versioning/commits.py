@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, NewType
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from omnigraph.json_structs import Document, json_line, struct_from
 
 CommitId = NewType("CommitId", str)
 OperationId = NewType("OperationId", str)
@@ -33,8 +37,7 @@ KEEPING_ROWS: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_IN
 """Operations that store rows anew and change none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Document, frozen=True):
     """Net change of one table in one commit."""
 
     inserted: int = 0
@@ -44,43 +47,24 @@ class Counts:
     def __bool__(self) -> bool:
         return bool(self.inserted or self.updated or self.deleted)
 
-    def to_json(self) -> dict[str, int]:
-        return {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
 
-
-@dataclass(frozen=True, slots=True)
-class Warning:
+class Warning(Document, frozen=True, omit_defaults=True):
     """Something worth telling the caller about a write that succeeded."""
 
     code: str
     message: str
     count: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = {"code": self.code, "message": self.message}
-        if self.count is not None:
-            document["count"] = self.count
-        return document
 
-
-@dataclass(frozen=True, slots=True)
-class LoadNote:
+class LoadNote(Struct, frozen=True):
     """What a repeated load needs to know about the first one. Kept beside the commit, by load id."""
 
-    mode: str
-    rows_loaded: Mapping[str, int]
-    quarantined: int
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "mode": self.mode,
-            "rows_loaded": dict(self.rows_loaded),
-            "quarantined": self.quarantined,
-        }
+    mode: str = ""
+    rows_loaded: Mapping[str, int] = {}
+    quarantined: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class WriteKey:
+class WriteKey(Struct, frozen=True):
     """What keeps a repeated call from writing twice. Stored with the commit, as long as it is.
 
     `digest` identifies what was asked for, `answer` is what the result of a repeat says besides the
@@ -89,10 +73,7 @@ class WriteKey:
 
     key: str
     digest: str
-    answer: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"key": self.key, "digest": self.digest, "answer": dict(self.answer)}
+    answer: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,46 +122,48 @@ class CommitRecord:
         both = (self.parent_commit_id, self.draft.merged_parent_commit_id)
         return tuple(parent for parent in both if parent is not None)
 
-    def to_metadata(self) -> str:
-        """The JSON text stored in the commit's row."""
-        draft = self.draft
-        counts = {table: c.to_json() for table, c in sorted(draft.counts.items()) if c}
-        return json.dumps(
-            {
-                "graph_commit_id": draft.graph_commit_id,
-                "parent_commit_id": self.parent_commit_id,
-                "merged_parent_commit_id": draft.merged_parent_commit_id,
-                "actor_id": draft.actor_id,
-                "created_at": draft.created_at,
-                "operation": draft.operation.value,
-                "operation_id": draft.operation_id,
-                "message": draft.message,
-                "schema_ir_hash": draft.schema_ir_hash,
-                "schema_ref": draft.schema_ref,
-                "counts": counts,
-                "load_id": draft.load_id,
-                "warnings": [w.to_json() for w in draft.warnings],
-                **({"write_key": draft.write_key.to_json()} if draft.write_key else {}),
-            },
-            ensure_ascii=False,
+    def to_metadata(self, *, sequence: int | UnsetType = UNSET) -> str:
+        """The JSON text stored in the commit's row. Another branch's row also has the sequence."""
+        stored = struct_from(
+            _CommitMetadata,
+            self.draft,
+            parent_commit_id=self.parent_commit_id,
+            counts=stored_counts(self.draft),
+            write_key=self.draft.write_key or UNSET,
+            seq=sequence,
         )
+        return json_line(stored)
 
     @classmethod
     def from_metadata(cls, text: str, sequence: int, branch: str | None) -> CommitRecord:
-        document = json.loads(text)
-        draft = CommitDraft(
-            graph_commit_id=document["graph_commit_id"],
-            operation=OperationKind(document["operation"]),
-            operation_id=document["operation_id"],
-            created_at=document["created_at"],
-            schema_ir_hash=document["schema_ir_hash"],
-            schema_ref=document["schema_ref"],
-            merged_parent_commit_id=document["merged_parent_commit_id"],
-            actor_id=document["actor_id"],
-            message=document["message"],
-            counts={TableId(t): Counts(**c) for t, c in document["counts"].items()},
-            load_id=document["load_id"],
-            warnings=tuple(Warning(**w) for w in document["warnings"]),
-            write_key=WriteKey(**document["write_key"]) if "write_key" in document else None,
-        )
-        return cls(draft, document["parent_commit_id"], sequence, branch)
+        """The commit of a row; the sequence in the text wins. Raises `ValueError`."""
+        stored = msgspec.json.decode(text, type=_CommitMetadata)
+        fields = msgspec.structs.asdict(stored)
+        parent, number = fields.pop("parent_commit_id"), fields.pop("seq")
+        draft = CommitDraft(**{**fields, "write_key": stored.write_key or None})
+        return cls(draft, parent, sequence if number is UNSET else number, branch)
+
+
+def stored_counts(draft: CommitDraft) -> dict[TableId, Counts]:
+    """The counts as they are stored: by table id, without tables that did not change."""
+    return {table: counts for table, counts in sorted(draft.counts.items()) if counts}
+
+
+class _CommitMetadata(Struct, frozen=True):
+    """The JSON object of a commit."""
+
+    graph_commit_id: CommitId
+    parent_commit_id: CommitId | None
+    merged_parent_commit_id: CommitId | None
+    actor_id: str | None
+    created_at: int
+    operation: OperationKind
+    operation_id: OperationId
+    message: str | None
+    schema_ir_hash: str
+    schema_ref: str
+    counts: dict[TableId, Counts]
+    load_id: str | None
+    warnings: tuple[Warning, ...]
+    write_key: WriteKey | UnsetType = UNSET
+    seq: int | UnsetType = UNSET

@@ -11,13 +11,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
 
 from omnigraph.catalog.build import build_declared
-from omnigraph.catalog.ir import SchemaIR, compact_json
-from omnigraph.catalog.ir_json import schema_from_json
+from omnigraph.catalog.ir import SchemaIR, compact_json, schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken, StoreCallFailed
+from omnigraph.json_structs import json_lines
 from omnigraph.language.span import Source
 from omnigraph.side_by_side import each
 from omnigraph.storage.objects import ObjectStore, VersionToken
@@ -30,7 +33,6 @@ STAGED: Final = ".staging"
 """Ends the names of files that wait to take the place of those without it."""
 CONTRACT_FILES: Final = (SOURCE_FILE, IR_FILE, STATE_FILE)
 
-_STATE_FORMAT: Final = 1
 _IDENTITY_VERSION: Final = 2
 
 
@@ -86,12 +88,15 @@ def _ir_text(contract: SchemaContract) -> str:
 
 
 def _state_text(contract: SchemaContract) -> str:
-    state = {
-        "format_version": _STATE_FORMAT,
-        "schema_ir_hash": contract.hash,
-        "schema_identity_version": _IDENTITY_VERSION,
-    }
-    return _pretty(state)
+    return json_lines(_SchemaState(1, contract.hash, _IDENTITY_VERSION))
+
+
+class _SchemaState(Struct, frozen=True):
+    """The JSON object of the recorded state."""
+
+    format_version: Literal[1]
+    schema_ir_hash: str
+    schema_identity_version: int = _IDENTITY_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +204,7 @@ def _read_state(text: str) -> str:
 
 def recorded_hash(text: str) -> str:
     """The hash a recorded state names. Raises `ValueError`."""
-    try:
-        state = json.loads(text)
-        if state["format_version"] != _STATE_FORMAT:
-            raise ValueError(f"format_version is {state['format_version']}")
-        return str(state["schema_ir_hash"])
-    except (KeyError, TypeError) as error:
-        raise ValueError(repr(error)) from error
+    return msgspec.json.decode(text, type=_SchemaState).schema_ir_hash
 
 
 def _pretty(document: Any) -> str:

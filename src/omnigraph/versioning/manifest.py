@@ -6,7 +6,6 @@ cold one starts from the newest checkpoint. Neither gets slower as history grows
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -60,6 +59,8 @@ from omnigraph.versioning.rows import (
     KEY_COLUMN,
     MANIFEST_PATH,
     PUBLISHED_OUTCOMES,
+    OperationMetadata,
+    Outcome,
     ancestor_key,
     commit_table_key,
     load_key,
@@ -116,7 +117,7 @@ class _Known:
         return cls(
             storage_version=note.version,
             written_at=datetime.fromtimestamp(note.written_at / 1_000_000),
-            state=ManifestState.from_document(branch, note.state),
+            state=ManifestState.from_checkpoint(branch, note.state),
             row_count=note.rows,
             newest_fragment=note.newest_fragment,
             small_pieces=note.small_fragments,
@@ -413,7 +414,7 @@ class Manifest:
         """A commit that a merge brought to a branch, by its id."""
         wanted = Comparison(KEY_COLUMN, "=", ancestor_key(commit_id))
         rows = read_rows(self.open(branch), wanted)
-        return _ancestor(rows[0]) if rows else None
+        return _commit(rows[0]) if rows else None
 
     def told_commits(
         self, branch: str | None, until: int, *, after: int = 0
@@ -428,7 +429,7 @@ class Manifest:
         )
         rows = read_rows(self.open(branch), wanted)
         own = [_commit(row) for row in rows if row["object_type"] == "graph_commit"]
-        brought = [_ancestor(row) for row in rows if row["object_type"] == "ancestor_commit"]
+        brought = [_commit(row) for row in rows if row["object_type"] == "ancestor_commit"]
         return sorted(own, key=lambda commit: commit.sequence), brought
 
     def states_after(
@@ -501,7 +502,7 @@ class Manifest:
         if not rows:
             return None
         commit_id = CommitId(rows[0]["table_key"].removeprefix("commit:"))
-        return commit_id, str(json.loads(rows[0]["metadata"])["outcome"])
+        return commit_id, _outcome(rows[0])
 
     def audits(self, branch: str | None) -> list[RecordedAudit]:
         """All recoveries recorded on a branch, oldest first."""
@@ -541,15 +542,17 @@ class Manifest:
 
 
 def _is_published(operation: Mapping[str, Any]) -> bool:
-    return json.loads(operation["metadata"])["outcome"] in PUBLISHED_OUTCOMES
+    return _outcome(operation) in PUBLISHED_OUTCOMES
+
+
+def _outcome(operation: Mapping[str, Any]) -> Outcome:
+    return msgspec.json.decode(operation["metadata"], type=OperationMetadata).outcome
 
 
 def _load_note(row: Mapping[str, Any]) -> LoadNote | None:
     if row["object_type"] != "load_id":
         return None
-    document = json.loads(row["metadata"])
-    mode, rows = document.get("mode", ""), document.get("rows_loaded", {})
-    return LoadNote(mode, rows, document.get("quarantined", 0))
+    return msgspec.json.decode(row["metadata"], type=LoadNote)
 
 
 def _continued(known: _Known, table: Table) -> ManifestState | None:
@@ -595,11 +598,6 @@ def _newer_rows(known: _Known, table: Table) -> tuple[list[dict[str, Any]], list
     if known.row_count + len(rows) == table.row_count():
         return rows, earlier
     return read_rows(table, after(known.state.sequence)), earlier
-
-
-def _ancestor(row: Mapping[str, Any]) -> CommitRecord:
-    sequence = json.loads(row["metadata"])["seq"]
-    return CommitRecord.from_metadata(row["metadata"], sequence, row["table_branch"])
 
 
 def _commit(row: Mapping[str, Any]) -> CommitRecord:

@@ -6,7 +6,6 @@ as history grows.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,11 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ManifestDamaged
+from omnigraph.json_structs import struct_from
 from omnigraph.limits import MANIFEST_SCANNED_ROWS
 from omnigraph.storage.filters import And, Comparison, Filter
 from omnigraph.storage.table import Table
 from omnigraph.versioning.commits import CommitId, TableId
-from omnigraph.versioning.rows import FORMAT_STAMP, KEY_COLUMN, TableRegistration, TableVersion
+from omnigraph.versioning.rows import (
+    FORMAT_STAMP,
+    KEY_COLUMN,
+    RegistrationMetadata,
+    TableRegistration,
+    TableVersion,
+)
 
 COLUMNS = [
     KEY_COLUMN,
@@ -50,31 +56,35 @@ class ManifestState:
     """The same for states that were replayed from each other. A branch that was deleted and made
     again has another one, even if its tables have the same names and versions."""
 
-    def to_checkpoint(self) -> dict[str, Any]:
-        return {
-            "seq": self.sequence,
-            "head": self.head,
-            "schema_ref": self.schema_ref,
-            "tables": [self.tables[t].to_json() for t in sorted(self.tables)],
-            "registered": [self.registered[t].to_json() for t in sorted(self.registered)],
-        }
+    def to_checkpoint(self) -> Checkpoint:
+        return Checkpoint(
+            seq=self.sequence,
+            head=self.head,
+            schema_ref=self.schema_ref,
+            tables=tuple(self.tables[t] for t in sorted(self.tables)),
+            registered=tuple(self.registered[t] for t in sorted(self.registered)),
+        )
 
     @classmethod
-    def from_checkpoint(cls, branch: str | None, text: str) -> ManifestState:
-        return cls.from_document(branch, json.loads(text))
-
-    @classmethod
-    def from_document(cls, branch: str | None, document: Mapping[str, Any]) -> ManifestState:
-        tables = [TableVersion(**t) for t in document["tables"]]
-        registered = [TableRegistration(**t) for t in document["registered"]]
+    def from_checkpoint(cls, branch: str | None, stored: Checkpoint) -> ManifestState:
         return cls(
             branch=branch,
-            sequence=document["seq"],
-            head=document["head"],
-            tables={t.table_id: t for t in tables},
-            registered={t.table_id: t for t in registered},
-            schema_ref=document.get("schema_ref"),
+            sequence=stored.seq,
+            head=stored.head,
+            tables={t.table_id: t for t in stored.tables},
+            registered={t.table_id: t for t in stored.registered},
+            schema_ref=stored.schema_ref,
         )
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON object of a state."""
+
+    seq: int
+    head: CommitId
+    schema_ref: str | None = None
+    tables: tuple[TableVersion, ...]
+    registered: tuple[TableRegistration, ...]
 
 
 class HeadNote(msgspec.Struct, frozen=True):
@@ -90,7 +100,7 @@ class HeadNote(msgspec.Struct, frozen=True):
     rows: int
     newest_fragment: int
     small_fragments: int
-    state: dict[str, Any]
+    state: Checkpoint
     format: int = FORMAT_STAMP
 
     @classmethod
@@ -101,6 +111,12 @@ class HeadNote(msgspec.Struct, frozen=True):
         except msgspec.DecodeError:
             return None
         return note if note.format == FORMAT_STAMP else None
+
+
+class _SchemaRef(msgspec.Struct, frozen=True):
+    """What a replay needs of the JSON object of a commit."""
+
+    schema_ref: str
 
 
 def fold(state: ManifestState, rows: Iterable[Mapping[str, Any]]) -> ManifestState:
@@ -121,7 +137,7 @@ def fold(state: ManifestState, rows: Iterable[Mapping[str, Any]]) -> ManifestSta
             case "graph_commit":
                 sequence = row["commit_seq"]
                 head = CommitId(row["table_key"].removeprefix("commit:"))
-                schema_ref = json.loads(row["metadata"])["schema_ref"]
+                schema_ref = msgspec.json.decode(row["metadata"], type=_SchemaRef).schema_ref
     missing = sorted(set(tables) - set(registered))
     if missing:
         raise ManifestDamaged(f"the manifest names versions of unregistered tables {missing}")
@@ -150,7 +166,7 @@ def cold_state(table: Table, sequence: int | None) -> ManifestState:
         )
     )
     checkpoint = read_rows(table, at_start)[0]
-    state = ManifestState.from_checkpoint(table.branch, checkpoint["metadata"])
+    state = _checkpoint_state(table, checkpoint["metadata"])
     wanted: Filter = after(start)
     if sequence is not None:
         wanted = And((wanted, Comparison("commit_seq", "<=", sequence)))
@@ -164,11 +180,15 @@ def _scanned_state(table: Table, sequence: int | None) -> ManifestState:
     is_checkpoint = pc.equal(rows.column("object_type"), "checkpoint")
     start = _newest_checkpoint(numbers.filter(is_checkpoint), sequence)
     at_start = rows.filter(pc.and_(is_checkpoint, pc.equal(numbers, start)))
-    state = ManifestState.from_checkpoint(table.branch, at_start.column("metadata")[0].as_py())
+    state = _checkpoint_state(table, at_start.column("metadata")[0].as_py())
     later = pc.greater(numbers, start)
     if sequence is not None:
         later = pc.and_(later, pc.less_equal(numbers, sequence))
     return fold(state, rows.filter(later).to_pylist())
+
+
+def _checkpoint_state(table: Table, text: str) -> ManifestState:
+    return ManifestState.from_checkpoint(table.branch, msgspec.json.decode(text, type=Checkpoint))
 
 
 def _newest_checkpoint(checkpoints: pa.ChunkedArray, sequence: int | None) -> int:
@@ -191,14 +211,9 @@ def read_rows(table: Table, wanted: Filter) -> list[dict[str, Any]]:
 def _registration(row: Mapping[str, Any]) -> TableRegistration:
     if row["location"] is None or row["metadata"] is None:
         raise ManifestDamaged(f"the registration of table {row['table_key']} is incomplete")
-    document = json.loads(row["metadata"])
-    return TableRegistration(
-        table_id=TableId(row["table_key"]),
-        location=row["location"],
-        kind=document["kind"],
-        type_id=document["type_id"],
-        name=document["name"],
-    )
+    noted = msgspec.json.decode(row["metadata"], type=RegistrationMetadata)
+    table_id = TableId(row["table_key"])
+    return struct_from(TableRegistration, noted, table_id=table_id, location=row["location"])
 
 
 def _table_version(row: Mapping[str, Any]) -> TableVersion:

@@ -6,13 +6,14 @@ sequence number of the publish that wrote the row.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import msgspec
 import pyarrow as pa
 
+from omnigraph.json_structs import json_line, struct_from
 from omnigraph.versioning.commits import CommitRecord, OperationId, TableId
 
 if TYPE_CHECKING:
@@ -53,8 +54,21 @@ SCHEMA: Final = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TableRegistration:
+class RegistrationMetadata(msgspec.Struct, frozen=True):
+    """The JSON object in the row of a table."""
+
+    kind: str
+    type_id: int
+    name: str
+
+
+class OperationMetadata(msgspec.Struct, frozen=True):
+    """The JSON object in the row of an operation."""
+
+    outcome: Outcome
+
+
+class TableRegistration(msgspec.Struct, frozen=True):
     """A table the graph knows; `name` is the type's name when the table was made."""
 
     table_id: TableId
@@ -62,15 +76,6 @@ class TableRegistration:
     kind: str
     type_id: int
     name: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table_id": self.table_id,
-            "location": self.location,
-            "kind": self.kind,
-            "type_id": self.type_id,
-            "name": self.name,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +86,7 @@ class Pin:
     branch: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TableVersion:
+class TableVersion(msgspec.Struct, frozen=True):
     """The version of a table that belongs to the graph. `branch` None is the main lineage."""
 
     table_id: TableId
@@ -91,15 +95,6 @@ class TableVersion:
     row_count: int
     info: str
     """What storage says about the version, as JSON text."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table_id": self.table_id,
-            "version": self.version,
-            "branch": self.branch,
-            "row_count": self.row_count,
-            "info": self.info,
-        }
 
 
 def sequence_key(sequence: int) -> str:
@@ -130,14 +125,13 @@ Row = dict[str, Any]
 
 
 def registration_row(table: TableRegistration, sequence: int) -> Row:
-    metadata = {"kind": table.kind, "type_id": table.type_id, "name": table.name}
     return _row(
         sequence,
         table.table_id,
         "table",
         table.table_id,
         location=table.location,
-        metadata=json.dumps(metadata, ensure_ascii=False),
+        metadata=json_line(struct_from(RegistrationMetadata, table)),
     )
 
 
@@ -180,9 +174,9 @@ def commit_rows(commit: CommitRecord, outcome: Outcome) -> list[Row]:
     ]
     if commit.draft.load_id is not None:
         note = commit.draft.load_note
-        document = {"graph_commit_id": commit.graph_commit_id, **(note.to_json() if note else {})}
+        said = {} if note is None else msgspec.structs.asdict(note)
         load = load_key(commit.branch, commit.draft.load_id)
-        metadata = json.dumps(document, ensure_ascii=False)
+        metadata = json_line({"graph_commit_id": commit.graph_commit_id, **said})
         rows.append(_row(commit.sequence, load, "load_id", key, metadata=metadata))
     chosen = commit.draft.write_key
     if chosen is not None and chosen.key != commit.draft.operation_id:
@@ -198,19 +192,18 @@ def operation_row(commit: CommitRecord, operation_id: OperationId, outcome: Outc
         operation_key(operation_id),
         "operation",
         commit_table_key(commit.graph_commit_id),
-        metadata=json.dumps({"outcome": outcome}),
+        metadata=json_line(OperationMetadata(outcome)),
     )
 
 
 def ancestor_row(commit: CommitRecord, sequence: int) -> Row:
     """A commit of another branch that a merge brought along, so that it outlives that branch."""
-    document = {**json.loads(commit.to_metadata()), "seq": commit.sequence}
     return _row(
         sequence,
         ancestor_key(commit.graph_commit_id),
         "ancestor_commit",
         commit_table_key(commit.graph_commit_id),
-        metadata=json.dumps(document, ensure_ascii=False),
+        metadata=commit.to_metadata(sequence=commit.sequence),
         table_branch=commit.branch,
     )
 
@@ -226,8 +219,8 @@ def audit_row(audit: RecoveryAudit, commit: CommitRecord) -> Row:
     )
 
 
-def checkpoint_row(sequence: int, state: dict[str, Any]) -> Row:
-    text = json.dumps(state, ensure_ascii=False)
+def checkpoint_row(sequence: int, state: object) -> Row:
+    text = json_line(state)
     key = f"checkpoint${sequence:020d}"
     return _row(sequence, key, "checkpoint", "checkpoint", metadata=text)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from omnigraph.catalog.ir_json import schema_from_json
+from omnigraph.catalog.ir import schema_from_json
 from omnigraph.errors import ObjectMissing
 from omnigraph.faults import declare
 from omnigraph.storage.objects import ObjectStore

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from omnigraph.errors import (
     InvalidTagName,
@@ -21,6 +22,7 @@ from omnigraph.errors import (
     TagExists,
     TagNotFound,
 )
+from omnigraph.json_structs import Document
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.ids import made_at
@@ -30,8 +32,14 @@ _FORMAT: Final = 1
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTag:
+class StoredTag(
+    Document,
+    frozen=True,
+    tag=_FORMAT,
+    tag_field="pin_version",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
     """A name for a commit. `version` is the commit's number on the branch it was made on.
 
     `branch` is the storage name of that branch, None for main.
@@ -43,12 +51,6 @@ class StoredTag:
     created_at: int
     actor_id: str | None
     branch: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        document = asdict(self)
-        if self.branch is None:
-            del document["branch"]
-        return document
 
 
 class Tags:
@@ -77,8 +79,8 @@ class Tags:
 
     def add(self, tag: StoredTag) -> None:
         """Raises `TagExists` when there is a tag of that name."""
-        document = {"pin_version": _FORMAT, **tag.to_json()}
-        if not self._objects.write_text_if_absent(_path(tag.name), json.dumps(document, indent=2)):
+        text = json.dumps(tag.to_json(), indent=2)
+        if not self._objects.write_text_if_absent(_path(tag.name), text):
             raise TagExists(tag.name)
 
     def remove(self, name: str) -> None:
@@ -89,13 +91,10 @@ class Tags:
 
     def _read(self, name: str) -> StoredTag:
         try:
-            document = json.loads(self._objects.read_text(_path(name)))
-            if document.pop("pin_version") != _FORMAT:
-                raise ValueError("it was written by a newer version")
-            return StoredTag(**document)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return msgspec.json.decode(self._objects.read_text(_path(name)), type=StoredTag)
+        except ValueError as error:
             # What it protects is not known, so nothing may be removed.
-            raise ManifestDamaged(f"tag '{name}' cannot be read: {error!r}") from error
+            raise ManifestDamaged(f"tag '{name}' cannot be read: {error}") from error
 
 
 def check_tag_name(name: str) -> str:

@@ -15,8 +15,9 @@ from threading import Barrier
 import pytest
 
 from omnigraph.errors import InputError, StoreCallFailed
+from omnigraph.settings import read_settings
 from omnigraph.storage import durability
-from omnigraph.storage.durability import DiskSync, Durability, durability_from_environment
+from omnigraph.storage.durability import DiskSync, Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.uris import normalise_root
 from omnigraph.testing.faults import recording
@@ -54,12 +55,12 @@ class TestSetting:
         ],
     )
     def test_it_is_read_from_the_environment(self, environment, expected):
-        assert durability_from_environment(environment) is expected
+        assert Durability(read_settings(environment).durability) is expected
 
     @pytest.mark.parametrize("value", ["", "FSYNC", "full", "0"])
     def test_another_value_is_refused_by_name(self, value):
         with pytest.raises(InputError, match=r"OMNIGRAPH_DURABILITY is .* 'fsync' or 'none'"):
-            durability_from_environment({"OMNIGRAPH_DURABILITY": value})
+            read_settings({"OMNIGRAPH_DURABILITY": value})
 
 
 class TestLocalObjects:

@@ -8,7 +8,7 @@ import pytest
 from omnigraph.catalog.arrow import logical_schema, physical_schema
 from omnigraph.catalog.build import build_schema
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.catalog.ir_json import schema_from_json
+from omnigraph.catalog.ir import schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.language.span import Source
 from tests.unit.language.schemas import NOTES

@@ -58,3 +58,11 @@ def test_a_misspelt_code_gets_the_close_one(cli):
     code, _, err = cli("errors", "OG-L-0001", "--json")
     assert code == 1
     assert "did you mean `OG-L-00" in err
+
+
+def test_an_unknown_variable_is_named_with_what_was_meant(cli, full, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_MAX_ROW", "1")
+    code, _, err = cli("schema", "show", full)
+    assert code == 0
+    assert "warning: the environment variable OMNIGRAPH_MAX_ROW is not known" in err
+    assert "did you mean `OMNIGRAPH_MAX_ROWS`?" in err

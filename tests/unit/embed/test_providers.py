@@ -14,6 +14,7 @@ from omnigraph.errors import (
     EmbeddingModelUnavailable,
     EmbeddingNotConfigured,
     InputError,
+    InvalidSetting,
 )
 from tests.unit.embed.speaking import Hang, Refuse, Say, serving
 
@@ -238,8 +239,14 @@ def test_the_mock_needs_no_key_and_wins(monkeypatch, value):
 
 
 @pytest.mark.parametrize("value", ["0", "-3", "soon"])
-def test_settings_that_are_no_number_count_as_not_set(server, monkeypatch, value):
+def test_settings_that_are_not_numbers_are_refused_by_name(monkeypatch, value):
     monkeypatch.setenv("OMNIGRAPH_EMBED_RETRY_ATTEMPTS", value)
+    monkeypatch.setenv("GEMINI_API_KEY", "key")
+    with pytest.raises(InvalidSetting, match=f"OMNIGRAPH_EMBED_RETRY_ATTEMPTS is '{value}'"):
+        required_provider()
+
+
+def test_without_settings_a_provider_is_asked_four_times(server, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "key")
     monkeypatch.setenv("OMNIGRAPH_GEMINI_BASE_URL", server.url)
     server.script = [Refuse(500)] * 10

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import random
 from itertools import chain
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from omnigraph.errors import ManifestDamaged
 from omnigraph.versioning.commits import CommitRecord, TableId
 from omnigraph.versioning.manifest import ManifestState, fold
+from omnigraph.versioning.manifest_state import Checkpoint
 from omnigraph.versioning.rows import Row, TableVersion, commit_rows, registration_row, version_row
 from tests.unit.versioning.histories import (
     EMPTY,
@@ -77,8 +78,9 @@ def test_a_checkpoint_and_the_rest_equal_the_full_fold_at_every_version(commits)
     expected = fold(EMPTY, flat(commits))
     for cut in range(1, len(commits) + 1):
         early = fold(EMPTY, flat(commits[:cut]))
-        text = json.dumps(early.to_checkpoint())
-        resumed = ManifestState.from_checkpoint(None, text)
+        text = msgspec.json.encode(early.to_checkpoint())
+        stored = msgspec.json.decode(text, type=Checkpoint)
+        resumed = ManifestState.from_checkpoint(None, stored)
         assert resumed == early
         assert fold(resumed, flat(commits[cut:])) == expected
 

@@ -158,7 +158,7 @@ def test_a_lease_that_was_taken_over_counts_as_disturbed(objects):
     with ours.hold("feature", "load", Deadline.after(0)):
         pass
     dead = LeaseNote.new("b-feature", "elsewhere", "load", 9, QUICK.ttl_s)
-    objects.write_text(PATH, dead.to_json())
+    objects.write_text(PATH, dead.to_text())
     with ours.hold("feature", "load", Deadline.after(10_000)) as held:
         assert not held.undisturbed
         assert stored(objects)["term"] == 10

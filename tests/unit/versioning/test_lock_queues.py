@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.errors import InputError
 from omnigraph.limits import LOCK_WAIT_MS
-from omnigraph.versioning.locks import lock_wait_from_environment
+from omnigraph.settings import read_settings
 from omnigraph.versioning.locks.queues import LockQueues
 
 KEY = ("graph", None)
@@ -127,11 +127,11 @@ def test_queues_nobody_stands_in_take_no_memory(queues):
 
 @pytest.mark.parametrize(("value", "wait"), [("0", 0), ("250", 250), ("999999999", 999_999_999)])
 def test_the_environment_says_how_long_to_wait(value, wait):
-    assert lock_wait_from_environment({"OMNIGRAPH_LOCK_WAIT_MS": value}) == wait
+    assert read_settings({"OMNIGRAPH_LOCK_WAIT_MS": value}).lock_wait_ms == wait
 
 
 def test_without_a_setting_the_default_applies():
-    assert lock_wait_from_environment({}) == LOCK_WAIT_MS == 30_000
+    assert read_settings({}).lock_wait_ms == LOCK_WAIT_MS == 30_000
 
 
 @pytest.mark.parametrize(
@@ -139,5 +139,5 @@ def test_without_a_setting_the_default_applies():
 )
 def test_a_wait_that_is_no_number_of_milliseconds_is_refused(value):
     with pytest.raises(InputError, match="OMNIGRAPH_LOCK_WAIT_MS") as caught:
-        lock_wait_from_environment({"OMNIGRAPH_LOCK_WAIT_MS": value})
+        read_settings({"OMNIGRAPH_LOCK_WAIT_MS": value})
     assert f"'{value}'" in str(caught.value)

@@ -12,7 +12,7 @@ from omnigraph.versioning.rows import Pin
 
 
 def finding(standing: Standing, *, beyond: tuple[str | None, ...] = ()) -> Finding:
-    table = PinnedTable("node:Person", TableId("node#1"), "nodes/aa", Pin(4, None), None)
+    table = PinnedTable.of("node:Person", TableId("node#1"), "nodes/aa", Pin(4, None), None)
     own_head = 4 if standing is Standing.NO_MOVEMENT else 5
     return Finding(table, standing, 4, own_head + len(beyond), own_head, beyond)
 

@@ -52,14 +52,19 @@ SIDECAR = Sidecar(
     base_sequence=41,
     writer_kind=WriterKind.LOAD,
     tables=(
-        PinnedTable("node:Person", TableId("node#1"), "nodes/aa", Pin(4, "review_s7"), "review_s7"),
-        PinnedTable(
+        PinnedTable.of(
+            "node:Person", TableId("node#1"), "nodes/aa", Pin(4, "review_s7"), "review_s7"
+        ),
+        PinnedTable.of(
             "edge:Knows", TableId("edge#2"), "edges/bb", Pin(7, None), "review_s7", forks=True
         ),
-        PinnedTable("node:Tag", TableId("node#3"), "nodes/cc", Pin(2, None), None, data_commits=0),
+        PinnedTable.of(
+            "node:Tag", TableId("node#3"), "nodes/cc", Pin(2, None), None, data_commits=0
+        ),
     ),
     draft=DRAFT,
 )
+DOCUMENT = json.loads(SIDECAR.to_text())
 
 
 @pytest.fixture
@@ -120,7 +125,7 @@ def test_a_sidecar_that_has_gone_is_none_and_deleting_it_again_is_fine(sidecars)
 
 
 def test_keys_nobody_knows_are_ignored(sidecars, objects):
-    document = SIDECAR.to_json() | {"colour": "red"}
+    document = DOCUMENT | {"colour": "red"}
     objects.write_text(f"__recovery/{OPERATION}.json", json.dumps(document))
     assert sidecars.read(SIDECAR.name) == SIDECAR
 
@@ -130,13 +135,13 @@ def test_keys_nobody_knows_are_ignored(sidecars, objects):
     [
         ("", "is not valid JSON"),
         ("{", "is not valid JSON"),
-        ("[]", "no usable sidecar"),
-        ("null", "no usable sidecar"),
-        (json.dumps(SIDECAR.to_json() | {"schema_version": 99}), "its format is 99"),
-        (json.dumps({"schema_version": 2}), "no usable sidecar"),
-        (json.dumps(SIDECAR.to_json() | {"writer_kind": "Painter"}), "Painter"),
-        (json.dumps(SIDECAR.to_json() | {"tables": [{}]}), "no usable sidecar"),
-        (json.dumps(SIDECAR.to_json() | {"operation_id": "other"}), "describes operation other"),
+        ("[]", "not a usable sidecar"),
+        ("null", "not a usable sidecar"),
+        (json.dumps(DOCUMENT | {"schema_version": 99}), "its format is 99"),
+        (json.dumps({"schema_version": 2}), "not a usable sidecar"),
+        (json.dumps(DOCUMENT | {"writer_kind": "Painter"}), "Painter"),
+        (json.dumps(DOCUMENT | {"tables": [{}]}), "not a usable sidecar"),
+        (json.dumps(DOCUMENT | {"operation_id": "other"}), "describes operation other"),
     ],
 )
 def test_a_file_that_is_no_sidecar_is_named_with_the_reason(sidecars, objects, text, reason):
@@ -149,6 +154,6 @@ def test_a_file_that_is_no_sidecar_is_named_with_the_reason(sidecars, objects, t
 
 def test_main_is_null_in_a_sidecar_whichever_way_it_is_spelled(sidecars, objects):
     on_main = replace(SIDECAR, branch=None, physical=None)
-    spelled = on_main.to_json() | {"branch": "main"}
+    spelled = json.loads(on_main.to_text()) | {"branch": "main"}
     objects.write_text(f"__recovery/{OPERATION}.json", json.dumps(spelled))
     assert sidecars.read(SIDECAR.name) == on_main

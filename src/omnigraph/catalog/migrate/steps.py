@@ -1,17 +1,18 @@
 """The steps of a migration plan: one frozen value per kind of change, and their JSON form.
 
-A plan is data. It can be printed, stored, read back in another process and applied later, so a
-step carries everything a reader needs and nothing that depends on the process that made it. Type
-and property names are those of the desired schema, except where something is dropped or the old
-name is the point.
+A plan is data: a step carries everything a reader needs and nothing that depends on the process that
+made it. Type and property names are those of the desired schema, except where something is dropped or
+the old name is the point.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Final, Literal
 
-from omnigraph.catalog.ir import AnnotationIR, IndexIR, TypeKind, prop_type_to_json
+from msgspec import Struct
+
+from omnigraph.catalog.ir import AnnotationIR, IndexIR, TypeKind, stored_form
 from omnigraph.catalog.migrate.codes import MigrationCode
 from omnigraph.language.types import PropType
 
@@ -43,80 +44,52 @@ class Entity:
         return f"{self.kind}:{self.label}"
 
 
-@dataclass(frozen=True, slots=True)
-class AddType:
-    kind: ClassVar = "add_type"
+class _Step(Struct, frozen=True, tag_field="kind", omit_defaults=True):
+    @property
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
+
+    def to_json(self) -> Json:
+        return stored_form(self)
+
+
+_NAMES: Final = {"old": "from", "new": "to"}
+
+
+class AddType(_Step, frozen=True, tag="add_type"):
     type_kind: TypeKind
     name: str
 
-    def to_json(self) -> Json:
-        return {"kind": self.kind, "type_kind": self.type_kind, "name": self.name}
 
-
-@dataclass(frozen=True, slots=True)
-class RenameType:
-    kind: ClassVar = "rename_type"
+class RenameType(_Step, frozen=True, tag="rename_type", rename=_NAMES):
     type_kind: StoredKind
     old: str
     new: str
 
-    def to_json(self) -> Json:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "from": self.old,
-            "to": self.new,
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class AddProperty:
+class AddProperty(_Step, frozen=True, tag="add_property"):
     """A property existing rows get null or the backfill for.
 
     A required one without backfill is computed from its `@embed` source when the plan is applied.
     """
 
-    kind: ClassVar = "add_property"
     type_kind: TypeKind
     type_name: str
     property_name: str
     property_type: PropType
     backfill: str | None = None
 
-    def to_json(self) -> Json:
-        document = {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "property_type": prop_type_to_json(self.property_type),
-        }
-        return document if self.backfill is None else {**document, "backfill": self.backfill}
 
-
-@dataclass(frozen=True, slots=True)
-class RenameProperty:
-    kind: ClassVar = "rename_property"
+class RenameProperty(_Step, frozen=True, tag="rename_property", rename=_NAMES):
     type_kind: TypeKind
     type_name: str
     old: str
     new: str
 
-    def to_json(self) -> Json:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "from": self.old,
-            "to": self.new,
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class ExtendEnum:
+class ExtendEnum(_Step, frozen=True, tag="extend_enum"):
     """More values for an enum; every stored value stays valid, so no row is looked at."""
 
-    kind: ClassVar = "extend_enum"
     type_kind: TypeKind
     type_name: str
     property_name: str
@@ -126,111 +99,48 @@ class ExtendEnum:
         if not self.added_values or sorted(set(self.added_values)) != list(self.added_values):
             raise ValueError("an enum grows by at least one value; values are sorted and distinct")
 
-    def to_json(self) -> Json:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "added_values": list(self.added_values),
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class AddConstraint:
+class AddConstraint(_Step, frozen=True, tag="add_constraint"):
     """A new index. Any other new constraint would have to be checked against stored rows."""
 
-    kind: ClassVar = "add_constraint"
     type_kind: StoredKind
     type_name: str
     constraint: IndexIR
 
-    def to_json(self) -> Json:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "constraint": self.constraint.to_json(),
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class UpdateTypeMetadata:
+class UpdateTypeMetadata(_Step, frozen=True, tag="update_type_metadata"):
     """The describing annotations the type will have; none means they were removed."""
 
-    kind: ClassVar = "update_type_metadata"
     type_kind: StoredKind
     name: str
     annotations: tuple[AnnotationIR, ...]
 
-    def to_json(self) -> Json:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "name": self.name,
-            "annotations": [a.to_json() for a in self.annotations],
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class UpdatePropertyMetadata:
+class UpdatePropertyMetadata(_Step, frozen=True, tag="update_property_metadata"):
     """The describing annotations the property will have; none means they were removed."""
 
-    kind: ClassVar = "update_property_metadata"
     type_kind: TypeKind
     type_name: str
     property_name: str
     annotations: tuple[AnnotationIR, ...]
 
-    def to_json(self) -> Json:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "annotations": [a.to_json() for a in self.annotations],
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class DropType:
-    kind: ClassVar = "drop_type"
+class DropType(_Step, frozen=True, tag="drop_type"):
     type_kind: StoredKind
     name: str
     mode: DropMode
 
-    def to_json(self) -> Json:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "name": self.name,
-            "mode": self.mode,
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class DropProperty:
-    kind: ClassVar = "drop_property"
+class DropProperty(_Step, frozen=True, tag="drop_property"):
     type_kind: TypeKind
     type_name: str
     property_name: str
     mode: DropMode
 
-    def to_json(self) -> Json:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "mode": self.mode,
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class UnsupportedChange:
+class UnsupportedChange(_Step, frozen=True, tag="unsupported_change"):
     """A difference between the schemas that no step can make; one is enough to stop the plan."""
 
-    kind: ClassVar = "unsupported_change"
     entity: Entity
     reason: str
     code: MigrationCode | None = None
@@ -241,8 +151,7 @@ class UnsupportedChange:
         return self.reason if self.code is None else f"[{self.code.value}] {self.reason}"
 
     def to_json(self) -> Json:
-        document = {"kind": self.kind, "entity": str(self.entity), "reason": self.reason}
-        return document if self.code is None else {**document, "code": self.code.value}
+        return stored_form(self) | {"entity": str(self.entity)}
 
 
 Step = (

@@ -16,6 +16,7 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
 from omnigraph.errors import ManifestDamaged, RecoveryPending
+from omnigraph.json_structs import Document
 from omnigraph.storage.compact import fold, is_fold_needed
 from omnigraph.storage.dropped_columns import fragments_with_dropped, shed_columns
 from omnigraph.storage.table import Table
@@ -29,8 +30,9 @@ DRIFTED = "drift_needs_repair"
 """Why a table was left alone: it is not where the graph knows it to be."""
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizedTable:
+class OptimizedTable(
+    Document, frozen=True, rename={"pinned": "manifest_version", "found": "lance_head_version"}
+):
     """What became of one table. Versions are told where it was left alone because of them."""
 
     table_key: str
@@ -40,17 +42,6 @@ class OptimizedTable:
     skipped: str | None = None
     pinned: int | None = None
     found: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table_key": self.table_key,
-            "fragments_removed": self.fragments_removed,
-            "fragments_added": self.fragments_added,
-            "committed": self.committed,
-            "skipped": self.skipped,
-            "manifest_version": self.pinned,
-            "lance_head_version": self.found,
-        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -16,6 +16,7 @@ from omnigraph.diagnostics import counted
 from omnigraph.engine.commits import Commit
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import InputError, ManifestDamaged, RecoveryPending, StorageError
+from omnigraph.json_structs import Document
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
@@ -75,8 +76,14 @@ class RepairOptions:
             raise InputError("rollback requires confirm and force: it discards what it finds")
 
 
-@dataclass(frozen=True, slots=True)
-class RepairedTable:
+_KEYS: Final = {
+    "pinned": "manifest_version",
+    "found": "lance_head_version",
+    "drift": "classification",
+}
+
+
+class RepairedTable(Document, frozen=True, rename=_KEYS):
     """One table of a repair: what was found, and what was done about it."""
 
     table_key: str
@@ -86,17 +93,6 @@ class RepairedTable:
     action: Action
     operations: tuple[str, ...] = ()
     error: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table_key": self.table_key,
-            "manifest_version": self.pinned,
-            "lance_head_version": self.found,
-            "classification": self.drift.value,
-            "action": self.action.value,
-            "operations": list(self.operations),
-            "error": self.error,
-        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)

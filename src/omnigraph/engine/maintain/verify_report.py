@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.diagnostics import counted
+from omnigraph.json_structs import Document
 
 MAX_EXAMPLES: Final = 100
 """Examples that are kept of one kind of problem in one table; all of them are counted."""
@@ -82,8 +83,7 @@ DAMAGE: Final = frozenset(
 """Kinds that a file which was rightly removed meanwhile can look like."""
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyProblem:
+class VerifyProblem(Document, frozen=True):
     """One kind of problem in one table, or in a branch as a whole.
 
     A table version that several branches share is reported with the first of them.
@@ -95,16 +95,6 @@ class VerifyProblem:
     count: int
     examples: tuple[str, ...]
     message: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind.value,
-            "branch": self.branch,
-            "table_key": self.table_key,
-            "count": self.count,
-            "examples": list(self.examples),
-            "message": self.message,
-        }
 
     def __repr__(self) -> str:
         return f"VerifyProblem({self.message!r})"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 
 from omnigraph.limits import MERGE_MEMORY_BYTES
+from omnigraph.settings import read_settings
 from omnigraph.temporary import TemporaryFolder
-
-STAGING_DIR: Final = "OMNIGRAPH_MERGE_STAGING_DIR"
 
 
 class ScratchRows:
@@ -39,7 +36,7 @@ class ScratchRows:
     def _spill(self) -> None:
         name = re.sub(r"[:/\\]", "-", self._key)
         prefix = f"omnigraph-merge-{name}-"
-        folder = os.environ.get(STAGING_DIR)
+        folder = read_settings().merge_staging_dir
         with TemporaryFolder(prefix, folder) as place:
             path = Path(place) / "rows.arrow"
             with pa.ipc.new_file(str(path), self._schema) as file:

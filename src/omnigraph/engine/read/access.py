@@ -7,20 +7,13 @@ that a table which is looked at again and again ends up in memory.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from threading import Lock
-from typing import Final
 
-from omnigraph.errors import InputError
 from omnigraph.limits import LOOKUP_MAX_FRONTIER, LOOKUP_MAX_HOPS
 from omnigraph.plan.physical.cost import ID_COST, LOOKUP_COST, ROW_COST
-
-MODE_VARIABLE: Final = "OMNIGRAPH_TRAVERSAL_MODE"
-FRONTIER_VARIABLE: Final = "OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER"
-HOPS_VARIABLE: Final = "OMNIGRAPH_EXPAND_INDEXED_MAX_HOPS"
+from omnigraph.settings import read_settings
 
 
 class TraversalMode(Enum):
@@ -40,24 +33,14 @@ class TraversalSettings:
     max_hops: int = LOOKUP_MAX_HOPS
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> TraversalSettings:
-        """The settings of the environment. Raises `InputError` for a mode that does not exist."""
-        text = environment.get(MODE_VARIABLE) or TraversalMode.AUTO.value
-        try:
-            mode = TraversalMode(text)
-        except ValueError:
-            modes = ", ".join(f"'{mode.value}'" for mode in TraversalMode)
-            raise InputError(f"{MODE_VARIABLE} is '{text}'; set it to one of {modes}") from None
+    def from_environment(cls) -> TraversalSettings:
+        """The settings of the environment. Raises `InvalidSetting`."""
+        settings = read_settings()
         return cls(
-            mode,
-            _number(environment.get(FRONTIER_VARIABLE), LOOKUP_MAX_FRONTIER),
-            _number(environment.get(HOPS_VARIABLE), LOOKUP_MAX_HOPS),
+            TraversalMode(settings.traversal_mode),
+            settings.expand_indexed_max_frontier or LOOKUP_MAX_FRONTIER,
+            settings.expand_indexed_max_hops or LOOKUP_MAX_HOPS,
         )
-
-
-def _number(text: str | None, default: int) -> int:
-    """A tuning value; what is no positive number stands for the default."""
-    return int(text) if text and text.isascii() and text.isdigit() and int(text) else default
 
 
 class TooMuchWork(Exception):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
 
-from omnigraph.errors import InputError, QueryBudgetExceeded, QueryCancelled
+from omnigraph.errors import QueryBudgetExceeded, QueryCancelled
 from omnigraph.limits import QUERY_MAX_BYTES, QUERY_MAX_ROWS, QUERY_TIMEOUT_SECONDS
-
-ROWS_VARIABLE: Final = "OMNIGRAPH_MAX_ROWS"
-BYTES_VARIABLE: Final = "OMNIGRAPH_MAX_BYTES"
-SECONDS_VARIABLE: Final = "OMNIGRAPH_MAX_SECONDS"
+from omnigraph.settings import read_settings
 
 
 class CancelToken:
@@ -41,24 +36,13 @@ class QueryBudget:
     timeout_s: float = QUERY_TIMEOUT_SECONDS
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> QueryBudget:
-        """The limits the environment sets, or the usual ones. Raises `InputError` for no number."""
-        rows = _setting(environment, ROWS_VARIABLE, QUERY_MAX_ROWS)
-        nbytes = _setting(environment, BYTES_VARIABLE, QUERY_MAX_BYTES)
-        seconds = _setting(environment, SECONDS_VARIABLE, QUERY_TIMEOUT_SECONDS)
-        return cls(int(rows), int(nbytes), seconds)
+    def from_environment(cls) -> QueryBudget:
+        """The limits the environment sets, or the usual ones. Raises `InvalidSetting`."""
+        settings = read_settings()
+        return cls(settings.max_rows, settings.max_bytes, settings.max_seconds)
 
     def start(self, cancel: CancelToken | None = None) -> Meter:
         return Meter(self, cancel)
-
-
-def _setting(environment: Mapping[str, str], variable: str, usual: float) -> float:
-    text = environment.get(variable)
-    if not text:
-        return usual
-    if not (text.isascii() and text.isdigit()):
-        raise InputError(f"{variable} is '{text}'; set it to a whole number")
-    return int(text)
 
 
 class Meter:

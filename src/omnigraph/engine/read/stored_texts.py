@@ -11,18 +11,20 @@ Tests: tests/behaviour/test_stored_texts.py.
 
 from __future__ import annotations
 
-import json
 import logging
 import zlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from omnigraph.engine.read.numbering import Mask, RowIds
 from omnigraph.errors import ObjectMissing
+from omnigraph.json_structs import json_line
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.table import Table
@@ -50,8 +52,7 @@ _FRAGMENT_SHIFT: Final = 32
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(Struct, frozen=True, tag=_FORMAT, tag_field="format"):
     """The object with the content, and the pieces it was made of: what each held, by its files.
 
     `data` is the name of the object in the folder of the header, `checksum` the CRC-32 of its bytes;
@@ -66,19 +67,10 @@ class _Header:
     def of(cls, data: str, table: Table) -> _Header:
         return cls(data, {f.files: content for content, f in table.contents().items()})
 
-    def to_json(self) -> str:
-        document = {"data": self.data, "pieces": self.pieces, "checksum": self.checksum}
-        return json.dumps({"format": _FORMAT, **document})
-
     @classmethod
-    def from_json(cls, text: bytes) -> _Header:
-        """Raises `ValueError` or `KeyError` for a header of another kind."""
-        document = json.loads(text)
-        if document["format"] != _FORMAT:
-            raise ValueError(f"its format is {document['format']}, this version knows {_FORMAT}")
-        if not isinstance(document["pieces"], dict):
-            raise ValueError("it names no pieces")
-        return cls(document["data"], document["pieces"], document.get("checksum"))
+    def parse(cls, text: bytes) -> _Header:
+        """Raises `ValueError` for a header of another kind."""
+        return msgspec.json.decode(text, type=cls)
 
     def piece_of(self, table: Table, rows: pa.Table) -> npt.NDArray[np.int32]:
         """The number of the piece each row of a table is in, by its address; -1 for an unknown one."""
@@ -126,10 +118,10 @@ class StoredTexts:
         cause = None
         for _ in range(_READS_WHILE_REPLACED):
             try:
-                header = _Header.from_json(self._objects.read_bytes(f"{folder}/{_HEADER}"))
+                header = _Header.parse(self._objects.read_bytes(f"{folder}/{_HEADER}"))
             except ObjectMissing:
                 return None
-            except (ValueError, KeyError, TypeError) as error:
+            except ValueError as error:
                 return f"{folder}/{_HEADER} is not what was written: {error}"
             try:
                 self._content(folder, header)
@@ -169,7 +161,7 @@ class StoredTexts:
         content = to_bytes(stored)
         header = replace(header, checksum=zlib.crc32(content))
         self._objects.write_bytes(f"{folder}/{header.data}", content)
-        self._objects.write_text(f"{folder}/{_HEADER}", header.to_json())
+        self._objects.write_text(f"{folder}/{_HEADER}", json_line(header))
         # Whoever is reading an older one just now reads the texts instead.
         for path in self._objects.list_dir(folder):
             if path.rpartition("/")[2] not in (_HEADER, header.data):
@@ -192,10 +184,10 @@ class StoredTexts:
 
     def _header(self, path: str) -> _Header | None:
         try:
-            return _Header.from_json(self._objects.read_bytes(path))
+            return _Header.parse(self._objects.read_bytes(path))
         except ObjectMissing:
             return None
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             _log.warning("%s is no header of an index: %s", path, error)
             return None
 

@@ -419,9 +419,10 @@ class SingleChange:
         return [table.entry for table in self.request.change.adopted]
 
     def _pointers(self) -> list[Pointer]:
+        found = ((entry, self._pin(entry.table_id)) for entry in self._adopted())
         return [
-            Pointer(entry.table_id, entry.location, entry.version, self._pin(entry.table_id))
-            for entry in self._adopted()
+            Pointer(entry.table_id, entry.location, entry.version, before.version, before.branch)
+            for entry, before in found
         ]
 
     def _pin(self, table_id: TableId) -> Pin:

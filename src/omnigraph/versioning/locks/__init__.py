@@ -7,7 +7,6 @@ never look at either.
 from omnigraph.versioning.locks.lease_object import LeaseNote, held_leases
 from omnigraph.versioning.locks.lease_timing import LeaseTiming
 from omnigraph.versioning.locks.queues import Place
-from omnigraph.versioning.locks.waiting import lock_wait_from_environment
 from omnigraph.versioning.locks.writer_locks import HeldLock, SharedTurn, WriterLocks
 
 __all__ = [
@@ -18,5 +17,4 @@ __all__ = [
     "SharedTurn",
     "WriterLocks",
     "held_leases",
-    "lock_wait_from_environment",
 ]

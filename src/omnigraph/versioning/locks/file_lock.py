@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from omnigraph.errors import StoreCallFailed
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.ids import process_identity
@@ -134,9 +136,7 @@ def _write_note(handle: int, operation: str) -> None:
 def _holder(handle: int) -> Holder | None:
     """Who wrote into the file last. Somebody may be writing at this moment."""
     with suppress(OSError, ValueError):
-        note = json.loads(os.pread(handle, _NOTE_BYTES, 0))
-        if isinstance(note, dict):
-            return Holder(note.get("owner"), note.get("operation"))
+        return msgspec.json.decode(os.pread(handle, _NOTE_BYTES, 0), type=Holder)
     return None
 
 

@@ -7,10 +7,14 @@ moments, and it lets a writer recognise its own text after an answer got lost.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from omnigraph.errors import ObjectMissing, StoreCallFailed
+from omnigraph.json_structs import Document
 from omnigraph.storage.objects import ObjectStore, VersionToken
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks.process_lock import lock_name
@@ -19,8 +23,14 @@ LEASES_DIR: Final = "__leases"
 LEASE_VERSION: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseNote:
+class LeaseNote(
+    Document,
+    frozen=True,
+    tag=LEASE_VERSION,
+    tag_field="lease_version",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
     """The text of a lease. Its times say what one machine's clock showed; nobody compares them."""
 
     name: str
@@ -55,11 +65,8 @@ class LeaseNote:
             self, owner=None, operation=None, nonce=new_ulid(), expires_at=_now_ms(), head=head
         )
 
-    def to_json(self) -> str:
-        fields = asdict(self)
-        if self.head is None:
-            del fields["head"]
-        return json.dumps({"lease_version": LEASE_VERSION, **fields})
+    def to_text(self) -> str:
+        return json.dumps(self.to_json())
 
 
 def held_leases(objects: ObjectStore) -> list[LeaseNote]:
@@ -116,7 +123,7 @@ class LeaseObject:
         try:
             if instead_of is not None:
                 return self.replace(note, instead_of)
-            return self._objects.write_text_if_absent(self._path, note.to_json())
+            return self._objects.write_text_if_absent(self._path, note.to_text())
         except StoreCallFailed:
             # Only the answer may have got lost.
             token = self.token_of(note)
@@ -126,7 +133,7 @@ class LeaseObject:
 
     def replace(self, note: LeaseNote, seen: VersionToken) -> VersionToken | None:
         """The same without a second look when the store fails."""
-        return self._objects.write_text_if_match(self._path, note.to_json(), seen)
+        return self._objects.write_text_if_match(self._path, note.to_text(), seen)
 
     def token_of(self, note: LeaseNote) -> VersionToken | None:
         """The token of a text of our own, if that is what the store holds."""
@@ -138,11 +145,8 @@ class LeaseObject:
 
 def _parse(text: str) -> LeaseNote | None:
     try:
-        fields: dict[str, Any] = json.loads(text)
-        if fields.pop("lease_version") != LEASE_VERSION or type(fields["term"]) is not int:
-            return None
-        return LeaseNote(**fields)
-    except (ValueError, TypeError, AttributeError, KeyError):
+        return msgspec.json.decode(text, type=LeaseNote)
+    except ValueError:
         return None
 
 

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
+
 from omnigraph.errors import BranchLocked
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.locks.waiting import Deadline
@@ -15,12 +17,11 @@ IsLost = Callable[[], bool]
 """Asks whether a lock that was taken has been lost meanwhile; once it has, it stays so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """Who has a lock, for messages."""
 
-    owner: str | None
-    operation: str | None
+    owner: str | None = None
+    operation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

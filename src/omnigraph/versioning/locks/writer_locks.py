@@ -9,6 +9,7 @@ from typing import Any, Final, assert_never
 
 from omnigraph.errors import BranchLockLost
 from omnigraph.faults import declare
+from omnigraph.settings import read_settings
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.branch_names import public_name
@@ -25,7 +26,7 @@ from omnigraph.versioning.locks.process_lock import (
     still_locked,
 )
 from omnigraph.versioning.locks.queues import PROCESS_QUEUES, Place, QueueKey
-from omnigraph.versioning.locks.waiting import Deadline, lock_wait_from_environment
+from omnigraph.versioning.locks.waiting import Deadline
 
 AFTER_ACQUIRE: Final = declare("lock.after_acquire", "right after a writer lock was taken")
 
@@ -82,7 +83,7 @@ class SharedTurn:
 
 
 class WriterLocks:
-    """The locks of one graph. Raises `InputError` when the environment sets no usable wait."""
+    """The locks of one graph. Raises `InvalidSetting` when the environment sets no usable wait."""
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class WriterLocks:
         """`describe` gives the text that is stored with a lease when it is taken and released."""
         self._root = root
         self._processes = _process_lock(root, objects, timing or LeaseTiming(), describe)
-        self._wait_ms = lock_wait_from_environment()
+        self._wait_ms = read_settings().lock_wait_ms
 
     @contextmanager
     def hold(

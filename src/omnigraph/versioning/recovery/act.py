@@ -204,8 +204,8 @@ class Actions:
             expected={late.table_id: late.pin},
             audit=RecoveryAudit(
                 RecoveryKind.LATE_COMMIT_DISCARDED,
-                operation_id,
                 None,
+                operation_id,
                 record.writer_kind or "",
                 (outcome,),
                 now_micros(),

@@ -7,14 +7,16 @@ Tests: tests/unit/versioning/test_sidecar.py.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Final
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from omnigraph.errors import ObjectMissing, StorageError
 from omnigraph.faults import declare
+from omnigraph.json_structs import json_lines, struct_from
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.commits import (
@@ -27,8 +29,9 @@ from omnigraph.versioning.commits import (
     TableId,
     Warning,
     WriteKey,
+    stored_counts,
 )
-from omnigraph.versioning.recovery.schema_change import SchemaChange
+from omnigraph.versioning.recovery.schema_change import DroppedTable, SchemaChange, StoredTable
 from omnigraph.versioning.rows import RECOVERY_DIR, Pin
 
 SIDECAR_WRITE = declare("recovery.sidecar_write", "before the sidecar is written")
@@ -54,78 +57,85 @@ class WriterKind(Enum):
     OPTIMIZE = "Optimize"
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedTable:
+class _Fork(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The version that a line of a table is cut from."""
+
+    table_branch: str | None = None
+    table_version: int
+
+
+_TABLE_KEYS: Final = {
+    "location": "table_path",
+    "branch": "table_branch",
+    "version": "table_version",
+}
+
+
+class PinnedTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_TABLE_KEYS):
     """A table the operation moves: from which version, on which line, by how many data commits.
 
     `before` is the version the graph had. Where the operation makes the branch's own line of the
-    table first, `forks` is true and that line is cut from `before`.
+    table first, `forks` is true and that line is cut from `before`. Lines of the main branch are left
+    out of the file instead of written as null.
     """
 
     table_key: str
     table_id: TableId
     location: str
-    before: Pin
-    branch: str | None
-    data_commits: int = 1
-    forks: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = {
-            "table_key": self.table_key,
-            "table_id": self.table_id,
-            "table_path": self.location,
-            "expected_version": self.before.version,
-            "expected_branch": self.before.branch,
-            "table_branch": self.branch,
-            "data_commits": self.data_commits,
-            "post_commit_pin": self.before.version + 1,
-        }
-        if self.forks:
-            document["fork_from"] = _without_main(
-                {"table_branch": self.before.branch, "table_version": self.before.version}
-            )
-        return _without_main(document)
+    expected_version: int
+    expected_branch: str | None = None
+    branch: str | None = None
+    data_commits: int
+    post_commit_pin: int | UnsetType = UNSET
+    """For people who read the file."""
+    fork_from: _Fork | None = None
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> PinnedTable:
+    def of(
+        cls,
+        table_key: str,
+        table_id: TableId,
+        location: str,
+        before: Pin,
+        branch: str | None,
+        *,
+        data_commits: int = 1,
+        forks: bool = False,
+    ) -> PinnedTable:
+        fork = _Fork(table_branch=before.branch, table_version=before.version) if forks else None
         return cls(
-            table_key=document["table_key"],
-            table_id=TableId(document["table_id"]),
-            location=document["table_path"],
-            before=Pin(int(document["expected_version"]), document.get("expected_branch")),
-            branch=document.get("table_branch"),
-            data_commits=int(document["data_commits"]),
-            forks="fork_from" in document,
+            table_key=table_key,
+            table_id=table_id,
+            location=location,
+            expected_version=before.version,
+            expected_branch=before.branch,
+            branch=branch,
+            data_commits=data_commits,
+            post_commit_pin=before.version + 1,
+            fork_from=fork,
         )
 
+    @property
+    def before(self) -> Pin:
+        return Pin(self.expected_version, self.expected_branch)
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+    @property
+    def forks(self) -> bool:
+        return self.fork_from is not None
+
+
+class Pointer(Struct, frozen=True, rename=_TABLE_KEYS):
     """A table of which a merge takes a version of the main line as it is. Nothing moves for it."""
 
     table_id: TableId
     location: str
     version: int
-    before: Pin
+    expected_version: int
+    expected_branch: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table_id": self.table_id,
-            "table_path": self.location,
-            "table_version": self.version,
-            "expected_version": self.before.version,
-            "expected_branch": self.before.branch,
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Pointer:
-        return cls(
-            table_id=TableId(document["table_id"]),
-            location=document["table_path"],
-            version=int(document["table_version"]),
-            before=Pin(int(document["expected_version"]), document["expected_branch"]),
-        )
+    @property
+    def before(self) -> Pin:
+        return Pin(self.expected_version, self.expected_branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,50 +175,118 @@ class Sidecar:
     def name(self) -> str:
         return f"{self.operation_id}{_SUFFIX}"
 
-    def to_json(self) -> dict[str, Any]:
-        document = {
-            "schema_version": SHARED_SIDECAR_VERSION if self.is_shared else SIDECAR_VERSION,
-            "operation_id": self.operation_id,
-            "owner": self.owner,
-            "started_at": str(self.draft.created_at),
-            "branch": self.branch,
-            "branch_physical": self.physical,
-            "base_seq": self.base_sequence,
-            "actor_id": self.draft.actor_id,
-            "writer_kind": self.writer_kind.value,
-            "commit": _commit_to_json(self.draft),
-            "tables": [table.to_json() for table in self.tables],
-        }
+    def to_text(self) -> str:
+        """The text of the file."""
+        draft, schema = self.draft, self.schema
+        stored = _StoredSidecar(
+            schema_version=SHARED_SIDECAR_VERSION if self.is_shared else SIDECAR_VERSION,
+            operation_id=self.operation_id,
+            owner=self.owner,
+            started_at=str(draft.created_at),
+            branch=self.branch,
+            branch_physical=self.physical,
+            base_seq=self.base_sequence,
+            actor_id=draft.actor_id,
+            writer_kind=self.writer_kind,
+            commit=struct_from(_StoredDraft, draft, counts=stored_counts(draft)),
+            tables=self.tables,
+        )
         if self.writer_kind is WriterKind.BRANCH_MERGE:
-            document["merge_source_commit_id"] = self.draft.merged_parent_commit_id
-            document["pointers"] = [pointer.to_json() for pointer in self.pointers]
-        if self.schema is None:
-            return document
-        target = {"target_schema_hash": self.draft.schema_ir_hash}
-        return document | target | self.schema.to_json()
+            merged = draft.merged_parent_commit_id
+            stored = structs.replace(stored, merge_source_commit_id=merged, pointers=self.pointers)
+        if schema is not None:
+            stored = structs.replace(
+                stored,
+                target_schema_hash=draft.schema_ir_hash,
+                previous_schema_hash=schema.previous_hash,
+                previous_schema_ref=schema.previous_ref,
+                additional_registrations=tuple(map(StoredTable.of, schema.added)) or UNSET,
+                tombstones=schema.dropped or UNSET,
+            )
+        return json_lines(stored)
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Sidecar:
-        """Raises `KeyError`, `TypeError` or `ValueError` for a document that is no sidecar."""
-        version = document["schema_version"]
+    def from_text(cls, text: str) -> Sidecar:
+        """Raises `ValueError` for a text that does not describe a sidecar."""
+        version = msgspec.json.decode(text, type=_Stamp).schema_version
         if version not in (SIDECAR_VERSION, SHARED_SIDECAR_VERSION):
             raise ValueError(
                 f"its format is {version}, this release reads {SIDECAR_VERSION} and {SHARED_SIDECAR_VERSION}"
             )
-        branch = document["branch"]
-        kind = WriterKind(document["writer_kind"])
-        is_schema = kind is WriterKind.SCHEMA_APPLY
+        stored = msgspec.json.decode(text, type=_StoredSidecar)
+        draft = CommitDraft(
+            operation_id=stored.operation_id,
+            created_at=int(stored.started_at),
+            actor_id=stored.actor_id,
+            merged_parent_commit_id=stored.merge_source_commit_id or None,
+            **structs.asdict(stored.commit),
+        )
         return cls(
-            owner=document["owner"],
-            branch=None if branch == MAIN else branch,
-            physical=document["branch_physical"],
-            base_sequence=int(document["base_seq"]),
-            writer_kind=kind,
-            tables=tuple(PinnedTable.from_json(table) for table in document["tables"]),
-            draft=_draft_from_json(document),
-            pointers=tuple(Pointer.from_json(p) for p in document.get("pointers", ())),
-            schema=SchemaChange.from_json(document) if is_schema else None,
+            owner=stored.owner,
+            branch=None if stored.branch == MAIN else stored.branch,
+            physical=stored.branch_physical,
+            base_sequence=stored.base_seq,
+            writer_kind=stored.writer_kind,
+            tables=stored.tables,
+            draft=draft,
+            pointers=stored.pointers or (),
+            schema=stored.schema_change(),
             is_shared=version == SHARED_SIDECAR_VERSION,
+        )
+
+
+class _Stamp(Struct, frozen=True):
+    schema_version: int
+
+
+class _StoredDraft(Struct, frozen=True, kw_only=True):
+    """The commit of a sidecar, without what the sidecar says itself."""
+
+    graph_commit_id: CommitId
+    message: str | None
+    counts: dict[TableId, Counts]
+    load_id: str | None
+    load_note: LoadNote | None = None
+    operation: OperationKind
+    schema_ir_hash: str
+    schema_ref: str
+    warnings: tuple[Warning, ...]
+    write_key: WriteKey | None = None
+
+
+class _StoredSidecar(Struct, frozen=True):
+    """The JSON object of a sidecar. What only merges and schema changes have comes last."""
+
+    schema_version: int
+    operation_id: OperationId
+    owner: str
+    started_at: str
+    branch: str | None
+    branch_physical: str | None
+    base_seq: int
+    actor_id: str | None
+    writer_kind: WriterKind
+    commit: _StoredDraft
+    tables: tuple[PinnedTable, ...]
+    merge_source_commit_id: CommitId | UnsetType | None = UNSET
+    pointers: tuple[Pointer, ...] | UnsetType = UNSET
+    target_schema_hash: str | UnsetType = UNSET
+    previous_schema_hash: str | UnsetType = UNSET
+    previous_schema_ref: str | UnsetType = UNSET
+    additional_registrations: tuple[StoredTable, ...] | UnsetType = UNSET
+    tombstones: tuple[DroppedTable, ...] | UnsetType = UNSET
+
+    def schema_change(self) -> SchemaChange | None:
+        """Raises `ValueError` for a schema change that does not name the schema before it."""
+        if self.writer_kind is not WriterKind.SCHEMA_APPLY:
+            return None
+        if self.previous_schema_hash is UNSET or self.previous_schema_ref is UNSET:
+            raise ValueError("it lacks `previous_schema_hash` or `previous_schema_ref`")
+        return SchemaChange(
+            previous_hash=self.previous_schema_hash,
+            previous_ref=self.previous_schema_ref,
+            added=tuple(table.registration() for table in self.additional_registrations or ()),
+            dropped=self.tombstones or (),
         )
 
 
@@ -230,8 +308,7 @@ class Sidecars:
     def write(self, sidecar: Sidecar) -> None:
         """Record an intent, durably."""
         SIDECAR_WRITE.hit(operation_id=sidecar.operation_id)
-        text = json.dumps(sidecar.to_json(), indent=2, ensure_ascii=False)
-        self._objects.write_text(_path(sidecar.name), f"{text}\n")
+        self._objects.write_text(_path(sidecar.name), sidecar.to_text())
         SIDECAR_WRITTEN.hit(operation_id=sidecar.operation_id)
 
     def names(self) -> list[str]:
@@ -251,11 +328,11 @@ class Sidecars:
                 raise
             raise UnreadableSidecar(name, f"{name} is not valid JSON") from error
         try:
-            sidecar = Sidecar.from_json(json.loads(text))
-        except json.JSONDecodeError as error:
-            raise UnreadableSidecar(name, f"{name} is not valid JSON: {error}") from error
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UnreadableSidecar(name, f"{name} is no usable sidecar: {error!r}") from error
+            sidecar = Sidecar.from_text(text)
+        except ValueError as error:
+            usable = isinstance(error, msgspec.ValidationError) or type(error) is ValueError
+            cause = "is not a usable sidecar" if usable else "is not valid JSON"
+            raise UnreadableSidecar(name, f"{name} {cause}: {error}") from error
         if sidecar.name != name:
             raise UnreadableSidecar(name, f"{name} describes operation {sidecar.operation_id}")
         return sidecar
@@ -268,45 +345,3 @@ class Sidecars:
 
 def _path(name: str) -> str:
     return f"{RECOVERY_DIR}/{name}"
-
-
-def _without_main(document: dict[str, Any]) -> dict[str, Any]:
-    """Lines of the main branch are left out instead of written as null."""
-    names = ("expected_branch", "table_branch")
-    return {k: v for k, v in document.items() if not (k in names and v is None)}
-
-
-def _commit_to_json(draft: CommitDraft) -> dict[str, Any]:
-    return {
-        "graph_commit_id": draft.graph_commit_id,
-        "message": draft.message,
-        "counts": {table: c.to_json() for table, c in sorted(draft.counts.items()) if c},
-        "load_id": draft.load_id,
-        "load_note": None if draft.load_note is None else draft.load_note.to_json(),
-        "operation": draft.operation.value,
-        "schema_ir_hash": draft.schema_ir_hash,
-        "schema_ref": draft.schema_ref,
-        "warnings": [w.to_json() for w in draft.warnings],
-        "write_key": None if draft.write_key is None else draft.write_key.to_json(),
-    }
-
-
-def _draft_from_json(document: Mapping[str, Any]) -> CommitDraft:
-    commit = document["commit"]
-    note, key = commit.get("load_note"), commit.get("write_key")
-    return CommitDraft(
-        graph_commit_id=CommitId(commit["graph_commit_id"]),
-        operation=OperationKind(commit["operation"]),
-        operation_id=OperationId(document["operation_id"]),
-        created_at=int(document["started_at"]),
-        schema_ir_hash=commit["schema_ir_hash"],
-        schema_ref=commit["schema_ref"],
-        merged_parent_commit_id=document.get("merge_source_commit_id"),
-        actor_id=document["actor_id"],
-        message=commit["message"],
-        counts={TableId(t): Counts(**c) for t, c in commit["counts"].items()},
-        load_id=commit["load_id"],
-        load_note=None if note is None else LoadNote(**note),
-        warnings=tuple(Warning(**w) for w in commit["warnings"]),
-        write_key=None if key is None else WriteKey(**key),
-    )

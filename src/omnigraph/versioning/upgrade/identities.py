@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from omnigraph.catalog.build import build_declared
 from omnigraph.catalog.identity import IdCounter, allocate_identities
-from omnigraph.catalog.ir import IR_VERSION, SchemaIR
-from omnigraph.catalog.ir_json import schema_from_json
+from omnigraph.catalog.ir import IR_VERSION, SchemaIR, schema_from_json
 from omnigraph.errors import LanguageError, ManifestDamaged, SchemaContractBroken
 from omnigraph.language.span import Source
 from omnigraph.versioning.commits import TableId

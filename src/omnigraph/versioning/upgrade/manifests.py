@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
+
+import msgspec
 
 from omnigraph.storage.filters import Comparison
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.rows import RegistrationMetadata
 from omnigraph.versioning.stamp import is_older_format, newest_manifest
 
 
@@ -24,5 +26,5 @@ def _keys(manifest: Table) -> set[str]:
     rows = manifest.read(["table_key", "metadata"], filter=wanted).to_pylist()
     if is_older_format(manifest.schema):
         return {row["table_key"] for row in rows}
-    registered = [json.loads(row["metadata"]) for row in rows]
-    return {f"{table['kind']}:{table['name']}" for table in registered}
+    registered = (msgspec.json.decode(r["metadata"], type=RegistrationMetadata) for r in rows)
+    return {f"{table.kind}:{table.name}" for table in registered}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.catalog.ir_json import schema_from_json
+from omnigraph.catalog.ir import schema_from_json
 from omnigraph.catalog.migrate import MigrationPlan, carry_identities, plan_migration
 from omnigraph.catalog.migrate.steps import AddProperty, AddType, RenameType
-from omnigraph.catalog.migrate.steps_json import plan_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import UnsupportedMigration
 from omnigraph.language.types import PropType, Scalar
@@ -117,7 +116,7 @@ def test_a_name_comes_back_to_its_property_by_two_renames():
     assert property_of(back, "N.a").column == "a"
 
 
-def test_a_plan_and_its_schemas_survive_storage():
+def test_schemas_survive_storage():
     text = workshop(
         ("node Shed", 'node Barn @rename_from("Shed")'),
         ("Tool -> Shed", "Tool -> Barn"),
@@ -128,7 +127,7 @@ def test_a_plan_and_its_schemas_survive_storage():
     result = carry_identities(
         schema_from_json(before.to_json()),
         schema_from_json(after.to_json()),
-        plan_from_json(plan.to_json()),
+        plan,
     )
     assert result == carry_identities(before, after, plan)
     assert result.hash == after.hash
