@@ -24,8 +24,8 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.language.query.ast import QueryFile
 from omnigraph.language.query.print import print_queries
 from omnigraph.language.span import Source
+from omnigraph.plan import arrange as arranging
 from omnigraph.plan.params import JsonParameters
-from omnigraph.plan.physical import arrange as arranging
 from omnigraph.storage.filters import Comparison, IsNull
 from omnigraph.testing.generate import read_queries
 from omnigraph.testing.model.image import Image

@@ -16,7 +16,6 @@ from omnigraph.language.span import Source
 from omnigraph.limits import COMPILE_CACHE_ENTRIES
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import MutationPlan, Plan, ReadPlan
-from omnigraph.plan.lower import lower_read
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,14 @@ class CompiledQuery:
 
 
 def compile_checked(source: Source, catalog: Catalog, query: Query) -> CompiledQuery:
-    """Check and lower one parsed query."""
+    """Compile one parsed query."""
     plan: Plan
     if query.is_mutation:
         from omnigraph.plan.check_mutation import check_mutation
 
         plan = check_mutation(source, catalog, query)
     else:
-        plan = lower_read(query, check_read(source, catalog, query))
+        plan = check_read(source, catalog, query)
     return CompiledQuery(plan, query)
 
 

@@ -66,9 +66,6 @@ class Scope:
             scope = scope.parent
         return None
 
-    def is_outer(self, name: str) -> bool:
-        return self.parent is not None and self.parent.find(name) is not None
-
     def introduces(self, names: Iterable[str]) -> None:
         """Say which variables the clause list binds, also further down in the text."""
         self._introduced = frozenset(names)

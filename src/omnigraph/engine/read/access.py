@@ -16,7 +16,7 @@ from typing import Final
 
 from omnigraph.errors import InputError
 from omnigraph.limits import LOOKUP_MAX_FRONTIER, LOOKUP_MAX_HOPS
-from omnigraph.plan.physical.cost import ID_COST, LOOKUP_COST, ROW_COST
+from omnigraph.plan.cost import ID_COST, LOOKUP_COST, ROW_COST
 
 MODE_VARIABLE: Final = "OMNIGRAPH_TRAVERSAL_MODE"
 FRONTIER_VARIABLE: Final = "OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER"

@@ -14,10 +14,20 @@ from msgspec.structs import replace
 
 from omnigraph.language.query.ast import AggregateFunction, Operator
 from omnigraph.limits import BRANCH_MAX_DEPTH
-from omnigraph.plan.ir import Aggregated, EntityId, Expr, Filter, Prop, ReadPlan, variables_of
-from omnigraph.plan.physical.estimate import Sizes
-from omnigraph.plan.physical.pattern import Link, Negation, Pattern, pattern_of
-from omnigraph.plan.physical.steps import (
+from omnigraph.plan.cost import Sizes
+from omnigraph.plan.ir import (
+    Aggregated,
+    EdgePattern,
+    EntityId,
+    Expr,
+    Filter,
+    Negation,
+    Pattern,
+    Prop,
+    ReadPlan,
+    variables_of,
+)
+from omnigraph.plan.steps import (
     Arrangement,
     Branch,
     Check,
@@ -45,9 +55,8 @@ def arrange(plan: ReadPlan, sizes: Sizes, check: Callable[[], None] = lambda: No
     The work grows with the size of the pattern, not with its square. `check` is called between
     decisions and may raise.
     """
-    pattern = pattern_of(plan.pipeline)
     counted = not _ignores_repetition(plan)
-    builder = _Builder(pattern, sizes, check, wanted=_wanted(plan), outer={}, counted=counted)
+    builder = _Builder(plan.pattern, sizes, check, wanted=_wanted(plan), outer={}, counted=counted)
     steps = builder.build()
     # A fused rank depends on all rows, also on those that a limit cuts off.
     needs_all = plan.order or plan.is_aggregate or plan.fused_ranks()
@@ -165,15 +174,15 @@ class _Builder:
             source, branch = self._negated_branch(negation)
             self._lacking.setdefault(source, []).append(branch)
             self._depths[source] = max(self._depths.get(source, 0), depth)
-        filters = [(f, variables_of(f.left) | variables_of(f.right)) for f in pattern.filters]
+        filters = [(f, f.variables) for f in pattern.filters]
         self._checks = _Waiting(filters, self._bound)
         self._negations = _Waiting(negations, self._bound)
         needed = set(wanted) & self._types.keys()
         needed.update(*(mentioned for _, mentioned in filters))
         needed.update(*(mentioned for _, mentioned in negations))
         self._kept = self._core(needed)
-        self._link_numbers = {id(link): number for number, link in enumerate(pattern.links)}
-        self._open_links: list[tuple[float, int, bool, Link, str]] = []
+        self._link_numbers = {id(link): number for number, link in enumerate(pattern.edges)}
+        self._open_links: list[tuple[float, int, bool, EdgePattern, str]] = []
         self._joins: list[tuple[float, int]] = []
         for variable in outer:
             self._open(variable)
@@ -212,7 +221,7 @@ class _Builder:
         """
         kept = set(self._types)
         links = {
-            variable: {id(link): link for link in self._pattern.links_of(variable)}
+            variable: {id(link): link for link in self._pattern.edges_of(variable)}
             for variable in kept
         }
         waiting = sorted(kept - needed - self._outer.keys())
@@ -230,7 +239,9 @@ class _Builder:
                 heappush(waiting, other)
         return kept
 
-    def _is_leaf(self, variable: str, links: dict[str, dict[int, Link]], needed: set[str]) -> bool:
+    def _is_leaf(
+        self, variable: str, links: dict[str, dict[int, EdgePattern]], needed: set[str]
+    ) -> bool:
         if len(links[variable]) != 1 or self._depths.get(variable, 0) >= BRANCH_MAX_DEPTH:
             return False
         [link] = links[variable].values()
@@ -244,7 +255,7 @@ class _Builder:
             return True
         return self._weight_of(other) >= self._weight_of(variable)
 
-    def _is_way_in(self, link: Link, variable: str, other: str) -> bool:
+    def _is_way_in(self, link: EdgePattern, variable: str, other: str) -> bool:
         """Whether starting at a variable leads to far fewer nodes than its neighbour has.
 
         Such a variable is worth spelling out although nobody looks at it.
@@ -254,7 +265,7 @@ class _Builder:
 
     def _weight_of(self, variable: str) -> tuple[int, float, str]:
         """Which of two joined variables to keep when neither is looked at."""
-        hanging = len(self._pattern.links_of(variable))
+        hanging = len(self._pattern.edges_of(variable))
         return hanging, -self._scan_estimate(variable), variable
 
     # -- steps ------------------------------------------------------------------------------
@@ -265,7 +276,7 @@ class _Builder:
             for condition in self._pattern.conditions.get(variable, ()):
                 self._rows *= self._sizes.selectivity(self._types[variable], [condition])
                 self._steps.append(Check(condition, self._rows))
-        for link in self._pattern.links:
+        for link in self._pattern.edges:
             if link.left in self._outer and link.right in self._outer:
                 self._connect(link)
         for variable in self._outer:
@@ -307,13 +318,13 @@ class _Builder:
         """Whether anything but the comparison that introduces a variable is about it."""
         return bool(
             variable in self._wanted
-            or self._pattern.links_of(variable)
+            or self._pattern.edges_of(variable)
             or self._lacking.get(variable)
             or self._checks.mentioning(variable)
             or self._negations.mentioning(variable)
         )
 
-    def _follow(self, link: Link, source: str) -> None:
+    def _follow(self, link: EdgePattern, source: str) -> None:
         target = link.other(source)
         hop = self._hop(link, source)
         conditions = self._pattern.conditions.get(target, ())
@@ -329,7 +340,7 @@ class _Builder:
 
     def _open(self, variable: str) -> None:
         """Links and equalities that lead on from a variable that is bound now."""
-        for link in self._pattern.links_of(variable):
+        for link in self._pattern.edges_of(variable):
             target = link.other(variable)
             if target in self._kept and target not in self._bound:
                 number, is_right = self._link_numbers[id(link)], variable != link.left
@@ -339,16 +350,16 @@ class _Builder:
             if self._can_join(check):
                 heappush(self._joins, (self._join_growth(check), number))
 
-    def _bind(self, variable: str, through: Link | None = None) -> None:
+    def _bind(self, variable: str, through: EdgePattern | None = None) -> None:
         self._mark_bound(variable)
-        for link in self._pattern.links_of(variable):
+        for link in self._pattern.edges_of(variable):
             other = link.other(variable)
             if link is not through and other in self._bound:
                 self._connect(link)
         self._after_binding(variable)
         self._run_checks()
 
-    def _connect(self, link: Link) -> None:
+    def _connect(self, link: EdgePattern) -> None:
         hop = self._hop(link, link.left)
         share = self._sizes.fan_out(hop) / self._sizes.nodes(hop.node_type)
         self._rows *= min(share, 1.0)
@@ -359,7 +370,7 @@ class _Builder:
         for branch in self._lacking.get(variable, ()):
             self._rows *= 0.5
             self._steps.append(Lacks(variable, branch, self._rows))
-        for link in self._pattern.links_of(variable):
+        for link in self._pattern.edges_of(variable):
             other = link.other(variable)
             if other not in self._kept and other not in self._bound:
                 branch = self._branch(link, variable)
@@ -389,12 +400,12 @@ class _Builder:
 
     # -- branches ---------------------------------------------------------------------------
 
-    def _branch(self, link: Link, source: str) -> Branch:
+    def _branch(self, link: EdgePattern, source: str) -> Branch:
         """Everything beyond a link, none of which is kept."""
         variable = link.other(source)
         further = tuple(
             self._branch(other, variable)
-            for other in self._pattern.links_of(variable)
+            for other in self._pattern.edges_of(variable)
             if other is not link
         )
         return Branch(
@@ -412,7 +423,7 @@ class _Builder:
         if len(negation.outer) != 1 or inner.filters or inner.negations:
             return None
         source = negation.outer[0]
-        if inner.conditions.get(source) or len(inner.links_of(source)) != 1:
+        if inner.conditions.get(source) or len(inner.edges_of(source)) != 1:
             return None
         depth = _depth_of_tree(source, inner)
         return None if depth is None or depth > BRANCH_MAX_DEPTH else depth
@@ -420,7 +431,7 @@ class _Builder:
     def _negated_branch(self, negation: Negation) -> tuple[str, Branch]:
         source = negation.outer[0]
         types = {source: self._types[source], **negation.inner.types}
-        return source, _tree(negation.inner.links_of(source)[0], source, negation.inner, types)
+        return source, _tree(negation.inner.edges_of(source)[0], source, negation.inner, types)
 
     # -- costs ------------------------------------------------------------------------------
 
@@ -436,7 +447,7 @@ class _Builder:
     def _scan_estimate(self, variable: str) -> float:
         return self._sizes.nodes(self._types[variable]) * self._share(variable)
 
-    def _cheapest_link(self) -> tuple[Link, str] | None:
+    def _cheapest_link(self) -> tuple[EdgePattern, str] | None:
         """The link to a kept variable that multiplies the rows least."""
         while self._open_links:
             *_, link, source = heappop(self._open_links)
@@ -474,16 +485,16 @@ class _Builder:
         share = self._sizes.equal(self._types[prop.variable], prop)
         return self._scan_estimate(prop.variable) * share
 
-    def _growth(self, link: Link, source: str) -> float:
+    def _growth(self, link: EdgePattern, source: str) -> float:
         return self._sizes.fan_out(self._hop(link, source)) * self._share(link.other(source))
 
-    def _hop(self, link: Link, source: str) -> Hop:
+    def _hop(self, link: EdgePattern, source: str) -> Hop:
         return _hop(link, source, self._types)
 
 
-def _hop(link: Link, source: str, types: dict[str, str]) -> Hop:
+def _hop(link: EdgePattern, source: str, types: dict[str, str]) -> Hop:
     target = types[link.other(source)]
-    return Hop(link.edge, link.direction_from(source), link.low, link.high, target)
+    return Hop(link.edge_type, link.direction_from(source), link.low, link.high, target)
 
 
 def _depth_of_tree(source: str, pattern: Pattern) -> int | None:
@@ -493,7 +504,7 @@ def _depth_of_tree(source: str, pattern: Pattern) -> int | None:
     used: set[int] = set()
     while waiting:
         variable = waiting.pop()
-        for link in pattern.links_of(variable):
+        for link in pattern.edges_of(variable):
             if id(link) in used:
                 continue
             used.add(id(link))
@@ -502,13 +513,13 @@ def _depth_of_tree(source: str, pattern: Pattern) -> int | None:
                 return None
             depths[other] = depths[variable] + 1
             waiting.append(other)
-    is_all = len(used) == len(pattern.links) and depths.keys() == {source, *pattern.types}
+    is_all = len(used) == len(pattern.edges) and depths.keys() == {source, *pattern.types}
     return max(depths.values()) if is_all else None
 
 
-def _tree(link: Link, source: str, pattern: Pattern, types: dict[str, str]) -> Branch:
+def _tree(link: EdgePattern, source: str, pattern: Pattern, types: dict[str, str]) -> Branch:
     variable = link.other(source)
-    further: Iterable[Link] = (o for o in pattern.links_of(variable) if o is not link)
+    further: Iterable[EdgePattern] = (o for o in pattern.edges_of(variable) if o is not link)
     return Branch(
         _hop(link, source, types),
         variable,
