@@ -16,7 +16,7 @@ from sqlglot.optimizer.qualify import qualify
 from benchmarks.support.timing import median_seconds, readable
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.compile import QueryCompiler, compile_query
 

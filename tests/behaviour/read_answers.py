@@ -14,7 +14,7 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.read.view import ReadView
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import NOW_PARAMETER

@@ -19,7 +19,7 @@ from omnigraph.error_codes import EXAMPLE_SCHEMA, REGISTRY, ErrorCode
 from omnigraph.error_codes.exceptions import EXCEPTION_CODES as ROOT_CODES
 from omnigraph.error_codes.graphs import GRAPH_CODES
 from omnigraph.error_codes.registry import FAMILIES, index_codes
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.docs.compiling import codes_of
 from tests.docs.markdown import ROOT
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from omnigraph.catalog.identity import KeyValue, canonical_text
 from omnigraph.catalog.ir import Bound
-from omnigraph.catalog.keys import KeyValue, canonical_text
 from omnigraph.catalog.model import EdgeType, EntityType, Group, NodeType, Property
 from omnigraph.diagnostics import counted
 from omnigraph.language.types import Scalar

@@ -1,7 +1,7 @@
-"""The catalog: an accepted schema in the shape readers and writers ask questions of.
+"""The catalog: an accepted schema in the form that readers and writers query.
 
-Built from the IR, never from source text. Types, properties and groups come in a fixed order, so
-nothing that walks a catalog depends on hashing.
+Built from the canonical form, never from source text. Types, properties and groups come in a fixed
+order, so iteration never depends on hashing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from omnigraph.catalog.ir import (
     SchemaIR,
     UniqueIR,
 )
-from omnigraph.language.schema.rules import ENDPOINTS
+from omnigraph.language.schema.ast import ENDPOINTS
 from omnigraph.language.types import PropType
 
 Group = tuple[str, ...]
@@ -236,3 +236,31 @@ def _groups(
     return tuple(
         tuple(sorted(c.columns, key=order)) for c in declared.constraints if isinstance(c, kind)
     )
+
+
+# -- diagram -----------------------------------------------------------------------------------
+
+
+def mermaid(catalog: Catalog) -> str:
+    """The text of the diagram, without a line break at its end."""
+    return "\n".join(_diagram_lines(catalog))
+
+
+def _diagram_lines(catalog: Catalog) -> Iterator[str]:
+    yield "classDiagram"
+    for node in catalog.nodes.values():
+        yield f"    class {node.name} {{"
+        yield from (f"        {line}" for line in _property_lines(node))
+        yield "    }"
+    for edge in catalog.edges.values():
+        properties = ", ".join(edge.properties)
+        label = f"{edge.name} ({properties})" if properties else edge.name
+        yield f"    {edge.from_type} --> {edge.to_type} : {label}"
+
+
+def _property_lines(node: NodeType) -> Iterator[str]:
+    keys = node.key or ()
+    for name in (*keys, *(name for name in node.properties if name not in keys)):
+        # Mermaid reads braces and angle brackets as its own; the names of types have neither.
+        kind = node.properties[name].type.display
+        yield f"{kind} {name}{' @key' if name in keys else ''}"

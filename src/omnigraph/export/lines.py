@@ -27,7 +27,7 @@ def export_lines(
     """The rows as UTF-8 text, one object per line, in pieces of some megabytes.
 
     Rows have their columns under logical names. Without `blobs`, blob columns are those of
-    `omnigraph.rows.schema`. With `zoned`, moments have the form of results. Raises `ExportError` for a number that is not finite.
+    `omnigraph.rows.columns`. With `zoned`, moments have the form of results. Raises `ExportError` for a number that is not finite.
     """
     for piece in pieces(batches):
         yield joined(_parts(declared, piece, blobs, zoned))

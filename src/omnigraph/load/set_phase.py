@@ -31,7 +31,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeTy
 from omnigraph.load.committed import CommittedRows
 from omnigraph.load.findings import Finding, Place, in_order
 from omnigraph.load.placing import GENERATED, PLACE_COLUMNS
-from omnigraph.rows.uniqueness import (
+from omnigraph.rows.keys import (
     RowNumbers,
     comparable,
     distinct_tuples,

@@ -7,7 +7,6 @@ from typing import NoReturn
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.diagnostics import did_you_mean
-from omnigraph.language.nodes import Name
 from omnigraph.language.query.ast import (
     Assignment,
     Delete,
@@ -18,8 +17,9 @@ from omnigraph.language.query.ast import (
     Statement,
     Update,
 )
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Name, Source
 from omnigraph.language.types import PropType
+from omnigraph.plan.expressions import InferredParameters, Use, property_value
 from omnigraph.plan.ir import (
     ID_TYPE,
     Assign,
@@ -36,7 +36,6 @@ from omnigraph.plan.ir import (
     UpdateNodes,
 )
 from omnigraph.plan.scope import Complaints, parameter_specs, parameter_types
-from omnigraph.plan.values import InferredParameters, Use, property_value
 
 ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
 """What mutations call the ends of an edge, and the columns that hold them."""

@@ -8,9 +8,9 @@ from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.language.query import ast
 from omnigraph.language.query.ast import Operator, Variable
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.language.types import PropType, Scalar, compatible
-from omnigraph.plan.expressions import ExpressionChecker
+from omnigraph.plan.expressions import ExpressionChecker, Use, property_value
 from omnigraph.plan.ir import (
     NOW_PARAMETER,
     Aggregated,
@@ -41,7 +41,6 @@ from omnigraph.plan.scope import (
     parameter_specs,
     parameter_types,
 )
-from omnigraph.plan.values import Use, property_value
 
 _DESCENDING_BY_DEFAULT = (Bm25, Rrf)
 _TRUE = Constant(True, PropType(Scalar.BOOL))

@@ -12,7 +12,7 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import QuerySelectionError
 from omnigraph.language.query.ast import Query, QueryFile
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.limits import COMPILE_CACHE_ENTRIES
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import MutationPlan, Plan, ReadPlan
@@ -36,7 +36,7 @@ class CompiledQuery:
     @cached_property
     def text(self) -> str:
         """The query in the standard layout, without comments: what two requests are compared by."""
-        from omnigraph.language.query.print import print_queries
+        from omnigraph.language.format import print_queries
 
         return print_queries(QueryFile((self.query,)))
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
-from omnigraph.language.temporal import format_date, format_datetime
 from omnigraph.language.types import PropType, Scalar
+from omnigraph.language.values import format_date, format_datetime
 from omnigraph.plan.ir import (
     NOW_PARAMETER,
     Aggregated,

@@ -17,8 +17,8 @@ from typing import NoReturn, TypeGuard, cast
 from uuid import UUID
 
 from omnigraph.errors import HostValueError, ParameterError, UnknownParameter
-from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import F32_MAX, INTEGER_RANGES, PropType, Scalar
+from omnigraph.language.values import parse_date, parse_datetime
 from omnigraph.plan.ir import DATETIME_TYPE, NOW_PARAMETER, ParameterSpec
 
 BoundValue = str | int | float | bool | list["BoundValue"] | None

@@ -9,9 +9,8 @@ from typing import NoReturn
 from omnigraph.catalog.model import Catalog, NodeType, Property
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import TypeCheckError
-from omnigraph.language.nodes import Name
 from omnigraph.language.query.ast import ANONYMOUS, Query, Variable
-from omnigraph.language.span import Source, Span
+from omnigraph.language.syntax import Name, Source, Span
 from omnigraph.language.types import PropType
 from omnigraph.limits import MAX_VECTOR_DIMENSION
 from omnigraph.plan.ir import NOW_PARAMETER, ParameterSpec

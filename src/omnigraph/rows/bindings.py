@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import EntityType, Property
-from omnigraph.rows.schema import row_schema
-from omnigraph.rows.text import is_present
+from omnigraph.rows.columns import row_schema
+from omnigraph.rows.validation import is_present
 
 GIVEN: Final = "given"
 _NO_TEXT: Final = "-"

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
 
-from omnigraph.catalog.build import build_declared
+from omnigraph.catalog.compile import build_declared
 from omnigraph.catalog.ir import SchemaIR, compact_json
 from omnigraph.catalog.ir_json import schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken, StoreCallFailed
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.side_by_side import each
 from omnigraph.storage.objects import ObjectStore
 

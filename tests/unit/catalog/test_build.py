@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.catalog.build import build_schema, check_reserved_names
-from omnigraph.catalog.compile import compile_schema
+from omnigraph.catalog.compile import build_schema, check_reserved_names, compile_schema
 from omnigraph.catalog.ir import AnnotationIR, CardinalityIR, CheckIR, RangeIR
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.resolve import resolve_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.unit.language.places import raises, refusal, table
 from tests.workshop import WORKSHOP
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from omnigraph.catalog.arrow import index_intents
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.catalog.indexes import index_intents
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.unit.language.schemas import PAGES
 from tests.workshop import WORKSHOP
 

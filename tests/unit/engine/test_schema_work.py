@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from omnigraph.catalog.build import build_declared, build_schema
-from omnigraph.catalog.indexes import IndexIntent, IndexKind
+from omnigraph.catalog.arrow import IndexIntent, IndexKind
+from omnigraph.catalog.compile import build_declared, build_schema
 from omnigraph.catalog.migrate import carry_identities, plan_migration
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.schema.work import SchemaWork, schema_work
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 
 FIRST = """
 node Person {

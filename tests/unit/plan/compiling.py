@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import CompiledQuery, compile_query
 from omnigraph.plan.describe import describe_expression
 from omnigraph.plan.ir import Direction, Filter, MutationPlan, Pattern, ReadPlan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.arrange import arrange
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.cost import LookupCost, hops_of, lookup_cost, node_types

@@ -6,10 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from omnigraph.errors import TypeCheckError
-from omnigraph.language.nodes import Name
 from omnigraph.language.query.ast import Insert, MutationBody, Operator
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Name, Source
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.check_mutation import check_mutation
 from omnigraph.plan.describe import describe_expression

@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.errors import TypeCheckError
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.compile import compile_query
 from tests.unit.language.places import raises, refusal, table

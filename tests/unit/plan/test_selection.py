@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.errors import ParseError, QuerySelectionError, TypeCheckError
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import QueryCompiler, compile_query
 from tests.unit.plan.compiling import W
 

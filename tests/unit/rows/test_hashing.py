@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.rows import hashing
-from omnigraph.rows.hashing import buckets_of, hashes_of, hashes_of_tuples
+from omnigraph.rows.equality import buckets_of, hashes_of, hashes_of_tuples
 
 LENGTHS = [*range(40), *range(250, 270), 511, 512, 513, 8191, 8192, 8193, 70_000]
 """Around words, around blocks, and around blocks of blocks."""

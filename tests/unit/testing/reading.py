@@ -7,7 +7,7 @@ from typing import Any
 
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_parameters

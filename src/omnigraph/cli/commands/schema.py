@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omnigraph.catalog.migrate.render import plan_lines, step_lines
+from omnigraph.catalog.migrate.report import plan_lines, step_lines
 from omnigraph.cli.address import graph_uri, open_graph
 from omnigraph.cli.context import Context
 from omnigraph.cli.exits import FAILURE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog.indexes import IndexKind
+from omnigraph.catalog.arrow import IndexKind
 from omnigraph.diagnostics import counted
 from omnigraph.engine.receipts import Receipt
 

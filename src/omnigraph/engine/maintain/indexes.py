@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from omnigraph.catalog.indexes import IndexIntent, IndexKind, index_intents
+from omnigraph.catalog.arrow import IndexIntent, IndexKind, index_intents
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.maintain.index_report import (
     IndexedTable,

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from omnigraph.catalog.indexes import IndexKind, index_intents
+from omnigraph.catalog.arrow import IndexKind, index_intents
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.fold import AFTER_FOLD, BEFORE_FOLD, BEFORE_PUBLISH, rewritten_tables

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog.indexes import index_intents
+from omnigraph.catalog.arrow import index_intents
 from omnigraph.catalog.model import EntityType, NodeType
 from omnigraph.diagnostics import counted
 from omnigraph.embed.configured import stored_name

@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.indexes import IndexKind, index_intents
+from omnigraph.catalog.arrow import IndexKind, index_intents
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.engine.maintain.verify_report import Findings, ProblemKind, VerifyReport
 from omnigraph.engine.maintain.verify_rows import TableCheck, TableResult, missing_in

@@ -40,11 +40,10 @@ from omnigraph.load.columns import convert_column
 from omnigraph.progress import Progress
 from omnigraph.rows.bindings import embedded_properties
 from omnigraph.rows.blob_bases import BlobBases
-from omnigraph.rows.checks import InvalidPattern, breaks, null_masks
-from omnigraph.rows.hashing import Hashes, hashes_of_tuples
-from omnigraph.rows.identity import derived_ids
-from omnigraph.rows.schema import row_type
-from omnigraph.rows.uniqueness import comparable, tuple_values
+from omnigraph.rows.columns import row_type
+from omnigraph.rows.equality import Hashes, hashes_of_tuples
+from omnigraph.rows.keys import comparable, derived_ids, tuple_values
+from omnigraph.rows.validation import InvalidPattern, breaks, null_masks
 from omnigraph.storage.blobs import stored_schema
 from omnigraph.storage.file_checks import (
     find_problems,

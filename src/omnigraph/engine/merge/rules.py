@@ -24,8 +24,8 @@ from omnigraph.catalog.constraints import (
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.errors import MergeConflict
-from omnigraph.rows.checks import value_violations
-from omnigraph.rows.uniqueness import distinct_tuples, shared_tuples, tuple_values, tuples_of
+from omnigraph.rows.keys import distinct_tuples, shared_tuples, tuple_values, tuples_of
+from omnigraph.rows.validation import value_violations
 
 _ENDS = ("src", "dst")
 

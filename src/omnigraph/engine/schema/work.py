@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from omnigraph.catalog.arrow import IndexIntent, index_intents
 from omnigraph.catalog.identity import embed_column
-from omnigraph.catalog.indexes import IndexIntent, index_intents
 from omnigraph.catalog.model import Catalog, EntityType, Property
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import Final
 
-from omnigraph.catalog.indexes import IndexKind, index_intents
+from omnigraph.catalog.arrow import IndexKind, index_intents
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from omnigraph.catalog.indexes import IndexKind, index_intents
+from omnigraph.catalog.arrow import IndexKind, index_intents
 from omnigraph.catalog.model import EntityType
 from omnigraph.errors import OmnigraphError
 from omnigraph.limits import INDEX_MIN_ROWS

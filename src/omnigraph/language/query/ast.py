@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from omnigraph.language.nodes import NOWHERE, Name, Syntax, TypeRef
-from omnigraph.language.span import Span
+from omnigraph.language.syntax import NOWHERE, Name, Span, Syntax, TypeRef
 
 ANONYMOUS = "_"
 """The variable that matches anything and binds nothing."""

@@ -8,17 +8,6 @@ from __future__ import annotations
 
 import math
 
-from omnigraph.language.lexer import (
-    ENUM_VALUE,
-    FLOAT,
-    INTEGER,
-    STRING,
-    WORD,
-    Tokens,
-    tokenize,
-)
-from omnigraph.language.nodes import Name, TypeRef
-from omnigraph.language.reader import TokenReader
 from omnigraph.language.schema.ast import (
     Annotation,
     AnnotationArgument,
@@ -36,7 +25,17 @@ from omnigraph.language.schema.ast import (
     Property,
     Schema,
 )
-from omnigraph.language.span import Source, Span
+from omnigraph.language.syntax import Name, Source, Span, TypeRef
+from omnigraph.language.tokens import (
+    ENUM_VALUE,
+    FLOAT,
+    INTEGER,
+    STRING,
+    WORD,
+    TokenReader,
+    Tokens,
+    tokenize,
+)
 from omnigraph.language.types import SCALAR_NAMES, PropType, Scalar
 from omnigraph.limits import MAX_VECTOR_DIMENSION
 

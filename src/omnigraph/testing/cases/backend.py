@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from omnigraph.catalog.build import build_declared, build_schema, check_reserved_names
+from omnigraph.catalog.compile import build_declared, build_schema, check_reserved_names
 from omnigraph.catalog.migrate import carry_identities, plan_migration, refuse_unsupported
 from omnigraph.errors import OmnigraphError
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_parameters
 from omnigraph.testing.model import ReferenceGraph

@@ -23,8 +23,8 @@ from omnigraph.engine.write.embedding import why_not
 from omnigraph.engine.write.mutate.working import WorkingImage, WorkingTable
 from omnigraph.errors import EmbeddingNotConfigured, MutationError
 from omnigraph.limits import MAX_LOAD_ERRORS
-from omnigraph.rows.checks import Columns, find_nulls, rows_where, value_violations
-from omnigraph.rows.uniqueness import shared_tuples, tuple_values, tuples_of
+from omnigraph.rows.keys import shared_tuples, tuple_values, tuples_of
+from omnigraph.rows.validation import Columns, find_nulls, rows_where, value_violations
 
 
 def refuse_any(problems: Iterable[str]) -> None:

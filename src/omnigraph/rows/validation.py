@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,6 @@ from omnigraph.catalog.constraints import (
     value_rules,
 )
 from omnigraph.catalog.model import EntityType, Property
-from omnigraph.rows.text import is_present
 
 Columns = Mapping[str, pa.Array]
 """Property columns by name, all of one length."""
@@ -127,3 +127,16 @@ def rows_where(mask: pa.Array) -> list[int]:
         return []
     positions: list[int] = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
     return positions
+
+
+# What str.strip() removes. Arrow's own notion of white space leaves out the separators U+001C to
+# U+001F, and a text must not be blank in one place and present in another.
+@cache
+def _white_space() -> str:
+    return "".join(chr(c) for c in range(0x3001) if chr(c).isspace())
+
+
+def is_present(texts: pa.Array) -> pa.Array:
+    """Where there is text: neither null nor blank."""
+    trimmed = pc.utf8_trim(texts, characters=_white_space())
+    return pc.fill_null(pc.not_equal(trimmed, ""), False)
