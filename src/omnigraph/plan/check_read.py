@@ -8,7 +8,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.language.query import ast
 from omnigraph.language.query.ast import Operator, Variable
-from omnigraph.language.syntax import Source
+from omnigraph.language.syntax import Name, Source
 from omnigraph.language.types import PropType, Scalar, compatible
 from omnigraph.plan.expressions import ExpressionChecker, Use, property_value
 from omnigraph.plan.ir import (
@@ -34,9 +34,8 @@ from omnigraph.plan.ir import (
 )
 from omnigraph.plan.scope import (
     BoundVariable,
-    Complaints,
     Scope,
-    find_node_type,
+    TypeErrors,
     find_property,
     parameter_specs,
     parameter_types,
@@ -48,14 +47,14 @@ _TRUE = Constant(True, PropType(Scalar.BOOL))
 
 def check_read(source: Source, catalog: Catalog, query: ast.Query) -> ReadPlan:
     """Type-check a read query. Raises `TypeCheckError`; the first error ends the check."""
-    complaints = Complaints(source)
+    errors = TypeErrors(source)
     if not isinstance(query.body, ast.ReadBody):
         message = "mutation query cannot be typechecked with read-query API"
-        complaints.refuse_plainly(query.name.span, "T35", message)
+        errors.fail(query.name.span, "T35", message)
     body = query.body
-    scope = Scope(parameter_types(complaints, query))
-    pattern = _PatternChecker(complaints, catalog, scope).check(body.clauses)
-    result = _ResultChecker(complaints, query, body, ExpressionChecker(complaints, scope))
+    scope = Scope(parameter_types(errors, query))
+    pattern = _PatternChecker(errors, catalog, scope).check(body.clauses)
+    result = _ResultChecker(errors, query, body, ExpressionChecker(errors, scope))
     return ReadPlan(
         name=query.name.text,
         parameters=parameter_specs(query),
@@ -73,11 +72,11 @@ def check_read(source: Source, catalog: Catalog, query: ast.Query) -> ReadPlan:
 class _PatternChecker:
     """Checks one clause list top to bottom, binds its variables in `scope` and collects its pattern."""
 
-    def __init__(self, complaints: Complaints, catalog: Catalog, scope: Scope) -> None:
-        self._complaints = complaints
+    def __init__(self, errors: TypeErrors, catalog: Catalog, scope: Scope) -> None:
+        self._errors = errors
         self._catalog = catalog
         self._scope = scope
-        self._expressions = ExpressionChecker(complaints, scope)
+        self._expressions = ExpressionChecker(errors, scope)
         self._types: dict[str, str] = {}
         self._conditions: dict[str, list[Filter]] = {}
         self._edges: list[EdgePattern] = []
@@ -126,24 +125,33 @@ class _PatternChecker:
 
     def _binding(self, binding: ast.Binding) -> None:
         name = binding.variable.name
-        node_type = find_node_type(self._complaints, self._catalog, binding.type, "T1", "node type")
+        node_type = self._node_type(binding.type)
         bound = self._scope.find(name)
         if bound is None:
             bound = self._introduce(name, node_type)
         elif bound.node_type is not node_type:
             message = f"variable `${name}` is already bound to type `{bound.node_type.name}`"
-            self._complaints.refuse_plainly(binding.variable.span, "T34", message)
+            self._errors.fail(binding.variable.span, "T34", message)
         for match in binding.matches:
             self._add_filter(self._property_match(bound, match))
 
+    def _node_type(self, name: Name) -> NodeType:
+        node_type = self._catalog.nodes.get(name.text)
+        if node_type is None:
+            hint = did_you_mean(name.text, self._catalog.nodes)
+            if hint is None and name.text in self._catalog.edges:
+                hint = f"`{name}` is an edge type; bind its ends and traverse it"
+            self._errors.fail(name.span, "T1", f"unknown node type `{name}`", hint)
+        return node_type
+
     def _property_match(self, bound: BoundVariable, match: ast.PropertyMatch) -> Filter:
-        prop = find_property(self._complaints, bound.node_type, match.property, "T2")
+        prop = find_property(self._errors, bound.node_type, match.property, "T2")
         if prop.type.is_blob:
             message = f"blob property `{prop.name}` cannot be used in match patterns"
-            self._complaints.refuse(match.property.span, "T3", message)
+            self._errors.fail(match.property.span, "T3", message)
         parameters = self._scope.parameters
         value = property_value(
-            self._complaints, parameters, match.property, prop.type, match.value, Use.MATCH
+            self._errors, parameters, match.property, prop.type, match.value, Use.MATCH
         )
         operator = Operator.CONTAINS if prop.type.list else Operator.EQ
         return Filter(Prop(bound.name, prop.name, prop.type), operator, value)
@@ -156,11 +164,12 @@ class _PatternChecker:
             words = [name[0].lower() + name[1:] for name in self._catalog.edges]
             hint = did_you_mean(traversal.edge.text, words)
             message = f"unknown edge type `{traversal.edge}`"
-            self._complaints.refuse(traversal.edge.span, "T4", message, hint)
+            self._errors.fail(traversal.edge.span, "T4", message, hint)
         low, high = self._hops(traversal)
         direction = self._direction(traversal, edge)
-        endpoint_types = (edge.from_type, edge.to_type)
-        left_type, right_type = endpoint_types[:: 1 if direction is Direction.OUT else -1]
+        left_type, right_type = edge.from_type, edge.to_type
+        if direction is Direction.IN:
+            left_type, right_type = right_type, left_type
         left = self._endpoint(traversal.left, left_type, edge)
         right = self._endpoint(traversal.right, right_type, edge)
         return EdgePattern(left.name, right.name, edge.name, direction, low, high)
@@ -171,17 +180,17 @@ class _PatternChecker:
             return 1, 1
         if hops.low < 1:
             message = f"min hop bound must be >= 1, got {hops.low}"
-            self._complaints.refuse(hops.span, "T15", message)
+            self._errors.fail(hops.span, "T15", message)
         if hops.high is None:
             message = f"unbounded traversal is disabled; write an upper bound: {{{hops.low},4}}"
-            self._complaints.refuse(hops.span, "T15", message)
+            self._errors.fail(hops.span, "T15", message)
         if hops.high < hops.low:
             message = f"invalid traversal bounds {{{hops.low},{hops.high}}}"
-            self._complaints.refuse(hops.span, "T15", message)
+            self._errors.fail(hops.span, "T15", message)
         return hops.low, hops.high
 
     def _direction(self, traversal: ast.Traversal, edge: EdgeType) -> Direction:
-        """Types decide: a known left end first, then a known right end, else as declared."""
+        """Types decide: a known left endpoint first, then a known right one, else as declared."""
         for variable, forward_type in (
             (traversal.left, edge.from_type),
             (traversal.right, edge.to_type),
@@ -196,7 +205,7 @@ class _PatternChecker:
                 return Direction.IN
             message = f"variable `${variable.name}` has type `{known}`, which is not an endpoint"
             ends = f"({edge.from_type} -> {edge.to_type})"
-            self._complaints.refuse(variable.span, "T5", f"{message} of edge `{edge.name}` {ends}")
+            self._errors.fail(variable.span, "T5", f"{message} of edge `{edge.name}` {ends}")
         return Direction.OUT
 
     def _endpoint(self, variable: Variable, expected: str, edge: EdgeType) -> BoundVariable:
@@ -205,9 +214,7 @@ class _PatternChecker:
             return self._introduce(variable.name, self._catalog.nodes[expected])
         if bound.node_type.name != expected:
             message = f"variable `${variable.name}` has type `{bound.node_type.name}` but edge"
-            self._complaints.refuse(
-                variable.span, "T5", f"{message} `{edge.name}` expects `{expected}`"
-            )
+            self._errors.fail(variable.span, "T5", f"{message} `{edge.name}` expects `{expected}`")
         return bound
 
     # -- filters ----------------------------------------------------------------------------
@@ -222,7 +229,7 @@ class _PatternChecker:
                 for side, operand in ((left, clause.left), (right, clause.right)):
                     if not side.type.is_text:
                         message = f"starts_with requires a String, got {side.type.display}"
-                        self._complaints.refuse(operand.span, "T7", message)
+                        self._errors.fail(operand.span, "T7", message)
             case _:
                 self._check_comparison(clause, left.type, right.type)
         return Filter(left, clause.operator, right)
@@ -237,25 +244,25 @@ class _PatternChecker:
             if isinstance(typed, EntityId):
                 hint = "compare one of its properties instead"
             message = "filter comparisons require scalar operands"
-            self._complaints.refuse(expression.span, "T7", message, hint)
+            self._errors.fail(expression.span, "T7", message, hint)
         return typed
 
     def _check_contains(self, clause: ast.Filter, left: PropType, right: PropType) -> None:
         if left.is_vector:
             message = "vector membership filters are not supported"
-            self._complaints.refuse(clause.left.span, "T7", message)
+            self._errors.fail(clause.left.span, "T7", message)
         if not left.list and left.scalar is not Scalar.STRING:
             message = f"contains requires a list or String on the left, got {left.display}"
-            self._complaints.refuse(clause.left.span, "T7", message)
+            self._errors.fail(clause.left.span, "T7", message)
         if right.list:
             message = f"contains requires a scalar right operand, got {right.display}"
-            self._complaints.refuse(clause.right.span, "T7", message)
+            self._errors.fail(clause.right.span, "T7", message)
         if left.list and not compatible(left.element(), right):
             message = f"cannot test membership of {right.display} in {left.display}"
-            self._complaints.refuse(clause.span, "T7", message)
+            self._errors.fail(clause.span, "T7", message)
         if not left.list and not right.is_text:
             message = f"cannot test substring: {right.display} is not a String"
-            self._complaints.refuse(clause.right.span, "T7", message)
+            self._errors.fail(clause.right.span, "T7", message)
 
     def _check_comparison(self, clause: ast.Filter, left: PropType, right: PropType) -> None:
         for side, operand in ((left, clause.left), (right, clause.right)):
@@ -267,10 +274,10 @@ class _PatternChecker:
             elif side.is_blob:
                 problem = "blob comparisons in filters are not supported"
             if problem:
-                self._complaints.refuse(operand.span, "T7", problem)
+                self._errors.fail(operand.span, "T7", problem)
         if not compatible(left, right):
             message = f"cannot compare {left.display} with {right.display}"
-            self._complaints.refuse(clause.span, "T7", message)
+            self._errors.fail(clause.span, "T7", message)
 
     # -- negation ---------------------------------------------------------------------------
 
@@ -278,9 +285,9 @@ class _PatternChecker:
         mentioned = {name for clause in negation.clauses for name in _direct_variables(clause)}
         if not any(self._scope.find(name) for name in mentioned):
             message = "negation block must reference at least one variable bound outside of it"
-            self._complaints.refuse(negation.span, "T9", message)
+            self._errors.fail(negation.span, "T9", message)
         inner = Scope(self._scope.parameters, parent=self._scope)
-        pattern = _PatternChecker(self._complaints, self._catalog, inner).check(negation.clauses)
+        pattern = _PatternChecker(self._errors, self._catalog, inner).check(negation.clauses)
         return Negation(tuple(sorted(pattern.outer_variables())), pattern)
 
 
@@ -330,12 +337,12 @@ class _ResultChecker:
 
     def __init__(
         self,
-        complaints: Complaints,
+        errors: TypeErrors,
         query: ast.Query,
         body: ast.ReadBody,
         expressions: ExpressionChecker,
     ) -> None:
-        self._complaints = complaints
+        self._errors = errors
         self._expressions = expressions
         self._aliases: dict[str, Expr] = {}
         projected = [self._projection(p) for p in body.projections]
@@ -355,7 +362,7 @@ class _ResultChecker:
         typed = self._expressions.check(key.expression, self._aliases)
         if typed.type.list or typed.type.is_vector or typed.type.is_blob:
             message = f"cannot order by {typed.type.display}"
-            self._complaints.refuse(key.expression.span, "T7", message)
+            self._errors.fail(key.expression.span, "T7", message)
         descending = key.descending
         if descending is None:
             descending = isinstance(typed, _DESCENDING_BY_DEFAULT)
@@ -366,7 +373,7 @@ class _ResultChecker:
         for code, rank, word in (("T21", Rrf, "rrf"), ("T17", Nearest, "nearest")):
             if any(isinstance(key.expression, rank) for key in self.order):
                 message = f"{word} ordering requires a limit"
-                self._complaints.refuse(query.name.span, code, message)
+                self._errors.fail(query.name.span, code, message)
 
     def _check_aggregation(self, body: ast.ReadBody, projected: list[Expr]) -> None:
         if any(isinstance(e, Aggregated) for e in projected):
@@ -376,16 +383,16 @@ class _ResultChecker:
                         "non-aggregate expressions beside an aggregate must be properties, "
                         "variables, rank or text functions"
                     )
-                    self._complaints.refuse(projection.expression.span, "T9", message)
+                    self._errors.fail(projection.expression.span, "T9", message)
             for key, sort_key in zip(body.order, self.order, strict=True):
                 if sort_key.expression not in projected:
                     message = "order key of an aggregate query must be one of its projections"
-                    self._complaints.refuse(key.expression.span, "T9", message)
+                    self._errors.fail(key.expression.span, "T9", message)
             return
         for key, sort_key in zip(body.order, self.order, strict=True):
             if isinstance(sort_key.expression, Aggregated):
                 message = "order key is an aggregate, but `return` has none"
-                self._complaints.refuse(key.expression.span, "T9", message)
+                self._errors.fail(key.expression.span, "T9", message)
 
 
 def _may_group(expression: Expr) -> bool:

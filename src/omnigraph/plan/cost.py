@@ -31,24 +31,24 @@ from omnigraph.plan.steps import (
     Without,
 )
 
-_EQUAL: Final = 0.05
-_RANGE: Final = 0.33
-_DIFFERENT: Final = 0.9
-_TEXT: Final = 0.1
-"""Shares of rows that pass a comparison about which nothing is known."""
+_EQUAL_SHARE: Final = 0.05
+_RANGE_SHARE: Final = 0.33
+_DIFFERENT_SHARE: Final = 0.9
+_TEXT_SHARE: Final = 0.1
+"""Assumed shares of rows that pass a comparison."""
 
 
 LOOKUP_COST: Final = 3000.0
 ID_COST: Final = 15.0
 ROW_COST: Final = 40.0
-"""A look-up by an index costs something itself, per value it asks for and per row it finds."""
+"""Cost of an index look-up itself, per value it asks for, and per row it finds."""
 
 SCANNED_COST: Final = 0.1
 FOUND_COST: Final = 2.0
-"""A filtered scan, per row it looks at and per row it finds."""
+"""Cost of a filtered scan per row it reads and per row it finds."""
 
 NODE_COST: Final = 0.5
-"""Reading the nodes of a type into memory, per node: their numbers and a column or two."""
+"""Cost per node of reading a type into memory: node numbers and a column or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class Sizes:
         return edge.from_type if hop.direction is Direction.OUT else edge.to_type
 
     def degree(self, hop: Hop) -> float:
-        """Edges that a hop finds at one node."""
+        """Average number of edges that a hop finds at one node."""
         return self.edges(hop.edge) / self.nodes(self.start_type(hop))
 
     def fan_out(self, hop: Hop) -> float:
-        """Nodes that a hop reaches from one node."""
+        """Average number of nodes that a hop reaches from one node."""
         edge = self.catalog.edges[hop.edge]
         degree = self.degree(hop)
         if not edge.is_self_typed:
@@ -92,9 +92,9 @@ class Sizes:
             return 1.0 / len(prop.type.enum_values)
         if prop.type.scalar is Scalar.BOOL:
             return 0.5
-        # Somebody wants to find nodes by it, so it tells them apart.
-        is_telling = group in node.index_groups
-        return min(_EQUAL, 1.0 / math.sqrt(nodes)) if is_telling else _EQUAL
+        # An indexed property is assumed to be selective.
+        is_indexed = group in node.index_groups
+        return min(_EQUAL_SHARE, 1.0 / math.sqrt(nodes)) if is_indexed else _EQUAL_SHARE
 
     def selectivity(self, node_type: str, conditions: Iterable[Filter]) -> float:
         """The share of a type's rows that conditions on it leave."""
@@ -109,18 +109,18 @@ class Sizes:
             case Operator.EQ:
                 if isinstance(left, Prop) and isinstance(condition.right, Constant | Param):
                     return self.equal(node.name, left)
-                return _EQUAL
+                return _EQUAL_SHARE
             case Operator.NE:
-                return _DIFFERENT
+                return _DIFFERENT_SHARE
             case Operator.CONTAINS | Operator.STARTS_WITH:
-                return _TEXT
+                return _TEXT_SHARE
             case _:
-                return _RANGE
+                return _RANGE_SHARE
 
 
 @dataclass(slots=True)
 class LookupCost:
-    """What look-ups are expected to cost, the most nodes one asks for, and the most hops in a row."""
+    """Expected cost of look-ups, the most nodes one asks for, and the longest hop."""
 
     units: float = 0.0
     frontier: float = 0.0
@@ -128,17 +128,17 @@ class LookupCost:
 
 
 def lookup_cost(arrangement: Arrangement, sizes: Sizes) -> LookupCost:
-    """What it costs to find the rows of an arrangement and one property of each by look-ups."""
+    """Cost of finding the rows of an arrangement and one property of each by look-ups."""
     total = LookupCost()
-    rows = _pipeline(total, arrangement.steps, sizes, 1.0)
+    rows = _steps(total, arrangement.steps, sizes, 1.0)
     if arrangement.enough is not None:
         rows = min(rows, arrangement.enough)
     total.units += LOOKUP_COST + ROW_COST * rows
     return total
 
 
-def _pipeline(total: LookupCost, steps: Iterable[Step], sizes: Sizes, rows: float) -> float:
-    """Add the cost of steps run on so many rows; returns how many rows they leave."""
+def _steps(total: LookupCost, steps: Iterable[Step], sizes: Sizes, rows: float) -> float:
+    """Add the cost of steps run on `rows` rows; returns how many rows they leave."""
     start = rows
     for step in steps:
         left = start * step.estimate
@@ -154,7 +154,7 @@ def _pipeline(total: LookupCost, steps: Iterable[Step], sizes: Sizes, rows: floa
             case Count() | Has() | Lacks():
                 _branch(total, step.branch, sizes, rows)
             case Without():
-                _pipeline(total, step.inner, sizes, rows)
+                _steps(total, step.inner, sizes, rows)
             case Check():
                 pass
             case _:
@@ -168,11 +168,11 @@ def _scan(total: LookupCost, step: Scan, sizes: Sizes) -> None:
         total.units += LOOKUP_COST + ID_COST + ROW_COST
         return
     found = sizes.nodes(step.node_type) * sizes.selectivity(step.node_type, step.conditions)
-    looked_at = sizes.nodes(step.node_type)
+    scanned = sizes.nodes(step.node_type)
     if step.enough is not None:
-        looked_at *= min(step.enough / max(found, 1.0), 1.0)
+        scanned *= min(step.enough / max(found, 1.0), 1.0)
         found = min(found, step.enough)
-    total.units += LOOKUP_COST + SCANNED_COST * looked_at + FOUND_COST * found
+    total.units += LOOKUP_COST + SCANNED_COST * scanned + FOUND_COST * found
 
 
 def _is_about_key(condition: Filter, step: Scan, sizes: Sizes) -> bool:
@@ -187,7 +187,7 @@ def _is_about_key(condition: Filter, step: Scan, sizes: Sizes) -> bool:
 
 
 def _hop(total: LookupCost, hop: Hop, sizes: Sizes, rows: float) -> None:
-    """The edges of each step of a hop and the nodes they lead to."""
+    """Add the cost of the edges of each step of a hop and the nodes they lead to."""
     total.hops = max(total.hops, hop.high)
     degree = sizes.degree(hop)
     last = hop.high if sizes.catalog.edges[hop.edge].is_self_typed else 1
@@ -214,7 +214,7 @@ def _branch(total: LookupCost, branch: Branch, sizes: Sizes, rows: float) -> Non
 
 
 def hops_of(steps: Iterable[Step]) -> Iterator[Hop]:
-    """Every hop that steps take, those of branches and negations too."""
+    """Every hop of the steps, those of branches and negations too."""
     for step in steps:
         match step:
             case Follow() | Connected():
@@ -236,7 +236,7 @@ def _branch_hops(branch: Branch) -> Iterator[Hop]:
 
 
 def node_types(steps: Iterable[Step], sizes: Sizes) -> frozenset[str]:
-    """The node types steps look at."""
+    """The node types that the steps read."""
     found: set[str] = set()
     for step in steps:
         match step:

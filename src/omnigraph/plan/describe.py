@@ -59,7 +59,7 @@ _OPERATIONS: Final[Mapping[type, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """One step in words; `depth` is how many negations it is inside of."""
+    """One step as text; `depth` is the number of negations around it."""
 
     step: Step
     text: str
@@ -79,7 +79,7 @@ class StepLine:
 
 
 def step_lines(steps: Iterable[Step], depth: int = 0) -> Iterator[StepLine]:
-    """All steps in the order they run; the inner steps of a negation come before it ends."""
+    """All steps in the order they run; a negation is followed by its inner steps."""
     for step in steps:
         yield StepLine(step, describe_step(step), depth)
         if isinstance(step, Without):
@@ -115,7 +115,7 @@ def describe_step(step: Step) -> str:
 
 
 def step_detail(step: Step) -> dict[str, Any]:
-    """What a step works on, as a document."""
+    """A step as a JSON document."""
     detail: dict[str, Any] = {"text": describe_step(step)}
     match step:
         case Scan():
@@ -152,7 +152,7 @@ def _hop(hop: Hop) -> dict[str, Any]:
 
 
 def describe_return(plan: ReadPlan) -> str:
-    """The end of a read in words."""
+    """`return`, `order` and `limit` as text."""
     columns = ", ".join(describe_expression(column.expression) for column in plan.columns)
     text = f"return {columns}"
     if plan.order:
@@ -161,7 +161,7 @@ def describe_return(plan: ReadPlan) -> str:
 
 
 def return_detail(plan: ReadPlan, arrangement: Arrangement) -> dict[str, Any]:
-    """The end of a read as a document: what is fetched for the rows that are left, and done to them."""
+    """`return`, `order` and `limit` as a JSON document, with the properties they fetch."""
     detail: dict[str, Any] = {
         "text": describe_return(plan),
         "columns": [column.name for column in plan.columns],

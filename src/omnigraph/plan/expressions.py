@@ -27,7 +27,7 @@ from omnigraph.plan.ir import (
     Rrf,
     TextMatch,
 )
-from omnigraph.plan.scope import Complaints, Scope, find_property, refuse_unbound
+from omnigraph.plan.scope import Scope, TypeErrors, find_property
 
 NOW = Param(NOW_PARAMETER, DATETIME_TYPE)
 
@@ -50,7 +50,7 @@ class Use(Enum):
     ASSIGN = "mutation"
 
 
-def constant(complaints: Complaints, literal: ast.Literal) -> Constant:
+def constant(errors: TypeErrors, literal: ast.Literal) -> Constant:
     """A literal as a typed constant. Bad dates and mixed or nested lists are refused here."""
     match literal:
         case ast.StringLiteral(value):
@@ -66,26 +66,26 @@ def constant(complaints: Complaints, literal: ast.Literal) -> Constant:
             try:
                 days_or_millis = parse_date(text) if is_date else parse_datetime(text)
             except ValueError as error:
-                complaints.refuse_plainly(literal.span, "T36", str(error))
+                errors.fail(literal.span, "T36", str(error))
             return Constant(days_or_millis, PropType(Scalar.DATE) if is_date else DATETIME_TYPE)
         case ast.ListLiteral():
-            return _list_constant(complaints, literal)
+            return _list_constant(errors, literal)
         case _:
             assert_never(literal)
 
 
-def _list_constant(complaints: Complaints, literal: ast.ListLiteral) -> Constant:
+def _list_constant(errors: TypeErrors, literal: ast.ListLiteral) -> Constant:
     items: list[LiteralValue] = []
     first: PropType | None = None
     for item in literal.items:
         if isinstance(item, ast.ListLiteral):
-            complaints.refuse_plainly(item.span, "T37", "nested list literals are not supported")
-        typed = constant(complaints, item)
+            errors.fail(item.span, "T37", "nested list literals are not supported")
+        typed = constant(errors, item)
         if first is None:
             first = typed.type
         elif not compatible(first, typed.type):
             message = "list literal elements must share a compatible scalar type"
-            complaints.refuse_plainly(item.span, "T37", message)
+            errors.fail(item.span, "T37", message)
         items.append(typed.value)
     scalar = first.scalar if first else Scalar.STRING
     return Constant(tuple(items), PropType(scalar, list=True))
@@ -99,7 +99,7 @@ def is_number_list(literal: object) -> bool:
 
 
 def property_value(
-    complaints: Complaints,
+    errors: TypeErrors,
     parameters: Mapping[str, PropType],
     prop: Name,
     prop_type: PropType,
@@ -111,16 +111,16 @@ def property_value(
         case ast.Now():
             if prop_type.scalar is not Scalar.DATETIME or prop_type.list:
                 message = f"cannot assign/compare DateTime with {prop_type.display}"
-                complaints.refuse(value.span, "T7", f"{message} for property `{prop}`")
+                errors.fail(value.span, "T7", f"{message} for property `{prop}`")
             return NOW
         case ast.Variable():
-            return _parameter_value(complaints, parameters, prop, prop_type, value, use)
+            return _parameter_value(errors, parameters, prop, prop_type, value, use)
         case _:
-            return _literal_value(complaints, prop, prop_type, value, use)
+            return _literal_value(errors, prop, prop_type, value, use)
 
 
 def _parameter_value(
-    complaints: Complaints,
+    errors: TypeErrors,
     parameters: Mapping[str, PropType],
     prop: Name,
     prop_type: PropType,
@@ -132,17 +132,17 @@ def _parameter_value(
     given = parameters.get(variable.name)
     if given is None:
         message = f"{use.value} variable `${variable.name}` is not a declared parameter"
-        complaints.refuse(variable.span, "T14", message, did_you_mean(variable.name, parameters))
+        errors.fail(variable.span, "T14", message, did_you_mean(variable.name, parameters))
     if use is Use.MATCH and prop_type.list:
         if given.list:
             message = f"list equality is not supported (property `{prop}`); match one element"
-            complaints.refuse(variable.span, "T7", message)
+            errors.fail(variable.span, "T7", message)
         if not compatible(given, prop_type.element()):
             message = f"cannot compare {given.display} membership against {prop_type.display}"
-            complaints.refuse(variable.span, "T7", f"{message} for property `{prop}`")
+            errors.fail(variable.span, "T7", f"{message} for property `{prop}`")
     elif not _assignable(given, prop_type, use):
         message = f"cannot assign/compare {given.display} with {prop_type.display}"
-        complaints.refuse(variable.span, "T7", f"{message} for property `{prop}`")
+        errors.fail(variable.span, "T7", f"{message} for property `{prop}`")
     return Param(variable.name, given)
 
 
@@ -153,32 +153,32 @@ def _assignable(given: PropType, prop_type: PropType, use: Use) -> bool:
 
 
 def _literal_value(
-    complaints: Complaints, prop: Name, prop_type: PropType, literal: ast.Literal, use: Use
+    errors: TypeErrors, prop: Name, prop_type: PropType, literal: ast.Literal, use: Use
 ) -> Constant:
     if prop_type.is_vector and is_number_list(literal):
         assert isinstance(literal, ast.ListLiteral)
         if len(literal.items) != prop_type.dimension:
             message = f"property `{prop}` has type {prop_type.required().display} but got vector"
             found = f"literal with {counted(len(literal.items), 'element')}"
-            complaints.refuse(literal.span, "T3", f"{message} {found}")
+            errors.fail(literal.span, "T3", f"{message} {found}")
         return vector_constant(literal)
-    typed = constant(complaints, literal)
+    typed = constant(errors, literal)
     if use is Use.MATCH and prop_type.list:
         if typed.type.list:
             message = f"list equality is not supported (property `{prop}`); match one element"
-            complaints.refuse(literal.span, "T3", message)
+            errors.fail(literal.span, "T3", message)
         if not compatible(typed.type, prop_type.element()):
             message = f"property `{prop}` has type {prop_type.display} but membership match got"
-            complaints.refuse(literal.span, "T3", f"{message} {typed.type.display}")
+            errors.fail(literal.span, "T3", f"{message} {typed.type.display}")
         return typed
     if not compatible(typed.type, prop_type):
         message = f"property `{prop}` has type {prop_type.display} but got {typed.type.display}"
-        complaints.refuse(literal.span, "T3", message)
+        errors.fail(literal.span, "T3", message)
     if prop_type.enum_values is not None and typed.value not in prop_type.enum_values:
         expected = ", ".join(prop_type.enum_values)
         message = f"property `{prop}` expects one of [{expected}], got '{typed.value}'"
         hint = did_you_mean(str(typed.value), prop_type.enum_values)
-        complaints.refuse(literal.span, "T3", message, hint)
+        errors.fail(literal.span, "T3", message, hint)
     return typed
 
 
@@ -208,8 +208,8 @@ _MAX_EDITS = 2
 class ExpressionChecker:
     """Types the expressions of one clause list."""
 
-    def __init__(self, complaints: Complaints, scope: Scope) -> None:
-        self._complaints = complaints
+    def __init__(self, errors: TypeErrors, scope: Scope) -> None:
+        self._errors = errors
         self._scope = scope
 
     def check(self, expression: ast.Expression, aliases: Aliases | None = None) -> Expr:
@@ -242,7 +242,7 @@ class ExpressionChecker:
                 | ast.DateTimeLiteral()
                 | ast.ListLiteral()
             ):
-                return constant(self._complaints, expression)
+                return constant(self._errors, expression)
             case _:
                 assert_never(expression)
 
@@ -256,8 +256,8 @@ class ExpressionChecker:
         if variable is None:
             hint = did_you_mean(access.variable.name, self._scope.names())
             message = f"variable `${access.variable.name}` is not bound"
-            self._complaints.refuse(access.variable.span, code, message, hint)
-        prop = find_property(self._complaints, variable.node_type, access.property, code)
+            self._errors.fail(access.variable.span, code, message, hint)
+        prop = find_property(self._errors, variable.node_type, access.property, code)
         return variable.name, prop
 
     def variable(self, variable: ast.Variable) -> Param | EntityId:
@@ -267,7 +267,9 @@ class ExpressionChecker:
             return Param(variable.name, parameter)
         bound = self._scope.find(variable.name)
         if bound is None:
-            refuse_unbound(self._complaints, self._scope, variable)
+            hint = did_you_mean(variable.name, (*self._scope.parameters, *self._scope.names()))
+            message = f"variable `${variable.name}` is not bound"
+            self._errors.fail(variable.span, "T33", message, hint)
         return EntityId(bound.name)
 
     def _alias(self, reference: ast.AliasReference, aliases: Aliases) -> Expr:
@@ -275,7 +277,7 @@ class ExpressionChecker:
         if expression is None:
             hint = did_you_mean(reference.name.text, aliases)
             message = f"unknown alias `{reference.name}`"
-            self._complaints.refuse(reference.span, "T6", message, hint)
+            self._errors.fail(reference.span, "T6", message, hint)
         return expression
 
     # -- aggregates -------------------------------------------------------------------------
@@ -285,7 +287,7 @@ class ExpressionChecker:
         argument = self.check(aggregate.argument, aliases)
         if isinstance(argument, Aggregated):
             message = f"{function.value} cannot be applied to another aggregate"
-            self._complaints.refuse(aggregate.argument.span, "T8", message)
+            self._errors.fail(aggregate.argument.span, "T8", message)
         return Aggregated(function, argument, self._aggregate_type(aggregate, argument))
 
     def _aggregate_type(self, aggregate: ast.Aggregate, argument: Expr) -> PropType:
@@ -299,13 +301,13 @@ class ExpressionChecker:
             case ast.AggregateFunction.SUM | ast.AggregateFunction.AVG:
                 if is_node or given.list or not given.scalar.is_numeric:
                     message = f"{function.value} requires numeric type, got {shown}"
-                    self._complaints.refuse(aggregate.argument.span, "T8", message)
+                    self._errors.fail(aggregate.argument.span, "T8", message)
                 return PropType(Scalar.F64, nullable=True)
             case ast.AggregateFunction.MIN | ast.AggregateFunction.MAX:
                 text_or_number = given.scalar is Scalar.STRING or given.scalar.is_numeric
                 if is_node or given.list or not text_or_number:
                     message = f"{function.value} requires numeric or string type, got {shown}"
-                    self._complaints.refuse(aggregate.argument.span, "T8", message)
+                    self._errors.fail(aggregate.argument.span, "T8", message)
                 return PropType(given.scalar, nullable=True, enum_values=given.enum_values)
             case _:
                 assert_never(function)
@@ -322,7 +324,7 @@ class ExpressionChecker:
             edits = self._whole_number(call.edits, "T19", "fuzzy edits must be an integer")
             if isinstance(call.edits, ast.IntegerLiteral) and call.edits.value > _MAX_EDITS:
                 message = f"fuzzy edits must be between 0 and {_MAX_EDITS}, got {call.edits.value}"
-                self._complaints.refuse(call.edits.span, "T19", message)
+                self._errors.fail(call.edits.span, "T19", message)
         return TextMatch(call.function, field, query, edits)
 
     def _bm25(self, call: ast.Bm25Call) -> Bm25:
@@ -332,11 +334,11 @@ class ExpressionChecker:
     def _text_field(self, expression: ast.Expression, word: str, code: str) -> Prop:
         if not isinstance(expression, ast.PropertyAccess):
             message = f"{word} field must be String property of a variable, as in `$x.title`"
-            self._complaints.refuse(expression.span, code, message)
+            self._errors.fail(expression.span, code, message)
         field = self.property(expression)
         if not field.type.is_text:
             message = f"{word} field must be String, got {field.type.display}"
-            self._complaints.refuse(expression.span, code, message)
+            self._errors.fail(expression.span, code, message)
         return field
 
     def _text_query(self, expression: ast.Expression, word: str, code: str) -> Expr:
@@ -345,14 +347,14 @@ class ExpressionChecker:
         if no_value or not query.type.is_text:
             shown = no_value or query.type.display
             message = f"{word} query must be String, got {shown}"
-            self._complaints.refuse(expression.span, code, message)
+            self._errors.fail(expression.span, code, message)
         return query
 
     def _nearest(self, call: ast.NearestCall) -> Nearest:
         field = self.property(call.field, code="T15")
         if not field.type.is_vector:
             message = f"nearest requires a Vector property, got {field.type.display}"
-            self._complaints.refuse(call.field.span, "T15", message)
+            self._errors.fail(call.field.span, "T15", message)
         _, prop = self._declared(call.field, "T15")
         return Nearest(field, self._nearest_query(call, field.type), prop.embed_model)
 
@@ -363,18 +365,18 @@ class ExpressionChecker:
         query = self.check(call.query)
         if not isinstance(query, Constant | Param):
             message = "nearest query must be a literal or parameter"
-            self._complaints.refuse(call.query.span, "T15", message)
+            self._errors.fail(call.query.span, "T15", message)
         if query.type.is_vector:
             self._check_dimension(call, query.type.dimension, vector)
         elif not query.type.is_text:
             message = f"nearest query must be Vector(n) or String, got {query.type.display}"
-            self._complaints.refuse(call.query.span, "T15", message)
+            self._errors.fail(call.query.span, "T15", message)
         return query
 
     def _check_dimension(self, call: ast.NearestCall, given: int | None, vector: PropType) -> None:
         if given != vector.dimension:
             message = f"nearest vector dimension mismatch: property has {vector.dimension}"
-            self._complaints.refuse(call.query.span, "T15", f"{message}, query has {given}")
+            self._errors.fail(call.query.span, "T15", f"{message}, query has {given}")
 
     def _rrf(self, call: ast.RrfCall) -> Rrf:
         first = self._rank(call.first)
@@ -383,7 +385,7 @@ class ExpressionChecker:
         if call.k is not None:
             k = self._whole_number(call.k, "T21", "rrf k must be an integer scalar")
             if isinstance(call.k, ast.IntegerLiteral) and call.k.value == 0:
-                self._complaints.refuse(call.k.span, "T21", "rrf k must be greater than 0")
+                self._errors.fail(call.k.span, "T21", "rrf k must be greater than 0")
         return Rrf(first, second, k)
 
     def _rank(self, call: ast.NearestCall | ast.Bm25Call) -> Nearest | Bm25:
@@ -394,5 +396,5 @@ class ExpressionChecker:
         number = self.check(expression)
         is_setting = isinstance(expression, ast.IntegerLiteral) or isinstance(number, Param)
         if not is_setting or number.type.list or not number.type.scalar.is_integer:
-            self._complaints.refuse(expression.span, code, message)
+            self._errors.fail(expression.span, code, message)
         return number

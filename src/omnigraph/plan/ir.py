@@ -161,7 +161,7 @@ class EdgePattern(Struct, frozen=True):
 
 
 class Negation(Struct, frozen=True):
-    """A pattern without a solution. `outer` are the variables it shares with enclosing patterns."""
+    """A pattern that must have no solution. `outer` are variables of enclosing patterns in it."""
 
     outer: tuple[str, ...]
     inner: Pattern
@@ -192,6 +192,9 @@ class Pattern(Struct, frozen=True, dict=True):
     def edges_of(self, variable: str) -> Sequence[EdgePattern]:
         """The edges that touch a variable, in text order."""
         return self._edges_of.get(variable, ())
+
+    def conditions_of(self, variable: str) -> tuple[Filter, ...]:
+        return self.conditions.get(variable, ())
 
     def own_filters(self) -> Iterator[Filter]:
         """All filters of the pattern, without those of its negations."""
@@ -224,7 +227,7 @@ class SortKey(Struct, frozen=True):
 
     @property
     def is_rank(self) -> bool:
-        """Rows without a score come last, whatever the direction."""
+        """Whether the key is a score; rows without one come last in either direction."""
         return isinstance(self.expression, RANKS)
 
 

@@ -223,7 +223,7 @@ class _Converter:
         return elements
 
     def _refuse(self, message: str, value: object, *, shows_found: bool = False) -> NoReturn:
-        """Fail; hosts are also told what they sent."""
+        """Fail; errors for hosts also name the type they sent."""
         if self._mode is Mode.PYTHON:
             shown = self._wanted.required().display
             declared = "" if shown in message else f" ({shown})"
