@@ -40,7 +40,7 @@ WITHOUT_EXAMPLE = {
     **{
         code.value: "reserved; no plan carries it"
         for code in MigrationCode
-        if not code.meaning.emitted
+        if code not in (MigrationCode.REQUIRED_WITHOUT_BACKFILL, MigrationCode.PROPERTY_TYPE_CHANGE)
     },
     **NOT_IN_THE_SOURCE,
 }

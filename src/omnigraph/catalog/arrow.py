@@ -39,7 +39,7 @@ def arrow_type(prop_type: PropType) -> pa.DataType:
 
 
 def logical_schema(declared: EntityType) -> pa.Schema:
-    """What readers see: id, ends, then properties by name under their present names."""
+    """What readers see: id, endpoints, then properties by name under their present names."""
     return pa.schema(
         [
             *_identity_fields(declared),
@@ -77,26 +77,26 @@ class IndexKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class IndexIntent:
+class IndexSpec:
     """One index a table should have; `column` is the physical column."""
 
     column: str
     kind: IndexKind
 
 
-def index_intents(declared: EntityType) -> tuple[IndexIntent, ...]:
-    """The indexes of a type: always its ids and ends, then each one-property index group."""
+def index_specs(declared: EntityType) -> tuple[IndexSpec, ...]:
+    """The indexes of a type: its ids and endpoints, then each one-property index group."""
     if isinstance(declared, EdgeType):
         # Property indexes of edges are recorded in the schema only; nothing reads them yet.
-        return tuple(IndexIntent(c, IndexKind.BTREE) for c in ("id", "src", "dst"))
-    intents = [IndexIntent("id", IndexKind.BTREE)]
+        return tuple(IndexSpec(c, IndexKind.BTREE) for c in ("id", "src", "dst"))
+    specs = [IndexSpec("id", IndexKind.BTREE)]
     for group in declared.index_groups:
         if len(group) == 1:
             prop = declared.properties[group[0]]
             kind = index_kind(prop.type)
             if kind is not None:
-                intents.append(IndexIntent(prop.column, kind))
-    return tuple(intents)
+                specs.append(IndexSpec(prop.column, kind))
+    return tuple(specs)
 
 
 def index_kind(prop_type: PropType) -> IndexKind | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from omnigraph.catalog.identity import allocate_identities
 from omnigraph.catalog.ir import (
@@ -45,6 +45,8 @@ _RESERVED_ON_EDGES = frozenset({"src", "dst"})
 
 _UNALLOCATED = 0
 
+_Named = TypeVar("_Named", InterfaceIR, NodeIR, EdgeIR, PropertyIR)
+
 
 def build_schema(source: Source) -> SchemaIR:
     """Compile a schema text to its canonical form, with the identities a new graph would give."""
@@ -58,50 +60,39 @@ def build_declared(source: Source) -> SchemaIR:
     _check_endpoints(schema)
     return SchemaIR(
         next_id=_UNALLOCATED,
-        interfaces=tuple(
-            sorted(
-                (
-                    InterfaceIR(i.name.text, _UNALLOCATED, _properties(i.members))
-                    for i in schema.interfaces
-                ),
-                key=lambda i: i.name,
-            )
+        interfaces=_by_name(
+            InterfaceIR(i.name.text, _UNALLOCATED, _properties(i.members))
+            for i in schema.interfaces
         ),
-        nodes=tuple(
-            sorted(
-                (
-                    NodeIR(
-                        name=n.name.text,
-                        type_id=_UNALLOCATED,
-                        annotations=_annotations(n.annotations),
-                        implements=tuple(sorted({name.text for name in n.implements})),
-                        properties=_properties(n.properties),
-                        constraints=_constraints(n.constraints),
-                    )
-                    for n in schema.nodes
-                ),
-                key=lambda n: n.name,
+        nodes=_by_name(
+            NodeIR(
+                name=n.name.text,
+                type_id=_UNALLOCATED,
+                annotations=_annotations(n.annotations),
+                implements=tuple(sorted({name.text for name in n.implements})),
+                properties=_properties(n.properties),
+                constraints=_constraints(n.constraints),
             )
+            for n in schema.nodes
         ),
-        edges=tuple(
-            sorted(
-                (
-                    EdgeIR(
-                        name=e.name.text,
-                        type_id=_UNALLOCATED,
-                        from_type=e.source.text,
-                        to_type=e.target.text,
-                        cardinality=CardinalityIR(e.cardinality.low, e.cardinality.high),
-                        annotations=_annotations(e.annotations),
-                        properties=_properties(e.properties),
-                        constraints=_constraints(e.constraints),
-                    )
-                    for e in schema.edges
-                ),
-                key=lambda e: e.name,
+        edges=_by_name(
+            EdgeIR(
+                name=e.name.text,
+                type_id=_UNALLOCATED,
+                from_type=e.source.text,
+                to_type=e.target.text,
+                cardinality=CardinalityIR(e.cardinality.low, e.cardinality.high),
+                annotations=_annotations(e.annotations),
+                properties=_properties(e.properties),
+                constraints=_constraints(e.constraints),
             )
+            for e in schema.edges
         ),
     )
+
+
+def _by_name(items: Iterable[_Named]) -> tuple[_Named, ...]:
+    return tuple(sorted(items, key=lambda item: item.name))
 
 
 def check_reserved_names(source: Source) -> None:
@@ -129,13 +120,11 @@ def _check_names(schema: ResolvedSchema) -> None:
     _unique_names(schema, (e.name for e in schema.edges), "duplicate edge type: {0}")
     for interface in schema.interfaces:
         _unique_properties(schema, interface.name, interface.members)
-    for node in schema.nodes:
-        _unique_properties(schema, node.name, node.properties)
+    for declared in (*schema.nodes, *schema.edges):
+        _unique_properties(schema, declared.name, declared.properties)
+    lower_case: dict[str, str] = {}
     for edge in schema.edges:
-        _unique_properties(schema, edge.name, edge.properties)
-    folded: dict[str, str] = {}
-    for edge in schema.edges:
-        other = folded.setdefault(edge.name.text.lower(), edge.name.text)
+        other = lower_case.setdefault(edge.name.text.lower(), edge.name.text)
         if other != edge.name.text:
             message = f"edge name collision after case folding: {other} and {edge.name}"
             _refuse(schema, edge.name, "S43", message)
@@ -198,7 +187,7 @@ def _properties(properties: Iterable[Property]) -> tuple[PropertyIR, ...]:
         )
         for p in properties
     )
-    return tuple(sorted(found, key=lambda p: p.name))
+    return _by_name(found)
 
 
 def _constraints(constraints: Iterable[Constraint]) -> tuple[ConstraintIR, ...]:

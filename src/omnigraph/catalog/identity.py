@@ -10,11 +10,11 @@ import math
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from omnigraph.catalog.ir import EdgeIR, InterfaceIR, NodeIR, PropertyIR, SchemaIR, compact_json
+from omnigraph.catalog.ir import EdgeIR, InterfaceIR, NodeIR, SchemaIR, compact_json
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.language.schema.ast import ENDPOINTS
 from omnigraph.language.types import Scalar
@@ -23,6 +23,8 @@ from omnigraph.language.types import Scalar
 
 
 FIRST_ID: Final = 1
+
+_Declared = TypeVar("_Declared", InterfaceIR, NodeIR, EdgeIR)
 
 
 @dataclass(slots=True)
@@ -41,23 +43,17 @@ def allocate_identities(schema: SchemaIR) -> SchemaIR:
     """Number a new graph's schema: interfaces, nodes, edges by name, each with its properties."""
     counter = IdCounter(FIRST_ID)
 
-    def numbered(properties: tuple[PropertyIR, ...]) -> tuple[PropertyIR, ...]:
-        return tuple(replace(p, prop_id=counter.take(), column=p.name) for p in properties)
+    def numbered(declared: _Declared) -> _Declared:
+        type_id = counter.take()
+        properties = tuple(
+            replace(p, prop_id=counter.take(), column=p.name) for p in declared.properties
+        )
+        return replace(declared, type_id=type_id, properties=properties)
 
-    interfaces: list[InterfaceIR] = []
-    for interface in schema.interfaces:
-        type_id = counter.take()
-        properties = numbered(interface.properties)
-        interfaces.append(replace(interface, type_id=type_id, properties=properties))
-    nodes: list[NodeIR] = []
-    for node in schema.nodes:
-        type_id = counter.take()
-        nodes.append(replace(node, type_id=type_id, properties=numbered(node.properties)))
-    edges: list[EdgeIR] = []
-    for edge in schema.edges:
-        type_id = counter.take()
-        edges.append(replace(edge, type_id=type_id, properties=numbered(edge.properties)))
-    return SchemaIR(counter.next_id, tuple(interfaces), tuple(nodes), tuple(edges))
+    interfaces = tuple(map(numbered, schema.interfaces))
+    nodes = tuple(map(numbered, schema.nodes))
+    edges = tuple(map(numbered, schema.edges))
+    return SchemaIR(counter.next_id, interfaces, nodes, edges)
 
 
 def physical_column(name: str, prop_id: int, ever_used: Collection[str]) -> str:

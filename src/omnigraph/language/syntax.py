@@ -105,7 +105,7 @@ class Syntax(Struct, frozen=True, eq=False):
 
 
 class Name(Syntax, frozen=True):
-    """An identifier with its place."""
+    """An identifier with its span."""
 
     text: str
     span: Span = NOWHERE

@@ -1,8 +1,8 @@
 """Tokens of both languages and the cursor their recursive-descent parsers share.
 
 One regular expression splits a source. The lexer never fails: text it cannot read becomes one final
-`BAD` token, which the parser reports if it gets there. Enum values are the one place where the
-grammar needs other words; the parser reads them with `ENUM_VALUE` at the token's offset.
+`BAD` token, which the parser reports if it gets there. Only enum values need other
+words; the parser reads them with `ENUM_VALUE` at the token's offset.
 
 Grammar errors are raised at once. Semantic errors found while parsing (a vector of zero dimensions,
 a repeated enum value) are deferred: grammar errors win, wherever the other mistake stands.
@@ -144,7 +144,7 @@ _IDENT = re.compile(r"[a-z_]")
 
 _BAD_TEXT = {
     '"': 'this string is never closed; add the missing `"`',
-    "/": "this is no comment; write `// …` to the end of the line or close `/* … */`",
+    "/": "this is not a comment; write `// …` to the end of the line or close `/* … */`",
     "#": "`#` does not start a comment; write `//`",
     "$": "a variable is `$` followed by a lower-case letter or `_`",
     ";": "there are no statement terminators; leave out the `;`",
@@ -157,7 +157,7 @@ class TokenReader:
     """A cursor over the tokens of one source."""
 
     end_name = "the end of the file"
-    """What a message calls the place behind the last token."""
+    """What a message calls the position after the last token."""
 
     def __init__(self, tokens: Tokens, *, syntax_code: str, escape_code: str) -> None:
         self.source = tokens.source
@@ -170,7 +170,7 @@ class TokenReader:
         self._syntax_code = syntax_code
         self._escape_code = escape_code
 
-    # -- where we are -----------------------------------------------------------------------
+    # -- position ---------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -240,10 +240,6 @@ class TokenReader:
         i = min(self.at + ahead, len(self.kinds) - 1)
         return self.kinds[i] == WORD and _IDENT.match(self.texts[i]) is not None
 
-    def is_type_name(self, ahead: int = 0) -> bool:
-        i = min(self.at + ahead, len(self.kinds) - 1)
-        return self.kinds[i] == WORD and _TYPE_NAME.match(self.texts[i]) is not None
-
     def expect_integer(self, what: str) -> int:
         """A run of digits. Very long ones are cut to a value beyond every range that is checked."""
         if self.kinds[self.at] != INTEGER:
@@ -277,7 +273,7 @@ class TokenReader:
     def leave(self) -> None:
         self._depth -= 1
 
-    # -- complaining ------------------------------------------------------------------------
+    # -- errors -----------------------------------------------------------------------------
 
     def fail(self, message: str, known: Iterable[str] = ()) -> NoReturn:
         """Raise a grammar error at the cursor. `known` are words that would have been right here."""

@@ -20,18 +20,10 @@ from omnigraph.plan.ir import MutationPlan, Plan, ReadPlan
 
 @dataclass(frozen=True)
 class CompiledQuery:
-    """A query that fits the schema, with the notes its author left for users and tools."""
+    """The plan of a query, and its syntax tree with the notes for users and tools."""
 
     plan: Plan
     query: Query
-
-    @property
-    def description(self) -> str | None:
-        return self.query.note("description")
-
-    @property
-    def instruction(self) -> str | None:
-        return self.query.note("instruction")
 
     @cached_property
     def text(self) -> str:

@@ -32,7 +32,7 @@ def row_type(prop_type: PropType) -> pa.DataType:
 
 
 def row_schema(declared: EntityType) -> pa.Schema:
-    """The columns of a batch of rows: id, ends, then properties by name."""
+    """The columns of a batch of rows: id, endpoints, then properties by name."""
     fields = []
     for field in logical_schema(declared):
         prop = declared.properties.get(field.name)

@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 def equal_rows(left: pa.Table, right: pa.Table, columns: Iterable[str]) -> Mask:
     """For every row, whether both tables hold the same in all the columns.
 
-    Vectors, lists and blobs are looked at last, and only where all else is the same.
+    Vectors, lists and blobs are compared last, and only where everything else is equal.
     """
     same = np.ones(left.num_rows, np.bool_)
     for name in sorted(columns, key=lambda name: pa.types.is_nested(left.schema.field(name).type)):
@@ -117,7 +117,7 @@ _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2: Final = np.uint64(0x94D049BB133111EB)
 _HALF: Final = np.uint64(32)
-_MOST_BUCKETS: Final = 2**32
+_MAX_BUCKETS: Final = 2**32
 
 
 def hashes_of(column: pa.Array) -> Hashes:
@@ -149,8 +149,8 @@ def hashes_of_tuples(columns: Sequence[pa.Array]) -> Hashes:
 
 
 def buckets_of(hashes: Hashes, count: int) -> Buckets:
-    """Which of some buckets each hash belongs to."""
-    assert 0 < count <= _MOST_BUCKETS
+    """The bucket of each hash."""
+    assert 0 < count <= _MAX_BUCKETS
     return ((hashes >> _HALF) * np.uint64(count) >> _HALF).astype(np.int64)
 
 
@@ -242,7 +242,7 @@ def _hashes_at(starts: _Integers, lengths: _Integers, content: _Bytes) -> Hashes
 
 
 def _hashes_of_words(words: int, starts: _Integers, lengths: _Integers, content: _Bytes) -> Hashes:
-    """The hashes of texts of so many words; the first word of each is filled up with zeros."""
+    """The hashes of texts of `words` words; the first word of each is padded with zeros."""
     size = _WORD * words
     windows = np.ndarray((len(content) - size + 1,), f"V{size}", content, 0, (1,))
     found = windows[starts + lengths - size].view("<u8").reshape(-1, words)

@@ -34,8 +34,8 @@ _FIRST_MS: Final = -62_167_219_200_000
 _LAST_MS: Final = 253_402_300_799_999
 """The years 0000 to 9999, those with four digits."""
 
-_PIECE_BYTES: Final = 16 * 1024 * 1024
-_MOST_ROWS: Final = 65_536
+_BATCH_BYTES: Final = 16 * 1024 * 1024
+_MAX_BATCH_ROWS: Final = 65_536
 _TEXT_FACTOR: Final = 4
 """Numbers take up to about this many times their stored bytes as text."""
 
@@ -45,11 +45,11 @@ Mask: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 Floats: TypeAlias = np.ndarray[tuple[int], np.dtype[np.floating[Any]]]
 
 
-def pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows in parts whose text takes some megabytes. No part is empty."""
+def split_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in batches whose text takes some megabytes. No batch is empty."""
     for batch in batches:
         row_bytes = max(1, _TEXT_FACTOR * batch.nbytes // max(1, batch.num_rows))
-        rows = min(_MOST_ROWS, max(1, _PIECE_BYTES // row_bytes))
+        rows = min(_MAX_BATCH_ROWS, max(1, _BATCH_BYTES // row_bytes))
         for start in range(0, batch.num_rows, rows):
             yield batch.slice(start, rows)
 

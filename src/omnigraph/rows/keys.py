@@ -105,13 +105,13 @@ def shared_tuples(tuples: pa.Table, numbers: RowNumbers) -> list[RowNumbers]:
     if tuples.num_columns == 1 and len(pc.unique(tuples.column(0))) == tuples.num_rows:
         return []
     names = tuples.column_names
-    place = pa.array(np.arange(tuples.num_rows, dtype=np.int64))
-    placed = tuples.append_column("place", place).group_by(names, use_threads=False)
-    counts = placed.aggregate([("place", "count")])["place_count"]
+    row_numbers = pa.array(np.arange(tuples.num_rows, dtype=np.int64))
+    numbered = tuples.append_column("number", row_numbers).group_by(names, use_threads=False)
+    counts = numbered.aggregate([("number", "count")])["number_count"]
     if len(counts) == tuples.num_rows:
         return []
-    places = placed.aggregate([("place", "list")])["place_list"]
-    repeated = places.filter(pc.greater(counts, 1)).to_pylist()
+    found = numbered.aggregate([("number", "list")])["number_list"]
+    repeated = found.filter(pc.greater(counts, 1)).to_pylist()
     return sorted((numbers[np.sort(rows)] for rows in repeated), key=lambda rows: int(rows[0]))
 
 

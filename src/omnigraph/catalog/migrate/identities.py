@@ -117,7 +117,7 @@ def _read_ledger(plan: MigrationPlan, desired: _Types, counter: IdCounter) -> _L
                 | DropProperty()
                 | UnsupportedChange()
             ):
-                pass  # These give nobody an identity; a dropped number is simply not carried on.
+                pass  # These allocate no identity; a dropped number is not carried on.
             case _:
                 assert_never(step)
     return _Ledger(old_names, new_ids, counter.next_id)

@@ -50,7 +50,7 @@ T = TypeVar("T", InterfaceIR, NodeIR, EdgeIR, PropertyIR)
 
 @dataclass(frozen=True, slots=True)
 class Match(Generic[T]):
-    """A desired thing and the accepted one it continues; neither accepted nor refused is new."""
+    """A desired item and the accepted one it continues; one with neither origin nor refusal is new."""
 
     desired: T
     accepted: T | None = None
@@ -67,10 +67,10 @@ class Match(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Matching(Generic[T]):
-    """All matches in desired order, and the accepted things nobody wants any more.
+    """All matches in desired order, and the accepted items that no desired one continues.
 
-    `successors` maps accepted to desired names. Something wanted more than once has one successor
-    (by name, else the first), which keeps the rest of the plan free of follow-up complaints.
+    `successors` maps accepted to desired names. An item that is claimed more than once has one
+    successor (by name, else the first), so that the plan has no follow-up errors.
     """
 
     matches: tuple[Match[T], ...]
@@ -84,7 +84,12 @@ def match_by_name(
     noun: str,
     annotations: Callable[[T], tuple[AnnotationIR, ...]],
 ) -> Matching[T]:
-    """Match one kind of thing. `noun` names it in refusals: `property`, `node type`."""
+    """Find the accepted item that each desired one continues.
+
+    The same name wins, then the name in `@rename_from`. When several desired items claim one by
+    `@rename_from` they are refused, because choosing would silently decide whose data survives.
+    `noun` names the items in refusals: `property`, `node type`.
+    """
     known = {a.name: a for a in accepted}
     claims: dict[str, list[str]] = {}
     wanted: dict[str, str] = {}
@@ -255,7 +260,7 @@ def with_embed_source(
     """The annotations with each `@embed` source under the name it has in the desired schema.
 
     A source that is not a property of the type has no such name: an interface may leave the source
-    to the nodes that implement it, and it is they who are compared then.
+    to the nodes that implement it, and those are compared instead.
     """
     return tuple(
         replace(a, value=name_of(a.value)) if a.name == "embed" and a.value is not None else a
@@ -276,7 +281,7 @@ def constraint_steps(
     after: Sequence[ConstraintIR],
     successors: Mapping[str, str],
 ) -> Iterator[Step]:
-    """What happened to the constraints of a type whose properties became their `successors`."""
+    """Steps for the constraints of a type whose properties became their `successors`."""
     entity = Entity(kind, type_name)
     if kind == "edge":
         successors = _without_endpoints(successors)
@@ -323,7 +328,7 @@ def _bound(bound: Bound | None) -> str:
 
 
 def _without_endpoints(successors: Mapping[str, str]) -> Mapping[str, str]:
-    """On an edge `src` and `dst` in a constraint are its ends, never properties so called."""
+    """On an edge `src` and `dst` in a constraint are its endpoints, never properties."""
     return {
         old: new for old, new in successors.items() if old not in ENDPOINTS and new not in ENDPOINTS
     }

@@ -62,7 +62,7 @@ def step_text(step: Step) -> str:
         case DropProperty(kind, owner, name, mode):
             return f"drop property '{owner}.{name}' of {kind} '{owner}' ({mode} mode)"
         case UnsupportedChange(entity, reason, code):
-            tag = "" if code is None else f" [{code.value}, {code.meaning.tier.value}]"
+            tag = "" if code is None else f" [{code.value}, {code.tier}]"
             return f"unsupported change on {entity}{tag}: {reason}"
         case _:
             assert_never(step)
@@ -87,16 +87,16 @@ def refuse_unsupported(plan: MigrationPlan, source: Source | None) -> None:
     change = plan.first_unsupported
     if change is None:
         return
-    place = _place(source, change) if source else None
-    if source is None or place is None:
+    span = _span_at_fault(source, change) if source else None
+    if source is None or span is None:
         raise UnsupportedMigration(change.message)
     code = change.code.value if change.code else UnsupportedMigration.code
-    diagnostic = source.diagnose(place, UnsupportedMigration.category, code, change.message)
+    diagnostic = source.diagnose(span, UnsupportedMigration.category, code, change.message)
     raise UnsupportedMigration(change.message, diagnostic)
 
 
-def _place(source: Source, change: UnsupportedChange) -> Span | None:
-    """The token at fault. What was dropped has none; then the type that lost it is shown."""
+def _span_at_fault(source: Source, change: UnsupportedChange) -> Span | None:
+    """The token at fault, or the type that lost a property."""
     declared = _declaration(source, change.entity)
     if declared is None:
         return None

@@ -24,7 +24,7 @@ from omnigraph.catalog.constraints import (
     duplicate_tuple,
     group_text,
     identity_group,
-    missing_end,
+    missing_endpoint,
     missing_value,
     tuple_text,
     unkeyable_column,
@@ -321,7 +321,9 @@ class TableCheck:
         self._findings.rows(
             ProblemKind.DANGLING_EDGE,
             np.ones(rows.num_rows, np.bool_),
-            lambda row: f"{missing_end(edge, end, nodes[row].as_py())} (edge {_named(ids, row)})",
+            lambda row: (
+                f"{missing_endpoint(edge, end, nodes[row].as_py())} (edge {_named(ids, row)})"
+            ),
         )
 
     # -- blobs ------------------------------------------------------------------------------

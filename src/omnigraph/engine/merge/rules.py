@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.constraints import (
     cardinality_problem,
     group_text,
-    missing_end,
+    missing_endpoint,
     other_unique_groups,
     shared_tuple,
     tuple_text,
@@ -195,7 +195,7 @@ def _orphans(
         return
     found = edges.filter(pc.is_in(edges.column(end), value_set=absent))
     for id, node in zip(*(found.column(n).to_pylist() for n in ("id", end)), strict=True):
-        yield _conflict(edge, id, "orphan_edge", missing_end(edge, end, node))
+        yield _conflict(edge, id, "orphan_edge", missing_endpoint(edge, end, node))
 
 
 def _conflict(declared: EntityType, id: str | None, kind: str, message: str) -> MergeConflict:

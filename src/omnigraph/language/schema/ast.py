@@ -69,7 +69,7 @@ class Pattern(Syntax, frozen=True):
 class Constraint(Syntax, frozen=True):
     """A body constraint. `@range` and `@check` name one column and carry bounds or a pattern.
 
-    In a `@key` the ends of an edge are written `@src` and `@dst`, and so they are called here.
+    In a `@key` the endpoints of an edge are written `@src` and `@dst`, and keep these names here.
     """
 
     kind: ConstraintKind
@@ -127,8 +127,9 @@ class Schema(Syntax, frozen=True):
 
 
 class _Properties:
-    """What has properties, to be found by name."""
+    """A declaration whose properties are found by name."""
 
+    name: Name
     properties: tuple[Property, ...]
 
     @cached_property

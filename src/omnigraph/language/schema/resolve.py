@@ -88,12 +88,14 @@ def _resolve(
 
 
 def _edge_constraint(constraint: Constraint) -> Constraint:
-    """A key of both ends is the identity that a unique tuple of them declares."""
+    """A key of both endpoints declares the same identity as a unique tuple of them."""
     columns = [column.text for column in constraint.columns]
     if constraint.kind is not ConstraintKind.KEY or not {"@src", "@dst"} <= set(columns):
         return constraint
-    ends = [replace(column, text=column.text.removeprefix("@")) for column in constraint.columns]
-    return replace(constraint, kind=ConstraintKind.UNIQUE, columns=tuple(ends))
+    endpoints = [
+        replace(column, text=column.text.removeprefix("@")) for column in constraint.columns
+    ]
+    return replace(constraint, kind=ConstraintKind.UNIQUE, columns=tuple(endpoints))
 
 
 def _injected_properties(
@@ -117,8 +119,8 @@ def _injected_properties(
                     f"node {node.name} declares '{prop.name}' as {existing.type.type.display}, "
                     f"but interface {interface.name} declares it as {prop.type.type.display}"
                 )
-                place = existing.type.span if existing in own else name.span
-                raise ParseError([source.diagnose(place, "parse", "S16", message)])
+                span = existing.type.span if existing in own else name.span
+                raise ParseError([source.diagnose(span, "parse", "S16", message)])
     return injected
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.constraints import (
     cardinality_problem,
     group_text,
-    missing_end,
+    missing_endpoint,
     other_unique_groups,
     taken_tuple,
     tuple_text,
@@ -64,7 +64,7 @@ def edge_problems(image: WorkingImage, table: WorkingTable, row: pa.Table) -> It
         return
     ends = {end: row.column(end)[0].as_py() for end in ("src", "dst")}
     for end in _missing_ends(image, edge, ends):
-        yield missing_end(edge, end, ends[end])
+        yield missing_endpoint(edge, end, ends[end])
     if edge.cardinality.high is not None:
         source = ends["src"]
         found = table.count_by_source([source])[source]
