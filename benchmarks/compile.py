@@ -16,10 +16,9 @@ from sqlglot.optimizer.qualify import qualify
 from benchmarks.support.timing import median_seconds, readable
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.compile import QueryCompiler, compile_query
-from omnigraph.plan.lower import lower_read
 
 SCHEMA = """\
 node Person { handle: String @key  age: I32?  city: String?  active: Bool?  tags: [String]? }
@@ -92,15 +91,13 @@ def main() -> None:
     source = Source("bench.gq", QUERY)
     compiler = QueryCompiler(catalog)
     (query,) = parse_queries(source).queries
-    checked = check_read(source, catalog, query)
     database = sqlite_connection()
 
     cold = median_seconds(lambda: compile_query(source, catalog))
     rows = [
         ("parse", median_seconds(lambda: parse_queries(source))),
         ("check", median_seconds(lambda: check_read(source, catalog, query))),
-        ("lower", median_seconds(lambda: lower_read(query, checked))),
-        ("parse + check + lower", cold),
+        ("parse + check", cold),
         ("from the compile cache", median_seconds(lambda: compiler.compile(source))),
         ("schema text to catalog", median_seconds(lambda: compile_schema(Source("x", SCHEMA)))),
         ("peer: sqlglot parse + qualify + types", median_seconds(sqlglot_plan)),

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.support.timing import median_seconds, readable
-from omnigraph.rows.hashing import Buckets, buckets_of, hashes_of
+from omnigraph.rows.equality import Buckets, buckets_of, hashes_of
 
 BUCKETS = 16
 

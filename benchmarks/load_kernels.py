@@ -25,7 +25,7 @@ from benchmarks.support.social import SCHEMA, write_social_graph
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.export import export_lines, select_types
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.load import PreparedLoad, RowStore, prepare_load, recognise_sources
 from omnigraph.load.reading import read_sources
 from omnigraph.rows.bindings import bound_schema

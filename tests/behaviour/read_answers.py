@@ -14,12 +14,11 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.read.view import ReadView
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_parameters
-from omnigraph.plan.scope import parameter_specs
 from omnigraph.testing.model.export import export
 from omnigraph.testing.model.graph import numbered_ids
 from omnigraph.testing.model.image import Image
@@ -53,9 +52,9 @@ def right_answer(image: Image, question: Question) -> Answer:
     """What the reference graph says."""
     source = Source("<query>", question.text)
     query = parse_queries(source).queries[0]
-    checked = check_read(source, question.view.restrict(image.catalog), query)
-    bound = bind_parameters(parameter_specs(query), question.params)
-    return answer(image, checked, bound, question.view)
+    plan = check_read(source, question.view.restrict(image.catalog), query)
+    bound = bind_parameters(plan.parameters, question.params)
+    return answer(image, plan, bound, question.view)
 
 
 def assert_right(image: Image, question: Question, engine: Engine) -> None:

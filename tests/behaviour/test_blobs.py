@@ -203,5 +203,5 @@ def test_a_file_that_is_gone_is_told_by_its_address(graph, outside, monkeypatch)
 
 def test_a_wrong_setting_is_told(graph, monkeypatch):
     monkeypatch.setenv(SETTING, "pictures")
-    with pytest.raises(InputError, match=f"{SETTING}: 'pictures' is no base for blobs"):
+    with pytest.raises(InputError, match=f"{SETTING}: 'pictures' is not a valid blob base"):
         graph.load(picture("a"), "merge")

@@ -17,13 +17,13 @@ from omnigraph.catalog.compile import compile_schema
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.write.mutate import MutationIds, prepare_mutation
 from omnigraph.errors import ExternalBlobRefused, OmnigraphError
+from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import QueryFile
-from omnigraph.language.query.print import print_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_parameters
-from omnigraph.rows.schema import row_schema
+from omnigraph.rows.columns import row_schema
 from omnigraph.testing.generate import mutation_queries
 from omnigraph.testing.model.export import export
 from omnigraph.testing.model.graph import numbered_ids

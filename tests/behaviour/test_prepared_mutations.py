@@ -13,7 +13,7 @@ from omnigraph.api.graph import init
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.write.mutate import MutationIds, prepare_mutation
 from omnigraph.faults import FAULT_POINTS
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_parameters
 from omnigraph.storage.tables import TableStore

@@ -20,11 +20,11 @@ from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold as folding
 from omnigraph.engine.write import lookups
 from omnigraph.errors import OmnigraphError
+from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import QueryFile
-from omnigraph.language.query.print import print_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
+from omnigraph.plan import arrange as arranging
 from omnigraph.plan.params import JsonParameters
-from omnigraph.plan.physical import arrange as arranging
 from omnigraph.storage.filters import Comparison, IsNull
 from omnigraph.testing.generate import read_queries
 from omnigraph.testing.model.image import Image

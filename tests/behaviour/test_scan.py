@@ -32,7 +32,7 @@ from omnigraph.errors import (
     UnknownColumn,
     UnknownType,
 )
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_host_values
 from omnigraph.storage.filters import Comparison, IsNull, Not

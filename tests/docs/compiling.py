@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from omnigraph.catalog.build import build_declared, check_reserved_names
-from omnigraph.catalog.compile import compile_schema
-from omnigraph.catalog.migrate.locate import refuse_unsupported
+from omnigraph.catalog.compile import build_declared, check_reserved_names, compile_schema
 from omnigraph.catalog.migrate.plan import plan_migration
+from omnigraph.catalog.migrate.report import refuse_unsupported
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import LanguageError, UnsupportedMigration
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.compile import compile_checked
 from omnigraph.plan.lint import lint_queries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.lint import lint_queries
 from tests.docs.markdown import ROOT, Page
 

@@ -27,7 +27,7 @@ from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog
 from omnigraph.error_codes import EXAMPLE_SCHEMA
 from omnigraph.language.format import format_queries, format_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_parameters
 from tests.docs.compiling import codes_of, migration_codes, query_codes, schema_codes

@@ -12,14 +12,14 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from omnigraph.catalog.build import build_schema
+from omnigraph.catalog.compile import build_schema
 from omnigraph.catalog.migrate.steps import MigrationPlan
 from omnigraph.cli.operator_config import OperatorConfig, read_operator_config
 from omnigraph.engine.compare.cursors import FeedPlace, read_feed_place, read_place, write_place
 from omnigraph.engine.read.stored_texts import _Header
 from omnigraph.errors import ManifestDamaged, SchemaContractBroken
 from omnigraph.json_structs import json_line
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.rows.bindings import bindings, given_bindings
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.index_checks import CHECKSUMS, IndexChecks, IndexFolder

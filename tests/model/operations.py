@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from omnigraph.api.graph import Graph
-from omnigraph.catalog.build import build_declared
+from omnigraph.catalog.compile import build_declared
 from omnigraph.catalog.migrate import carry_identities, plan_migration
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
 from omnigraph.testing.model import ReferenceGraph
 from omnigraph.testing.outcome import Refusal

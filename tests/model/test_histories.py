@@ -34,7 +34,7 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import FAULT_POINTS
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.testing.faults import Fail, FailStorage, FaultAction, Hit, InjectedFault, armed
 from omnigraph.testing.model import ReferenceGraph
 from omnigraph.testing.outcome import Refusal

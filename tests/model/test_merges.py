@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from omnigraph.api.graph import init
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.errors import MergeConflicts, OmnigraphError
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.testing.model import ReferenceGraph
 from omnigraph.testing.outcome import MergeResult, Refusal
 from tests.model import operations

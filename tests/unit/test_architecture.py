@@ -216,7 +216,6 @@ def test_a_heavy_import_is_noticed():
 
 NOT_FOR_A_READ = (
     "omnigraph.catalog.migrate",
-    "omnigraph.catalog.past",
     "omnigraph.embed",
     "omnigraph.engine.compare",
     "omnigraph.engine.export",
@@ -228,7 +227,7 @@ NOT_FOR_A_READ = (
     "omnigraph.engine.write",
     "omnigraph.error_codes",
     "omnigraph.export",
-    "omnigraph.language.query.print",
+    "omnigraph.language.format",
     "omnigraph.load",
     "omnigraph.plan.check_mutation",
     "omnigraph.spark",

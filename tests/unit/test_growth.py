@@ -10,14 +10,14 @@ from functools import partial
 import pytest
 
 from omnigraph.catalog.compile import compile_schema
+from omnigraph.catalog.migrate.identities import under_present_names
 from omnigraph.catalog.migrate.plan import plan_migration
-from omnigraph.catalog.past import under_present_names
 from omnigraph.language.format import format_queries, format_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
+from omnigraph.plan.arrange import arrange
 from omnigraph.plan.compile import compile_query
+from omnigraph.plan.cost import Sizes
 from omnigraph.plan.lint import lint_queries
-from omnigraph.plan.physical.arrange import arrange
-from omnigraph.plan.physical.estimate import Sizes
 
 FEW, MORE = 150, 450
 """Three times the text: linear work triples, quadratic work takes nine times as much."""

@@ -17,8 +17,8 @@ import lance
 import pyarrow as pa
 from ulid import ULID
 
-from omnigraph.catalog.build import build_declared
-from omnigraph.language.span import Source
+from omnigraph.catalog.compile import build_declared
+from omnigraph.language.syntax import Source
 from omnigraph.storage.s3_options import s3_options
 from omnigraph.versioning.upgrade.old_layout import ACTORS_PATH, COMMITS_PATH, RECOVERIES_PATH
 

@@ -78,7 +78,7 @@ class Schema:
             class Note {
         ...
         """
-        from omnigraph.catalog.diagram import mermaid
+        from omnigraph.catalog.model import mermaid
 
         return mermaid(self.catalog)
 

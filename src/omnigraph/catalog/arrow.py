@@ -1,6 +1,12 @@
-"""How types are stored: the Arrow schema of a node or edge type. The one importer of pyarrow here."""
+"""How types are stored: Arrow schemas and physical indexes. The one importer of pyarrow here.
+
+Results never depend on whether an index exists.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
 
 import pyarrow as pa
 
@@ -33,7 +39,7 @@ def arrow_type(prop_type: PropType) -> pa.DataType:
 
 
 def logical_schema(declared: EntityType) -> pa.Schema:
-    """What readers see: id, ends, then properties by name under their present names."""
+    """What readers see: id, endpoints, then properties by name under their present names."""
     return pa.schema(
         [
             *_identity_fields(declared),
@@ -59,3 +65,46 @@ def physical_schema(declared: EntityType) -> pa.Schema:
 def _identity_fields(declared: EntityType) -> list[pa.Field]:
     names = ("id", "src", "dst") if isinstance(declared, EdgeType) else ("id",)
     return [pa.field(name, pa.utf8(), nullable=False) for name in names]
+
+
+# -- indexes -----------------------------------------------------------------------------------
+
+
+class IndexKind(Enum):
+    BTREE = "btree"
+    TEXT = "text"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """One index a table should have; `column` is the physical column."""
+
+    column: str
+    kind: IndexKind
+
+
+def index_specs(declared: EntityType) -> tuple[IndexSpec, ...]:
+    """The indexes of a type: its ids and endpoints, then each one-property index group."""
+    if isinstance(declared, EdgeType):
+        # Property indexes of edges are recorded in the schema only; nothing reads them yet.
+        return tuple(IndexSpec(c, IndexKind.BTREE) for c in ("id", "src", "dst"))
+    specs = [IndexSpec("id", IndexKind.BTREE)]
+    for group in declared.index_groups:
+        if len(group) == 1:
+            prop = declared.properties[group[0]]
+            kind = index_kind(prop.type)
+            if kind is not None:
+                specs.append(IndexSpec(prop.column, kind))
+    return tuple(specs)
+
+
+def index_kind(prop_type: PropType) -> IndexKind | None:
+    """The kind of index a single property of this type gets, if it gets one."""
+    if prop_type.list or prop_type.is_blob:
+        return None
+    if prop_type.is_vector:
+        return IndexKind.VECTOR
+    if prop_type.scalar is Scalar.STRING and not prop_type.is_enum:
+        return IndexKind.TEXT
+    return IndexKind.BTREE

@@ -1,7 +1,7 @@
-"""The rules a schema puts on data, as values, and the words for breaking each of them.
+"""The rules a schema puts on data, as values, and the message for breaking each of them.
 
-Defined once for loads, mutations and merges. Nothing here looks at rows: `omnigraph.rows` finds the
-rows that break a rule, the callers say where those rows came from.
+Defined once for loads, mutations and merges. `omnigraph.rows` finds the rows that break a rule, and
+callers add where those rows came from.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from omnigraph.catalog.identity import KeyValue, canonical_text
 from omnigraph.catalog.ir import Bound
-from omnigraph.catalog.keys import KeyValue, canonical_text
 from omnigraph.catalog.model import EdgeType, EntityType, Group, NodeType, Property
 from omnigraph.diagnostics import counted
 from omnigraph.language.types import Scalar
@@ -96,7 +96,7 @@ def missing_value(prop: Property) -> str:
 
 
 def uncomputable_vector(declared: EntityType, prop: Property, reason: str) -> str:
-    """A required `@embed` vector that nobody has given and no provider has computed."""
+    """A required `@embed` vector that is neither given nor computed by a provider."""
     return f"{declared.name}.{prop.name} cannot be computed: {reason}"
 
 
@@ -126,7 +126,7 @@ def other_unique_groups(declared: EntityType) -> tuple[Group, ...]:
 
 
 def unkeyable_column(declared: EntityType) -> tuple[Group, Property] | None:
-    """The first list, vector or blob in a unique group: a schema may have one, no write can keep it."""
+    """The first list, vector or blob in a unique group; a schema may declare one, writes refuse it."""
     for group in declared.unique_groups:
         for name in group:
             prop = declared.properties.get(name)
@@ -150,7 +150,7 @@ def group_text(declared: EntityType, group: Group) -> str:
 
 
 def group_scalar(declared: EntityType, column: str) -> Scalar:
-    """The scalar type of a group's column; ids and ends are text."""
+    """The scalar type of a group's column; ids and endpoints are text."""
     prop = declared.properties.get(column)
     return prop.type.scalar if prop else Scalar.STRING
 
@@ -184,10 +184,10 @@ def taken_id(declared: EntityType, id: str) -> str:
 # -- edges --------------------------------------------------------------------------------------
 
 
-def missing_end(edge: EdgeType, end: str, id: str) -> str:
-    """An edge whose `src` or `dst` no node has."""
-    type_name = edge.from_type if end == "src" else edge.to_type
-    return f"edge {edge.name}: {end} '{id}' not found in {type_name}"
+def missing_endpoint(edge: EdgeType, column: str, id: str) -> str:
+    """An edge whose `src` or `dst` is not the id of a node."""
+    type_name = edge.from_type if column == "src" else edge.to_type
+    return f"edge {edge.name}: {column} '{id}' not found in {type_name}"
 
 
 def cardinality_problem(edge: EdgeType, source: str, found: int) -> str | None:

@@ -1,7 +1,7 @@
-"""The catalog: an accepted schema in the shape readers and writers ask questions of.
+"""The catalog: an accepted schema in the form that readers and writers query.
 
-Built from the IR, never from source text. Types, properties and groups come in a fixed order, so
-nothing that walks a catalog depends on hashing.
+Built from the canonical form, never from source text. Types, properties and groups come in a fixed
+order, so iteration never depends on hashing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from omnigraph.catalog.ir import (
     SchemaIR,
     UniqueIR,
 )
-from omnigraph.language.schema.rules import ENDPOINTS
+from omnigraph.language.schema.ast import ENDPOINTS
 from omnigraph.language.types import PropType
 
 Group = tuple[str, ...]
@@ -74,11 +74,6 @@ class NodeType:
         return ("id", *self.properties)
 
     @cached_property
-    def embeds(self) -> Mapping[str, str]:
-        """Vector property to the String property it is computed from."""
-        return {p.name: p.embed_source for p in self.properties.values() if p.embed_source}
-
-    @cached_property
     def blobs(self) -> frozenset[str]:
         return frozenset(p.name for p in self.properties.values() if p.type.is_blob)
 
@@ -108,7 +103,7 @@ class EdgeType:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The logical columns: the id, both ends, then properties by name."""
+        """The logical columns: the id, both endpoints, then properties by name."""
         return ("id", *ENDPOINTS, *self.properties)
 
     @cached_property
@@ -126,7 +121,7 @@ class Catalog:
     ir: SchemaIR
     nodes: Mapping[str, NodeType]
     edges: Mapping[str, EdgeType]
-    _edges_by_folded_name: Mapping[str, EdgeType] = field(repr=False)
+    _edges_by_lower_name: Mapping[str, EdgeType] = field(repr=False)
 
     def __repr__(self) -> str:
         return f"<Catalog: {len(self.nodes)} node types, {len(self.edges)} edge types>"
@@ -135,16 +130,16 @@ class Catalog:
     def from_ir(cls, ir: SchemaIR) -> Catalog:
         nodes = {n.name: _node_type(n) for n in ir.nodes}
         edges = {e.name: _edge_type(e) for e in ir.edges}
-        folded = {name.lower(): edge for name, edge in edges.items()}
-        return cls(ir, nodes, edges, folded)
+        lower_case = {name.lower(): edge for name, edge in edges.items()}
+        return cls(ir, nodes, edges, lower_case)
 
     @cached_property
     def hash(self) -> str:
         return self.ir.hash
 
     def edge_for_traversal(self, word: str) -> EdgeType | None:
-        """The edge type a traversal or load record names, whatever its capitals."""
-        return self._edges_by_folded_name.get(word.lower())
+        """The edge type a traversal or load record names, in any case."""
+        return self._edges_by_lower_name.get(word.lower())
 
     def entity(self, table_key: str) -> EntityType:
         """The type behind `node:Name` or `edge:Name`. Raises `KeyError` for one it does not have."""
@@ -194,7 +189,7 @@ def _edge_type(edge: EdgeIR) -> EdgeType:
 
 
 def _edge_identity(unique_groups: tuple[Group, ...], order: _ColumnOrder) -> Group | None:
-    """The smallest group that names both ends; among equals the first in identity order.
+    """The smallest group that names both endpoints; among equals the first in identity order.
 
     That is the alphabetically first when the type was made, and no rename changes it.
     """
@@ -216,9 +211,9 @@ def _property(prop: PropertyIR) -> Property:
 
 
 def _identity_order(properties: tuple[PropertyIR, ...], ends: Group = ()) -> _ColumnOrder:
-    """Sort key of group columns: both ends first, then by property id, which no rename changes.
+    """Sort key of group columns: endpoints first, then by property id, which no rename changes.
 
-    On an edge `src` and `dst` in a group always mean the ends; on a node they are properties.
+    On an edge `src` and `dst` in a group always mean the endpoints; on a node they are properties.
     """
     ids = {p.name: p.prop_id for p in properties}
 
@@ -236,3 +231,31 @@ def _groups(
     return tuple(
         tuple(sorted(c.columns, key=order)) for c in declared.constraints if isinstance(c, kind)
     )
+
+
+# -- diagram -----------------------------------------------------------------------------------
+
+
+def mermaid(catalog: Catalog) -> str:
+    """The text of the diagram, without a line break at its end."""
+    return "\n".join(_diagram_lines(catalog))
+
+
+def _diagram_lines(catalog: Catalog) -> Iterator[str]:
+    yield "classDiagram"
+    for node in catalog.nodes.values():
+        yield f"    class {node.name} {{"
+        yield from (f"        {line}" for line in _property_lines(node))
+        yield "    }"
+    for edge in catalog.edges.values():
+        properties = ", ".join(edge.properties)
+        label = f"{edge.name} ({properties})" if properties else edge.name
+        yield f"    {edge.from_type} --> {edge.to_type} : {label}"
+
+
+def _property_lines(node: NodeType) -> Iterator[str]:
+    keys = node.key or ()
+    for name in (*keys, *(name for name in node.properties if name not in keys)):
+        # Mermaid reads braces and angle brackets as its own; the names of types have neither.
+        kind = node.properties[name].type.display
+        yield f"{kind} {name}{' @key' if name in keys else ''}"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from omnigraph.diagnostics import with_hint
 from omnigraph.errors import InputError
-from omnigraph.language.temporal import parse_datetime
+from omnigraph.language.values import parse_datetime
 from omnigraph.versioning.commits import CommitRecord
 
 CommitOrTime = str | datetime

@@ -30,7 +30,7 @@ from omnigraph.errors import (
     RefUnderOtherSchema,
     UnknownVersion,
 )
-from omnigraph.language.temporal import format_datetime, parse_datetime
+from omnigraph.language.values import format_datetime, parse_datetime
 from omnigraph.versioning.branch_names import MAIN, RESERVED, public_name
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitId, CommitRecord

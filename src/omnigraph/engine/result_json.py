@@ -22,8 +22,8 @@ from omnigraph.rows.json_text import (
     joined,
     list_texts,
     moment_texts,
-    pieces,
     quoted,
+    split_batches,
 )
 
 _MOST_SAFE: Final = 2**53 - 1
@@ -64,12 +64,12 @@ INDENTED: Final = RowLayout(
 def json_rows(
     table: pa.Table, types: Sequence[PropType], layout: RowLayout, *, js_safe: bool = False
 ) -> Iterator[pa.Buffer]:
-    """The rows as UTF-8 text, in pieces of some megabytes.
+    """The rows as UTF-8 text, in split_batches of some megabytes.
 
     With `js_safe`, integers that JavaScript cannot hold exactly are strings of their digits.
     """
     keys = [compact_json(name) + layout.colon for name in table.column_names]
-    for piece in pieces(table.to_batches()):
+    for piece in split_batches(table.to_batches()):
         parts: list[object] = []
         for key, column, kind in zip(keys, piece.columns, types, strict=True):
             parts += [(layout.between if parts else layout.start) + key]

@@ -106,7 +106,7 @@ class SchemaCache:
 
     def _restate(self, reference: str, present: str) -> Catalog:
         """An earlier schema under the names of the present one."""
-        from omnigraph.catalog.past import under_present_names
+        from omnigraph.catalog.migrate.identities import under_present_names
 
         now = self.past(present)
         return Catalog.from_ir(under_present_names(self.past(reference).ir, now.ir))

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from omnigraph.errors import InputError, SourceUnreadable
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.limits import MAX_SOURCE_BYTES
 
 _BOM = "\ufeff"

@@ -11,7 +11,7 @@ from omnigraph.catalog.ir import compact_json
 from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.errors import ExportError
 from omnigraph.export.values import NotFinite, blob_texts, json_texts
-from omnigraph.rows.json_text import joined, pieces, quoted
+from omnigraph.rows.json_text import joined, quoted, split_batches
 
 BlobTexts = Callable[[str, pa.RecordBatch], pa.Array]
 """A property and rows to the texts of its blobs: a URI, `base64:…`, or null."""
@@ -24,12 +24,12 @@ def export_lines(
     *,
     zoned: bool = False,
 ) -> Iterator[pa.Buffer]:
-    """The rows as UTF-8 text, one object per line, in pieces of some megabytes.
+    """The rows as UTF-8 text, one object per line, in split_batches of some megabytes.
 
     Rows have their columns under logical names. Without `blobs`, blob columns are those of
-    `omnigraph.rows.schema`. With `zoned`, moments have the form of results. Raises `ExportError` for a number that is not finite.
+    `omnigraph.rows.columns`. With `zoned`, moments have the form of results. Raises `ExportError` for a number that is not finite.
     """
-    for piece in pieces(batches):
+    for piece in split_batches(batches):
         yield joined(_parts(declared, piece, blobs, zoned))
 
 

@@ -17,9 +17,7 @@ import pyarrow.types as kinds
 
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
 from omnigraph.load.spellings import read_dates, read_datetimes
-from omnigraph.rows.build import blob_column
-from omnigraph.rows.schema import row_type
-from omnigraph.rows.values import BASE64, decode_base64
+from omnigraph.rows.columns import BASE64, blob_column, decode_base64, row_type
 
 Mask = npt.NDArray[np.bool_]
 Converted = tuple[pa.Array, Mask | None]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.catalog.identity import node_id
 from omnigraph.catalog.ir import compact_json
-from omnigraph.catalog.keys import node_id
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.diagnostics import shortened, with_hint
 from omnigraph.load.given_keys import GIVEN, given_column
@@ -20,8 +20,7 @@ from omnigraph.load.json_values import MalformedText, read_record
 from omnigraph.load.record import convert_value
 from omnigraph.load.row_plan import KeyColumns, RowPlan
 from omnigraph.load.typed_rows import MisfitValue, Problem, Reading, Spot, TypedRows
-from omnigraph.rows.build import StoredValue, build_column
-from omnigraph.rows.values import Misfit
+from omnigraph.rows.columns import Misfit, StoredValue, build_column
 
 _ENDS = (("src", "from"), ("dst", "to"))
 

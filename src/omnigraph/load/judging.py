@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
 from omnigraph.load.given_keys import GIVEN
 from omnigraph.load.typed_rows import Numbers, Problem, TypedRows
-from omnigraph.rows.checks import Violation, find_nulls, rows_where, value_violations
-from omnigraph.rows.identity import derived_ids
-from omnigraph.rows.schema import row_schema
+from omnigraph.rows.columns import row_schema
+from omnigraph.rows.keys import derived_ids
+from omnigraph.rows.validation import Violation, find_nulls, rows_where, value_violations
 
 Mask = npt.NDArray[np.bool_]
 _Blame = tuple[int, str, str, str | None]

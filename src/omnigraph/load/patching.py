@@ -28,9 +28,9 @@ from omnigraph.rows.bindings import (
     given_bindings,
     given_for_unknown,
 )
-from omnigraph.rows.checks import find_nulls, rows_where
-from omnigraph.rows.identity import derived_ids
-from omnigraph.rows.schema import row_schema
+from omnigraph.rows.columns import row_schema
+from omnigraph.rows.keys import derived_ids
+from omnigraph.rows.validation import find_nulls, rows_where
 
 Numbers = npt.NDArray[np.int64]
 

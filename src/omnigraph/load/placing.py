@@ -15,7 +15,7 @@ from omnigraph.catalog.model import EntityType
 from omnigraph.load.generated_ids import generated_ids
 from omnigraph.load.judging import JudgedRows
 from omnigraph.load.typed_rows import Numbers
-from omnigraph.rows.schema import row_schema
+from omnigraph.rows.columns import row_schema
 
 SOURCE: Final = "__source"
 RECORD: Final = "__record"

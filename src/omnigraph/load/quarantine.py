@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.ir import compact_json
 from omnigraph.diagnostics import cut_values
-from omnigraph.language.temporal import format_date, format_datetime
+from omnigraph.language.values import format_date, format_datetime
 from omnigraph.load.findings import Finding, Place
 from omnigraph.load.framing import Records, read_stretches
 from omnigraph.load.pieces import Piece
@@ -25,7 +25,7 @@ from omnigraph.load.placing import RECORD, SOURCE
 from omnigraph.load.record import Day, Moment
 from omnigraph.load.sources import CsvFile, JsonFile, JsonObjects, JsonText, Source, TableSource
 from omnigraph.load.table_rows import python_value
-from omnigraph.rows.values import BASE64
+from omnigraph.rows.columns import BASE64
 
 
 @dataclass(frozen=True, slots=True)

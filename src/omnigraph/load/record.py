@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, TypeGuard
 
-from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar
-from omnigraph.rows.build import StoredValue
-from omnigraph.rows.values import Misfit, blob_value, check_dimension, in_range, nearest_float
+from omnigraph.language.values import parse_date, parse_datetime
+from omnigraph.rows.columns import (
+    Misfit,
+    StoredValue,
+    blob_value,
+    check_dimension,
+    in_range,
+    nearest_float,
+)
 
 _DAY_MS: Final = 86_400_000
 _DAYS: Final = (-(2**31), 2**31 - 1)

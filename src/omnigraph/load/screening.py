@@ -21,8 +21,8 @@ from omnigraph.catalog.constraints import other_unique_groups, unkeyable_column
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.load.committed import CommittedRows
 from omnigraph.load.set_phase import LoadMode, given_ids
-from omnigraph.rows.hashing import buckets_of, hashes_of_tuples
-from omnigraph.rows.uniqueness import distinct_tuples, tuples_of
+from omnigraph.rows.equality import buckets_of, hashes_of_tuples
+from omnigraph.rows.keys import distinct_tuples, tuples_of
 
 _ASPECT: Final = b"aspect"
 _IDS, _ENDS, _TUPLES, _COUNTS = "ids", "ends", "tuples", "counts"

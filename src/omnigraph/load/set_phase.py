@@ -19,7 +19,7 @@ from omnigraph.catalog.constraints import (
     duplicate_tuple,
     group_text,
     identity_group,
-    missing_end,
+    missing_endpoint,
     other_unique_groups,
     taken_id,
     taken_tuple,
@@ -31,7 +31,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeTy
 from omnigraph.load.committed import CommittedRows
 from omnigraph.load.findings import Finding, Place, in_order
 from omnigraph.load.placing import GENERATED, PLACE_COLUMNS
-from omnigraph.rows.uniqueness import (
+from omnigraph.rows.keys import (
     RowNumbers,
     comparable,
     distinct_tuples,
@@ -232,7 +232,7 @@ class _Judge:
             if not len(absent[type_name]):
                 continue
             for row in _rows_in(rows.column(end), absent[type_name]):
-                message = missing_end(edge, end, rows.column(end)[row].as_py())
+                message = missing_endpoint(edge, end, rows.column(end)[row].as_py())
                 place = _place(rows, row)
                 yield Finding(place, "endpoint_not_found", message, edge.name, _id(rows, row))
 

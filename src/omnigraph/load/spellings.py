@@ -1,6 +1,6 @@
 """Columns of date and datetime texts, read at the speed of columns.
 
-The spellings are those of `omnigraph.language.temporal`, which stays the judge: texts that share a
+The spellings are those of `omnigraph.language.values`, which stays the judge: texts that share a
 layout (all digits in the same places) are read place by place, every other text goes through it
 one by one. A text the judge refuses is marked and left null.
 """
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.language.temporal import parse_date, parse_datetime
+from omnigraph.language.values import parse_date, parse_datetime
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

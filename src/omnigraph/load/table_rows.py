@@ -16,10 +16,8 @@ from omnigraph.load.given_keys import GIVEN, Mask, given_column
 from omnigraph.load.record import Day, Moment, convert_value
 from omnigraph.load.row_plan import KeyColumns, RowPlan
 from omnigraph.load.typed_rows import MisfitValue, Numbers, Reading, TypedRows
-from omnigraph.rows.build import StoredValue, build_column
-from omnigraph.rows.identity import derived_ids
-from omnigraph.rows.schema import row_type
-from omnigraph.rows.values import Misfit
+from omnigraph.rows.columns import Misfit, StoredValue, build_column, row_type
+from omnigraph.rows.keys import derived_ids
 
 _STORED_ENDS: Final = {"from": "src", "to": "dst"}
 

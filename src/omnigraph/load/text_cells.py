@@ -27,8 +27,7 @@ from omnigraph.load.json_table import (
 )
 from omnigraph.load.json_values import MalformedText, read_value
 from omnigraph.load.record import convert_value
-from omnigraph.rows.build import StoredValue
-from omnigraph.rows.schema import row_type
+from omnigraph.rows.columns import StoredValue, row_type
 
 Mask = npt.NDArray[np.bool_]
 

@@ -7,7 +7,6 @@ from typing import NoReturn
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.diagnostics import did_you_mean
-from omnigraph.language.nodes import Name
 from omnigraph.language.query.ast import (
     Assignment,
     Delete,
@@ -18,8 +17,9 @@ from omnigraph.language.query.ast import (
     Statement,
     Update,
 )
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Name, Source
 from omnigraph.language.types import PropType
+from omnigraph.plan.expressions import InferredParameters, Use, property_value
 from omnigraph.plan.ir import (
     ID_TYPE,
     Assign,
@@ -35,20 +35,19 @@ from omnigraph.plan.ir import (
     StatementPlan,
     UpdateNodes,
 )
-from omnigraph.plan.scope import Complaints, parameter_specs, parameter_types
-from omnigraph.plan.values import InferredParameters, Use, property_value
+from omnigraph.plan.scope import TypeErrors, parameter_specs, parameter_types
 
 ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
-"""What mutations call the ends of an edge, and the columns that hold them."""
+"""What mutations call the endpoints of an edge, and the columns that hold them."""
 
 
 def check_mutation(source: Source, catalog: Catalog, query: Query) -> MutationPlan:
     """Type-check a mutation. Raises `TypeCheckError`; the first error ends the check."""
-    complaints = Complaints(source)
+    errors = TypeErrors(source)
     if not isinstance(query.body, MutationBody):
         message = "read query cannot be typechecked with mutation-query API"
-        complaints.refuse_plainly(query.name.span, "T35", message)
-    checker = _MutationChecker(complaints, catalog, query, parameter_types(complaints, query))
+        errors.fail(query.name.span, "T35", message)
+    checker = _MutationChecker(errors, catalog, query, parameter_types(errors, query))
     statements = tuple(checker.statement(s) for s in query.body.statements)
     return MutationPlan(query.name.text, parameter_specs(query), statements)
 
@@ -61,15 +60,15 @@ def check_condition(
     It means what it means behind `where` in a mutation of the type. Raises `TypeCheckError`.
     """
     parameters = InferredParameters()
-    condition = _ConditionChecker(Complaints(source), parameters).condition(predicate, target)
+    condition = _ConditionChecker(TypeErrors(source), parameters).condition(predicate, target)
     return condition, tuple(ParameterSpec(*inferred) for inferred in parameters.items())
 
 
 class _ConditionChecker:
     """Checks what conditions and assignments say about properties of a type."""
 
-    def __init__(self, complaints: Complaints, parameters: Mapping[str, PropType]) -> None:
-        self._complaints = complaints
+    def __init__(self, errors: TypeErrors, parameters: Mapping[str, PropType]) -> None:
+        self._errors = errors
         self._parameters = parameters
 
     def condition(self, predicate: Predicate, target: EntityType) -> Condition:
@@ -77,13 +76,13 @@ class _ConditionChecker:
         prop_type = self._property_type(target, name)
         if prop_type.is_blob:
             message = f"blob property `{name}` cannot be used in WHERE predicates"
-            self._complaints.refuse(name.span, "T11", message)
+            self._errors.fail(name.span, "T11", message)
         if prop_type.list or prop_type.is_vector:
             shape = "list" if prop_type.list else "vector"
             message = f"{shape} comparisons in WHERE predicates are not supported"
-            self._complaints.refuse(name.span, "T7", message)
+            self._errors.fail(name.span, "T7", message)
         value = property_value(
-            self._complaints, self._parameters, name, prop_type, predicate.value, Use.ASSIGN
+            self._errors, self._parameters, name, prop_type, predicate.value, Use.ASSIGN
         )
         column = name.text
         if isinstance(target, EdgeType):
@@ -108,18 +107,18 @@ class _ConditionChecker:
                 hint = "the ends of an edge are called `from` and `to` here"
         message = f"type `{target.name}` has no property `{name}`"
         hint = hint or did_you_mean(name.text, known)
-        self._complaints.refuse(name.span, "T11", message, hint)
+        self._errors.fail(name.span, "T11", message, hint)
 
 
 class _MutationChecker(_ConditionChecker):
     def __init__(
         self,
-        complaints: Complaints,
+        errors: TypeErrors,
         catalog: Catalog,
         query: Query,
         parameters: Mapping[str, PropType],
     ) -> None:
-        super().__init__(complaints, parameters)
+        super().__init__(errors, parameters)
         self._catalog = catalog
         self._query = query
 
@@ -132,7 +131,7 @@ class _MutationChecker(_ConditionChecker):
                 if isinstance(target, EdgeType):
                     message = f"update mutation for edge type `{target.name}` is not supported"
                     hint = "delete the edge and insert it again"
-                    self._complaints.refuse(statement.type.span, "T16", message, hint)
+                    self._errors.fail(statement.type.span, "T16", message, hint)
                 assignments = self._assignments(statement.assignments, target)
                 condition = self.condition(statement.predicate, target)
                 return UpdateNodes(target.name, tuple(assignments.values()), condition)
@@ -147,7 +146,7 @@ class _MutationChecker(_ConditionChecker):
         if target is None:
             known = (*self._catalog.nodes, *self._catalog.edges)
             message = f"unknown node/edge type `{name}`"
-            self._complaints.refuse(name.span, "T10", message, did_you_mean(name.text, known))
+            self._errors.fail(name.span, "T10", message, did_you_mean(name.text, known))
         return target
 
     # -- insert -----------------------------------------------------------------------------
@@ -162,7 +161,7 @@ class _MutationChecker(_ConditionChecker):
             end = assigned.pop(word, None)
             if end is None:
                 message = f"insert for `{target.name}` must provide required endpoint `{word}`"
-                self._complaints.refuse(self._query.name.span, "T12", message)
+                self._errors.fail(self._query.name.span, "T12", message)
             ends.append(end.value)
         self._require_properties(target, assigned)
         source, destination = ends
@@ -177,7 +176,7 @@ class _MutationChecker(_ConditionChecker):
                 if prop.embed_source in assigned:
                     continue
                 message += f" or @embed source `{prop.embed_source}`"
-            self._complaints.refuse(self._query.name.span, "T12", message)
+            self._errors.fail(self._query.name.span, "T12", message)
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -186,16 +185,16 @@ class _MutationChecker(_ConditionChecker):
     ) -> dict[str, Assign]:
         if not assignments:
             message = f"mutation of `{target.name}` requires at least one assignment"
-            self._complaints.refuse(self._query.name.span, "T10", message)
+            self._errors.fail(self._query.name.span, "T10", message)
         assigned: dict[str, Assign] = {}
         for assignment in assignments:
             name = assignment.property
             prop_type = self._property_type(target, name)
             if name.text in assigned:
                 message = f"duplicate assignment to property `{name}`"
-                self._complaints.refuse(assignment.span, "T13", message)
+                self._errors.fail(assignment.span, "T13", message)
             value = property_value(
-                self._complaints, self._parameters, name, prop_type, assignment.value, Use.ASSIGN
+                self._errors, self._parameters, name, prop_type, assignment.value, Use.ASSIGN
             )
             assigned[name.text] = Assign(name.text, value, prop_type)
         return assigned

@@ -12,32 +12,23 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import QuerySelectionError
 from omnigraph.language.query.ast import Query, QueryFile
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.limits import COMPILE_CACHE_ENTRIES
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import MutationPlan, Plan, ReadPlan
-from omnigraph.plan.lower import lower_read
 
 
 @dataclass(frozen=True)
 class CompiledQuery:
-    """A query that fits the schema, with the notes its author left for users and tools."""
+    """The plan of a query, and its syntax tree with the notes for users and tools."""
 
     plan: Plan
     query: Query
 
-    @property
-    def description(self) -> str | None:
-        return self.query.note("description")
-
-    @property
-    def instruction(self) -> str | None:
-        return self.query.note("instruction")
-
     @cached_property
     def text(self) -> str:
         """The query in the standard layout, without comments: what two requests are compared by."""
-        from omnigraph.language.query.print import print_queries
+        from omnigraph.language.format import print_queries
 
         return print_queries(QueryFile((self.query,)))
 
@@ -65,14 +56,14 @@ class CompiledQuery:
 
 
 def compile_checked(source: Source, catalog: Catalog, query: Query) -> CompiledQuery:
-    """Check and lower one parsed query."""
+    """Compile one parsed query."""
     plan: Plan
     if query.is_mutation:
         from omnigraph.plan.check_mutation import check_mutation
 
         plan = check_mutation(source, catalog, query)
     else:
-        plan = lower_read(query, check_read(source, catalog, query))
+        plan = check_read(source, catalog, query)
     return CompiledQuery(plan, query)
 
 

@@ -1,139 +1,218 @@
-"""A plan as text a person can read: one line per operation, in the order they run."""
+"""Plans as text and as JSON documents, one entry per step, for explain."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import assert_never
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, assert_never
 
-from omnigraph.language.query.ast import Operator
-from omnigraph.language.temporal import format_date, format_datetime
 from omnigraph.language.types import PropType, Scalar
+from omnigraph.language.values import format_date, format_datetime
 from omnigraph.plan.ir import (
     NOW_PARAMETER,
     Aggregated,
-    AntiJoin,
-    Assign,
     Bm25,
-    Condition,
     Constant,
-    DeleteEdges,
-    DeleteNodes,
     Direction,
     EntityId,
-    Expand,
     Expr,
     Filter,
-    InsertEdge,
-    InsertNode,
-    Match,
-    MutationPlan,
     Nearest,
-    NodeScan,
-    Op,
     Param,
-    Pipeline,
-    Plan,
     Prop,
     ReadPlan,
     Rrf,
-    StatementPlan,
+    SortKey,
     TextMatch,
-    UpdateNodes,
+)
+from omnigraph.plan.steps import (
+    Arrangement,
+    Branch,
+    Check,
+    Connected,
+    Count,
+    Follow,
+    Has,
+    Hop,
+    Join,
+    Lacks,
+    Scan,
+    Step,
+    Without,
 )
 
 _INDENT = "  "
 
+_OPERATIONS: Final[Mapping[type, str]] = {
+    Scan: "scan",
+    Join: "join",
+    Follow: "follow",
+    Connected: "connected",
+    Count: "count",
+    Has: "semi_join",
+    Check: "filter",
+    Lacks: "anti_join",
+    Without: "anti_join",
+}
 
-def describe_plan(plan: Plan) -> str:
-    """The whole plan, without a trailing line break."""
-    parameters = ", ".join(f"${p.name}: {p.type.display}" for p in plan.parameters)
-    head = f"{'mutation' if isinstance(plan, MutationPlan) else 'read'} {plan.name}({parameters})"
-    if isinstance(plan, MutationPlan):
-        body: Iterable[str] = (_statement(s) for s in plan.statements)
-    else:
-        body = _read_lines(plan)
-    return "\n".join([head, *(f"{_INDENT}{line}" for line in body)])
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """One step as text; `depth` is the number of negations around it."""
+
+    step: Step
+    text: str
+    depth: int
+
+    @property
+    def indented(self) -> str:
+        return f"{_INDENT * self.depth}{self.text}"
+
+    @property
+    def op(self) -> str:
+        return _OPERATIONS[type(self.step)]
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        return step_detail(self.step)
 
 
-def _read_lines(plan: ReadPlan) -> Iterator[str]:
-    yield from _pipeline_lines(plan.pipeline)
-    columns = ", ".join(f"{c.name} = {describe_expression(c.expression)}" for c in plan.columns)
-    yield f"{'group' if plan.is_aggregate else 'project'} {columns}"
+def step_lines(steps: Iterable[Step], depth: int = 0) -> Iterator[StepLine]:
+    """All steps in the order they run; a negation is followed by its inner steps."""
+    for step in steps:
+        yield StepLine(step, describe_step(step), depth)
+        if isinstance(step, Without):
+            yield from step_lines(step.inner, depth + 1)
+
+
+def describe_step(step: Step) -> str:
+    match step:
+        case Scan():
+            enough = "" if step.enough is None else f", {step.enough:,} of them"
+            return f"scan {step.variable}: {step.node_type}{_where(step.conditions)}{enough}"
+        case Join():
+            how = "keep with" if step.only_whether else "join"
+            on = f" on {describe_expression(step.bound)} = {describe_expression(step.property)}"
+            return f"{how} {step.variable}: {step.node_type}{on}{_where(step.conditions)}"
+        case Follow():
+            path = f"{step.source} {_arrow(step.hop)} {step.target}"
+            return f"follow {path}: {step.hop.node_type}{_where(step.conditions)}"
+        case Connected():
+            return f"keep joined {step.source} {_arrow(step.hop)} {step.target}"
+        case Count():
+            return f"count {step.source} {_branch(step.branch)}"
+        case Has():
+            return f"keep with {step.source} {_branch(step.branch)}"
+        case Check():
+            return f"keep {_filter(step.filter)}"
+        case Lacks():
+            return f"keep without {step.source} {_branch(step.branch)}"
+        case Without():
+            return f"keep rows of {', '.join(step.outer)} without"
+        case _:
+            assert_never(step)
+
+
+def step_detail(step: Step) -> dict[str, Any]:
+    """A step as a JSON document."""
+    detail: dict[str, Any] = {"text": describe_step(step)}
+    match step:
+        case Scan():
+            detail |= _node(step.variable, step.node_type, step.conditions)
+            if step.enough is not None:
+                detail["limit"] = step.enough
+        case Join():
+            detail |= _node(step.variable, step.node_type, step.conditions)
+            detail["on"] = [describe_expression(e) for e in (step.bound, step.property)]
+            detail["semi"] = step.only_whether
+        case Follow():
+            detail |= _node(step.target, step.hop.node_type, step.conditions)
+            detail |= {"from": step.source, **_hop(step.hop)}
+        case Connected():
+            detail |= {"from": step.source, "to": step.target, **_hop(step.hop)}
+        case Count() | Has() | Lacks():
+            detail |= {"from": step.source, **_hop(step.branch.hop)}
+        case Check():
+            detail["conditions"] = [_filter(step.filter)]
+        case Without():
+            detail["variables"] = list(step.outer)
+        case _:
+            assert_never(step)
+    return detail
+
+
+def _node(variable: str, node_type: str, conditions: tuple[Filter, ...]) -> dict[str, Any]:
+    return {"variable": variable, "type": node_type, "conditions": [_filter(c) for c in conditions]}
+
+
+def _hop(hop: Hop) -> dict[str, Any]:
+    bounds = {} if (hop.low, hop.high) == (1, 1) else {"hops": [hop.low, hop.high]}
+    return {"edge": hop.edge, "direction": hop.direction.value, **bounds}
+
+
+def describe_return(plan: ReadPlan) -> str:
+    """`return`, `order` and `limit` as text."""
+    columns = ", ".join(describe_expression(column.expression) for column in plan.columns)
+    text = f"return {columns}"
     if plan.order:
-        keys = (
-            f"{describe_expression(k.expression)} {'desc' if k.descending else 'asc'}"
-            for k in plan.order
-        )
-        yield f"order {', '.join(keys)}"
+        text += f" order by {', '.join(map(_key, plan.order))}"
+    return text if plan.limit is None else f"{text} limit {plan.limit:,}"
+
+
+def return_detail(plan: ReadPlan, arrangement: Arrangement) -> dict[str, Any]:
+    """`return`, `order` and `limit` as a JSON document, with the properties they fetch."""
+    detail: dict[str, Any] = {
+        "text": describe_return(plan),
+        "columns": [column.name for column in plan.columns],
+        "fetch": sorted({describe_expression(p) for p in _properties(plan)}),
+    }
+    if plan.is_aggregate:
+        keys = [c.expression for c in plan.columns if not c.is_aggregate]
+        detail["group_by"] = [describe_expression(key) for key in keys]
+    if plan.order:
+        detail["order"] = [_key(key) for key in plan.order]
     if plan.limit is not None:
-        yield f"limit {plan.limit}"
+        detail["limit"] = plan.limit
+        detail["stops_early"] = arrangement.enough is not None
+    return detail
 
 
-def _pipeline_lines(pipeline: Pipeline) -> Iterator[str]:
-    for op in pipeline:
-        yield _op(op)
-        if isinstance(op, AntiJoin):
-            yield from (f"{_INDENT}{line}" for line in _pipeline_lines(op.inner))
+def _properties(plan: ReadPlan) -> Iterator[Prop]:
+    expressions = [column.expression for column in plan.columns]
+    for expression in (*expressions, *(key.expression for key in plan.order)):
+        inner = expression.argument if isinstance(expression, Aggregated) else expression
+        if isinstance(inner, Prop):
+            yield inner
 
 
-def _op(op: Op) -> str:
-    match op:
-        case NodeScan():
-            return f"scan {op.variable}: {op.node_type}{_matches(op.matches)}"
-        case Expand():
-            arrow = ("-", "->") if op.direction is Direction.OUT else ("<-", "-")
-            hops = "" if (op.low, op.high) == (1, 1) else f"{{{op.low},{op.high}}}"
-            path = f"{op.source} {arrow[0]}{op.edge}{hops}{arrow[1]} {op.target}"
-            return f"expand {path}: {op.target_type}{_matches(op.target_matches)}"
-        case Filter():
-            left, right = describe_expression(op.left), describe_expression(op.right)
-            return f"filter {left} {op.operator.value} {right}"
-        case AntiJoin():
-            return f"keep rows of {', '.join(op.outer)} without"
-        case _:
-            assert_never(op)
+def _key(key: SortKey) -> str:
+    return f"{describe_expression(key.expression)}{' desc' if key.descending else ''}"
 
 
-def _matches(matches: tuple[Match, ...]) -> str:
-    if not matches:
-        return ""
-    shown = (
-        f"{m.property} {(Operator.CONTAINS if m.membership else Operator.EQ).value} "
-        f"{describe_expression(m.value)}"
-        for m in matches
-    )
-    return f" where {' and '.join(shown)}"
+def _branch(branch: Branch) -> str:
+    text = f"{_arrow(branch.hop)} {branch.hop.node_type}{_where(branch.conditions)}"
+    parts = [_branch(further) for further in branch.branches]
+    parts += [f"without {_branch(lacking)}" for lacking in branch.without]
+    return f"{text} ({'; '.join(parts)})" if parts else text
 
 
-def _statement(statement: StatementPlan) -> str:
-    match statement:
-        case InsertNode():
-            return f"insert {statement.node_type} ({_assignments(statement.assignments)})"
-        case InsertEdge():
-            ends = " -> ".join(describe_expression(e) for e in (statement.source, statement.target))
-            assignments = _assignments(statement.assignments)
-            suffix = f" ({assignments})" if assignments else ""
-            return f"insert {statement.edge_type} {ends}{suffix}"
-        case UpdateNodes():
-            assignments = _assignments(statement.assignments)
-            condition = _condition(statement.condition)
-            return f"update {statement.node_type} ({assignments}) where {condition}"
-        case DeleteNodes():
-            return f"delete {statement.node_type} where {_condition(statement.condition)}"
-        case DeleteEdges():
-            return f"delete {statement.edge_type} where {_condition(statement.condition)}"
-        case _:
-            assert_never(statement)
+def _arrow(hop: Hop) -> str:
+    before, after = ("-", "->") if hop.direction is Direction.OUT else ("<-", "-")
+    hops = "" if (hop.low, hop.high) == (1, 1) else f"{{{hop.low},{hop.high}}}"
+    return f"{before}{hop.edge}{hops}{after}"
 
 
-def _assignments(assignments: tuple[Assign, ...]) -> str:
-    return ", ".join(f"{a.property}: {describe_expression(a.value)}" for a in assignments)
+def _where(conditions: tuple[Filter, ...]) -> str:
+    return f" where {' and '.join(map(_filter, conditions))}" if conditions else ""
 
 
-def _condition(condition: Condition) -> str:
-    value = describe_expression(condition.value)
-    return f"{condition.property} {condition.operator.value} {value}"
+def _filter(condition: Filter) -> str:
+    left, right = describe_expression(condition.left), describe_expression(condition.right)
+    return f"{left} {condition.operator.value} {right}"
+
+
+# -- expressions --------------------------------------------------------------------------------
 
 
 def describe_expression(expression: Expr) -> str:

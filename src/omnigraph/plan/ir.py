@@ -1,14 +1,14 @@
 """The typed plan of a query: frozen nodes, no source text, no names left to resolve.
 
-A read is a pipeline of operations over rows of bound variables, then projection, grouping, order
-and limit. A mutation is a sequence of statements. Everything carries the types the checker found.
-Expand keeps a place for an edge variable; alternative branches would be one more operation whose
-branches are pipelines, as in `AntiJoin`.
+A read is a pattern of nodes and edges, then projection, grouping, order and limit. A mutation is a
+sequence of statements. Everything carries the types the checker found.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -121,43 +121,16 @@ def variables_of(expression: Expr) -> frozenset[str]:
     return frozenset[str]().union(*(variables_of(part) for part in parts if part is not None))
 
 
-# -- read pipeline ------------------------------------------------------------------------------
-
-
-class Match(Struct, frozen=True):
-    """A property match of a binding: equality, or membership for a list property."""
-
-    property: str
-    value: Constant | Param
-    membership: bool
-    type: PropType
-
-
-class NodeScan(Struct, frozen=True):
-    """All nodes of a type that pass the matches; a cross product with rows that already exist."""
-
-    variable: str
-    node_type: str
-    matches: tuple[Match, ...] = ()
+# -- read patterns ------------------------------------------------------------------------------
 
 
 class Direction(Enum):
     OUT = "out"
     IN = "in"
 
-
-class Expand(Struct, frozen=True):
-    """Extend each row by the nodes reachable over an edge type within the hop bounds."""
-
-    source: str
-    target: str
-    edge: str
-    direction: Direction
-    target_type: str
-    low: int
-    high: int
-    target_matches: tuple[Match, ...] = ()
-    edge_variable: str | None = None
+    @property
+    def reversed(self) -> Direction:
+        return Direction.IN if self is Direction.OUT else Direction.OUT
 
 
 class Filter(Struct, frozen=True):
@@ -165,16 +138,76 @@ class Filter(Struct, frozen=True):
     operator: Operator
     right: Expr
 
+    @property
+    def variables(self) -> frozenset[str]:
+        return variables_of(self.left) | variables_of(self.right)
 
-class AntiJoin(Struct, frozen=True):
-    """Keep rows for which the inner pipeline, seeded with the row, yields nothing."""
+
+class EdgePattern(Struct, frozen=True):
+    """A traversal between two variables; `direction` is the way from `left` to `right`."""
+
+    left: str
+    right: str
+    edge_type: str
+    direction: Direction
+    low: int
+    high: int
+
+    def other(self, variable: str) -> str:
+        return self.right if variable == self.left else self.left
+
+    def direction_from(self, variable: str) -> Direction:
+        return self.direction if variable == self.left else self.direction.reversed
+
+
+class Negation(Struct, frozen=True):
+    """A pattern that must have no solution. `outer` are variables of enclosing patterns in it."""
 
     outer: tuple[str, ...]
-    inner: Pipeline
+    inner: Pattern
 
 
-Op = NodeScan | Expand | Filter | AntiJoin
-Pipeline = tuple[Op, ...]
+class Pattern(Struct, frozen=True, dict=True):
+    """What one clause list matches, in text order; the order of execution is chosen later.
+
+    `types` has the node type of every variable that the list introduces. `conditions` are filters
+    on one variable, which may belong to an enclosing pattern. `filters` are about several variables
+    or none.
+    """
+
+    types: dict[str, str]
+    conditions: dict[str, tuple[Filter, ...]]
+    edges: tuple[EdgePattern, ...]
+    filters: tuple[Filter, ...]
+    negations: tuple[Negation, ...]
+
+    @cached_property
+    def _edges_of(self) -> dict[str, list[EdgePattern]]:
+        found: dict[str, list[EdgePattern]] = {}
+        for edge in self.edges:
+            for variable in {edge.left, edge.right}:
+                found.setdefault(variable, []).append(edge)
+        return found
+
+    def edges_of(self, variable: str) -> Sequence[EdgePattern]:
+        """The edges that touch a variable, in text order."""
+        return self._edges_of.get(variable, ())
+
+    def conditions_of(self, variable: str) -> tuple[Filter, ...]:
+        return self.conditions.get(variable, ())
+
+    def own_filters(self) -> Iterator[Filter]:
+        """All filters of the pattern, without those of its negations."""
+        for conditions in self.conditions.values():
+            yield from conditions
+        yield from self.filters
+
+    def outer_variables(self) -> set[str]:
+        """Variables of enclosing patterns that the pattern mentions, also in its negations."""
+        mentioned = {variable for edge in self.edges for variable in (edge.left, edge.right)}
+        mentioned.update(*(condition.variables for condition in self.own_filters()))
+        mentioned.update(*(negation.outer for negation in self.negations))
+        return mentioned - self.types.keys()
 
 
 class Column(Struct, frozen=True):
@@ -194,7 +227,7 @@ class SortKey(Struct, frozen=True):
 
     @property
     def is_rank(self) -> bool:
-        """Rows without a score come last, whatever the direction."""
+        """Whether the key is a score; rows without one come last in either direction."""
         return isinstance(self.expression, RANKS)
 
 
@@ -206,12 +239,12 @@ class ParameterSpec(Struct, frozen=True):
 class ReadPlan(Struct, frozen=True):
     name: str
     parameters: tuple[ParameterSpec, ...]
-    pipeline: Pipeline
+    pattern: Pattern
     columns: tuple[Column, ...]
     order: tuple[SortKey, ...]
     limit: int | None
     variables: tuple[tuple[str, str], ...]
-    """Every variable the pipeline binds at its top level, with its node type, by name."""
+    """The named variables of the pattern, without those of negations, with their types, sorted."""
 
     @property
     def is_aggregate(self) -> bool:

@@ -11,7 +11,7 @@ from omnigraph.diagnostics import Diagnostic
 from omnigraph.errors import LanguageError
 from omnigraph.language.query.ast import Query
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_checked
 from omnigraph.plan.ir import MutationPlan, Plan, UpdateNodes
 

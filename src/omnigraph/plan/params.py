@@ -17,8 +17,8 @@ from typing import NoReturn, TypeGuard, cast
 from uuid import UUID
 
 from omnigraph.errors import HostValueError, ParameterError, UnknownParameter
-from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import F32_MAX, INTEGER_RANGES, PropType, Scalar
+from omnigraph.language.values import parse_date, parse_datetime
 from omnigraph.plan.ir import DATETIME_TYPE, NOW_PARAMETER, ParameterSpec
 
 BoundValue = str | int | float | bool | list["BoundValue"] | None
@@ -223,7 +223,7 @@ class _Converter:
         return elements
 
     def _refuse(self, message: str, value: object, *, shows_found: bool = False) -> NoReturn:
-        """Fail; hosts are also told what they sent."""
+        """Fail; errors for hosts also name the type they sent."""
         if self._mode is Mode.PYTHON:
             shown = self._wanted.required().display
             declared = "" if shown in message else f" ({shown})"

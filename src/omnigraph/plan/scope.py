@@ -1,4 +1,4 @@
-"""Names a query may use at a point of its text, and how to complain about the others."""
+"""Names that are visible at a point of a query, and errors about the others."""
 
 from __future__ import annotations
 
@@ -6,33 +6,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import NoReturn
 
-from omnigraph.catalog.model import Catalog, NodeType, Property
+from omnigraph.catalog.model import NodeType, Property
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import TypeCheckError
-from omnigraph.language.nodes import Name
-from omnigraph.language.query.ast import ANONYMOUS, Query, Variable
-from omnigraph.language.span import Source, Span
+from omnigraph.language.query.ast import ANONYMOUS, Query
+from omnigraph.language.syntax import Name, Source, Span
 from omnigraph.language.types import PropType
 from omnigraph.limits import MAX_VECTOR_DIMENSION
 from omnigraph.plan.ir import NOW_PARAMETER, ParameterSpec
 
+_PLAIN_CODES = frozenset({"T31", "T32", "T33", "T34", "T35", "T36", "T37"})
+"""Codes that their messages do not begin with."""
 
-class Complaints:
-    """Type errors about one source."""
+
+class TypeErrors:
+    """Raises the type errors of one source."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
 
-    def refuse(self, span: Span, code: str, message: str, hint: str | None = None) -> NoReturn:
-        """Raise a type error whose message begins with its code."""
-        self.refuse_plainly(span, code, f"{code}: {message}", hint)
-
-    def refuse_plainly(
-        self, span: Span, code: str, message: str, hint: str | None = None
-    ) -> NoReturn:
-        """As `refuse`, for the rules whose messages carry no code."""
+    def fail(self, span: Span, code: str, message: str, hint: str | None = None) -> NoReturn:
+        shown = message if code in _PLAIN_CODES else f"{code}: {message}"
         category = TypeCheckError.category
-        raise TypeCheckError([self.source.diagnose(span, category, code, message, hint)])
+        raise TypeCheckError([self.source.diagnose(span, category, code, shown, hint)])
 
 
 class BoundVariable:
@@ -65,9 +61,6 @@ class Scope:
                 return found
             scope = scope.parent
         return None
-
-    def is_outer(self, name: str) -> bool:
-        return self.parent is not None and self.parent.find(name) is not None
 
     def introduces(self, names: Iterable[str]) -> None:
         """Say which variables the clause list binds, also further down in the text."""
@@ -103,18 +96,18 @@ class Scope:
         return self._own
 
 
-def parameter_types(complaints: Complaints, query: Query) -> dict[str, PropType]:
+def parameter_types(errors: TypeErrors, query: Query) -> dict[str, PropType]:
     """The declared parameters of a query, each with a type that can exist."""
     types: dict[str, PropType] = {}
     for parameter in query.parameters:
         if parameter.name == NOW_PARAMETER:
             message = f"parameter `${parameter.name}` is reserved for runtime timestamp injection"
-            complaints.refuse_plainly(parameter.variable.span, "T31", message)
+            errors.fail(parameter.variable.span, "T31", message)
         dimension = parameter.type.type.dimension
         if dimension is not None and not 1 <= dimension <= MAX_VECTOR_DIMENSION:
-            written = complaints.source.text[parameter.type.span.start : parameter.type.span.end]
+            written = errors.source.text[parameter.type.span.start : parameter.type.span.end]
             message = f"unknown parameter type `{written[:40]}` for `${parameter.name}`"
-            complaints.refuse_plainly(parameter.type.span, "T32", message)
+            errors.fail(parameter.type.span, "T32", message)
         types[parameter.name] = parameter.type.type
     return types
 
@@ -123,15 +116,7 @@ def parameter_specs(query: Query) -> tuple[ParameterSpec, ...]:
     return tuple(ParameterSpec(p.name, p.type.type) for p in query.parameters)
 
 
-def refuse_unbound(complaints: Complaints, scope: Scope, variable: Variable) -> NoReturn:
-    """A bare `$name` that is neither a parameter nor bound."""
-    known = (*scope.parameters, *scope.names())
-    hint = did_you_mean(variable.name, known)
-    message = f"variable `${variable.name}` is not bound"
-    complaints.refuse_plainly(variable.span, "T33", message, hint)
-
-
-def find_property(complaints: Complaints, node_type: NodeType, name: Name, code: str) -> Property:
+def find_property(errors: TypeErrors, node_type: NodeType, name: Name, code: str) -> Property:
     """A property of a node type, or the error that names the type and the closest property."""
     prop = node_type.properties.get(name.text)
     if prop is None:
@@ -139,17 +124,5 @@ def find_property(complaints: Complaints, node_type: NodeType, name: Name, code:
         if name.text == "id":
             hint = "return the variable itself to get the id"
         message = f"type `{node_type.name}` has no property `{name}`"
-        complaints.refuse(name.span, code, message, hint)
+        errors.fail(name.span, code, message, hint)
     return prop
-
-
-def find_node_type(
-    complaints: Complaints, catalog: Catalog, name: Name, code: str, what: str
-) -> NodeType:
-    node_type = catalog.nodes.get(name.text)
-    if node_type is None:
-        hint = did_you_mean(name.text, catalog.nodes)
-        if hint is None and name.text in catalog.edges:
-            hint = f"`{name}` is an edge type; bind its ends and traverse it"
-        complaints.refuse(name.span, code, f"unknown {what} `{name}`", hint)
-    return node_type

@@ -1,9 +1,9 @@
-"""What binds a vector to the text it stands for, and what follows from it.
+"""Bindings of vectors to their texts, and the embedding states that follow from them.
 
 Beside every `@embed` vector a hidden column holds `<hash of the text>:<model>`, or `given` for the
 model when the vector was not computed here. Whether a vector is up to date is never stored: it
 follows from the binding and the present text.
-Tests: tests/unit/rows/test_bindings.py.
+Tests: tests/unit/embed/test_bindings.py.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import EntityType, Property
-from omnigraph.rows.schema import row_schema
-from omnigraph.rows.text import is_present
+from omnigraph.rows.columns import row_schema
+from omnigraph.rows.validation import is_present
 
 GIVEN: Final = "given"
 _NO_TEXT: Final = "-"
@@ -98,8 +98,8 @@ def vector_states(
 ) -> VectorStates:
     """The state of each row. Without a configured model, models are not compared.
 
-    A vector without a binding was stored by something that knows none; it counts as given, for a
-    text nobody knows.
+    A vector without a binding was written by a program without bindings; it counts as given, for an
+    unknown text.
     """
     has_text = is_present(texts)
     # Only the model may contain a colon.

@@ -1,7 +1,7 @@
 """Blobs kept outside of a graph: which addresses may be stored, and followed when bytes are read.
 
-An address must lie under one of the allowed bases, whatever way it is spelled. Without bases every
-address is refused. Tests: tests/unit/load/test_blob_bases.py.
+An address must lie under one of the allowed bases, in any spelling. Without bases every address is
+refused. Tests: tests/unit/load/test_blob_bases.py.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BlobBases:
             normal = _normal_form(f"file://{base}" if base.startswith("/") else base)
             if normal is None:
                 raise InputError(
-                    f"{SETTING}: '{base}' is no base for blobs; give absolute paths or addresses "
+                    f"{SETTING}: '{base}' is not a valid blob base; use absolute paths or addresses "
                     "such as s3://bucket/pictures, separated by commas"
                 )
             bases.append(normal.rstrip("/") if normal != _FILE else _FILE.rstrip("/"))
@@ -70,7 +70,7 @@ NO_BASES: Final = BlobBases()
 
 
 def _normal_form(uri: str) -> str | None:
-    """An address with its escapes decoded, or None for one that may mean different places."""
+    """An address with its escapes decoded, or None for an ambiguous one."""
     address = _ADDRESS.fullmatch(uri)
     if address is None:
         return None

@@ -6,6 +6,7 @@ written as Python's own JSON writer does.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
@@ -13,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.keys import canonical_text
+from omnigraph.catalog.identity import canonical_text
 from omnigraph.language.types import Scalar
-from omnigraph.rows.text import json_escaped
 
+_NEEDS_ESCAPE: Final = r'[\x00-\x1f"\\]'
 _DAY_MS: Final = 86_400_000
 _MONTHS_BEFORE_1970: Final = 1970 * 12
 _ZERO: Final = ord("0")
@@ -33,8 +34,8 @@ _FIRST_MS: Final = -62_167_219_200_000
 _LAST_MS: Final = 253_402_300_799_999
 """The years 0000 to 9999, those with four digits."""
 
-_PIECE_BYTES: Final = 16 * 1024 * 1024
-_MOST_ROWS: Final = 65_536
+_BATCH_BYTES: Final = 16 * 1024 * 1024
+_MAX_BATCH_ROWS: Final = 65_536
 _TEXT_FACTOR: Final = 4
 """Numbers take up to about this many times their stored bytes as text."""
 
@@ -44,11 +45,11 @@ Mask: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 Floats: TypeAlias = np.ndarray[tuple[int], np.dtype[np.floating[Any]]]
 
 
-def pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows in parts whose text takes some megabytes. No part is empty."""
+def split_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in batches whose text takes some megabytes. No batch is empty."""
     for batch in batches:
         row_bytes = max(1, _TEXT_FACTOR * batch.nbytes // max(1, batch.num_rows))
-        rows = min(_MOST_ROWS, max(1, _PIECE_BYTES // row_bytes))
+        rows = min(_MAX_BATCH_ROWS, max(1, _BATCH_BYTES // row_bytes))
         for start in range(0, batch.num_rows, rows):
             yield batch.slice(start, rows)
 
@@ -200,3 +201,24 @@ def null_where_null(texts: pa.Array, column: pa.Array) -> pa.Array:
     if not column.null_count:
         return texts
     return pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.utf8()))
+
+
+def json_escaped(texts: pa.Array) -> pa.Array:
+    """The texts as they stand between the quotes of JSON strings, with as few escapes as possible."""
+    if not _may_need_escape(texts):
+        return texts
+    special = pc.match_substring_regex(texts, _NEEDS_ESCAPE)
+    special = pc.fill_null(special, False)
+    escaped = [json.dumps(t, ensure_ascii=False)[1:-1] for t in texts.filter(special).to_pylist()]
+    return pc.replace_with_mask(texts, special, pa.array(escaped, texts.type))
+
+
+def _may_need_escape(texts: pa.Array) -> bool:
+    """Whether a byte that needs an escape stands anywhere in the texts, or in what nulls hide."""
+    _, bounds, data = texts.buffers()
+    if data is None:
+        return False
+    width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    ends = np.frombuffer(bounds, width)
+    used = np.frombuffer(data, np.uint8)[ends[texts.offset] : ends[texts.offset + len(texts)]]
+    return bool(((used < ord(" ")) | (used == ord('"')) | (used == ord("\\"))).any())

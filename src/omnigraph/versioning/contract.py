@@ -16,12 +16,12 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from omnigraph.catalog.build import build_declared
+from omnigraph.catalog.compile import build_declared
 from omnigraph.catalog.ir import SchemaIR, compact_json, schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken, StoreCallFailed
 from omnigraph.json_structs import json_lines
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.side_by_side import each
 from omnigraph.storage.objects import ObjectStore, VersionToken
 

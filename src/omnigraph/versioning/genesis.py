@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from omnigraph.catalog.arrow import physical_schema
-from omnigraph.catalog.build import build_schema, check_reserved_names
+from omnigraph.catalog.compile import build_schema, check_reserved_names
 from omnigraph.catalog.identity import table_directory
 from omnigraph.catalog.model import EntityType, NodeType
 from omnigraph.errors import (
@@ -20,7 +20,7 @@ from omnigraph.errors import (
     TornVersion,
 )
 from omnigraph.faults import declare
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.probe import probe_store
 from omnigraph.storage.tables import TableStore

@@ -6,11 +6,10 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.catalog.arrow import logical_schema, physical_schema
-from omnigraph.catalog.build import build_schema
-from omnigraph.catalog.compile import compile_schema
+from omnigraph.catalog.compile import build_schema, compile_schema
 from omnigraph.catalog.ir import schema_from_json
 from omnigraph.catalog.model import Catalog
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.unit.language.schemas import NOTES
 from tests.workshop import WORKSHOP
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.catalog.build import build_schema, check_reserved_names
-from omnigraph.catalog.compile import compile_schema
+from omnigraph.catalog.compile import build_schema, check_reserved_names, compile_schema
 from omnigraph.catalog.ir import AnnotationIR, CardinalityIR, CheckIR, RangeIR
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.resolve import resolve_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.unit.language.places import raises, refusal, table
 from tests.workshop import WORKSHOP
 
@@ -268,7 +267,7 @@ def test_an_edge_is_identified_by_its_smallest_group_with_both_ends(body, identi
 
 def test_only_vectors_computed_from_text_are_in_the_embed_map():
     text = 'node Lamp { body: String  v: Vector(2)? @embed("body")  w: Vector(2) b: Blob }'
-    assert dict(node(text).embeds) == {"v": "body"}
+    assert node(text).properties["v"].embed_source == "body"
     assert node(text).blobs == {"b"}
 
 
@@ -334,7 +333,7 @@ def test_rules_hold_for_what_an_interface_brings(text, code, fragment):
 
 def test_an_embedded_vector_may_come_from_an_interface_and_its_text_from_the_node():
     lamp = node("interface I { v: Vector(2)? @embed(t) } node Lamp implements I { t: String }")
-    assert dict(lamp.embeds) == {"v": "t"}
+    assert lamp.properties["v"].embed_source == "t"
 
 
 def test_property_level_forms_follow_the_written_constraints_and_interfaces_come_last():

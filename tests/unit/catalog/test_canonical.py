@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from omnigraph.catalog.build import build_schema
+from omnigraph.catalog.compile import build_schema
 from omnigraph.catalog.identity import allocate_identities, physical_column
 from omnigraph.catalog.ir import SchemaIR, TypeIR, schema_from_json
 from omnigraph.catalog.model import Catalog
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.unit.language.schemas import NOTES, PAGES
 from tests.workshop import WORKSHOP
 

@@ -1,8 +1,8 @@
 """The diagram of a schema names every type, property and edge."""
 
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.catalog.diagram import mermaid
-from omnigraph.language.span import Source
+from omnigraph.catalog.model import mermaid
+from omnigraph.language.syntax import Source
 
 
 def test_types_are_boxes_and_edges_are_arrows():

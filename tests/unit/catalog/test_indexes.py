@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from omnigraph.catalog.arrow import index_specs
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.catalog.indexes import index_intents
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.unit.language.schemas import PAGES
 from tests.workshop import WORKSHOP
 
@@ -14,7 +14,7 @@ from tests.workshop import WORKSHOP
 def indexes(text: str, name: str = "Lamp") -> dict[str, str]:
     catalog = compile_schema(Source("<schema>", text))
     declared = catalog.nodes.get(name) or catalog.edges[name]
-    return {intent.column: intent.kind.value for intent in index_intents(declared)}
+    return {intent.column: intent.kind.value for intent in index_specs(declared)}
 
 
 @pytest.mark.parametrize(
@@ -61,5 +61,5 @@ def test_an_edge_is_indexed_by_its_id_and_ends():
 def test_a_property_indexed_twice_has_one_index():
     text = "node Lamp { a: I32 @index  @index(a)  @key(a) }"
     catalog = compile_schema(Source("<schema>", text))
-    columns = [intent.column for intent in index_intents(catalog.nodes["Lamp"])]
+    columns = [intent.column for intent in index_specs(catalog.nodes["Lamp"])]
     assert columns == ["id", "a"]

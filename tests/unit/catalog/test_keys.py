@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.catalog.identity import fnv1a64, table_directory
-from omnigraph.catalog.keys import canonical_text, edge_id, node_id
+from omnigraph.catalog.identity import canonical_text, edge_id, fnv1a64, node_id, table_directory
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.language.span import Source
-from omnigraph.language.temporal import parse_date
+from omnigraph.language.syntax import Source
 from omnigraph.language.types import Scalar
+from omnigraph.language.values import parse_date
 
 
 def node(body: str) -> NodeType:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from omnigraph.catalog.build import build_declared, build_schema
+from omnigraph.catalog.compile import build_declared, build_schema
 from omnigraph.catalog.ir import SchemaIR
 from omnigraph.catalog.migrate import carry_identities, plan_migration
+from omnigraph.catalog.migrate.identities import under_present_names
 from omnigraph.catalog.model import Catalog
-from omnigraph.catalog.past import under_present_names
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 
 FIRST = """
 node Person {

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.engine.source_files import read_source
 from omnigraph.errors import SourceUnreadable
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.limits import MAX_SOURCE_BYTES
 
 

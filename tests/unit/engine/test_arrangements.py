@@ -7,7 +7,7 @@ from dataclasses import replace
 from omnigraph.api.graph import init
 from omnigraph.engine.read.arrangements import Arrangements
 from omnigraph.engine.read.view import ReadView
-from omnigraph.plan.physical.steps import Arrangement, Scan
+from omnigraph.plan.steps import Arrangement, Scan
 
 SCHEMA = "node A { k: String @key }  node B { k: String @key }  edge E: A -> B"
 TEXT = "query q() { match { $a: A  $a e $b } return { $a.k, $b.k } }"

@@ -22,7 +22,7 @@ from omnigraph.engine.read.nodes import encode
 from omnigraph.errors import QueryBudgetExceeded
 from omnigraph.language.query.ast import AggregateFunction
 from omnigraph.plan.ir import Direction
-from omnigraph.plan.physical.steps import Hop
+from omnigraph.plan.steps import Hop
 
 SIZE = 7
 NODES = st.integers(0, SIZE - 1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from omnigraph.catalog.build import build_declared, build_schema
-from omnigraph.catalog.indexes import IndexIntent, IndexKind
+from omnigraph.catalog.arrow import IndexKind, IndexSpec
+from omnigraph.catalog.compile import build_declared, build_schema
 from omnigraph.catalog.migrate import carry_identities, plan_migration
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.schema.work import SchemaWork, schema_work
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 
 FIRST = """
 node Person {
@@ -59,7 +59,7 @@ def test_new_properties_and_indexes_belong_to_the_type_they_are_added_to():
     [change] = work(text).changed
     assert change.declared.name == "Person"
     assert [prop.name for prop in change.added] == ["nick"]
-    assert change.indexes == (IndexIntent("age", IndexKind.BTREE),)
+    assert change.indexes == (IndexSpec("age", IndexKind.BTREE),)
 
 
 def test_an_index_of_two_properties_asks_for_nothing():

@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.diagnostics import Diagnostic, Position
 from omnigraph.errors import LanguageError
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 
 NAME = "<text>"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.language.backfill import backfill_value
 from omnigraph.language.schema.resolve import resolve_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
+from omnigraph.language.values import backfill_value
 
 
 @pytest.mark.parametrize(

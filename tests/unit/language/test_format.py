@@ -7,10 +7,10 @@ import pytest
 
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.language.format import format_queries, format_schema
-from omnigraph.language.lexer import tokenize
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.schema.parse import parse_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
+from omnigraph.language.tokens import tokenize
 from tests.unit.language.sources import QUERIES, SCHEMA
 
 LANGUAGES = {

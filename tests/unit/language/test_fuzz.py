@@ -12,7 +12,7 @@ from omnigraph.errors import LanguageError
 from omnigraph.language.format import format_queries, format_schema
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.schema.parse import parse_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.lint import lint_queries
 from tests.unit.language.sources import QUERIES, SCHEMA
 

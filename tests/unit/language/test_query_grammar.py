@@ -7,7 +7,7 @@ import pytest
 from omnigraph.errors import ParseError
 from omnigraph.language.query import ast
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.unit.language.places import raises, refusal, table
 from tests.unit.language.schemas import read_query as read
 

@@ -11,7 +11,7 @@ from omnigraph.diagnostics import cut_values, shortened
 from omnigraph.errors import InputError, LanguageError, QuerySelectionError
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.schema.resolve import resolve_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
 from tests.unit.language.places import refusal
 from tests.workshop import WORKSHOP

@@ -4,12 +4,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.language.format import format_queries, format_schema
+from omnigraph.language.format import format_queries, format_schema, print_queries, print_schema
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.query.print import print_queries
 from omnigraph.language.schema.parse import parse_schema
-from omnigraph.language.schema.print import print_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_checked
 from omnigraph.testing.generate import query_files, schemas
 

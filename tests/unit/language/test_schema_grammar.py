@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.errors import ParseError
 from omnigraph.language.schema.resolve import resolve_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.unit.language.places import refusal, table
 
 # fmt: off

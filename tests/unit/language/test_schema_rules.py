@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.language.schema.resolve import resolve_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.unit.language.places import raises, refusal, table
 
 BACKFILLS = [

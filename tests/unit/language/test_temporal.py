@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.language.temporal import format_date, format_datetime, parse_date, parse_datetime
+from omnigraph.language.values import format_date, format_datetime, parse_date, parse_datetime
 
 EPOCH = dt.date(1970, 1, 1)
 EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

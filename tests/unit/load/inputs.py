@@ -10,16 +10,15 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from omnigraph.catalog.build import check_reserved_names
-from omnigraph.catalog.compile import compile_schema
+from omnigraph.catalog.compile import check_reserved_names, compile_schema
 from omnigraph.catalog.constraints import unkeyable_column
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.errors import CatalogError
+from omnigraph.language.format import print_schema
 from omnigraph.language.schema.ast import Constraint, ConstraintKind, Member, Node, Schema
-from omnigraph.language.schema.print import print_schema
-from omnigraph.language.span import Source
-from omnigraph.language.temporal import format_date, format_datetime
+from omnigraph.language.syntax import Source
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
+from omnigraph.language.values import format_date, format_datetime
 from omnigraph.testing.generate import schemas
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)

@@ -11,14 +11,13 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
-from omnigraph.language.span import Source as SourceText
+from omnigraph.language.syntax import Source as SourceText
 from omnigraph.language.types import Scalar
 from omnigraph.load import PreparedLoad, RowStore, prepare_load, recognise_sources
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import BlobBases
-from omnigraph.rows.build import build_column
-from omnigraph.rows.schema import row_schema
-from omnigraph.rows.uniqueness import tuple_values
+from omnigraph.rows.columns import build_column, row_schema
+from omnigraph.rows.keys import tuple_values
 
 WORKSHOP = """
 node Maker {

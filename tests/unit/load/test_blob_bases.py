@@ -67,7 +67,9 @@ def test_the_root_may_be_a_base():
 
 @pytest.mark.parametrize("base", ["pictures", "file://host/x", "s3://", "/data/../etc", "~/x"])
 def test_a_base_that_names_no_place_is_refused(base):
-    with pytest.raises(InputError, match=r"OMNIGRAPH_EXTERNAL_BLOBS: '.*' is no base for blobs"):
+    with pytest.raises(
+        InputError, match=r"OMNIGRAPH_EXTERNAL_BLOBS: '.*' is not a valid blob base"
+    ):
         BlobBases.of(f"/data,{base}")
 
 

@@ -21,7 +21,7 @@ from omnigraph.load.csv_rows import CsvReader
 from omnigraph.load.framing import Records
 from omnigraph.load.row_plan import RowPlan
 from omnigraph.load.text_cells import TextCells
-from omnigraph.rows.build import build_column
+from omnigraph.rows.columns import build_column
 from tests.unit.load.loading import W, catalog_of, load, rows_of
 
 EVERY = catalog_of(

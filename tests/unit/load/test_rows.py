@@ -21,13 +21,18 @@ from omnigraph.catalog.constraints import (
     unkeyable_column,
     value_rules,
 )
-from omnigraph.catalog.keys import edge_id, node_id
-from omnigraph.rows.build import build_column
-from omnigraph.rows.checks import InvalidPattern, breaks, find_nulls, rows_where, value_violations
-from omnigraph.rows.identity import derived_ids
-from omnigraph.rows.schema import BLOB, row_schema
-from omnigraph.rows.text import is_present, json_escaped
-from omnigraph.rows.uniqueness import distinct_tuples, shared_tuples, tuples_of
+from omnigraph.catalog.identity import edge_id, node_id
+from omnigraph.rows.columns import BLOB, build_column, row_schema
+from omnigraph.rows.json_text import json_escaped
+from omnigraph.rows.keys import derived_ids, distinct_tuples, shared_tuples, tuples_of
+from omnigraph.rows.validation import (
+    InvalidPattern,
+    breaks,
+    find_nulls,
+    is_present,
+    rows_where,
+    value_violations,
+)
 from tests.unit.load.inputs import texts
 from tests.unit.load.loading import W, catalog_of
 

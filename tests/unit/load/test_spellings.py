@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.language.temporal import parse_date, parse_datetime
+from omnigraph.language.values import parse_date, parse_datetime
 from omnigraph.load.spellings import read_dates, read_datetimes
 
 digits = st.integers(0, 99).map(lambda n: f"{n:02d}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import CompiledQuery, compile_query
-from omnigraph.plan.describe import describe_expression, describe_plan
-from omnigraph.plan.ir import MutationPlan, ReadPlan
+from omnigraph.plan.describe import describe_expression
+from omnigraph.plan.ir import Direction, Filter, MutationPlan, Pattern, ReadPlan
 from tests.unit.language.schemas import NOTES, PAGES, read_query
 from tests.workshop import WORKSHOP
 
@@ -59,10 +59,30 @@ def mutation(statements: str, params: str = "", schema: Catalog = W) -> Mutation
     return compile_query(source, schema).mutation_plan()
 
 
-def pipeline(plan: ReadPlan) -> list[str]:
-    """The operations as lines; what an anti-join holds is indented."""
-    lines = [line[2:] for line in describe_plan(plan).split("\n")[1:]]
-    return lines[: next(i for i, line in enumerate(lines) if line.startswith(("project", "group")))]
+def pattern(plan: ReadPlan) -> list[str]:
+    """A pattern as lines in text order of each kind; what a negation holds is indented."""
+    return list(_pattern_lines(plan.pattern))
+
+
+def _pattern_lines(found: Pattern) -> Iterator[str]:
+    for variable, node_type in found.types.items():
+        yield f"{variable}: {node_type}"
+    for edge in found.edges:
+        before, after = ("-", "->") if edge.direction is Direction.OUT else ("<-", "-")
+        hops = "" if (edge.low, edge.high) == (1, 1) else f"{{{edge.low},{edge.high}}}"
+        yield f"{edge.left} {before}{edge.edge_type}{hops}{after} {edge.right}"
+    for variable, conditions in found.conditions.items():
+        yield f"{variable} where {' and '.join(map(_filter, conditions))}"
+    for condition in found.filters:
+        yield f"where {_filter(condition)}"
+    for negation in found.negations:
+        yield f"not about {', '.join(negation.outer)}"
+        yield from (f"  {line}" for line in _pattern_lines(negation.inner))
+
+
+def _filter(condition: Filter) -> str:
+    left, right = describe_expression(condition.left), describe_expression(condition.right)
+    return f"{left} {condition.operator.value} {right}"
 
 
 def columns(plan: ReadPlan) -> dict[str, str]:

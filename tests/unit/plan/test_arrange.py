@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
+from omnigraph.plan.arrange import arrange
 from omnigraph.plan.compile import compile_query
-from omnigraph.plan.physical.arrange import arrange
-from omnigraph.plan.physical.describe import step_lines
-from omnigraph.plan.physical.estimate import Sizes
-from omnigraph.plan.physical.steps import Arrangement
+from omnigraph.plan.cost import Sizes
+from omnigraph.plan.describe import step_lines
+from omnigraph.plan.steps import Arrangement
 
 CATALOG = compile_schema(
     Source(

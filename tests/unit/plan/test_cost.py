@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
+from omnigraph.plan.arrange import arrange
 from omnigraph.plan.compile import compile_query
-from omnigraph.plan.physical.arrange import arrange
-from omnigraph.plan.physical.cost import LookupCost, hops_of, lookup_cost, node_types
-from omnigraph.plan.physical.steps import Arrangement
+from omnigraph.plan.cost import LookupCost, hops_of, lookup_cost, node_types
+from omnigraph.plan.steps import Arrangement
 from tests.unit.plan.test_arrange import CATALOG, SIZES
 
 ALL_FOLLOWS = 2_400_000

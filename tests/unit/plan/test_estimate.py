@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
+from omnigraph.plan.cost import Sizes
 from omnigraph.plan.ir import Prop
-from omnigraph.plan.physical.estimate import Sizes
 
 CATALOG = compile_schema(
     Source(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.lint import lint_queries
 from tests.unit.plan.compiling import E, W, catalog
 

@@ -6,17 +6,25 @@ import pytest
 from msgspec.structs import replace
 
 from omnigraph.errors import TypeCheckError
-from omnigraph.language.nodes import Name
-from omnigraph.language.query.ast import Insert, MutationBody
+from omnigraph.language.query.ast import Insert, MutationBody, Operator
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Name, Source
+from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.check_mutation import check_mutation
-from omnigraph.plan.describe import describe_expression, describe_plan
+from omnigraph.plan.describe import describe_expression
 from omnigraph.plan.ir import (
+    ID_TYPE as TEXT,
+)
+from omnigraph.plan.ir import (
+    Assign,
+    Condition,
+    Constant,
     DeleteEdges,
     DeleteNodes,
     InsertEdge,
     InsertNode,
+    Param,
+    ParameterSpec,
     UpdateNodes,
 )
 from tests.unit.language.places import raises, refusal, table
@@ -152,16 +160,18 @@ def test_statements_become_what_they_say_in_their_order():
         "  delete Borrows where to = $s",
         "$s: String",
     )
-    assert describe_plan(plan).split("\n  ") == [
-        "mutation q($s: String)",
-        "insert Shed (slug: $s)",
-        'insert Borrows $s -> "b" (note: "n")',
-        "update Maker (age: 1) where age > 2",
-        "delete Maker where age = 3",
-        "delete Borrows where dst = $s",
-    ]
-    kinds = [type(statement) for statement in plan.statements]
-    assert kinds == [InsertNode, InsertEdge, UpdateNodes, DeleteNodes, DeleteEdges]
+    assert plan.parameters == (ParameterSpec("s", TEXT),)
+    slug = Param("s", TEXT)
+    age = PropType(Scalar.I32, nullable=True)
+    one, two, three = (Constant(number, PropType(Scalar.I64)) for number in (1, 2, 3))
+    note = Assign("note", Constant("n", TEXT), PropType(Scalar.STRING, nullable=True))
+    assert plan.statements == (
+        InsertNode("Shed", (Assign("slug", slug, TEXT),)),
+        InsertEdge("Borrows", slug, Constant("b", TEXT), (note,)),
+        UpdateNodes("Maker", (Assign("age", one, age),), Condition("age", Operator.GT, two, age)),
+        DeleteNodes("Maker", Condition("age", Operator.EQ, three, age)),
+        DeleteEdges("Borrows", Condition("dst", Operator.EQ, slug, TEXT)),
+    )
 
 
 def test_a_node_type_wins_over_an_edge_type_of_its_name():

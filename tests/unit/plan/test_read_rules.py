@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.errors import TypeCheckError
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.compile import compile_query
 from tests.unit.language.places import raises, refusal, table
@@ -273,8 +273,8 @@ def test_a_match_that_breaks_no_rule_is_accepted(match, params):
 
 @pytest.mark.acceptance("L-144")
 def test_an_edge_is_found_whatever_its_capitals_behind_the_first():
-    (_, expand) = read("$m: Maker  $m borrOWS $t").pipeline
-    assert expand.edge == "Borrows"  # type: ignore[union-attr]
+    (edge,) = read("$m: Maker  $m borrOWS $t").pattern.edges
+    assert edge.edge_type == "Borrows"
     assert refusal(against(W), q("$m: Maker  $m «BORROWS» $t")).category == "parse"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.errors import ParseError, QuerySelectionError, TypeCheckError
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import QueryCompiler, compile_query
 from tests.unit.plan.compiling import W
 
@@ -66,9 +66,12 @@ def test_a_mutation_is_no_read_and_a_read_no_mutation():
 
 def test_notes_are_kept_and_do_not_change_the_plan():
     noted = compile_query(FILE, W, "all")
-    assert (noted.description, noted.instruction) == ("everybody", "cheap")
+    assert (noted.query.note("description"), noted.query.note("instruction")) == (
+        "everybody",
+        "cheap",
+    )
     plain = compile_query(Source("q", "query all() { match { $m: Maker } return { $m } }"), W)
-    assert (plain.description, plain.instruction) == (None, None)
+    assert (plain.query.note("description"), plain.query.note("instruction")) == (None, None)
     assert plain.plan == noted.plan
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.rows import hashing
-from omnigraph.rows.hashing import buckets_of, hashes_of, hashes_of_tuples
+from omnigraph.rows import equality
+from omnigraph.rows.equality import buckets_of, hashes_of, hashes_of_tuples
 
 LENGTHS = [*range(40), *range(250, 270), 511, 512, 513, 8191, 8192, 8193, 70_000]
 """Around words, around blocks, and around blocks of blocks."""
@@ -131,13 +131,13 @@ def test_one_long_text_among_many_costs_its_own_bytes(monkeypatch):
     texts = [f"p{n}" for n in range(50_000)]
     texts[7] = "x" * 3_000_000
     fetched = []
-    real = hashing._hashes_of_words
+    real = equality._hashes_of_words
 
     def counting(words, starts, *rest):
         fetched.append(words * len(starts))
         return real(words, starts, *rest)
 
-    monkeypatch.setattr(hashing, "_hashes_of_words", counting)
+    monkeypatch.setattr(equality, "_hashes_of_words", counting)
     hashes = found(texts)
     assert sum(fetched) < 50_000 + 1.1 * 3_000_000 / 8
     assert len(fetched) < 50

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from omnigraph.catalog.build import build_schema
-from omnigraph.language.span import Source
+from omnigraph.catalog.compile import build_schema
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_parameters
 from omnigraph.testing.model import ReferenceGraph

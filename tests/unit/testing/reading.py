@@ -7,11 +7,10 @@ from typing import Any
 
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_parameters
-from omnigraph.plan.scope import parameter_specs
 from omnigraph.testing.model.graph import numbered_ids
 from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.load import load
@@ -40,6 +39,6 @@ def ask(
     """The answer to a query called `q` around these parts."""
     source = Source("<query>", read_query(match, returned, tail, params))
     query = parse_queries(source).queries[0]
-    checked = check_read(source, image.catalog, query)
-    bound = {NOW_PARAMETER: NOW, **bind_parameters(parameter_specs(query), given)}
-    return answer(image, checked, bound, view)
+    plan = check_read(source, image.catalog, query)
+    bound = {NOW_PARAMETER: NOW, **bind_parameters(plan.parameters, given)}
+    return answer(image, plan, bound, view)

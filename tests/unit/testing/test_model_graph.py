@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.catalog.build import build_declared, build_schema
+from omnigraph.catalog.compile import build_declared, build_schema
 from omnigraph.catalog.migrate import carry_identities, plan_migration
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.testing.model import ReferenceGraph, explain_difference, snapshot_equal
 from omnigraph.testing.outcome import Counts, Refusal
 from tests.unit.testing.graphs import graph_of, run, run_with

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from omnigraph.errors import ParameterError, ParseError, TypeCheckError
-from omnigraph.language.temporal import parse_datetime
+from omnigraph.language.values import parse_datetime
 from tests.unit.testing.reading import NOW, ask, image_of
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 

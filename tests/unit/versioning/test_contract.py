@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.catalog.build import build_schema
+from omnigraph.catalog.compile import build_schema
 from omnigraph.catalog.ir import compact_json
 from omnigraph.errors import ConflictError, ObjectMissing, SchemaContractBroken
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.storage.memory_objects import MemoryObjects
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.uris import normalise_root

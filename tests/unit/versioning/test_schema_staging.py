@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from omnigraph.catalog.build import build_schema
-from omnigraph.language.span import Source
+from omnigraph.catalog.compile import build_schema
+from omnigraph.language.syntax import Source
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.uris import normalise_root

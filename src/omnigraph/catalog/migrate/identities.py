@@ -1,18 +1,18 @@
-"""Identities across a migration: what stays or is renamed keeps them, what is new gets fresh ones.
+"""Identities across schema versions, forward for a migration and back for reading earlier commits.
 
-This is the half of applying a plan that needs no data. Numbers come from the graph's one counter in
-the order of the plan's steps and are never given twice; a column name is never given twice within a
-table, because old versions of the table stay readable.
+Applying a plan keeps the identity of what stays or is renamed and allocates numbers for what is
+new, from the graph's one counter in the order of the plan's steps. No number is used twice, and no
+column name is used twice within a table, because old versions of the table stay readable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeVar, assert_never
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from omnigraph.catalog.identity import IdCounter, physical_column
 from omnigraph.catalog.ir import (
@@ -24,7 +24,8 @@ from omnigraph.catalog.ir import (
     TypeIR,
     type_kind,
 )
-from omnigraph.catalog.migrate.locate import refuse_unsupported
+from omnigraph.catalog.migrate.members import renamed_constraint, with_embed_source
+from omnigraph.catalog.migrate.report import refuse_unsupported
 from omnigraph.catalog.migrate.steps import (
     AddConstraint,
     AddProperty,
@@ -70,7 +71,7 @@ def carry_identities(
         properties = _carried_properties(
             entity, declared.properties, before, columns_ever.get(type_id, ()), ledger
         )
-        return structs.replace(declared, type_id=type_id, properties=properties)
+        return replace(declared, type_id=type_id, properties=properties)
 
     return SchemaIR(
         next_id=ledger.next_id,
@@ -116,7 +117,7 @@ def _read_ledger(plan: MigrationPlan, desired: _Types, counter: IdCounter) -> _L
                 | DropProperty()
                 | UnsupportedChange()
             ):
-                pass  # These give nobody an identity; a dropped number is simply not carried on.
+                pass  # These allocate no identity; a dropped number is not carried on.
             case _:
                 assert_never(step)
     return _Ledger(old_names, new_ids, counter.next_id)
@@ -125,7 +126,7 @@ def _read_ledger(plan: MigrationPlan, desired: _Types, counter: IdCounter) -> _L
 def _origin(entity: Entity, known: _Types, ledger: _Ledger) -> TypeIR | None:
     """The accepted type this one continues; none when the plan adds it."""
     old_name = ledger.old_names.get(entity, entity.type_name)
-    before = known.get(replace(entity, type_name=old_name))
+    before = known.get(Entity(entity.kind, old_name))
     if (before is None) != (entity in ledger.new_ids):
         raise _foreign_plan(entity)
     return before
@@ -142,15 +143,15 @@ def _carried_properties(
     used = {*columns_ever, *(p.column for p in known.values())}
     carried = []
     for prop in properties:
-        entity = replace(owner, property_name=prop.name)
+        entity = Entity(owner.kind, owner.type_name, prop.name)
         kept = known.get(ledger.old_names.get(entity, prop.name))
         new_id = ledger.new_ids.get(entity)
         if kept is not None and new_id is None:
-            carried.append(structs.replace(prop, prop_id=kept.prop_id, column=kept.column))
+            carried.append(replace(prop, prop_id=kept.prop_id, column=kept.column))
         elif kept is None and new_id is not None:
             column = physical_column(prop.name, new_id, used)
             used.add(column)
-            carried.append(structs.replace(prop, prop_id=new_id, column=column))
+            carried.append(replace(prop, prop_id=new_id, column=column))
         else:
             raise _foreign_plan(entity)
     return tuple(carried)
@@ -163,3 +164,81 @@ def _types(schema: SchemaIR) -> _Types:
 
 def _foreign_plan(entity: Entity) -> ValueError:
     return ValueError(f"the plan was made for other schemas: it does not account for {entity}")
+
+
+# -- earlier schemas under present names -------------------------------------------------------
+
+
+_Declared = TypeVar("_Declared", NodeIR, EdgeIR)
+_Named = TypeVar("_Named", NodeIR, EdgeIR, PropertyIR)
+
+_Names = Mapping[str, str]
+
+
+def under_present_names(past: SchemaIR, present: SchemaIR) -> SchemaIR:
+    """The types of `past` under the names of `present`."""
+    nodes = _names(
+        {n.name: n.type_id for n in past.nodes}, {n.type_id: n.name for n in present.nodes}
+    )
+    edges = _names(
+        {e.name: e.type_id for e in past.edges}, {e.type_id: e.name for e in present.edges}
+    )
+    interfaces = {i.name: i for i in present.interfaces}
+    present_nodes = {n.type_id: n for n in present.nodes}
+    present_edges = {e.type_id: e for e in present.edges}
+    return SchemaIR(
+        next_id=past.next_id,
+        interfaces=tuple(interfaces.get(i.name, i) for i in past.interfaces),
+        nodes=_by_name(_restated(n, nodes, present_nodes) for n in past.nodes),
+        edges=_by_name(
+            replace(
+                _restated(e, edges, present_edges),
+                from_type=nodes[e.from_type],
+                to_type=nodes[e.to_type],
+            )
+            for e in past.edges
+        ),
+    )
+
+
+def _restated(declared: _Declared, names: _Names, present: Mapping[int, _Declared]) -> _Declared:
+    successor = present.get(declared.type_id)
+    now = () if successor is None else successor.properties
+    properties = _names(
+        {p.name: p.prop_id for p in declared.properties}, {p.prop_id: p.name for p in now}
+    )
+    return replace(
+        declared,
+        name=names[declared.name],
+        properties=_properties(declared.properties, now, properties),
+        constraints=tuple(renamed_constraint(c, properties) for c in declared.constraints),
+    )
+
+
+def _properties(
+    past: tuple[PropertyIR, ...], present: tuple[PropertyIR, ...], names: _Names
+) -> tuple[PropertyIR, ...]:
+    """Those there were, with all enum values there are today, then those that came later."""
+    now = {p.prop_id: p for p in present}
+    found = [
+        now.get(p.prop_id)
+        or replace(p, name=names[p.name], annotations=with_embed_source(p.annotations, names.get))
+        for p in past
+    ]
+    taken, known = {p.name for p in found}, {p.prop_id for p in past}
+    found += [p for p in present if p.prop_id not in known and p.name not in taken]
+    return _by_name(found)
+
+
+def _names(past: Mapping[str, int], present: Mapping[int, str]) -> dict[str, str]:
+    """Names of then to names of now."""
+    kept = {present[number] for number in past.values() if number in present}
+    found = {}
+    for name, number in past.items():
+        last = f"{name}__{number}" if name in kept else name
+        found[name] = present.get(number, last)
+    return found
+
+
+def _by_name(items: Iterable[_Named]) -> tuple[_Named, ...]:
+    return tuple(sorted(items, key=lambda item: item.name))

@@ -1,9 +1,9 @@
-"""The planner: two schemas in, the steps from one to the other out.
+"""The migration planner: two schemas in, the steps from one to the other out.
 
 It compares canonical forms only and reports every difference, supported or not, in a fixed order:
 interfaces, nodes, edges; within a kind the desired types by name, then the dropped ones; within a
-type its rename, its header, its properties by name, its constraints. The same two schemas give the
-same plan whatever the order of their sources.
+type its rename, its header, its properties by name, its constraints. The order of the sources has
+no influence.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ from omnigraph.catalog.ir import (
     PropertyIR,
     SchemaIR,
 )
-from omnigraph.catalog.migrate.annotations import describing, fixed, refuse_changes
-from omnigraph.catalog.migrate.constraints import constraint_steps
-from omnigraph.catalog.migrate.matching import Matching, match_by_name
-from omnigraph.catalog.migrate.properties import property_steps
+from omnigraph.catalog.migrate.members import (
+    Matching,
+    constraint_steps,
+    describing,
+    fixed,
+    match_by_name,
+    property_steps,
+    refuse_changes,
+)
 from omnigraph.catalog.migrate.steps import (
     AddType,
     DropMode,
@@ -75,15 +80,17 @@ def _interfaces(
 def _nodes(matching: Matching[NodeIR], mode: DropMode) -> Iterator[Step]:
     for match in matching.matches:
         before, after = match.accepted, match.desired
+        entity = Entity("node", after.name)
         if match.refusal is not None:
-            yield UnsupportedChange(Entity("node", after.name), match.refusal)
+            yield UnsupportedChange(entity, match.refusal)
         elif before is None:
             yield AddType("node", after.name)
         else:
             if match.renamed:
                 yield RenameType("node", before.name, after.name)
             if before.implements != after.implements:
-                yield _changed_interfaces(before, after)
+                was, becomes = (", ".join(n.implements) or "none" for n in (before, after))
+                yield _unsupported(entity, "implemented interfaces", was, becomes)
             yield from _metadata("node", before, after)
             yield from _members("node", before, after, mode)
     for node in matching.leftovers:
@@ -93,18 +100,21 @@ def _nodes(matching: Matching[NodeIR], mode: DropMode) -> Iterator[Step]:
 def _edges(matching: Matching[EdgeIR], nodes: Matching[NodeIR], mode: DropMode) -> Iterator[Step]:
     for match in matching.matches:
         before, after = match.accepted, match.desired
+        entity = Entity("edge", after.name)
         if match.refusal is not None:
-            yield UnsupportedChange(Entity("edge", after.name), match.refusal)
+            yield UnsupportedChange(entity, match.refusal)
         elif before is None:
             yield AddType("edge", after.name)
         else:
             if match.renamed:
                 yield RenameType("edge", before.name, after.name)
-            ends = [nodes.successors.get(n, n) for n in (before.from_type, before.to_type)]
-            if ends != [after.from_type, after.to_type]:
-                yield _changed_endpoints(ends, after)
+            endpoints = [nodes.successors.get(n, n) for n in (before.from_type, before.to_type)]
+            if endpoints != [after.from_type, after.to_type]:
+                becomes = f"{after.from_type} -> {after.to_type}"
+                yield _unsupported(entity, "edge endpoints", " -> ".join(endpoints), becomes)
             if before.cardinality != after.cardinality:
-                yield _changed_cardinality(before, after)
+                was, becomes = (_card_text(e.cardinality) for e in (before, after))
+                yield _unsupported(entity, "cardinality", was, becomes)
             yield from _metadata("edge", before, after)
             yield from _members("edge", before, after, mode)
     for edge in matching.leftovers:
@@ -138,22 +148,9 @@ def _properties(
     return match_by_name(before, after, "property", lambda p: p.annotations)
 
 
-def _changed_interfaces(before: NodeIR, after: NodeIR) -> UnsupportedChange:
-    was, becomes = (", ".join(n.implements) or "none" for n in (before, after))
-    reason = f"changing implemented interfaces of '{after.name}' from {was} to {becomes}"
-    return UnsupportedChange(Entity("node", after.name), f"{reason} is not supported")
-
-
-def _changed_endpoints(ends: list[str], after: EdgeIR) -> UnsupportedChange:
-    was, becomes = " -> ".join(ends), f"{after.from_type} -> {after.to_type}"
-    reason = f"changing edge endpoints of '{after.name}' from {was} to {becomes}"
-    return UnsupportedChange(Entity("edge", after.name), f"{reason} is not supported")
-
-
-def _changed_cardinality(before: EdgeIR, after: EdgeIR) -> UnsupportedChange:
-    was, becomes = (_card_text(e.cardinality) for e in (before, after))
-    reason = f"changing cardinality of '{after.name}' from {was} to {becomes}"
-    return UnsupportedChange(Entity("edge", after.name), f"{reason} is not supported")
+def _unsupported(entity: Entity, what: str, was: str, becomes: str) -> UnsupportedChange:
+    reason = f"changing {what} of '{entity.type_name}' from {was} to {becomes} is not supported"
+    return UnsupportedChange(entity, reason)
 
 
 def _card_text(cardinality: CardinalityIR) -> str:

@@ -180,7 +180,7 @@ class MigrationPlan:
         return f"<MigrationPlan: {steps}{'' if self.supported else ', unsupported'}>"
 
     def __str__(self) -> str:
-        from omnigraph.catalog.migrate.render import plan_lines
+        from omnigraph.catalog.migrate.report import plan_lines
 
         return "\n".join(plan_lines(self))
 

@@ -18,7 +18,7 @@ from omnigraph.cli.output.cells import write_document
 from omnigraph.engine.source_files import decode_source, read_source
 from omnigraph.errors import InputError, LanguageError, OmnigraphError
 from omnigraph.language.format import format_queries, format_schema
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.limits import MAX_SOURCE_BYTES
 from omnigraph.replace_file import replacing
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omnigraph.catalog.migrate.render import plan_lines, step_lines
+from omnigraph.catalog.migrate.report import plan_lines, step_lines
 from omnigraph.cli.command_table import refuse_remote
 from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.exits import FAILURE

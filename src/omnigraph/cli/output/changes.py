@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph.cli.output.cells import compact, one_line, value_text
 from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted, shortened
-from omnigraph.language.temporal import format_date
 from omnigraph.language.types import Scalar
+from omnigraph.language.values import format_date
 from omnigraph.limits import MAX_SHOWN_CHARACTERS
 
 if TYPE_CHECKING:

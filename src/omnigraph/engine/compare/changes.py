@@ -14,8 +14,8 @@ from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.engine.compare.sides import ABSENT, Side, StoredSide, find
 from omnigraph.limits import COMPARED_ROWS
 from omnigraph.progress import SILENT, Progress
+from omnigraph.rows.columns import row_schema
 from omnigraph.rows.equality import Mask, equal_rows
-from omnigraph.rows.schema import row_schema
 from omnigraph.storage.changed_rows import ROW_UPDATED, Numbers
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from omnigraph.limits import COMPARED_PARTS, COMPARED_ROWS_PER_TASK
-from omnigraph.rows.equality import Mask
-from omnigraph.rows.hashing import buckets_of, hashes_of
+from omnigraph.rows.equality import Mask, buckets_of, hashes_of
 
 
 @dataclass(frozen=True, slots=True)

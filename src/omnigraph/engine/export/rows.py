@@ -9,7 +9,7 @@ import pyarrow as pa
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.write.columns import carried_blobs, property_columns
 from omnigraph.limits import BLOB_ROWS
-from omnigraph.rows.schema import row_type
+from omnigraph.rows.columns import row_type
 from omnigraph.storage.filters import Filter
 from omnigraph.storage.ordered import scan_by_id
 from omnigraph.storage.scan import ROW_ID

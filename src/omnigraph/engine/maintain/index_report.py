@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph.catalog.indexes import IndexKind
+from omnigraph.catalog.arrow import IndexKind
 from omnigraph.diagnostics import counted
 from omnigraph.engine.receipts import Receipt
 from omnigraph.json_structs import Document

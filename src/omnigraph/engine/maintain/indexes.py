@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from omnigraph.catalog.indexes import IndexIntent, IndexKind, index_intents
+from omnigraph.catalog.arrow import IndexKind, IndexSpec, index_specs
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.maintain.index_report import (
     IndexedTable,
@@ -84,7 +84,7 @@ class _Looked:
     table: Table
     forks: bool
     existing: tuple[IndexState, ...]
-    missing: tuple[IndexIntent, ...]
+    missing: tuple[IndexSpec, ...]
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ class _Built:
     pending: list[PendingIndex] = field(default_factory=list)
 
 
-def unindexed_rows(texts: StoredTexts, table: Table, intent: IndexIntent) -> int | None:
+def unindexed_rows(texts: StoredTexts, table: Table, intent: IndexSpec) -> int | None:
     """The rows an index does not know; None if there is no such index."""
     if intent.kind is IndexKind.TEXT:
         return texts.unindexed_rows(table, intent.column)
@@ -161,7 +161,7 @@ class Indexing:
                 continue
             declared, table = snapshot.catalog.entity(key), snapshot.open(self.parts.tables, key)
             existing, missing = [], []
-            for intent in index_intents(declared):
+            for intent in index_specs(declared):
                 rows = unindexed_rows(self.parts.texts, table, intent)
                 if rows is None:
                     missing.append(intent)
@@ -191,7 +191,7 @@ class Indexing:
                 built.pending.append(PendingIndex(intent.column, reason))
         return built
 
-    def _build_one(self, table: Table, intent: IndexIntent, built: _Built) -> str | None:
+    def _build_one(self, table: Table, intent: IndexSpec, built: _Built) -> str | None:
         """Build one index; returns why there is none."""
         if intent.column not in table.schema.names:
             return "no row has a value yet"

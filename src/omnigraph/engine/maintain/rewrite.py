@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from omnigraph.catalog.indexes import IndexKind, index_intents
+from omnigraph.catalog.arrow import IndexKind, index_specs
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.fold import AFTER_FOLD, BEFORE_FOLD, BEFORE_PUBLISH, rewritten_tables
@@ -59,7 +59,7 @@ class TableRewrite:
     def extend_texts(self, catalog: Catalog) -> None:
         """Bring indexes of texts up to date. They are no part of the graph, so no lock is needed."""
         for key, table in self.done.items():
-            for intent in index_intents(catalog.entity(key)):
+            for intent in index_specs(catalog.entity(key)):
                 if intent.kind is IndexKind.TEXT:
                     self.parts.texts.extend(table, intent.column)
 

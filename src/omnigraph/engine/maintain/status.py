@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog.indexes import index_intents
+from omnigraph.catalog.arrow import index_specs
 from omnigraph.catalog.model import EntityType, NodeType
 from omnigraph.diagnostics import counted
 from omnigraph.embed.configured import stored_name
@@ -190,7 +190,7 @@ def _table_status(
 ) -> TableStatus:
     table = snapshot.open(tables, declared.table_key)
     indexes, missing = [], []
-    for intent in index_intents(declared):
+    for intent in index_specs(declared):
         unknown = unindexed_rows(texts, table, intent)
         if unknown is not None:
             indexes.append(IndexState(intent.column, intent.kind, unknown))

@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.indexes import IndexKind, index_intents
+from omnigraph.catalog.arrow import IndexKind, index_specs
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.engine.maintain.verify_report import Findings, ProblemKind, VerifyReport
 from omnigraph.engine.maintain.verify_rows import TableCheck, TableResult, missing_in
@@ -380,7 +380,7 @@ class _Verification:
             findings.add(ProblemKind.MISSING_TABLE, text)
 
     def _check_words(self, table: Table, declared: EntityType, findings: Findings) -> None:
-        for intent in index_intents(declared):
+        for intent in index_specs(declared):
             if intent.kind is IndexKind.TEXT:
                 cause = self._parts.texts.damage(table, intent.column)
                 if cause is not None:

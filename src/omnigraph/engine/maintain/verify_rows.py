@@ -24,7 +24,7 @@ from omnigraph.catalog.constraints import (
     duplicate_tuple,
     group_text,
     identity_group,
-    missing_end,
+    missing_endpoint,
     missing_value,
     tuple_text,
     unkeyable_column,
@@ -40,11 +40,10 @@ from omnigraph.load.columns import convert_column
 from omnigraph.progress import Progress
 from omnigraph.rows.bindings import embedded_properties
 from omnigraph.rows.blob_bases import BlobBases
-from omnigraph.rows.checks import InvalidPattern, breaks, null_masks
-from omnigraph.rows.hashing import Hashes, hashes_of_tuples
-from omnigraph.rows.identity import derived_ids
-from omnigraph.rows.schema import row_type
-from omnigraph.rows.uniqueness import comparable, tuple_values
+from omnigraph.rows.columns import row_type
+from omnigraph.rows.equality import Hashes, hashes_of_tuples
+from omnigraph.rows.keys import comparable, derived_ids, tuple_values
+from omnigraph.rows.validation import InvalidPattern, breaks, null_masks
 from omnigraph.storage.blobs import stored_schema
 from omnigraph.storage.file_checks import (
     find_problems,
@@ -322,7 +321,9 @@ class TableCheck:
         self._findings.rows(
             ProblemKind.DANGLING_EDGE,
             np.ones(rows.num_rows, np.bool_),
-            lambda row: f"{missing_end(edge, end, nodes[row].as_py())} (edge {_named(ids, row)})",
+            lambda row: (
+                f"{missing_endpoint(edge, end, nodes[row].as_py())} (edge {_named(ids, row)})"
+            ),
         )
 
     # -- blobs ------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.constraints import (
     cardinality_problem,
     group_text,
-    missing_end,
+    missing_endpoint,
     other_unique_groups,
     shared_tuple,
     tuple_text,
@@ -24,8 +24,8 @@ from omnigraph.catalog.constraints import (
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.errors import MergeConflict
-from omnigraph.rows.checks import value_violations
-from omnigraph.rows.uniqueness import distinct_tuples, shared_tuples, tuple_values, tuples_of
+from omnigraph.rows.keys import distinct_tuples, shared_tuples, tuple_values, tuples_of
+from omnigraph.rows.validation import value_violations
 
 _ENDS = ("src", "dst")
 
@@ -195,7 +195,7 @@ def _orphans(
         return
     found = edges.filter(pc.is_in(edges.column(end), value_set=absent))
     for id, node in zip(*(found.column(n).to_pylist() for n in ("id", end)), strict=True):
-        yield _conflict(edge, id, "orphan_edge", missing_end(edge, end, node))
+        yield _conflict(edge, id, "orphan_edge", missing_endpoint(edge, end, node))
 
 
 def _conflict(declared: EntityType, id: str | None, kind: str, message: str) -> MergeConflict:

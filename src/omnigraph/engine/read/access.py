@@ -12,7 +12,7 @@ from enum import Enum
 from threading import Lock
 
 from omnigraph.limits import LOOKUP_MAX_FRONTIER, LOOKUP_MAX_HOPS
-from omnigraph.plan.physical.cost import ID_COST, LOOKUP_COST, ROW_COST
+from omnigraph.plan.cost import ID_COST, LOOKUP_COST, ROW_COST
 from omnigraph.settings import read_settings
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from threading import Lock
 
 from omnigraph.limits import COMPILE_CACHE_ENTRIES
+from omnigraph.plan.arrange import arrange
+from omnigraph.plan.cost import Sizes, hops_of, node_types
 from omnigraph.plan.ir import ReadPlan
-from omnigraph.plan.physical.arrange import arrange
-from omnigraph.plan.physical.cost import hops_of, node_types
-from omnigraph.plan.physical.estimate import Sizes
-from omnigraph.plan.physical.steps import Arrangement
+from omnigraph.plan.steps import Arrangement
 from omnigraph.versioning.snapshot import Snapshot
 
 

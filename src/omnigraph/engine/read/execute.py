@@ -27,7 +27,7 @@ from omnigraph.engine.read.nodes import Nodes
 from omnigraph.engine.read.numbering import Positions, distinct_positions
 from omnigraph.engine.read.source import GraphSource
 from omnigraph.plan.ir import Direction, Filter
-from omnigraph.plan.physical.steps import (
+from omnigraph.plan.steps import (
     Branch,
     Check,
     Connected,

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from omnigraph.engine.read.access import Work
 from omnigraph.engine.read.execute import StepReport
-from omnigraph.plan.ir import ReadPlan
-from omnigraph.plan.physical.describe import (
+from omnigraph.plan.describe import (
     StepLine,
     describe_return,
     return_detail,
     step_lines,
 )
-from omnigraph.plan.physical.steps import Arrangement, Step
+from omnigraph.plan.ir import ReadPlan
+from omnigraph.plan.steps import Arrangement, Step
 
 
 @dataclass(frozen=True, slots=True)

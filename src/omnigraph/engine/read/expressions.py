@@ -32,7 +32,7 @@ from omnigraph.plan.ir import (
     TextMatch,
     variables_of,
 )
-from omnigraph.rows.build import build_column
+from omnigraph.rows.columns import build_column
 from omnigraph.storage.filters import And, Comparison, In
 from omnigraph.storage.filters import Filter as StoredFilter
 

@@ -14,7 +14,7 @@ from omnigraph.engine.read.looked_up import LookedUpEdges
 from omnigraph.engine.read.numbering import Mask, Positions, distinct_positions
 from omnigraph.engine.read.source import GraphSource
 from omnigraph.plan.ir import Direction
-from omnigraph.plan.physical.steps import Hop
+from omnigraph.plan.steps import Hop
 
 _FEW: Final = 0.25
 """Share of a type's nodes up to which it is quicker to follow edges back from them."""

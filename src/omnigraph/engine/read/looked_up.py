@@ -21,8 +21,8 @@ from omnigraph.engine.read.numbering import Mask, Positions, distinct_sorted, is
 from omnigraph.engine.read.stored import stored_filter
 from omnigraph.language.types import Scalar
 from omnigraph.limits import LOOKUP_CHUNK
+from omnigraph.plan.cost import FOUND_COST, LOOKUP_COST
 from omnigraph.plan.ir import Direction
-from omnigraph.plan.physical.cost import FOUND_COST, LOOKUP_COST
 from omnigraph.storage.filters import And, Comparison, Filter, In
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table

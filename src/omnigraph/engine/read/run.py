@@ -13,30 +13,26 @@ from omnigraph.engine.read.execute import Executor, StepReport
 from omnigraph.engine.read.expressions import Expressions
 from omnigraph.engine.read.source import GraphSource
 from omnigraph.engine.read.tail import finish
-from omnigraph.plan.ir import (
-    Aggregated,
-    AntiJoin,
-    Constant,
-    EntityId,
-    Expand,
-    Expr,
-    Filter,
-    NodeScan,
-    Param,
-    Pipeline,
-    Prop,
-    ReadPlan,
-)
-from omnigraph.plan.physical.cost import (
+from omnigraph.plan.cost import (
     LOOKUP_COST,
     NODE_COST,
     SCANNED_COST,
+    Sizes,
     hops_of,
     lookup_cost,
     node_types,
 )
-from omnigraph.plan.physical.estimate import Sizes
-from omnigraph.plan.physical.steps import Arrangement
+from omnigraph.plan.ir import (
+    Aggregated,
+    Constant,
+    EntityId,
+    Expr,
+    Param,
+    Pattern,
+    Prop,
+    ReadPlan,
+)
+from omnigraph.plan.steps import Arrangement
 
 _SMALL: Final = 30_000.0
 """What reading may cost without a thought about look-ups: some twenty milliseconds."""
@@ -130,7 +126,7 @@ def _is_plain(plan: ReadPlan) -> bool:
     simple = (Prop, EntityId, Param, Constant)
     return all(
         isinstance(e.argument if isinstance(e, Aggregated) else e, simple)
-        for e in (*_expressions(plan), *_compared(plan.pipeline))
+        for e in (*_expressions(plan), *_compared(plan.pattern))
     )
 
 
@@ -140,13 +136,9 @@ def _expressions(plan: ReadPlan) -> Iterator[Expr]:
     yield from (key.expression for key in plan.order)
 
 
-def _compared(pipeline: Pipeline) -> Iterator[Expr]:
-    """What the comparisons of a pattern evaluate, besides properties and values."""
-    for op in pipeline:
-        match op:
-            case Filter():
-                yield from (op.left, op.right)
-            case AntiJoin():
-                yield from _compared(op.inner)
-            case NodeScan() | Expand():
-                pass
+def _compared(pattern: Pattern) -> Iterator[Expr]:
+    """What the filters of a pattern evaluate, those of its negations too."""
+    for condition in pattern.own_filters():
+        yield from (condition.left, condition.right)
+    for negation in pattern.negations:
+        yield from _compared(negation.inner)

@@ -26,7 +26,7 @@ from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write.columns import carried_blobs, property_columns, rows_by_id
 from omnigraph.errors import InputError, ParameterError, UnknownColumn, UnknownType
 from omnigraph.language.query.parse import parse_condition
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.limits import BLOB_ROWS
 from omnigraph.plan.check_mutation import check_condition
 from omnigraph.plan.ir import NOW_PARAMETER

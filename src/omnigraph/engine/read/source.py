@@ -35,9 +35,9 @@ from omnigraph.engine.read.numbering import (
 from omnigraph.engine.read.stored import stored_filter
 from omnigraph.engine.read.view import ReadView
 from omnigraph.limits import INDEX_MIN_ROWS
+from omnigraph.plan.cost import ID_COST, LOOKUP_COST, ROW_COST, SCANNED_COST
 from omnigraph.plan.ir import Direction
-from omnigraph.plan.physical.cost import ID_COST, LOOKUP_COST, ROW_COST, SCANNED_COST
-from omnigraph.plan.physical.steps import Hop
+from omnigraph.plan.steps import Hop
 from omnigraph.storage.indexes import uncovered_fragments
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore

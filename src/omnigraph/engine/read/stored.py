@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from omnigraph.catalog.keys import canonical_text
+from omnigraph.catalog.identity import canonical_text
 from omnigraph.catalog.model import EntityType, NodeType
 from omnigraph.language.types import Scalar
 from omnigraph.plan.ir import Condition, Constant

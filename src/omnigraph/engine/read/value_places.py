@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.engine.read.numbering import Positions, distinct_sorted
-from omnigraph.rows.hashing import Hashes, hashes_of
+from omnigraph.rows.equality import Hashes, hashes_of
 
 _IN_64_BITS: Final = range(-(2**63), 2**63)
 

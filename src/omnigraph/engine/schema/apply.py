@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog.build import build_declared, check_reserved_names
+from omnigraph.catalog.compile import build_declared, check_reserved_names
 from omnigraph.catalog.migrate import (
     MigrationPlan,
     carry_identities,
@@ -42,7 +42,7 @@ from omnigraph.errors import (
     SchemaApplyRunning,
 )
 from omnigraph.faults import declare
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.commits import (
     CommitDraft,

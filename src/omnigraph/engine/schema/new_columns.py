@@ -20,7 +20,7 @@ from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.schema.fragments import EachFragment
 from omnigraph.engine.schema.work import ColumnChange
 from omnigraph.errors import ConstraintError
-from omnigraph.language.backfill import backfill_value
+from omnigraph.language.values import backfill_value
 from omnigraph.rows.bindings import bindings
 from omnigraph.storage.columns import NewValues, fill_fragment, stage_columns
 from omnigraph.storage.stage import Staged

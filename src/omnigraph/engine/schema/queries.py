@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import BrokenQuery, QueriesBroken
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.plan.lint import lint_queries
 
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from omnigraph.catalog.indexes import IndexKind
+from omnigraph.catalog.arrow import IndexKind
 from omnigraph.engine.schema.fragments import EachFragment
 from omnigraph.engine.schema.new_columns import stage_change
 from omnigraph.engine.schema.work import ColumnChange

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from omnigraph.catalog.arrow import IndexSpec, index_specs
 from omnigraph.catalog.identity import embed_column
-from omnigraph.catalog.indexes import IndexIntent, index_intents
 from omnigraph.catalog.model import Catalog, EntityType, Property
 
 
@@ -22,7 +22,7 @@ class ColumnChange:
     declared: EntityType
     dropped: tuple[str, ...] = ()
     added: tuple[Property, ...] = ()
-    indexes: tuple[IndexIntent, ...] = ()
+    indexes: tuple[IndexSpec, ...] = ()
 
     @property
     def changes_columns(self) -> bool:
@@ -53,12 +53,12 @@ def schema_work(before: Catalog, after: Catalog) -> SchemaWork:
 def _change(before: EntityType, after: EntityType) -> ColumnChange:
     old = {p.prop_id: p for p in before.properties.values()}
     new = {p.prop_id: p for p in after.properties.values()}
-    known = set(index_intents(before))
+    known = set(index_specs(before))
     return ColumnChange(
         declared=after,
         dropped=tuple(c for i, p in old.items() if i not in new for c in _columns(p)),
         added=tuple(p for i, p in new.items() if i not in old),
-        indexes=tuple(intent for intent in index_intents(after) if intent not in known),
+        indexes=tuple(intent for intent in index_specs(after) if intent not in known),
     )
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import EntityType
 from omnigraph.rows.bindings import bound_schema
-from omnigraph.rows.schema import BLOB
+from omnigraph.rows.columns import BLOB
 from omnigraph.storage.blobs import read_blob_cells
 from omnigraph.storage.delta import PLACE
 from omnigraph.storage.scan import ROW_ID

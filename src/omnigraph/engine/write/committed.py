@@ -11,7 +11,7 @@ from omnigraph.catalog.model import EdgeType, EntityType, Group
 from omnigraph.engine.write.columns import property_columns, rows_by_id
 from omnigraph.limits import LOOKUP_VALUES
 from omnigraph.rows.bindings import bound_schema
-from omnigraph.rows.uniqueness import comparable
+from omnigraph.rows.keys import comparable
 from omnigraph.storage.filters import In, Or
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore

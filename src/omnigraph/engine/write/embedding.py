@@ -27,7 +27,7 @@ from omnigraph.rows.bindings import (
     given_for_unknown,
     vector_states,
 )
-from omnigraph.rows.checks import Columns, rows_where
+from omnigraph.rows.validation import Columns, rows_where
 from omnigraph.versioning.commits import Warning
 
 _NO_BINDING: Final = pa.scalar(None, pa.utf8())

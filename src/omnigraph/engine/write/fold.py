@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import Final
 
-from omnigraph.catalog.indexes import IndexKind, index_intents
+from omnigraph.catalog.arrow import IndexKind, index_specs
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import (
@@ -177,7 +177,7 @@ class Folding:
 
     def _extend_texts(self, declared: EntityType, table: Table) -> None:
         """Bring indexes of texts up to date. They are no part of the graph, so no lock is needed."""
-        for intent in index_intents(declared):
+        for intent in index_specs(declared):
             if intent.kind is IndexKind.TEXT:
                 self._parts.texts.extend(table, intent.column)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from omnigraph.catalog.indexes import IndexKind, index_intents
+from omnigraph.catalog.arrow import IndexKind, index_specs
 from omnigraph.catalog.model import EntityType
 from omnigraph.errors import OmnigraphError
 from omnigraph.limits import INDEX_MIN_ROWS
@@ -30,7 +30,7 @@ def missing_lookups(table: Table, declared: EntityType) -> tuple[str, ...]:
         return ()
     return tuple(
         intent.column
-        for intent in index_intents(declared)
+        for intent in index_specs(declared)
         if intent.kind is IndexKind.BTREE
         and intent.column in table.schema.names
         and _lacks_index(table, intent.column)

@@ -16,7 +16,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.engine.write.change import TableWrite
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.errors import DanglingEdges, EdgesOfType
-from omnigraph.rows.schema import row_schema
+from omnigraph.rows.columns import row_schema
 
 _SHOWN: Final = 5
 """Ids of edges that a refusal names, per type."""

@@ -1,15 +1,10 @@
-"""The syntax tree of a query file.
-
-A place is left for what comes later: edge variables belong into `Traversal`, alternative and
-optional blocks are clauses beside `Negation`.
-"""
+"""The syntax tree of a query file."""
 
 from __future__ import annotations
 
 from enum import Enum
 
-from omnigraph.language.nodes import NOWHERE, Name, Syntax, TypeRef
-from omnigraph.language.span import Span
+from omnigraph.language.syntax import NOWHERE, Name, Span, Syntax, TypeRef
 
 ANONYMOUS = "_"
 """The variable that matches anything and binds nothing."""
@@ -46,14 +41,14 @@ class BoolLiteral(Syntax, frozen=True):
 
 
 class DateLiteral(Syntax, frozen=True):
-    """`date("…")`; the text is judged when the query is checked."""
+    """`date("…")`; the checker validates the text."""
 
     text: str
     span: Span = NOWHERE
 
 
 class DateTimeLiteral(Syntax, frozen=True):
-    """`datetime("…")`; the text is judged when the query is checked."""
+    """`datetime("…")`; the checker validates the text."""
 
     text: str
     span: Span = NOWHERE

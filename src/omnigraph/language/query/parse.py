@@ -11,64 +11,25 @@ import math
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from omnigraph.language.lexer import FLOAT, INTEGER, STRING, VARIABLE, WORD, Tokens, tokenize
-from omnigraph.language.nodes import NOWHERE, TypeRef
-from omnigraph.language.query.ast import (
-    Aggregate,
-    AggregateFunction,
-    AliasReference,
-    Assignment,
-    Binding,
-    Bm25Call,
-    BoolLiteral,
-    Clause,
-    DateLiteral,
-    DateTimeLiteral,
-    Delete,
-    Expression,
-    Filter,
-    FloatLiteral,
-    Hops,
-    Insert,
-    IntegerLiteral,
-    ListLiteral,
-    Literal,
-    MutationBody,
-    NearestCall,
-    Negation,
-    Note,
-    Now,
-    Operator,
-    OrderKey,
-    Parameter,
-    Predicate,
-    Projection,
-    PropertyAccess,
-    PropertyMatch,
-    Query,
-    QueryFile,
-    RankCall,
-    ReadBody,
-    RrfCall,
-    Statement,
-    StringLiteral,
-    TextCall,
-    TextClause,
-    TextFunction,
-    Traversal,
-    Update,
-    Value,
-    Variable,
+from omnigraph.language.query import ast
+from omnigraph.language.syntax import NOWHERE, Source, Span, TypeRef
+from omnigraph.language.tokens import (
+    FLOAT,
+    INTEGER,
+    STRING,
+    VARIABLE,
+    WORD,
+    TokenReader,
+    Tokens,
+    tokenize,
 )
-from omnigraph.language.reader import TokenReader
-from omnigraph.language.span import Source, Span
 from omnigraph.language.types import SCALAR_NAMES, PropType, Scalar
 from omnigraph.limits import MAX_VECTOR_DIMENSION
 
-_COMPARISONS = {o.value: o for o in Operator if not o.value.isidentifier()}
-_FILTER_OPERATORS = {o.value: o for o in Operator}
-_AGGREGATES = {f.value: f for f in AggregateFunction}
-_TEXT_FUNCTIONS = {f.value: f for f in TextFunction}
+_COMPARISONS = {o.value: o for o in ast.Operator if not o.value.isidentifier()}
+_FILTER_OPERATORS = {o.value: o for o in ast.Operator}
+_AGGREGATES = {f.value: f for f in ast.AggregateFunction}
+_TEXT_FUNCTIONS = {f.value: f for f in ast.TextFunction}
 _STATEMENTS = ("insert", "update", "delete")
 _NOTES = ("description", "instruction")
 _CALLS = (*_AGGREGATES, *_TEXT_FUNCTIONS, "nearest", "bm25", "rrf", "now", "date", "datetime")
@@ -78,15 +39,15 @@ _U64_MAX = 2**64 - 1
 _T = TypeVar("_T")
 
 
-def parse_queries(source: Source) -> QueryFile:
+def parse_queries(source: Source) -> ast.QueryFile:
     """Read a query file. Raises `ParseError` with a position."""
     return parse_query_tokens(tokenize(source))
 
 
-def parse_query_tokens(tokens: Tokens) -> QueryFile:
+def parse_query_tokens(tokens: Tokens) -> ast.QueryFile:
     """As `parse_queries`, for a caller that also needs the comments."""
     parser = _QueryParser(tokens, syntax_code="Q001", escape_code="Q002")
-    queries: list[Query] = []
+    queries: list[ast.Query] = []
     while not parser.at_end:
         queries.append(parser.query())
     seen: set[str] = set()
@@ -95,10 +56,10 @@ def parse_query_tokens(tokens: Tokens) -> QueryFile:
             parser.defer("Q003", f"duplicate query '{query.name}'", query.name.span)
         seen.add(query.name.text)
     parser.raise_deferred()
-    return QueryFile(tuple(queries))
+    return ast.QueryFile(tuple(queries))
 
 
-def parse_condition(source: Source) -> Predicate:
+def parse_condition(source: Source) -> ast.Predicate:
     """Read what may follow `where` in a mutation. Raises `ParseError` with a position."""
     parser = _QueryParser(tokenize(source), syntax_code="Q001", escape_code="Q002")
     parser.end_name = "the end of the condition"
@@ -112,12 +73,12 @@ def parse_condition(source: Source) -> Predicate:
 class _QueryParser(TokenReader):
     # -- header -----------------------------------------------------------------------------
 
-    def query(self) -> Query:
+    def query(self) -> ast.Query:
         first = self.at
         self.expect_word("query", "at the start of a query")
         name = self.expect_ident("a query name")
         self.expect_symbol("(", "after the query name")
-        parameters: list[Parameter] = []
+        parameters: list[ast.Parameter] = []
         if not self.is_symbol(")"):
             parameters = self.comma_separated(self.parameter)
         self.expect_symbol(")", "after the parameters")
@@ -131,13 +92,13 @@ class _QueryParser(TokenReader):
         self.expect_symbol("{", "to open the query body")
         body = self.body()
         self.expect_symbol("}", "to close the query body")
-        return Query(name, tuple(parameters), notes, body, self.span_since(first))
+        return ast.Query(name, tuple(parameters), notes, body, self.span_since(first))
 
-    def parameter(self) -> Parameter:
+    def parameter(self) -> ast.Parameter:
         first = self.at
         variable = self.variable("a parameter such as `$name`")
         self.expect_symbol(":", "after the parameter name")
-        return Parameter(variable, self.parameter_type(), self.span_since(first))
+        return ast.Parameter(variable, self.parameter_type(), self.span_since(first))
 
     def parameter_type(self) -> TypeRef:
         first = self.at
@@ -162,8 +123,8 @@ class _QueryParser(TokenReader):
         prop_type = PropType(scalar, nullable, is_list, dimension)
         return TypeRef(prop_type, span=self.span_since(first))
 
-    def notes(self) -> tuple[Note, ...]:
-        notes: list[Note] = []
+    def notes(self) -> tuple[ast.Note, ...]:
+        notes: list[ast.Note] = []
         while self.is_symbol("@"):
             first = self.at
             self.at += 1
@@ -174,23 +135,23 @@ class _QueryParser(TokenReader):
             spelling = self.text
             text = self.expect_string("a quoted text")
             self.expect_symbol(")", "after the text")
-            note = Note(name, text, spelling, self.span_since(first))
+            note = ast.Note(name, text, spelling, self.span_since(first))
             if any(n.name == name for n in notes):
                 self.defer("Q006", f"duplicate @{name}", note.span)
             notes.append(note)
         return tuple(notes)
 
-    def body(self) -> ReadBody | MutationBody:
+    def body(self) -> ast.ReadBody | ast.MutationBody:
         if self.is_word("match"):
             return self.read_body()
-        statements: list[Statement] = []
+        statements: list[ast.Statement] = []
         while not statements or not self.is_symbol("}"):
             statements.append(self.statement())
-        return MutationBody(tuple(statements))
+        return ast.MutationBody(tuple(statements))
 
     # -- reads ------------------------------------------------------------------------------
 
-    def read_body(self) -> ReadBody:
+    def read_body(self) -> ast.ReadBody:
         first = self.at
         self.at += 1
         clauses = self.clause_block("`match`")
@@ -205,7 +166,7 @@ class _QueryParser(TokenReader):
         self.check_aliases(projections)
         order, order_span = self.order()
         limit, limit_span = self.limit()
-        return ReadBody(
+        return ast.ReadBody(
             clauses,
             tuple(projections),
             order,
@@ -216,7 +177,7 @@ class _QueryParser(TokenReader):
             limit_span,
         )
 
-    def order(self) -> tuple[tuple[OrderKey, ...], Span]:
+    def order(self) -> tuple[tuple[ast.OrderKey, ...], Span]:
         first = self.at
         if not self.accept_word("order"):
             return (), NOWHERE
@@ -235,7 +196,7 @@ class _QueryParser(TokenReader):
             self.defer("Q008", "invalid limit: it must fit an unsigned 64-bit integer", number)
         return limit, self.span_since(first)
 
-    def check_aliases(self, projections: list[Projection]) -> None:
+    def check_aliases(self, projections: list[ast.Projection]) -> None:
         seen: set[str] = set()
         for projection in projections:
             alias = projection.alias
@@ -244,7 +205,7 @@ class _QueryParser(TokenReader):
                     self.defer("Q005", f"duplicate alias '{alias}'", alias.span)
                 seen.add(alias.text)
 
-    def clause_block(self, after: str) -> tuple[Clause, ...]:
+    def clause_block(self, after: str) -> tuple[ast.Clause, ...]:
         self.enter()
         self.expect_symbol("{", f"after {after}")
         clauses = [self.clause()]
@@ -253,11 +214,11 @@ class _QueryParser(TokenReader):
         self.leave()
         return tuple(clauses)
 
-    def clause(self) -> Clause:
+    def clause(self) -> ast.Clause:
         first = self.at
         if self.is_word("not") and self.is_symbol("{", ahead=1):
             self.at += 1
-            return Negation(self.clause_block("`not`"), self.span_since(first))
+            return ast.Negation(self.clause_block("`not`"), self.span_since(first))
         if self.kind == VARIABLE:
             if self.is_symbol(":", ahead=1):
                 return self.binding()
@@ -266,36 +227,36 @@ class _QueryParser(TokenReader):
         left = self.expression()
         operator = _FILTER_OPERATORS.get(self.text)
         if operator is None:
-            if isinstance(left, TextCall):
-                return TextClause(left)
+            if isinstance(left, ast.TextCall):
+                return ast.TextClause(left)
             self.refuse_clause(left)
         self.at += 1
         right = self.expression()
-        return Filter(left, operator, right, self.span_since(first))
+        return ast.Filter(left, operator, right, self.span_since(first))
 
-    def refuse_clause(self, left: Expression) -> NoReturn:
-        if isinstance(left, Variable):
+    def refuse_clause(self, left: ast.Expression) -> NoReturn:
+        if isinstance(left, ast.Variable):
             self.fail("expected `: Type`, an edge name or a comparison after the variable")
         self.fail("expected a comparison operator", known=("contains", "starts_with"))
 
-    def binding(self) -> Binding:
+    def binding(self) -> ast.Binding:
         first = self.at
         variable = self.variable("a variable")
         self.at += 1
         node_type = self.expect_type_name("a node type name")
-        matches: list[PropertyMatch] = []
+        matches: list[ast.PropertyMatch] = []
         if self.accept_symbol("{"):
             matches.append(self.property_match())
             while self.accept_symbol(",") and not self.is_symbol("}"):
                 matches.append(self.property_match())
             self.expect_symbol("}", "after the property matches (`,` separates them)")
-        return Binding(variable, node_type, tuple(matches), self.span_since(first))
+        return ast.Binding(variable, node_type, tuple(matches), self.span_since(first))
 
-    def property_match(self) -> PropertyMatch:
+    def property_match(self) -> ast.PropertyMatch:
         first = self.at
         name = self.expect_ident("a property name")
         self.expect_symbol(":", "after the property name")
-        return PropertyMatch(name, self.value(), self.span_since(first))
+        return ast.PropertyMatch(name, self.value(), self.span_since(first))
 
     def at_traversal(self) -> bool:
         if not self.is_ident(ahead=1) or self.is_word("not", ahead=1):
@@ -306,15 +267,15 @@ class _QueryParser(TokenReader):
             return True
         return self.kinds[min(after, len(self.kinds) - 1)] == VARIABLE
 
-    def traversal(self) -> Traversal:
+    def traversal(self) -> ast.Traversal:
         first = self.at
         left = self.variable("a variable")
         edge = self.expect_ident("an edge name")
         hops = self.hops() if self.is_symbol("{") else None
         right = self.variable("a variable at the other end of the edge")
-        return Traversal(left, edge, right, hops, self.span_since(first))
+        return ast.Traversal(left, edge, right, hops, self.span_since(first))
 
-    def hops(self) -> Hops:
+    def hops(self) -> ast.Hops:
         first = self.at
         self.at += 1
         low = self.hop_bound("the smallest number of hops")
@@ -323,7 +284,7 @@ class _QueryParser(TokenReader):
         if not self.is_symbol("}"):
             high = self.hop_bound("the largest number of hops")
         self.expect_symbol("}", "after the hop bounds")
-        return Hops(low, high, self.span_since(first))
+        return ast.Hops(low, high, self.span_since(first))
 
     def hop_bound(self, what: str) -> int:
         span = self.token_span(self.at)
@@ -331,15 +292,15 @@ class _QueryParser(TokenReader):
         self.check_integer(value, span)
         return value
 
-    def projection(self) -> Projection:
+    def projection(self) -> ast.Projection:
         first = self.at
         expression = self.expression()
         alias = self.expect_ident("an alias after `as`") if self.accept_word("as") else None
         span = self.span_since(first)
         self.accept_symbol(",")
-        return Projection(expression, alias, span)
+        return ast.Projection(expression, alias, span)
 
-    def order_key(self) -> OrderKey:
+    def order_key(self) -> ast.OrderKey:
         first = self.at
         expression = self.expression()
         descending = None
@@ -347,11 +308,11 @@ class _QueryParser(TokenReader):
             descending = True
         elif self.accept_word("asc"):
             descending = False
-        return OrderKey(expression, descending, self.span_since(first))
+        return ast.OrderKey(expression, descending, self.span_since(first))
 
     # -- expressions ------------------------------------------------------------------------
 
-    def expression(self) -> Expression:
+    def expression(self) -> ast.Expression:
         kind = self.kinds[self.at]
         if kind == VARIABLE:
             return self.variable_or_property()
@@ -366,22 +327,22 @@ class _QueryParser(TokenReader):
             return self.alias_reference()
         self.refuse_literal("an expression")
 
-    def variable_or_property(self) -> Variable | PropertyAccess:
+    def variable_or_property(self) -> ast.Variable | ast.PropertyAccess:
         first = self.at
         variable = self.variable("a variable")
         if not self.accept_symbol("."):
             return variable
         name = self.expect_ident("a property name after `.`")
-        return PropertyAccess(variable, name, self.span_since(first))
+        return ast.PropertyAccess(variable, name, self.span_since(first))
 
-    def alias_reference(self) -> AliasReference:
+    def alias_reference(self) -> ast.AliasReference:
         name = self.expect_ident("an alias")
         if name.text.startswith(("true", "false")):
             message = "an alias that begins with `true` or `false` cannot be referred to"
             raise self.error("Q001", message, name.span)
-        return AliasReference(name)
+        return ast.AliasReference(name)
 
-    def call(self) -> Expression:
+    def call(self) -> ast.Expression:
         first = self.at
         word = self.text
         if word in ("date", "datetime"):
@@ -389,19 +350,19 @@ class _QueryParser(TokenReader):
         if word == "now":
             self.at += 2
             self.expect_symbol(")", "after `now(` (it takes no arguments)")
-            return Now(self.span_since(first))
+            return ast.Now(self.span_since(first))
         if word in _AGGREGATES:
             self.at += 2
             argument = self.expression()
             self.close_call(word)
-            return Aggregate(_AGGREGATES[word], argument, self.span_since(first))
+            return ast.Aggregate(_AGGREGATES[word], argument, self.span_since(first))
         if word in _TEXT_FUNCTIONS:
             return self.text_call()
         if word == "rrf":
             return self.rrf_call()
         return self.rank_call()
 
-    def text_call(self) -> TextCall:
+    def text_call(self) -> ast.TextCall:
         first = self.at
         word = self.text
         self.at += 2
@@ -412,29 +373,29 @@ class _QueryParser(TokenReader):
         if word == "fuzzy" and self.accept_symbol(","):
             edits = self.expression()
         self.close_call(word)
-        return TextCall(_TEXT_FUNCTIONS[word], field, query, edits, self.span_since(first))
+        return ast.TextCall(_TEXT_FUNCTIONS[word], field, query, edits, self.span_since(first))
 
-    def rank_call(self) -> RankCall:
+    def rank_call(self) -> ast.RankCall:
         first = self.at
         if self.is_word("nearest") and self.is_symbol("(", ahead=1):
             self.at += 2
             vector = self.variable_or_property() if self.kind == VARIABLE else None
-            if not isinstance(vector, PropertyAccess):
+            if not isinstance(vector, ast.PropertyAccess):
                 self.fail("`nearest` ranks by a vector property such as `$x.embedding`")
             self.expect_symbol(",", "between the arguments of `nearest`")
             query = self.expression()
             self.close_call("nearest")
-            return NearestCall(vector, query, self.span_since(first))
+            return ast.NearestCall(vector, query, self.span_since(first))
         if self.is_word("bm25") and self.is_symbol("(", ahead=1):
             self.at += 2
             field = self.expression()
             self.expect_symbol(",", "between the arguments of `bm25`")
             query = self.expression()
             self.close_call("bm25")
-            return Bm25Call(field, query, self.span_since(first))
+            return ast.Bm25Call(field, query, self.span_since(first))
         self.fail("`rrf` fuses two rankings: expected `nearest(…)` or `bm25(…)`")
 
-    def rrf_call(self) -> RrfCall:
+    def rrf_call(self) -> ast.RrfCall:
         first = self.at
         self.at += 2
         one = self.rank_call()
@@ -442,7 +403,7 @@ class _QueryParser(TokenReader):
         two = self.rank_call()
         k = self.expression() if self.accept_symbol(",") else None
         self.close_call("rrf")
-        return RrfCall(one, two, k, self.span_since(first))
+        return ast.RrfCall(one, two, k, self.span_since(first))
 
     def close_call(self, word: str) -> None:
         self.expect_symbol(")", f"to close `{word}(…)`")
@@ -458,25 +419,25 @@ class _QueryParser(TokenReader):
             return self.is_symbol("(", ahead=1)
         return self.text in ("true", "false")
 
-    def literal(self) -> Literal:
+    def literal(self) -> ast.Literal:
         span = self.token_span(self.at)
         text = self.text
         if self.kind == STRING:
-            return StringLiteral(self.read_string(), text, span)
+            return ast.StringLiteral(self.read_string(), text, span)
         if self.kind == INTEGER:
             value = self.expect_integer("a number")
             self.check_integer(value, span)
-            return IntegerLiteral(value, span)
+            return ast.IntegerLiteral(value, span)
         if self.kind == FLOAT:
             self.at += 1
             if math.isinf(float(text)):
                 self.defer("Q007", "invalid float: it is too large for a 64-bit float", span)
-            return FloatLiteral(text, span)
+            return ast.FloatLiteral(text, span)
         if self.is_symbol("["):
             return self.list_literal()
         if text in ("true", "false") and self.kind == WORD:
             self.at += 1
-            return BoolLiteral(text == "true", span)
+            return ast.BoolLiteral(text == "true", span)
         if self.at_literal():
             return self.temporal_literal()
         self.refuse_literal("a literal")
@@ -492,92 +453,92 @@ class _QueryParser(TokenReader):
             self.fail("there is no null literal; pass a nullable parameter")
         self.fail(f"expected {expected}")
 
-    def temporal_literal(self) -> DateLiteral | DateTimeLiteral:
+    def temporal_literal(self) -> ast.DateLiteral | ast.DateTimeLiteral:
         first = self.at
         word = self.text
         self.at += 2
         text = self.expect_string(f'a quoted text, as in `{word}("2026-01-31")`')
         self.close_call(word)
         span = self.span_since(first)
-        return DateLiteral(text, span) if word == "date" else DateTimeLiteral(text, span)
+        return ast.DateLiteral(text, span) if word == "date" else ast.DateTimeLiteral(text, span)
 
-    def list_literal(self) -> ListLiteral:
+    def list_literal(self) -> ast.ListLiteral:
         first = self.at
         self.at += 1
         self.enter()
-        items: list[Literal] = []
+        items: list[ast.Literal] = []
         if not self.is_symbol("]"):
             items = self.comma_separated(self.literal)
         self.expect_symbol("]", "after the list elements")
         self.leave()
-        return ListLiteral(tuple(items), self.span_since(first))
+        return ast.ListLiteral(tuple(items), self.span_since(first))
 
-    def value(self) -> Value:
+    def value(self) -> ast.Value:
         if self.kind == VARIABLE:
             return self.variable("a parameter")
         if self.is_word("now") and self.is_symbol("(", ahead=1):
             span_start = self.at
             self.at += 2
             self.expect_symbol(")", "after `now(` (it takes no arguments)")
-            return Now(self.span_since(span_start))
+            return ast.Now(self.span_since(span_start))
         if not self.at_literal():
             self.refuse_literal("a literal, a parameter or `now()`")
         return self.literal()
 
-    def variable(self, what: str) -> Variable:
+    def variable(self, what: str) -> ast.Variable:
         if self.kind != VARIABLE:
             self.fail(f"expected {what}")
-        variable = Variable(self.text[1:], self.token_span(self.at))
+        variable = ast.Variable(self.text[1:], self.token_span(self.at))
         self.at += 1
         return variable
 
     # -- mutations --------------------------------------------------------------------------
 
-    def statement(self) -> Statement:
+    def statement(self) -> ast.Statement:
         first = self.at
         if self.accept_word("insert"):
             target = self.expect_type_name("the type to insert")
-            return Insert(target, self.assignments(), self.span_since(first))
+            return ast.Insert(target, self.assignments(), self.span_since(first))
         if self.accept_word("update"):
             target = self.expect_type_name("the type to update")
             self.expect_word("set", "after the type to update")
             assignments = self.assignments()
             predicate = self.predicate()
-            return Update(target, assignments, predicate, self.span_since(first))
+            return ast.Update(target, assignments, predicate, self.span_since(first))
         if self.accept_word("delete"):
             target = self.expect_type_name("the type to delete from")
             predicate = self.predicate()
-            return Delete(target, predicate, self.span_since(first))
+            return ast.Delete(target, predicate, self.span_since(first))
         self.fail("expected `match`, `insert`, `update` or `delete`", known=("match", *_STATEMENTS))
 
-    def assignments(self) -> tuple[Assignment, ...]:
+    def assignments(self) -> tuple[ast.Assignment, ...]:
         self.expect_symbol("{", "before the assignments")
         found = [self.assignment()]
         while not self.accept_symbol("}"):
             found.append(self.assignment())
         return tuple(found)
 
-    def assignment(self) -> Assignment:
+    def assignment(self) -> ast.Assignment:
         first = self.at
         name = self.expect_ident("a property name")
         self.expect_symbol(":", "after the property name")
         value = self.value()
         span = self.span_since(first)
         self.accept_symbol(",")
-        return Assignment(name, value, span)
+        return ast.Assignment(name, value, span)
 
-    def predicate(self) -> Predicate:
+    def predicate(self) -> ast.Predicate:
         self.expect_word("where", "before the condition")
         return self.condition()
 
-    def condition(self) -> Predicate:
+    def condition(self) -> ast.Predicate:
         first = self.at
         name = self.expect_ident("a property name")
         operator = _COMPARISONS.get(self.text)
         if operator is None:
             self.fail("expected a comparison (`=`, `!=`, `<`, `<=`, `>`, `>=`)")
         self.at += 1
-        return Predicate(name, operator, self.value(), self.span_since(first))
+        return ast.Predicate(name, operator, self.value(), self.span_since(first))
 
     def comma_separated(self, read: Callable[[], _T]) -> list[_T]:
         found = [read()]

@@ -1,11 +1,16 @@
-"""The syntax tree of a schema file."""
+"""The syntax tree of a schema file, and its declarations after resolution."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
-from omnigraph.language.nodes import NOWHERE, Name, Syntax, TypeRef
-from omnigraph.language.span import Span
+from omnigraph.language.syntax import NOWHERE, Name, Source, Span, Syntax, TypeRef
+
+ENDPOINTS = ("src", "dst")
+"""What constraints call the endpoints of an edge."""
 
 
 class AnnotationValue(Syntax, frozen=True):
@@ -64,7 +69,7 @@ class Pattern(Syntax, frozen=True):
 class Constraint(Syntax, frozen=True):
     """A body constraint. `@range` and `@check` name one column and carry bounds or a pattern.
 
-    In a `@key` the ends of an edge are written `@src` and `@dst`, and so they are called here.
+    In a `@key` the endpoints of an edge are written `@src` and `@dst`, and keep these names here.
     """
 
     kind: ConstraintKind
@@ -116,3 +121,51 @@ class Schema(Syntax, frozen=True):
     """A whole schema file."""
 
     declarations: tuple[Declaration, ...] = ()
+
+
+# -- resolved declarations ------------------------------------------------------------------------
+
+
+class _Properties:
+    """A declaration whose properties are found by name."""
+
+    name: Name
+    properties: tuple[Property, ...]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Property]:
+        """Of several properties of one name the first."""
+        return {p.name.text: p for p in reversed(self.properties)}
+
+
+@dataclass(frozen=True)
+class ResolvedNode(_Properties):
+    name: Name
+    annotations: tuple[Annotation, ...]
+    implements: tuple[Name, ...]
+    properties: tuple[Property, ...]
+    constraints: tuple[Constraint, ...]
+
+
+@dataclass(frozen=True)
+class ResolvedEdge(_Properties):
+    name: Name
+    source: Name
+    target: Name
+    cardinality: Cardinality
+    annotations: tuple[Annotation, ...]
+    properties: tuple[Property, ...]
+    constraints: tuple[Constraint, ...]
+
+
+ResolvedType = ResolvedNode | ResolvedEdge
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSchema:
+    """A schema whose own rules all hold; `source` stays with it for later errors."""
+
+    source: Source
+    interfaces: tuple[Interface, ...]
+    nodes: tuple[ResolvedNode, ...]
+    edges: tuple[ResolvedEdge, ...]

@@ -8,17 +8,6 @@ from __future__ import annotations
 
 import math
 
-from omnigraph.language.lexer import (
-    ENUM_VALUE,
-    FLOAT,
-    INTEGER,
-    STRING,
-    WORD,
-    Tokens,
-    tokenize,
-)
-from omnigraph.language.nodes import Name, TypeRef
-from omnigraph.language.reader import TokenReader
 from omnigraph.language.schema.ast import (
     Annotation,
     AnnotationArgument,
@@ -36,7 +25,17 @@ from omnigraph.language.schema.ast import (
     Property,
     Schema,
 )
-from omnigraph.language.span import Source, Span
+from omnigraph.language.syntax import Name, Source, Span, TypeRef
+from omnigraph.language.tokens import (
+    ENUM_VALUE,
+    FLOAT,
+    INTEGER,
+    STRING,
+    WORD,
+    TokenReader,
+    Tokens,
+    tokenize,
+)
 from omnigraph.language.types import SCALAR_NAMES, PropType, Scalar
 from omnigraph.limits import MAX_VECTOR_DIMENSION
 
@@ -373,9 +372,9 @@ class _SchemaParser(TokenReader):
         if kind in (ConstraintKind.RANGE, ConstraintKind.CHECK):
             return self.build_value_constraint(kind, arguments, span)
         columns = []
-        for value, place in arguments:
+        for value, argument_span in arguments:
             if not isinstance(value, Name):
-                self.defer("S10", "expected property name in constraint", place)
+                self.defer("S10", "expected property name in constraint", argument_span)
                 return None
             columns.append(value)
         return Constraint(kind, tuple(columns), span=span)
@@ -383,7 +382,7 @@ class _SchemaParser(TokenReader):
     def build_value_constraint(
         self, kind: ConstraintKind, arguments: list[tuple[_Argument, Span]], span: Span
     ) -> Constraint | None:
-        column, place = arguments[0]
+        column, argument_span = arguments[0]
         is_range = kind is ConstraintKind.RANGE
         if len(arguments) != 2:
             if is_range:
@@ -392,20 +391,22 @@ class _SchemaParser(TokenReader):
                 self.defer("S13", "@check requires property name and pattern", span)
             return None
         if not isinstance(column, Name):
-            self.defer("S10", "expected property name in constraint", place)
+            self.defer("S10", "expected property name in constraint", argument_span)
             return None
-        value, place = arguments[1]
+        value, argument_span = arguments[1]
         if is_range:
             if isinstance(value, Bounds):
                 if any(math.isinf(float(side)) for side in (value.low, value.high) if side):
                     message = "expected range bounds within the range of a 64-bit float"
-                    self.defer("S12", message, place)
+                    self.defer("S12", message, argument_span)
                 return Constraint(kind, (column,), bounds=value, span=span)
-            self.defer("S12", "expected range bounds such as `0..10`, `0..` or `..10`", place)
+            self.defer(
+                "S12", "expected range bounds such as `0..10`, `0..` or `..10`", argument_span
+            )
         else:
             if isinstance(value, Pattern):
                 return Constraint(kind, (column,), pattern=value, span=span)
-            self.defer("S14", "expected string argument in constraint", place)
+            self.defer("S14", "expected string argument in constraint", argument_span)
         return None
 
 

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
-from omnigraph.language.temporal import parse_date, parse_datetime
+from omnigraph.language.values import parse_date, parse_datetime
 from omnigraph.storage.filters.bound import (
     NEVER,
     All,

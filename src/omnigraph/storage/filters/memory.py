@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.language.temporal import format_date, format_datetime
+from omnigraph.language.values import format_date, format_datetime
 from omnigraph.storage.filters.bind import bind
 from omnigraph.storage.filters.bound import (
     All,

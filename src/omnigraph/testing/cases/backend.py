@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from omnigraph.catalog.build import build_declared, build_schema, check_reserved_names
+from omnigraph.catalog.compile import build_declared, build_schema, check_reserved_names
 from omnigraph.catalog.migrate import carry_identities, plan_migration, refuse_unsupported
 from omnigraph.errors import OmnigraphError
-from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.span import Source
-from omnigraph.plan.check_read import check_read
+from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_parameters
 from omnigraph.testing.model import ReferenceGraph
@@ -181,10 +179,8 @@ class ModelBackend:
         with _refusing():
             source = Source("<query>", query)
             plan = compile_query(source, self._graph.catalog).read_plan()
-            (parsed,) = parse_queries(source).queries
-            checked = check_read(source, self._graph.catalog, parsed)
             bound = bind_parameters(plan.parameters, parameters)
-        return json_rows(self._graph.query(checked, bound, target))
+        return json_rows(self._graph.query(plan, bound, target))
 
     def export(self, target: str, types: Sequence[str]) -> list[str]:
         return self._graph.export(target, types)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from omnigraph.catalog.model import Catalog, EdgeType, Property
-from omnigraph.language.nodes import Name
 from omnigraph.language.query.ast import (
     ANONYMOUS,
     Binding,
@@ -31,6 +30,7 @@ from omnigraph.language.query.ast import (
     Value,
     Variable,
 )
+from omnigraph.language.syntax import Name
 from omnigraph.language.types import PropType, Scalar, compatible
 from omnigraph.testing.generate.values import Literals, Parameters, literals, values
 

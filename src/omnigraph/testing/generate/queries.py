@@ -6,7 +6,6 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType, Property
-from omnigraph.language.nodes import Name, TypeRef
 from omnigraph.language.query.ast import (
     Assignment,
     Delete,
@@ -23,6 +22,7 @@ from omnigraph.language.query.ast import (
     Update,
     Variable,
 )
+from omnigraph.language.syntax import Name, TypeRef
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.testing.generate.clauses import Range
 from omnigraph.testing.generate.names import idents, texts

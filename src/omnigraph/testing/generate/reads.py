@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.language.nodes import Name
 from omnigraph.language.query.ast import (
     Aggregate,
     AggregateFunction,
@@ -18,6 +17,7 @@ from omnigraph.language.query.ast import (
     ReadBody,
     Variable,
 )
+from omnigraph.language.syntax import Name
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.testing.generate.clauses import ClauseBuilder, Range
 from omnigraph.testing.generate.values import Parameters

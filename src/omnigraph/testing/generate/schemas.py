@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from omnigraph.language.nodes import Name, TypeRef
 from omnigraph.language.schema.ast import (
     Annotation,
     AnnotationArgument,
@@ -24,6 +23,7 @@ from omnigraph.language.schema.ast import (
     Property,
     Schema,
 )
+from omnigraph.language.syntax import Name, TypeRef
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.testing.generate.names import (
     decimal_floats,

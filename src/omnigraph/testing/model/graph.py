@@ -14,8 +14,7 @@ from itertools import count
 
 from omnigraph.catalog.ir import SchemaIR
 from omnigraph.catalog.model import Catalog
-from omnigraph.plan.checked import CheckedRead
-from omnigraph.plan.ir import NOW_PARAMETER, MutationPlan
+from omnigraph.plan.ir import NOW_PARAMETER, MutationPlan, ReadPlan
 from omnigraph.testing.model.branch_names import MAIN, public_name
 from omnigraph.testing.model.export import export
 from omnigraph.testing.model.history import Commit, ancestors, lineage, merge_bases, net_counts
@@ -104,7 +103,7 @@ class ReferenceGraph:
 
     def query(
         self,
-        checked: CheckedRead,
+        plan: ReadPlan,
         parameters: Mapping[str, object] | None = None,
         target: str | int = MAIN,
         *,
@@ -113,7 +112,7 @@ class ReferenceGraph:
     ) -> Answer:
         """The answer to a read that was checked against the present schema."""
         bound = {NOW_PARAMETER: now_ms, **(parameters or {})}
-        return answer(self.at(target), checked, bound, view)
+        return answer(self.at(target), plan, bound, view)
 
     # -- rows -------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from omnigraph.catalog.model import Catalog, Property
-from omnigraph.language.backfill import Value as BackfillValue
-from omnigraph.language.backfill import backfill_value
+from omnigraph.language.values import Value as BackfillValue
+from omnigraph.language.values import backfill_value
 from omnigraph.testing.model.values import Row, Value
 from omnigraph.testing.outcome import Change
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from omnigraph.catalog.keys import KeyValue, edge_id, node_id
+from omnigraph.catalog.identity import KeyValue, edge_id, node_id
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.diagnostics import with_hint
 from omnigraph.testing.model.records import Record, read_records

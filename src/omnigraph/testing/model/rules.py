@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from omnigraph.catalog.identity import canonical_text
 from omnigraph.catalog.ir import CheckIR, RangeIR
-from omnigraph.catalog.keys import canonical_text
 from omnigraph.catalog.model import EdgeType, EntityType, Group, NodeType, Property
 from omnigraph.diagnostics import counted
 from omnigraph.language.types import Scalar

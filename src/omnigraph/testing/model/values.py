@@ -17,8 +17,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from omnigraph.language.query.ast import Operator
-from omnigraph.language.temporal import format_datetime, parse_date, parse_datetime
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
+from omnigraph.language.values import format_datetime, parse_date, parse_datetime
 from omnigraph.testing.outcome import Json
 
 Value = None | bool | int | float | str | bytes | tuple["Value", ...]

@@ -13,11 +13,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from omnigraph.catalog.build import build_declared
+from omnigraph.catalog.compile import build_declared
 from omnigraph.catalog.identity import IdCounter, allocate_identities
 from omnigraph.catalog.ir import IR_VERSION, SchemaIR, schema_from_json
 from omnigraph.errors import LanguageError, ManifestDamaged, SchemaContractBroken
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.contract import (
     IR_FILE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.catalog.ir import CheckIR, IndexIR, KeyIR, RangeIR, UniqueIR
-from omnigraph.catalog.migrate.constraints import constraint_text
-from omnigraph.catalog.migrate.render import step_text
+from omnigraph.catalog.migrate.members import constraint_text
+from omnigraph.catalog.migrate.report import step_text
 from tests.unit.catalog.migrate.workshop import plan_text, refusals_of
 
 NODE = "node N {{ a: String  b: I32  c: F64?  {} }}"

@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 
-from omnigraph.catalog.build import build_declared
+from omnigraph.catalog.compile import build_declared
 from omnigraph.catalog.migrate import MigrationPlan, plan_migration, refuse_unsupported
 from omnigraph.errors import UnsupportedMigration
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.unit.catalog.migrate.workshop import accepted, change, workshop
 from tests.workshop import WORKSHOP
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.catalog.migrate import plan_migration
-from omnigraph.catalog.migrate.render import step_text
+from omnigraph.catalog.migrate.report import step_text
 from tests.unit.catalog.migrate.workshop import (
     accepted,
     change,

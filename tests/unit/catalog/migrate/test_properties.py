@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.catalog.migrate.codes import MigrationCode
-from omnigraph.catalog.migrate.render import step_text
+from omnigraph.catalog.migrate.report import step_text
 from tests.unit.catalog.migrate.workshop import plan_text, refusals_of, steps_of
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omnigraph.catalog.ir import SchemaIR, TypeIR, type_kind
 from omnigraph.catalog.migrate import carry_identities, plan_migration
-from omnigraph.catalog.migrate.render import plan_lines
+from omnigraph.catalog.migrate.report import plan_lines
 from tests.unit.catalog.migrate.random_schemas import (
     Decl,
     Prop,

@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.catalog.ir import AnnotationIR, IndexIR
 from omnigraph.catalog.migrate.codes import MigrationCode
-from omnigraph.catalog.migrate.render import plan_lines, step_lines, step_text
+from omnigraph.catalog.migrate.report import plan_lines, step_lines, step_text
 from omnigraph.catalog.migrate.steps import (
     AddConstraint,
     AddProperty,

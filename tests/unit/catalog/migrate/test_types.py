@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.catalog.migrate.render import step_text
+from omnigraph.catalog.migrate.report import step_text
 from tests.unit.catalog.migrate.workshop import change, plan_text, refusals_of
 
 TAGGED = """\

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from omnigraph.catalog.build import build_declared, build_schema
+from omnigraph.catalog.compile import build_declared, build_schema
 from omnigraph.catalog.ir import PropertyIR, SchemaIR, TypeIR
 from omnigraph.catalog.migrate import MigrationPlan, carry_identities, plan_migration
 from omnigraph.catalog.migrate.steps import UnsupportedChange
-from omnigraph.language.span import Source
+from omnigraph.language.syntax import Source
 from tests.workshop import WORKSHOP
 
 

@@ -20,7 +20,7 @@ from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.due_texts import DueTexts, SharedVector
 from omnigraph.errors import EmbeddingError, OmnigraphError, SparkExecutorUnfit
 from omnigraph.progress import Progress
-from omnigraph.rows.hashing import buckets_of, hashes_of
+from omnigraph.rows.equality import buckets_of, hashes_of
 from omnigraph.spark.answers import Failed, returning, value_of
 from omnigraph.spark.tasks import Sent, run_exchange
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.constraints import (
     cardinality_problem,
     group_text,
-    missing_end,
+    missing_endpoint,
     other_unique_groups,
     taken_tuple,
     tuple_text,
@@ -23,8 +23,8 @@ from omnigraph.engine.write.embedding import why_not
 from omnigraph.engine.write.mutate.working import WorkingImage, WorkingTable
 from omnigraph.errors import EmbeddingNotConfigured, MutationError
 from omnigraph.limits import MAX_LOAD_ERRORS
-from omnigraph.rows.checks import Columns, find_nulls, rows_where, value_violations
-from omnigraph.rows.uniqueness import shared_tuples, tuple_values, tuples_of
+from omnigraph.rows.keys import shared_tuples, tuple_values, tuples_of
+from omnigraph.rows.validation import Columns, find_nulls, rows_where, value_violations
 
 
 def refuse_any(problems: Iterable[str]) -> None:
@@ -64,7 +64,7 @@ def edge_problems(image: WorkingImage, table: WorkingTable, row: pa.Table) -> It
         return
     ends = {end: row.column(end)[0].as_py() for end in ("src", "dst")}
     for end in _missing_ends(image, edge, ends):
-        yield missing_end(edge, end, ends[end])
+        yield missing_endpoint(edge, end, ends[end])
     if edge.cardinality.high is not None:
         source = ends["src"]
         found = table.count_by_source([source])[source]

@@ -51,8 +51,8 @@ from omnigraph.plan.ir import (
 )
 from omnigraph.rows.bindings import embedded_properties, vector_columns
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
-from omnigraph.rows.build import build_column
-from omnigraph.rows.identity import derived_ids
+from omnigraph.rows.columns import build_column
+from omnigraph.rows.keys import derived_ids
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.commits import Warning
 from omnigraph.versioning.snapshot import Snapshot

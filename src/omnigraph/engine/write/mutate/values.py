@@ -10,8 +10,14 @@ import numpy as np
 from omnigraph.errors import AssignmentError, ExternalBlobRefused
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.rows.blob_bases import BlobBases
-from omnigraph.rows.build import StoredValue
-from omnigraph.rows.values import Misfit, blob_value, check_dimension, in_range, nearest_float
+from omnigraph.rows.columns import (
+    Misfit,
+    StoredValue,
+    blob_value,
+    check_dimension,
+    in_range,
+    nearest_float,
+)
 
 
 def stored_value(given: Any, name: str, wanted: PropType, blobs: BlobBases) -> StoredValue:

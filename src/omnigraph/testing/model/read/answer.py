@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from omnigraph.language.types import PropType
-from omnigraph.plan.checked import CheckedRead
-from omnigraph.plan.ir import Aggregated, Column, Expr, Rrf, SortKey
+from omnigraph.plan.ir import Aggregated, Column, Expr, ReadPlan, Rrf, SortKey
 from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.read.aggregates import Rounded, aggregate
 from omnigraph.testing.model.read.expressions import Assignment, Evaluator
@@ -68,40 +67,40 @@ class Answer:
 
 def answer(
     image: Image,
-    checked: CheckedRead,
+    plan: ReadPlan,
     parameters: Mapping[str, object],
     view: View | None = None,
 ) -> Answer:
-    """Answer a checked query. `parameters` are bound values, the time of `now()` among them."""
+    """Answer a read. `parameters` are bound values, the time of `now()` among them."""
     seen = image if view is None else visible(image, view)
     evaluator = Evaluator(parameters, seen)
-    solutions = list(Matcher(seen, evaluator).solutions(checked.clauses, {}))
-    for rank in _fused_ranks(checked):
-        evaluator.fuse(rank, solutions, checked.limit)
-    if any(column.is_aggregate for column in checked.columns):
-        keyed = _grouped(checked, solutions, evaluator)
+    solutions = list(Matcher(seen, evaluator).solutions(plan.pattern, {}))
+    for rank in _fused_ranks(plan):
+        evaluator.fuse(rank, solutions, plan.limit)
+    if any(column.is_aggregate for column in plan.columns):
+        keyed = _grouped(plan, solutions, evaluator)
     else:
-        keyed = _projected(checked, solutions, evaluator)
-    if checked.order and checked.order[0].is_rank:
+        keyed = _projected(plan, solutions, evaluator)
+    if plan.order and plan.order[0].is_rank:
         keyed = [row for row in keyed if row[0][0] is not None]
-    for position, key in reversed(list(enumerate(checked.order))):
+    for position, key in reversed(list(enumerate(plan.order))):
         keyed.sort(key=lambda row: _ranks(row[0][position]))
         keyed.sort(key=lambda row: sortable(row[0][position]), reverse=key.descending)
         if key.is_rank:
             keyed.sort(key=lambda row: row[0][position] is None)
-    settled = all(_is_settled([keys[i] for keys, _ in keyed]) for i in range(len(checked.order)))
+    settled = all(_is_settled([keys[i] for keys, _ in keyed]) for i in range(len(plan.order)))
     return Answer(
-        columns=tuple(column.name for column in checked.columns),
-        types=tuple(column.expression.type for column in checked.columns),
+        columns=tuple(column.name for column in plan.columns),
+        types=tuple(column.expression.type for column in plan.columns),
         every=tuple(row for _, row in keyed),
-        ordered=bool(checked.order) and settled,
-        limit=checked.limit,
+        ordered=bool(plan.order) and settled,
+        limit=plan.limit,
     )
 
 
-def _fused_ranks(checked: CheckedRead) -> set[Rrf]:
-    parts = [column.expression for column in checked.columns]
-    parts += [key.expression for key in checked.order]
+def _fused_ranks(plan: ReadPlan) -> set[Rrf]:
+    parts = [column.expression for column in plan.columns]
+    parts += [key.expression for key in plan.order]
     parts += [part.argument for part in parts if isinstance(part, Aggregated)]
     return {part for part in parts if isinstance(part, Rrf)}
 
@@ -123,26 +122,22 @@ _Keyed = tuple[ResultRow, ResultRow]
 """The values of the order keys, and the row."""
 
 
-def _projected(
-    checked: CheckedRead, solutions: list[Assignment], evaluator: Evaluator
-) -> list[_Keyed]:
+def _projected(plan: ReadPlan, solutions: list[Assignment], evaluator: Evaluator) -> list[_Keyed]:
     """One row per solution, in the order that breaks ties: by the id of every variable."""
-    names = [name for name, _ in checked.variables]
+    names = [name for name, _ in plan.variables]
     solutions = sorted(solutions, key=lambda nodes: [nodes[name]["id"] for name in names])
     return [
         (
-            tuple(evaluator.value(key.expression, nodes) for key in checked.order),
-            tuple(_shown(column.expression, evaluator, nodes) for column in checked.columns),
+            tuple(evaluator.value(key.expression, nodes) for key in plan.order),
+            tuple(_shown(column.expression, evaluator, nodes) for column in plan.columns),
         )
         for nodes in solutions
     ]
 
 
-def _grouped(
-    checked: CheckedRead, solutions: list[Assignment], evaluator: Evaluator
-) -> list[_Keyed]:
+def _grouped(plan: ReadPlan, solutions: list[Assignment], evaluator: Evaluator) -> list[_Keyed]:
     """One row per group, in the order that breaks ties: by the group's own values."""
-    keys = [column.expression for column in checked.columns if not column.is_aggregate]
+    keys = [column.expression for column in plan.columns if not column.is_aggregate]
     groups: dict[ResultRow, list[tuple[ResultRow, Assignment]]] = {} if keys else {(): []}
     for nodes in solutions:
         shown = tuple(_shown(key, evaluator, nodes) for key in keys)
@@ -152,8 +147,8 @@ def _grouped(
         # Values of a group are equal, but the same score may come of different ranks.
         columns = zip(*(shown for shown, _ in members), strict=True)
         first = [min(values, key=_ranks) for values in columns]
-        row = _group_row(checked.columns, first, [nodes for _, nodes in members], evaluator)
-        found.append((tuple(_projection(checked, key, row) for key in checked.order), row))
+        row = _group_row(plan.columns, first, [nodes for _, nodes in members], evaluator)
+        found.append((tuple(_projection(plan, key, row) for key in plan.order), row))
     return found
 
 
@@ -175,9 +170,9 @@ def _group_row(
     return tuple(row)
 
 
-def _projection(checked: CheckedRead, key: SortKey, row: ResultRow) -> Value:
+def _projection(plan: ReadPlan, key: SortKey, row: ResultRow) -> Value:
     """The value of an order key of a grouped query, which is one of its columns."""
-    position = [column.expression for column in checked.columns].index(key.expression)
+    position = [column.expression for column in plan.columns].index(key.expression)
     return row[position]
 
 

@@ -13,7 +13,6 @@ from omnigraph.plan.ir import (
     EntityId,
     Expr,
     Filter,
-    Match,
     Nearest,
     Param,
     Prop,
@@ -21,7 +20,7 @@ from omnigraph.plan.ir import (
     TextMatch,
 )
 from omnigraph.testing.model.image import Image
-from omnigraph.testing.model.read.compare import Side, at_precision, holds, is_member
+from omnigraph.testing.model.read.compare import Side, at_precision, holds
 from omnigraph.testing.model.read.searching import Fused, bm25, distance, fused, matches
 from omnigraph.testing.model.values import Row, Value, text_of
 
@@ -101,16 +100,6 @@ class Evaluator:
     def satisfies(self, condition: Filter, nodes: Assignment) -> bool:
         left, right = self._side(condition.left, nodes), self._side(condition.right, nodes)
         return holds(left, condition.operator, right)
-
-    def fits(self, row: Row, match: Match) -> bool:
-        """Whether a node has the value a binding asks for, or has it in its list."""
-        stored, given = row[match.property], self.value(match.value, {})
-        if stored is None or given is None:
-            return False
-        if match.membership:
-            items = Side(stored, match.type, column=True)
-            return is_member(items, Side(given, match.value.type))
-        return stored == at_precision(given, match.type.scalar)
 
     def _side(self, expression: Expr, nodes: Assignment) -> Side:
         value = self.value(expression, nodes)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from omnigraph.language.temporal import format_date, format_datetime
 from omnigraph.language.types import Scalar
+from omnigraph.language.values import format_date, format_datetime
 from omnigraph.testing.model.read.answer import Answer
 from omnigraph.testing.model.values import Value, shortest_float32
 from omnigraph.testing.outcome import Json

@@ -1,26 +1,19 @@
-"""The solutions of a clause list: all combinations of nodes for which every clause holds.
+"""The solutions of a pattern: all combinations of nodes for which every part of it holds.
 
 A combination occurs once, so what a solution is does not depend on the order of the clauses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import assert_never
+from collections.abc import Iterator
 
-from omnigraph.plan.checked import (
-    CheckedBinding,
-    CheckedClause,
-    CheckedNegation,
-    CheckedTraversal,
-)
-from omnigraph.plan.ir import Filter, variables_of
+from omnigraph.plan.ir import EdgePattern, Filter, Negation, Pattern
 from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.read.expressions import Assignment, Evaluator
 from omnigraph.testing.model.read.reach import Reach
 from omnigraph.testing.model.values import text_of
 
-_Plain = CheckedBinding | CheckedTraversal | Filter
+_Part = EdgePattern | Filter
 
 
 class Matcher:
@@ -29,65 +22,42 @@ class Matcher:
         self._evaluator = evaluator
         self._reach = Reach(image)
 
-    def solutions(
-        self, clauses: Sequence[CheckedClause], given: Assignment
-    ) -> Iterator[Assignment]:
-        """Every way to extend the given nodes by nodes for the variables the clauses introduce."""
-        types = {name: kind for name, kind in _variables(clauses) if name not in given}
-        plain = [clause for clause in clauses if not isinstance(clause, CheckedNegation)]
-        negations = [clause for clause in clauses if isinstance(clause, CheckedNegation)]
-        unready = [clause for clause in plain if _needs(clause) & types.keys()]
-        if not all(self._holds(clause, given) for clause in plain if clause not in unready):
+    def solutions(self, pattern: Pattern, given: Assignment) -> Iterator[Assignment]:
+        """Every way to extend the given nodes by nodes for the variables of a pattern."""
+        parts: list[_Part] = [*pattern.edges, *pattern.own_filters()]
+        unready = [part for part in parts if _needs(part) & pattern.types.keys()]
+        if not all(self._holds(part, given) for part in parts if part not in unready):
             return
-        for nodes in self._extended(list(types.items()), unready, given):
-            if not any(self._has_solution(negation, nodes) for negation in negations):
+        for nodes in self._extended(list(pattern.types.items()), unready, given):
+            if not any(self._has_solution(negation, nodes) for negation in pattern.negations):
                 yield nodes
 
     def _extended(
-        self, types: list[tuple[str, str]], clauses: list[_Plain], given: Assignment
+        self, types: list[tuple[str, str]], parts: list[_Part], given: Assignment
     ) -> Iterator[Assignment]:
-        """One variable after the other; a clause is tried as soon as all its variables have nodes."""
+        """One variable after the other; a part is tried as soon as all its variables have nodes."""
         if not types:
             yield given
             return
         (variable, type_name), rest = types[0], types[1:]
         waiting = {name for name, _ in rest}
-        ready = [clause for clause in clauses if not _needs(clause) & waiting]
-        later = [clause for clause in clauses if _needs(clause) & waiting]
+        ready = [part for part in parts if not _needs(part) & waiting]
+        later = [part for part in parts if _needs(part) & waiting]
         for row in self._image.tables[f"node:{type_name}"].values():
             nodes = {**given, variable: row}
-            if all(self._holds(clause, nodes) for clause in ready):
+            if all(self._holds(part, nodes) for part in ready):
                 yield from self._extended(rest, later, nodes)
 
-    def _holds(self, clause: _Plain, nodes: Assignment) -> bool:
-        match clause:
-            case CheckedBinding():
-                row = nodes[clause.variable]
-                return all(self._evaluator.fits(row, match) for match in clause.matches)
-            case CheckedTraversal():
-                left, right = nodes[clause.left], nodes[clause.right]
-                return self._reach.leads(clause, text_of(left, "id"), text_of(right, "id"))
-            case Filter():
-                return self._evaluator.satisfies(clause, nodes)
-            case _:
-                assert_never(clause)
+    def _holds(self, part: _Part, nodes: Assignment) -> bool:
+        if isinstance(part, Filter):
+            return self._evaluator.satisfies(part, nodes)
+        left, right = nodes[part.left], nodes[part.right]
+        return self._reach.leads(part, text_of(left, "id"), text_of(right, "id"))
 
-    def _has_solution(self, negation: CheckedNegation, nodes: Assignment) -> bool:
-        return any(True for _ in self.solutions(negation.clauses, nodes))
+    def _has_solution(self, negation: Negation, nodes: Assignment) -> bool:
+        return any(True for _ in self.solutions(negation.inner, nodes))
 
 
-def _variables(clauses: Sequence[CheckedClause]) -> Iterator[tuple[str, str]]:
-    """Variables of bindings and traversals with their node types, in text order."""
-    for clause in clauses:
-        if isinstance(clause, CheckedBinding):
-            yield clause.variable, clause.node_type
-        elif isinstance(clause, CheckedTraversal):
-            yield clause.left, clause.left_type
-            yield clause.right, clause.right_type
-
-
-def _needs(clause: _Plain) -> frozenset[str]:
-    """The variables that must have nodes before a clause can be tried."""
-    if isinstance(clause, Filter):
-        return variables_of(clause.left) | variables_of(clause.right)
-    return frozenset(name for name, _ in _variables([clause]))
+def _needs(part: _Part) -> frozenset[str]:
+    """The variables that must have nodes before a part can be tried."""
+    return part.variables if isinstance(part, Filter) else frozenset({part.left, part.right})

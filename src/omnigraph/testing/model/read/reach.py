@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.plan.checked import CheckedTraversal
-from omnigraph.plan.ir import Direction
+from omnigraph.plan.ir import Direction, EdgePattern
 from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.values import text_of
 
@@ -15,12 +14,12 @@ class Reach:
         self._image = image
         self._found: dict[tuple[str, str], dict[str, int]] = {}
 
-    def leads(self, traversal: CheckedTraversal, left: str, right: str) -> bool:
+    def leads(self, traversal: EdgePattern, left: str, right: str) -> bool:
         """Whether the ids on both sides are joined, within the bounds, by the edge type."""
         source, target = left, right
         if traversal.direction is Direction.IN:
             source, target = right, left
-        depth = self._depths(traversal.edge, source).get(target)
+        depth = self._depths(traversal.edge_type, source).get(target)
         return depth is not None and traversal.low <= depth <= traversal.high
 
     def _depths(self, edge: str, source: str) -> dict[str, int]:

@@ -7,8 +7,8 @@ from typing import Protocol, assert_never
 
 from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.language.query.ast import Operator
-from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar
+from omnigraph.language.values import parse_date, parse_datetime
 from omnigraph.plan.ir import ID_TYPE
 from omnigraph.storage.filters.model import And, Comparison, Filter, In, IsNull, Not, Or
 from omnigraph.testing.model.image import Image

@@ -1,7 +1,7 @@
 """Steps of a physical plan: frozen values an executor runs in order on a table of bindings.
 
-A binding table has a column per variable, of numbered nodes, and a weight per row: how many rows of
-the full result it stands for. Variables nobody looks at again are counted, not spelled out.
+A binding table has a column of numbered nodes per variable, and a weight per row: the number of
+result rows it stands for. Variables that are not read later are counted, not enumerated.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from omnigraph.plan.ir import Direction, Filter, Prop
 
 
 class Scan(Struct, frozen=True):
-    """All nodes of a type that meet the conditions; a cross product with rows that exist.
+    """Cross product of the rows with all nodes of a type that meet the conditions.
 
-    `enough`, if given, is how many of them will do.
+    `enough`, if given, is the number of nodes after which the scan may stop.
     """
 
     variable: str
@@ -27,8 +27,8 @@ class Scan(Struct, frozen=True):
 class Join(Struct, frozen=True):
     """Extend each row by the nodes of a type that meet the conditions and have an equal value.
 
-    `bound` is a property of a variable that is there already, `property` the one it must equal. With
-    `only_whether`, rows that have such a node are kept as they are, and the node is not bound.
+    `bound` is a property of a bound variable, `property` the one it must equal. With `only_whether`,
+    rows that have such a node are kept as they are, and the node is not bound.
     """
 
     variable: str
@@ -41,7 +41,7 @@ class Join(Struct, frozen=True):
 
 
 class Hop(Struct, frozen=True):
-    """One way along an edge type: between `low` and `high` edges, to nodes of a type."""
+    """A traversal of `low` to `high` edges of one type and direction, to nodes of a type."""
 
     edge: str
     direction: Direction
@@ -51,7 +51,7 @@ class Hop(Struct, frozen=True):
 
 
 class Follow(Struct, frozen=True):
-    """Extend each row by the nodes a hop leads to that meet the conditions."""
+    """Extend each row by the nodes a hop reaches that meet the conditions."""
 
     source: str
     target: str
@@ -61,7 +61,7 @@ class Follow(Struct, frozen=True):
 
 
 class Connected(Struct, frozen=True):
-    """Keep rows whose two nodes are joined by a hop."""
+    """Keep rows whose two nodes are connected by a hop."""
 
     source: str
     target: str
@@ -70,7 +70,7 @@ class Connected(Struct, frozen=True):
 
 
 class Branch(Struct, frozen=True):
-    """A part of the pattern that hangs on one variable: the hop to it and what hangs on that."""
+    """A tree of the pattern below one variable: the first hop, its node, and further branches."""
 
     hop: Hop
     variable: str
@@ -88,7 +88,7 @@ class Count(Struct, frozen=True):
 
 
 class Has(Struct, frozen=True):
-    """Keep rows whose node has a solution of a branch, where nobody counts how many."""
+    """Keep rows whose node has a solution of a branch, without counting solutions."""
 
     source: str
     branch: Branch
@@ -122,9 +122,9 @@ Step = Scan | Join | Follow | Connected | Count | Has | Check | Lacks | Without
 
 
 class Arrangement(Struct, frozen=True):
-    """The steps of a read. `kept` are the variables its rows spell out in the end.
+    """The steps of a read. `kept` are the variables its rows enumerate in the end.
 
-    `enough`, if given, is how many rows will do, whichever they are.
+    `enough`, if given, is the number of rows after which the read may stop.
     """
 
     steps: tuple[Step, ...]

@@ -1,12 +1,13 @@
-"""Choosing the order of steps: start small, follow edges that multiply least, count what is not kept.
+"""The physical planner: from a pattern to the order of steps that find its rows.
 
-A pattern is a graph of variables. What nobody looks at again and hangs on the rest by one link is a
-branch: it is counted with degrees and never spelled out. Tests: tests/unit/plan/test_arrange.py.
+It starts with few nodes and follows the edges that multiply rows least. A part of the pattern that
+is connected to the rest by one edge, and whose nodes are not read later, is a branch: it is counted
+on degrees instead of being enumerated. Tests: tests/unit/plan/test_arrange.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from heapq import heappop, heappush
 from typing import Final, Generic, TypeVar
 
@@ -14,10 +15,20 @@ from msgspec.structs import replace
 
 from omnigraph.language.query.ast import AggregateFunction, Operator
 from omnigraph.limits import BRANCH_MAX_DEPTH
-from omnigraph.plan.ir import Aggregated, EntityId, Expr, Filter, Prop, ReadPlan, variables_of
-from omnigraph.plan.physical.estimate import Sizes
-from omnigraph.plan.physical.pattern import Link, Negation, Pattern, pattern_of
-from omnigraph.plan.physical.steps import (
+from omnigraph.plan.cost import Sizes
+from omnigraph.plan.ir import (
+    Aggregated,
+    EdgePattern,
+    EntityId,
+    Expr,
+    Filter,
+    Negation,
+    Pattern,
+    Prop,
+    ReadPlan,
+    variables_of,
+)
+from omnigraph.plan.steps import (
     Arrangement,
     Branch,
     Check,
@@ -35,19 +46,17 @@ from omnigraph.plan.physical.steps import (
 
 _T = TypeVar("_T")
 
-_WAY_IN: Final = 0.1
-"""A variable that leads to less than this share of its neighbour's nodes is a good place to start."""
+_MAX_ENTRY_SHARE: Final = 0.1
+"""Start at a variable that leads to less than this share of its neighbour's nodes."""
 
 
 def arrange(plan: ReadPlan, sizes: Sizes, check: Callable[[], None] = lambda: None) -> Arrangement:
-    """The steps that find all rows of a read.
+    """Choose the steps that find all rows of a read, in time proportional to the pattern.
 
-    The work grows with the size of the pattern, not with its square. `check` is called between
-    decisions and may raise.
+    `check` is called between decisions and may raise.
     """
-    pattern = pattern_of(plan.pipeline)
     counted = not _ignores_repetition(plan)
-    builder = _Builder(pattern, sizes, check, wanted=_wanted(plan), outer={}, counted=counted)
+    builder = _Builder(plan.pattern, sizes, check, wanted=_wanted(plan), outer={}, counted=counted)
     steps = builder.build()
     # A fused rank depends on all rows, also on those that a limit cuts off.
     needs_all = plan.order or plan.is_aggregate or plan.fused_ranks()
@@ -59,27 +68,27 @@ def arrange(plan: ReadPlan, sizes: Sizes, check: Callable[[], None] = lambda: No
 
 
 def _ignores_repetition(plan: ReadPlan) -> bool:
-    """Whether the result is the same however often each row is found."""
+    """Whether the result does not depend on how often each row is found."""
     extremes = (AggregateFunction.MIN, AggregateFunction.MAX)
     aggregates = [c.expression for c in plan.columns if isinstance(c.expression, Aggregated)]
     return bool(aggregates) and all(a.function in extremes for a in aggregates)
 
 
 def _wanted(plan: ReadPlan) -> frozenset[str]:
-    """Variables whose nodes the end of the query looks at."""
+    """Variables that `return` and `order` read."""
     expressions: list[Expr] = [c.expression for c in plan.columns]
-    wanted = frozenset[str]().union(*(_looked_at(e) for e in expressions))
+    wanted = frozenset[str]().union(*(_read_by(e) for e in expressions))
     if not plan.order:
         return wanted
     if plan.is_aggregate:
-        return wanted.union(*(_looked_at(key.expression) for key in plan.order))
+        return wanted.union(*(_read_by(key.expression) for key in plan.order))
     # Equal keys are ordered by the ids of all variables.
     keys = frozenset[str]().union(*(variables_of(key.expression) for key in plan.order))
     return wanted | keys | {name for name, _ in plan.variables}
 
 
-def _looked_at(expression: Expr) -> frozenset[str]:
-    """The variables an expression reads; counting rows reads none of them."""
+def _read_by(expression: Expr) -> frozenset[str]:
+    """The variables an expression reads; counting rows reads none."""
     if isinstance(expression, Aggregated):
         is_count = expression.function is AggregateFunction.COUNT
         if is_count and isinstance(expression.argument, EntityId):
@@ -88,7 +97,7 @@ def _looked_at(expression: Expr) -> frozenset[str]:
 
 
 class _Waiting(Generic[_T]):
-    """Items that can be had once all variables they mention are bound, in their order."""
+    """Items in order, each ready once all variables it mentions are bound."""
 
     def __init__(self, items: Iterable[tuple[_T, Iterable[str]]], bound: Container[str]) -> None:
         self._items: dict[int, _T] = {}
@@ -127,7 +136,7 @@ class _Waiting(Generic[_T]):
 
 
 class _Builder:
-    """Arranges one pattern on top of variables that are bound already (`outer`, with types).
+    """Arranges one pattern. `outer` has the types of variables that are already bound.
 
     `counted` says whether it matters how often a row is found.
     """
@@ -153,27 +162,29 @@ class _Builder:
         self._bound: dict[str, None] = dict.fromkeys(outer)
         self._rows = 1.0
         self._shares: dict[str, float] = {}
-        self._lacking: dict[str, list[Branch]] = {}
+        self._negated: dict[str, list[Branch]] = {}
         self._depths: dict[str, int] = {}
-        """How deeply the branches are nested that hang on a variable."""
+        """Nesting depth of the branches at each variable."""
         negations = []
         for negation in pattern.negations:
-            depth = self._depth_on_one(negation)
+            depth = _branch_depth(negation)
             if depth is None:
                 negations.append((negation, negation.outer))
                 continue
-            source, branch = self._negated_branch(negation)
-            self._lacking.setdefault(source, []).append(branch)
+            (source,), inner = negation.outer, negation.inner
+            types = {source: self._types[source], **inner.types}
+            branch = _branch(inner.edges_of(source)[0], source, inner, types, {})
+            self._negated.setdefault(source, []).append(branch)
             self._depths[source] = max(self._depths.get(source, 0), depth)
-        filters = [(f, variables_of(f.left) | variables_of(f.right)) for f in pattern.filters]
+        filters = [(f, f.variables) for f in pattern.filters]
         self._checks = _Waiting(filters, self._bound)
         self._negations = _Waiting(negations, self._bound)
         needed = set(wanted) & self._types.keys()
         needed.update(*(mentioned for _, mentioned in filters))
         needed.update(*(mentioned for _, mentioned in negations))
         self._kept = self._core(needed)
-        self._link_numbers = {id(link): number for number, link in enumerate(pattern.links)}
-        self._open_links: list[tuple[float, int, bool, Link, str]] = []
+        self._edge_numbers = {id(edge): number for number, edge in enumerate(pattern.edges)}
+        self._open_edges: list[tuple[float, int, bool, EdgePattern, str]] = []
         self._joins: list[tuple[float, int]] = []
         for variable in outer:
             self._open(variable)
@@ -188,9 +199,9 @@ class _Builder:
         start = next(starts, None)
         while True:
             self._check()
-            link = self._cheapest_link()
-            if link is not None:
-                self._follow(*link)
+            edge = self._cheapest_edge()
+            if edge is not None:
+                self._follow(*edge)
                 continue
             while start is not None and start in self._bound:
                 start = next(starts, None)
@@ -207,75 +218,75 @@ class _Builder:
     def _core(self, needed: set[str]) -> set[str]:
         """Needed variables, those between them, and one per component that has none of them.
 
-        The first leaf by name is taken off until there is none. One that is left can become a leaf
-        when it loses a link, and then waits again.
+        Leaves are removed in the order of their names. A variable that loses an edge can become a
+        leaf and waits again.
         """
         kept = set(self._types)
-        links = {
-            variable: {id(link): link for link in self._pattern.links_of(variable)}
+        edges = {
+            variable: {id(edge): edge for edge in self._pattern.edges_of(variable)}
             for variable in kept
         }
         waiting = sorted(kept - needed - self._outer.keys())
         while waiting:
             self._check()
             leaf = heappop(waiting)
-            if leaf not in kept or not self._is_leaf(leaf, links, needed):
+            if leaf not in kept or not self._is_leaf(leaf, edges, needed):
                 continue
             kept.discard(leaf)
-            [link] = links.pop(leaf).values()
-            other = link.other(leaf)
-            del links[other][id(link)]
+            [edge] = edges.pop(leaf).values()
+            other = edge.other(leaf)
+            del edges[other][id(edge)]
             self._depths[other] = max(self._depths.get(other, 0), self._depths.get(leaf, 0) + 1)
             if other not in needed and other not in self._outer:
                 heappush(waiting, other)
         return kept
 
-    def _is_leaf(self, variable: str, links: dict[str, dict[int, Link]], needed: set[str]) -> bool:
-        if len(links[variable]) != 1 or self._depths.get(variable, 0) >= BRANCH_MAX_DEPTH:
+    def _is_leaf(
+        self, variable: str, edges: dict[str, dict[int, EdgePattern]], needed: set[str]
+    ) -> bool:
+        if len(edges[variable]) != 1 or self._depths.get(variable, 0) >= BRANCH_MAX_DEPTH:
             return False
-        [link] = links[variable].values()
-        if link.left == link.right:
+        [edge] = edges[variable].values()
+        if edge.left == edge.right:
             return False
-        other = link.other(variable)
-        if self._is_way_in(link, variable, other):
+        other = edge.other(variable)
+        if self._is_entry(edge, variable, other):
             return False
-        # The last two of a component: the one that hangs on more is kept, it has the degrees.
-        if len(links[other]) > 1 or other in needed or other in self._outer:
+        # The last two of a component: keep the one with more edges, it has the degrees.
+        if len(edges[other]) > 1 or other in needed or other in self._outer:
             return True
         return self._weight_of(other) >= self._weight_of(variable)
 
-    def _is_way_in(self, link: Link, variable: str, other: str) -> bool:
+    def _is_entry(self, edge: EdgePattern, variable: str, other: str) -> bool:
         """Whether starting at a variable leads to far fewer nodes than its neighbour has.
 
-        Such a variable is worth spelling out although nobody looks at it.
+        Such a variable is kept although nothing reads it.
         """
-        reached = self._scan_estimate(variable) * self._sizes.fan_out(self._hop(link, variable))
-        return reached < _WAY_IN * self._scan_estimate(other)
+        reached = self._scan_estimate(variable) * self._sizes.fan_out(self._hop(edge, variable))
+        return reached < _MAX_ENTRY_SHARE * self._scan_estimate(other)
 
     def _weight_of(self, variable: str) -> tuple[int, float, str]:
-        """Which of two joined variables to keep when neither is looked at."""
-        hanging = len(self._pattern.links_of(variable))
-        return hanging, -self._scan_estimate(variable), variable
+        """Which of two connected variables to keep when neither is read."""
+        return len(self._pattern.edges_of(variable)), -self._scan_estimate(variable), variable
 
     # -- steps ------------------------------------------------------------------------------
 
     def _start_outer(self) -> None:
-        """Conditions of this pattern on variables that came with the rows."""
+        """Check what the pattern says about outer variables alone."""
         for variable in self._outer:
-            for condition in self._pattern.conditions.get(variable, ()):
+            for condition in self._pattern.conditions_of(variable):
                 self._rows *= self._sizes.selectivity(self._types[variable], [condition])
                 self._steps.append(Check(condition, self._rows))
-        for link in self._pattern.links:
-            if link.left in self._outer and link.right in self._outer:
-                self._connect(link)
+        for edge in self._pattern.edges:
+            if edge.left in self._outer and edge.right in self._outer:
+                self._connect(edge)
         for variable in self._outer:
             self._after_binding(variable)
         self._run_checks()
 
     def _scan(self, variable: str) -> None:
-        estimate = self._scan_estimate(variable)
-        self._rows *= estimate
-        conditions = self._pattern.conditions.get(variable, ())
+        self._rows *= self._scan_estimate(variable)
+        conditions = self._pattern.conditions_of(variable)
         self._steps.append(Scan(variable, self._types[variable], conditions, self._rows))
         self._bind(variable)
 
@@ -286,12 +297,12 @@ class _Builder:
         variable = prop.variable
         self._checks.remove(number)
         self._rows *= self._join_growth(check)
-        only_whether = not self._counted and not self._is_looked_at(variable)
+        only_whether = not self._counted and not self._is_read_later(variable)
         self._steps.append(
             Join(
                 variable,
                 self._types[variable],
-                self._pattern.conditions.get(variable, ()),
+                self._pattern.conditions_of(variable),
                 bound,
                 prop,
                 only_whether,
@@ -303,23 +314,23 @@ class _Builder:
         else:
             self._bind(variable)
 
-    def _is_looked_at(self, variable: str) -> bool:
-        """Whether anything but the comparison that introduces a variable is about it."""
+    def _is_read_later(self, variable: str) -> bool:
+        """Whether anything but the comparison that introduces a variable mentions it."""
         return bool(
             variable in self._wanted
-            or self._pattern.links_of(variable)
-            or self._lacking.get(variable)
+            or self._pattern.edges_of(variable)
+            or self._negated.get(variable)
             or self._checks.mentioning(variable)
             or self._negations.mentioning(variable)
         )
 
-    def _follow(self, link: Link, source: str) -> None:
-        target = link.other(source)
-        hop = self._hop(link, source)
-        conditions = self._pattern.conditions.get(target, ())
-        self._rows *= self._growth(link, source)
+    def _follow(self, edge: EdgePattern, source: str) -> None:
+        target = edge.other(source)
+        hop = self._hop(edge, source)
+        conditions = self._pattern.conditions_of(target)
+        self._rows *= self._growth(edge, source)
         self._steps.append(Follow(source, target, hop, conditions, self._rows))
-        self._bind(target, through=link)
+        self._bind(target, through=edge)
 
     def _mark_bound(self, variable: str) -> None:
         self._bound[variable] = None
@@ -328,46 +339,46 @@ class _Builder:
         self._open(variable)
 
     def _open(self, variable: str) -> None:
-        """Links and equalities that lead on from a variable that is bound now."""
-        for link in self._pattern.links_of(variable):
-            target = link.other(variable)
+        """Consider the edges and equalities that lead on from a newly bound variable."""
+        for edge in self._pattern.edges_of(variable):
+            target = edge.other(variable)
             if target in self._kept and target not in self._bound:
-                number, is_right = self._link_numbers[id(link)], variable != link.left
-                entry = (self._growth(link, variable), number, is_right, link, variable)
-                heappush(self._open_links, entry)
+                number, is_right = self._edge_numbers[id(edge)], variable != edge.left
+                entry = (self._growth(edge, variable), number, is_right, edge, variable)
+                heappush(self._open_edges, entry)
         for number, check in self._checks.mentioning(variable):
             if self._can_join(check):
                 heappush(self._joins, (self._join_growth(check), number))
 
-    def _bind(self, variable: str, through: Link | None = None) -> None:
+    def _bind(self, variable: str, through: EdgePattern | None = None) -> None:
         self._mark_bound(variable)
-        for link in self._pattern.links_of(variable):
-            other = link.other(variable)
-            if link is not through and other in self._bound:
-                self._connect(link)
+        for edge in self._pattern.edges_of(variable):
+            other = edge.other(variable)
+            if edge is not through and other in self._bound:
+                self._connect(edge)
         self._after_binding(variable)
         self._run_checks()
 
-    def _connect(self, link: Link) -> None:
-        hop = self._hop(link, link.left)
+    def _connect(self, edge: EdgePattern) -> None:
+        hop = self._hop(edge, edge.left)
         share = self._sizes.fan_out(hop) / self._sizes.nodes(hop.node_type)
         self._rows *= min(share, 1.0)
-        self._steps.append(Connected(link.left, link.right, hop, self._rows))
+        self._steps.append(Connected(edge.left, edge.right, hop, self._rows))
 
     def _after_binding(self, variable: str) -> None:
-        """Branches that hang on a variable, and those it must not have."""
-        for branch in self._lacking.get(variable, ()):
+        """Count the branches of a variable, and drop rows that have a negated one."""
+        for branch in self._negated.get(variable, ()):
             self._rows *= 0.5
             self._steps.append(Lacks(variable, branch, self._rows))
-        for link in self._pattern.links_of(variable):
-            other = link.other(variable)
+        for edge in self._pattern.edges_of(variable):
+            other = edge.other(variable)
             if other not in self._kept and other not in self._bound:
-                branch = self._branch(link, variable)
+                branch = _branch(edge, variable, self._pattern, self._types, self._negated)
                 step = Count if self._counted else Has
                 self._steps.append(step(variable, branch, self._rows))
 
     def _run_checks(self) -> None:
-        """Comparisons and negations as soon as all they mention is bound."""
+        """Run comparisons and negations as soon as all their variables are bound."""
         for check in self._checks.take_ready():
             self._rows *= 0.33
             self._steps.append(Check(check, self._rows))
@@ -387,48 +398,13 @@ class _Builder:
         )
         return Without(negation.outer, tuple(inner.build()), self._rows)
 
-    # -- branches ---------------------------------------------------------------------------
-
-    def _branch(self, link: Link, source: str) -> Branch:
-        """Everything beyond a link, none of which is kept."""
-        variable = link.other(source)
-        further = tuple(
-            self._branch(other, variable)
-            for other in self._pattern.links_of(variable)
-            if other is not link
-        )
-        return Branch(
-            self._hop(link, source),
-            variable,
-            self._pattern.conditions.get(variable, ()),
-            further,
-            tuple(self._lacking.get(variable, ())),
-        )
-
-    def _depth_on_one(self, negation: Negation) -> int | None:
-        """How deep a negation is if it is a tree of links on one outer variable, with plain
-        conditions; None if it is anything else, or too deep to be counted."""
-        inner = negation.inner
-        if len(negation.outer) != 1 or inner.filters or inner.negations:
-            return None
-        source = negation.outer[0]
-        if inner.conditions.get(source) or len(inner.links_of(source)) != 1:
-            return None
-        depth = _depth_of_tree(source, inner)
-        return None if depth is None or depth > BRANCH_MAX_DEPTH else depth
-
-    def _negated_branch(self, negation: Negation) -> tuple[str, Branch]:
-        source = negation.outer[0]
-        types = {source: self._types[source], **negation.inner.types}
-        return source, _tree(negation.inner.links_of(source)[0], source, negation.inner, types)
-
     # -- costs ------------------------------------------------------------------------------
 
     def _share(self, variable: str) -> float:
-        """The share of its type's nodes that the conditions on a variable leave."""
+        """The share of a type's nodes that meet the conditions on a variable."""
         found = self._shares.get(variable)
         if found is None:
-            conditions = self._pattern.conditions.get(variable, ())
+            conditions = self._pattern.conditions_of(variable)
             found = self._sizes.selectivity(self._types[variable], conditions)
             self._shares[variable] = found
         return found
@@ -436,17 +412,17 @@ class _Builder:
     def _scan_estimate(self, variable: str) -> float:
         return self._sizes.nodes(self._types[variable]) * self._share(variable)
 
-    def _cheapest_link(self) -> tuple[Link, str] | None:
-        """The link to a kept variable that multiplies the rows least."""
-        while self._open_links:
-            *_, link, source = heappop(self._open_links)
-            if link.other(source) not in self._bound:
-                return link, source
+    def _cheapest_edge(self) -> tuple[EdgePattern, str] | None:
+        """The edge to a kept variable that multiplies the rows least."""
+        while self._open_edges:
+            *_, edge, source = heappop(self._open_edges)
+            if edge.other(source) not in self._bound:
+                return edge, source
         return None
 
     def _cheapest_join(self) -> tuple[float, int] | None:
-        """The equality of a bound and an unbound variable that multiplies the rows least: by how
-        much, and its number."""
+        """The factor and number of the equality between a bound and an unbound variable that
+        multiplies the rows least."""
         while self._joins:
             check = self._checks.get(self._joins[0][1])
             if check is not None and self._can_join(check):
@@ -474,44 +450,70 @@ class _Builder:
         share = self._sizes.equal(self._types[prop.variable], prop)
         return self._scan_estimate(prop.variable) * share
 
-    def _growth(self, link: Link, source: str) -> float:
-        return self._sizes.fan_out(self._hop(link, source)) * self._share(link.other(source))
+    def _growth(self, edge: EdgePattern, source: str) -> float:
+        return self._sizes.fan_out(self._hop(edge, source)) * self._share(edge.other(source))
 
-    def _hop(self, link: Link, source: str) -> Hop:
-        return _hop(link, source, self._types)
-
-
-def _hop(link: Link, source: str, types: dict[str, str]) -> Hop:
-    target = types[link.other(source)]
-    return Hop(link.edge, link.direction_from(source), link.low, link.high, target)
+    def _hop(self, edge: EdgePattern, source: str) -> Hop:
+        return _hop(edge, source, self._types)
 
 
-def _depth_of_tree(source: str, pattern: Pattern) -> int | None:
-    """How many links are between one variable and those that hang on it, each by a single link; None
-    if they are not all that hangs there."""
-    depths, waiting = {source: 0}, [source]
+def _hop(edge: EdgePattern, source: str, types: Mapping[str, str]) -> Hop:
+    target = types[edge.other(source)]
+    return Hop(edge.edge_type, edge.direction_from(source), edge.low, edge.high, target)
+
+
+# -- branches -----------------------------------------------------------------------------------
+
+
+def _branch(
+    edge: EdgePattern,
+    source: str,
+    pattern: Pattern,
+    types: Mapping[str, str],
+    negated: Mapping[str, list[Branch]],
+) -> Branch:
+    """Everything beyond an edge of a tree. `negated` are branches that variables must not have."""
+    variable = edge.other(source)
+    return Branch(
+        _hop(edge, source, types),
+        variable,
+        pattern.conditions_of(variable),
+        tuple(
+            _branch(other, variable, pattern, types, negated)
+            for other in pattern.edges_of(variable)
+            if other is not edge
+        ),
+        tuple(negated.get(variable, ())),
+    )
+
+
+def _branch_depth(negation: Negation) -> int | None:
+    """The depth of a negation that is one branch of an outer variable; None for any other, and for
+    one that is too deep to be counted."""
+    inner = negation.inner
+    if len(negation.outer) != 1 or inner.filters or inner.negations:
+        return None
+    source = negation.outer[0]
+    if inner.conditions_of(source) or len(inner.edges_of(source)) != 1:
+        return None
+    depth = _tree_depth(source, inner)
+    return None if depth is None or depth > BRANCH_MAX_DEPTH else depth
+
+
+def _tree_depth(root: str, pattern: Pattern) -> int | None:
+    """The depth of a pattern that is a tree with this root; None if it is not a tree."""
+    depths, waiting = {root: 0}, [root]
     used: set[int] = set()
     while waiting:
         variable = waiting.pop()
-        for link in pattern.links_of(variable):
-            if id(link) in used:
+        for edge in pattern.edges_of(variable):
+            if id(edge) in used:
                 continue
-            used.add(id(link))
-            other = link.other(variable)
+            used.add(id(edge))
+            other = edge.other(variable)
             if other in depths:
                 return None
             depths[other] = depths[variable] + 1
             waiting.append(other)
-    is_all = len(used) == len(pattern.links) and depths.keys() == {source, *pattern.types}
+    is_all = len(used) == len(pattern.edges) and depths.keys() == {root, *pattern.types}
     return max(depths.values()) if is_all else None
-
-
-def _tree(link: Link, source: str, pattern: Pattern, types: dict[str, str]) -> Branch:
-    variable = link.other(source)
-    further: Iterable[Link] = (o for o in pattern.links_of(variable) if o is not link)
-    return Branch(
-        _hop(link, source, types),
-        variable,
-        pattern.conditions.get(variable, ()),
-        tuple(_tree(other, variable, pattern, types) for other in further),
-    )

@@ -1,9 +1,10 @@
-"""Which rows break a rule on single values. The rules and their words are the catalog's."""
+"""Rows that break a rule on single values. The catalog defines rules and messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,6 @@ from omnigraph.catalog.constraints import (
     value_rules,
 )
 from omnigraph.catalog.model import EntityType, Property
-from omnigraph.rows.text import is_present
 
 Columns = Mapping[str, pa.Array]
 """Property columns by name, all of one length."""
@@ -36,7 +36,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Nulls:
-    """Nulls where a value is required, and `@embed` vectors that wait to be computed."""
+    """Nulls where a value is required, and `@embed` vectors that are still to be computed."""
 
     missing: list[Violation] = field(default_factory=list)
     pending: dict[str, pa.Array] = field(default_factory=dict)
@@ -62,7 +62,7 @@ def value_violations(declared: EntityType, columns: Columns) -> Iterator[Violati
 
 
 class InvalidPattern(ValueError):
-    """A `@check` whose pattern is no regular expression; schemas are accepted without looking."""
+    """A `@check` whose pattern is not a valid regular expression; accepting a schema does not test it."""
 
     def __init__(self, rule: PatternRule, problem: str) -> None:
         super().__init__(problem)
@@ -92,7 +92,7 @@ def breaks(rule: ValueRule, column: pa.Array) -> pa.Array:
 
 
 def find_nulls(declared: EntityType, columns: Columns) -> Nulls:
-    """Nulls that a write has to answer for, property by property."""
+    """Nulls that a write has to report or compute, property by property."""
     found = Nulls()
     for prop, empty, waiting in null_masks(declared, columns):
         if waiting is not None:
@@ -107,7 +107,7 @@ def find_nulls(declared: EntityType, columns: Columns) -> Nulls:
 def null_masks(
     declared: EntityType, columns: Columns
 ) -> Iterator[tuple[Property, pa.Array, pa.Array | None]]:
-    """Per property with nulls: where there is none to come, and where a text waits to be embedded."""
+    """Per property with nulls: rows that stay null, and rows whose text is still to be embedded."""
     for name, prop in declared.properties.items():
         column = columns[name]
         if column.null_count == 0:
@@ -127,3 +127,16 @@ def rows_where(mask: pa.Array) -> list[int]:
         return []
     positions: list[int] = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
     return positions
+
+
+# What str.strip() removes. Arrow's own notion of white space leaves out the separators U+001C to
+# U+001F, and a text must not be blank to one caller and present to another.
+@cache
+def _white_space() -> str:
+    return "".join(chr(c) for c in range(0x3001) if chr(c).isspace())
+
+
+def is_present(texts: pa.Array) -> pa.Array:
+    """Where there is text: neither null nor blank."""
+    trimmed = pc.utf8_trim(texts, characters=_white_space())
+    return pc.fill_null(pc.not_equal(trimmed, ""), False)

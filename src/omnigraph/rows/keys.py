@@ -1,14 +1,67 @@
-"""Tuples that several rows share, compared as typed values and never as joined text."""
+"""Ids that rows derive from their values, and tuples that several rows share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from omnigraph.catalog.constraints import group_scalar, identity_group
+from omnigraph.catalog.identity import canonical_text
+from omnigraph.catalog.model import EntityType
+from omnigraph.language.types import Scalar
+from omnigraph.rows.json_text import json_escaped
+
+# -- derived ids -------------------------------------------------------------------------------
+
+
+def derived_ids(declared: EntityType, columns: Mapping[str, pa.Array]) -> pa.Array | None:
+    """The id each row gets from its key or tuple, null where a member is null.
+
+    None when rows of the type get no id from their values. Floats must be finite.
+    """
+    group = identity_group(declared)
+    if group is None:
+        return None
+    texts = [key_texts(columns[name], group_scalar(declared, name)) for name in group]
+    if len(texts) == 1:
+        return texts[0]
+    return _json_arrays(texts)
+
+
+def key_texts(column: pa.Array, scalar: Scalar) -> pa.Array:
+    """The canonical text of each key value."""
+    if scalar is Scalar.STRING:
+        return column
+    if scalar is Scalar.DATE:
+        column = column.view(pa.int32())
+    elif scalar is Scalar.DATETIME:
+        column = column.view(pa.int64())
+    elif scalar.is_float:
+        return _float_texts(column, scalar)
+    return pc.cast(column, pa.utf8())
+
+
+def _float_texts(column: pa.Array, scalar: Scalar) -> pa.Array:
+    # The shortest text is found one value at a time; float keys are rare and repeat themselves.
+    encoded = column.dictionary_encode()
+    texts = [canonical_text(v, scalar) for v in encoded.dictionary.to_pylist()]
+    return pa.array(texts, pa.utf8()).take(encoded.indices)
+
+
+def _json_arrays(texts: Sequence[pa.Array]) -> pa.Array:
+    parts: list[object] = ['["', json_escaped(texts[0])]
+    for text in texts[1:]:
+        parts += ['","', json_escaped(text)]
+    return pc.binary_join_element_wise(*parts, '"]', "")
+
+
+# -- unique tuples -----------------------------------------------------------------------------
+
 
 RowNumbers = npt.NDArray[np.int64]
 
@@ -52,13 +105,13 @@ def shared_tuples(tuples: pa.Table, numbers: RowNumbers) -> list[RowNumbers]:
     if tuples.num_columns == 1 and len(pc.unique(tuples.column(0))) == tuples.num_rows:
         return []
     names = tuples.column_names
-    place = pa.array(np.arange(tuples.num_rows, dtype=np.int64))
-    placed = tuples.append_column("place", place).group_by(names, use_threads=False)
-    counts = placed.aggregate([("place", "count")])["place_count"]
+    row_numbers = pa.array(np.arange(tuples.num_rows, dtype=np.int64))
+    numbered = tuples.append_column("number", row_numbers).group_by(names, use_threads=False)
+    counts = numbered.aggregate([("number", "count")])["number_count"]
     if len(counts) == tuples.num_rows:
         return []
-    places = placed.aggregate([("place", "list")])["place_list"]
-    repeated = places.filter(pc.greater(counts, 1)).to_pylist()
+    found = numbered.aggregate([("number", "list")])["number_list"]
+    repeated = found.filter(pc.greater(counts, 1)).to_pylist()
     return sorted((numbers[np.sort(rows)] for rows in repeated), key=lambda rows: int(rows[0]))
 
 

@@ -1,39 +1,150 @@
-"""What both recursive-descent parsers share: a cursor over tokens, and errors that point.
+"""Tokens of both languages and the cursor their recursive-descent parsers share.
 
-Grammar errors are raised at once. Errors of meaning that a parser meets on its way (a vector of
-zero dimensions, a repeated enum value) are deferred: a file that does not follow the grammar says
-so first, wherever the other mistake stands.
+One regular expression splits a source. The lexer never fails: text it cannot read becomes one final
+`BAD` token, which the parser reports if it gets there. Only enum values need other
+words; the parser reads them with `ENUM_VALUE` at the token's offset.
+
+Grammar errors are raised at once. Semantic errors found while parsing (a vector of zero dimensions,
+a repeated enum value) are deferred: grammar errors win, wherever the other mistake stands.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NoReturn
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import ParseError
-from omnigraph.language.lexer import (
-    BAD,
-    END,
-    INTEGER,
-    STRING,
-    SYMBOL,
-    WORD,
-    Tokens,
-    UnsupportedEscape,
-    decode_string,
-)
-from omnigraph.language.nodes import Name
-from omnigraph.language.span import Span
+from omnigraph.language.syntax import Name, Source, Span
 from omnigraph.limits import MAX_NESTING
+
+WORD, VARIABLE, FLOAT, INTEGER, STRING, SYMBOL, BAD, END = (
+    "word",
+    "variable",
+    "float",
+    "integer",
+    "string",
+    "symbol",
+    "bad",
+    "end",
+)
+_TRIVIA = "trivia"
+_COMMENT = "comment"
+
+# Possessive quantifiers: a string or comment that never ends fails in one pass instead of
+# backtracking through everything it swallowed.
+_TOKEN = re.compile(
+    r"""
+      (?P<trivia>[ \t\r\n]++)
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*+)
+    | (?P<variable>\$[a-z_][A-Za-z0-9_]*+)
+    | (?P<symbol>->|\.\.|>=|<=|!=|[{}()\[\]:,@?.=<>-])
+    | (?P<float>[0-9]++\.[0-9]++)
+    | (?P<integer>[0-9]++)
+    | (?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")
+    | (?P<comment>//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)
+    | (?P<bad>.)
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+
+ENUM_VALUE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+# Half of a character: JSON can smuggle one into a Python text, but no file can hold it.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment as written, with its region."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of a source as parallel lists; the last one is always `END`."""
+
+    source: Source
+    kinds: list[str]
+    texts: list[str]
+    starts: list[int]
+    comments: list[Comment]
+
+
+def tokenize(source: Source) -> Tokens:
+    """Split a source into tokens, keeping the comments aside."""
+    if half := _SURROGATE.search(source.text):
+        offsets = [half.start(), len(source.text)]
+        return Tokens(source, [BAD, END], [half.group(), ""], offsets, [])
+    kinds: list[str] = []
+    texts: list[str] = []
+    starts: list[int] = []
+    comments: list[Comment] = []
+    for match in _TOKEN.finditer(source.text):
+        kind = match.lastgroup or BAD
+        if kind == _TRIVIA:
+            continue
+        text = match.group()
+        if kind == _COMMENT:
+            comments.append(Comment(text, Span(match.start(), match.end())))
+            continue
+        kinds.append(kind)
+        texts.append(text)
+        starts.append(match.start())
+        if kind == BAD:
+            break
+    kinds.append(END)
+    texts.append("")
+    starts.append(len(source.text))
+    return Tokens(source, kinds, texts, starts, comments)
+
+
+class UnsupportedEscape(ValueError):
+    """A backslash sequence the languages do not know; `offset` counts from the opening quote."""
+
+    def __init__(self, sequence: str, offset: int) -> None:
+        super().__init__(f"unsupported escape sequence: {sequence}")
+        self.offset = offset
+
+
+def decode_string(literal: str) -> str:
+    """The text of a quoted string token."""
+    body = literal[1:-1]
+    if "\\" not in body:
+        return body
+
+    def replace(match: re.Match[str]) -> str:
+        try:
+            return _ESCAPES[match.group(1)]
+        except KeyError:
+            raise UnsupportedEscape(match.group(), match.start() + 1) from None
+
+    return _ESCAPE.sub(replace, body)
+
+
+def encode_string(text: str) -> str:
+    """A quoted string token that decodes to `text`."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+# -- the cursor --------------------------------------------------------------------------------
+
 
 _TYPE_NAME = re.compile(r"[A-Z]")
 _IDENT = re.compile(r"[a-z_]")
 
 _BAD_TEXT = {
     '"': 'this string is never closed; add the missing `"`',
-    "/": "this is no comment; write `// …` to the end of the line or close `/* … */`",
+    "/": "this is not a comment; write `// …` to the end of the line or close `/* … */`",
     "#": "`#` does not start a comment; write `//`",
     "$": "a variable is `$` followed by a lower-case letter or `_`",
     ";": "there are no statement terminators; leave out the `;`",
@@ -46,7 +157,7 @@ class TokenReader:
     """A cursor over the tokens of one source."""
 
     end_name = "the end of the file"
-    """What a message calls the place behind the last token."""
+    """What a message calls the position after the last token."""
 
     def __init__(self, tokens: Tokens, *, syntax_code: str, escape_code: str) -> None:
         self.source = tokens.source
@@ -59,7 +170,7 @@ class TokenReader:
         self._syntax_code = syntax_code
         self._escape_code = escape_code
 
-    # -- where we are -----------------------------------------------------------------------
+    # -- position ---------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -129,10 +240,6 @@ class TokenReader:
         i = min(self.at + ahead, len(self.kinds) - 1)
         return self.kinds[i] == WORD and _IDENT.match(self.texts[i]) is not None
 
-    def is_type_name(self, ahead: int = 0) -> bool:
-        i = min(self.at + ahead, len(self.kinds) - 1)
-        return self.kinds[i] == WORD and _TYPE_NAME.match(self.texts[i]) is not None
-
     def expect_integer(self, what: str) -> int:
         """A run of digits. Very long ones are cut to a value beyond every range that is checked."""
         if self.kinds[self.at] != INTEGER:
@@ -166,7 +273,7 @@ class TokenReader:
     def leave(self) -> None:
         self._depth -= 1
 
-    # -- complaining ------------------------------------------------------------------------
+    # -- errors -----------------------------------------------------------------------------
 
     def fail(self, message: str, known: Iterable[str] = ()) -> NoReturn:
         """Raise a grammar error at the cursor. `known` are words that would have been right here."""

@@ -1,16 +1,18 @@
-"""A plan for people: one line per step, the same for `schema plan` and `schema apply`."""
+"""Migration plans for people: one line per step, and the error for a plan that cannot be applied."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from omnigraph.catalog.migrate.constraints import constraint_text, quoted
+from omnigraph.catalog.migrate.codes import MigrationCode
+from omnigraph.catalog.migrate.members import constraint_text, quoted
 from omnigraph.catalog.migrate.steps import (
     AddConstraint,
     AddProperty,
     AddType,
     DropProperty,
     DropType,
+    Entity,
     ExtendEnum,
     MigrationPlan,
     RenameProperty,
@@ -20,6 +22,10 @@ from omnigraph.catalog.migrate.steps import (
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
 )
+from omnigraph.errors import UnsupportedMigration
+from omnigraph.language.schema.ast import Interface, Property, ResolvedEdge, ResolvedNode
+from omnigraph.language.schema.resolve import resolve_schema
+from omnigraph.language.syntax import Source, Span
 
 
 def plan_lines(plan: MigrationPlan) -> list[str]:
@@ -56,7 +62,7 @@ def step_text(step: Step) -> str:
         case DropProperty(kind, owner, name, mode):
             return f"drop property '{owner}.{name}' of {kind} '{owner}' ({mode} mode)"
         case UnsupportedChange(entity, reason, code):
-            tag = "" if code is None else f" [{code.value}, {code.meaning.tier.value}]"
+            tag = "" if code is None else f" [{code.value}, {code.tier}]"
             return f"unsupported change on {entity}{tag}: {reason}"
         case _:
             assert_never(step)
@@ -65,3 +71,51 @@ def step_text(step: Step) -> str:
 def _value(text: str) -> str:
     """A backfill value as it is, quoted only where it would break the line."""
     return text if text.isprintable() else quoted(text)
+
+
+# -- unsupported changes -----------------------------------------------------------------------
+
+
+_Declared = Interface | ResolvedNode | ResolvedEdge
+
+
+def refuse_unsupported(plan: MigrationPlan, source: Source | None) -> None:
+    """Raise `UnsupportedMigration` for the first unsupported change of a plan, if it has one.
+
+    `source` is the text of the desired schema, when there is one to point into.
+    """
+    change = plan.first_unsupported
+    if change is None:
+        return
+    span = _span_at_fault(source, change) if source else None
+    if source is None or span is None:
+        raise UnsupportedMigration(change.message)
+    code = change.code.value if change.code else UnsupportedMigration.code
+    diagnostic = source.diagnose(span, UnsupportedMigration.category, code, change.message)
+    raise UnsupportedMigration(change.message, diagnostic)
+
+
+def _span_at_fault(source: Source, change: UnsupportedChange) -> Span | None:
+    """The token at fault, or the type that lost a property."""
+    declared = _declaration(source, change.entity)
+    if declared is None:
+        return None
+    name = change.entity.property_name
+    prop = next((p for p in _properties(declared) if p.name.text == name), None)
+    if prop is None:
+        return declared.name.span
+    return prop.type.span if change.code is MigrationCode.PROPERTY_TYPE_CHANGE else prop.name.span
+
+
+def _declaration(source: Source, entity: Entity) -> _Declared | None:
+    schema = resolve_schema(source)
+    declared: dict[str, tuple[_Declared, ...]] = {
+        "interface": schema.interfaces,
+        "node": schema.nodes,
+        "edge": schema.edges,
+    }
+    return next((d for d in declared[entity.kind] if d.name.text == entity.type_name), None)
+
+
+def _properties(declared: _Declared) -> tuple[Property, ...]:
+    return declared.members if isinstance(declared, Interface) else declared.properties
