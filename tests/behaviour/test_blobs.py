@@ -8,7 +8,7 @@ import json
 import pytest
 
 from omnigraph.api.graph import init
-from omnigraph.engine.entities import read_entity
+from omnigraph.engine.read.entities import read_entity
 from omnigraph.errors import (
     BlobMissing,
     BlobRangeError,

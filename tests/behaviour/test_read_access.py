@@ -10,8 +10,13 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.read.access import FRONTIER_VARIABLE, HOPS_VARIABLE, MODE_VARIABLE
-from omnigraph.engine.read.budget import CancelToken, QueryBudget
+from omnigraph.engine.read.budget import (
+    FRONTIER_VARIABLE,
+    HOPS_VARIABLE,
+    MODE_VARIABLE,
+    CancelToken,
+    QueryBudget,
+)
 from omnigraph.engine.write import lookups
 from omnigraph.errors import InputError, QueryBudgetExceeded, QueryCancelled
 

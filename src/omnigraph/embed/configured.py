@@ -1,4 +1,4 @@
-"""The provider that the environment asks for. It is asked at each use, not once at the start."""
+"""The embedding provider configured by environment variables, read on every call."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from omnigraph.embed.calls import CallSettings
-from omnigraph.embed.gemini import GEMINI_MODEL, GEMINI_URL, GeminiProvider
-from omnigraph.embed.mock import MockProvider
-from omnigraph.embed.openai import OPENAI_MODEL, OPENAI_URL, OpenAiProvider
-from omnigraph.embed.provider import Provider
+from omnigraph.embed.providers import (
+    GEMINI_MODEL,
+    GEMINI_URL,
+    OPENAI_MODEL,
+    OPENAI_URL,
+    CallSettings,
+    GeminiProvider,
+    MockProvider,
+    OpenAiProvider,
+    Provider,
+    Task,
+    Vectors,
+)
 from omnigraph.errors import EmbeddingModelUnavailable, EmbeddingNotConfigured, InputError
 
-_KEPT: Final = 8
+_MAX_PROVIDERS: Final = 8
 
 PROVIDER: Final = "OMNIGRAPH_EMBED_PROVIDER"
-_NAMED: Final = "named model"
-"""Beside the settings: the model that a schema names."""
+_SCHEMA_MODEL: Final = "named model"
+"""Key for the model that a schema names, beside the variables."""
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
-_USED: Final = (
+_VARIABLES: Final = (
     PROVIDER,
     "OMNIGRAPH_EMBEDDINGS_MOCK",
     "OMNIGRAPH_EMBED_BASE_URL",
@@ -43,10 +51,10 @@ def required_provider() -> Provider:
 
 
 def provider_of(model: str) -> Provider:
-    """The provider of a model that a schema names, `provider/model`.
+    """The provider of a model that a schema names as `provider/model`.
 
-    Raises `EmbeddingModelUnavailable` if the settings of its provider are missing, but those of
-    another are there; `EmbeddingNotConfigured` and `InputError` as `required_provider`.
+    Raises `EmbeddingModelUnavailable` if only another provider is configured, and
+    `EmbeddingNotConfigured` or `InputError` as `required_provider`.
     """
     active = required_or_none()
     if active is not None and active.model == stored_name(model):
@@ -54,23 +62,23 @@ def provider_of(model: str) -> Provider:
     kind, _, name = model.partition("/")
     found = _settings()
     if found.get(PROVIDER, "").lower() == "openai-compatible" and kind == "openai":
-        # That address is the one of another server.
+        # The base URL belongs to another server.
         found.pop("OMNIGRAPH_EMBED_BASE_URL", None)
     found.pop("OMNIGRAPH_EMBEDDINGS_MOCK", None)
     missing = f"'{kind}' is not a provider that can be configured"
-    # Vectors without a model are only made where the environment asks for them.
+    # Mock vectors are only used if the environment asks for them.
     if name and kind in _MAKERS and kind != "mock":
         try:
-            return _provider(tuple(sorted((found | {PROVIDER: kind, _NAMED: name}).items())))
+            return _provider(tuple(sorted((found | {PROVIDER: kind, _SCHEMA_MODEL: name}).items())))
         except EmbeddingNotConfigured as unset:
             missing = f"{unset.setting} is not set"
     if active is None:
-        return required_provider()  # It says what is missing.
+        return required_provider()  # Raises what is missing.
     raise EmbeddingModelUnavailable(model, active.model, missing)
 
 
 def required_or_none() -> Provider | None:
-    """The provider the environment configures, if it does. Raises `InputError`."""
+    """The configured provider, if any. Raises `InputError`."""
     try:
         return required_provider()
     except EmbeddingNotConfigured:
@@ -78,19 +86,18 @@ def required_or_none() -> Provider | None:
 
 
 def stored_name(model: str) -> str:
-    """The name under which vectors of a model are kept: servers that speak alike are told apart by
-    their models alone."""
+    """The name stored with vectors of a model; compatible servers count as `openai`."""
     kind, slash, name = model.partition("/")
     return f"openai{slash}{name}" if kind == "openai-compatible" else model
 
 
 def _settings() -> dict[str, str]:
-    return {n: os.environ[n] for n in _USED if os.environ.get(n)}
+    return {n: os.environ[n] for n in _VARIABLES if os.environ.get(n)}
 
 
-@lru_cache(_KEPT)
+@lru_cache(_MAX_PROVIDERS)
 def _provider(settings: tuple[tuple[str, str], ...]) -> Provider:
-    """One provider per set of settings, so that connections are kept."""
+    """One provider per configuration, so that connections are reused."""
     found = dict(settings)
     if found.get("OMNIGRAPH_EMBEDDINGS_MOCK", "").lower() in _TRUE:
         return MockProvider()
@@ -104,19 +111,19 @@ def _provider(settings: tuple[tuple[str, str], ...]) -> Provider:
 def _gemini(found: Mapping[str, str]) -> Provider:
     key = _required_key(found, "GEMINI_API_KEY")
     url = found.get("OMNIGRAPH_GEMINI_BASE_URL", GEMINI_URL)
-    return GeminiProvider(key, url, _calls(found), found.get(_NAMED, GEMINI_MODEL))
+    return GeminiProvider(key, url, _calls(found), found.get(_SCHEMA_MODEL, GEMINI_MODEL))
 
 
 def _openai(found: Mapping[str, str]) -> Provider:
     key = _required_key(found, "OPENAI_API_KEY")
     url = found.get("OMNIGRAPH_EMBED_BASE_URL", OPENAI_URL)
-    model = found.get(_NAMED) or found.get("OMNIGRAPH_EMBED_MODEL", OPENAI_MODEL)
+    model = found.get(_SCHEMA_MODEL) or found.get("OMNIGRAPH_EMBED_MODEL", OPENAI_MODEL)
     return OpenAiProvider(key, url, model, _calls(found))
 
 
 def _openai_compatible(found: Mapping[str, str]) -> Provider:
-    """Any server; a local one often wants no key."""
-    model = found.get(_NAMED) or found.get("OMNIGRAPH_EMBED_MODEL")
+    """Any compatible server; the key is optional."""
+    model = found.get(_SCHEMA_MODEL) or found.get("OMNIGRAPH_EMBED_MODEL")
     if "OMNIGRAPH_EMBED_BASE_URL" not in found:
         raise EmbeddingNotConfigured("OMNIGRAPH_EMBED_BASE_URL")
     if model is None:
@@ -137,10 +144,10 @@ def _required_key(found: Mapping[str, str], name: str) -> str:
 
 
 def _key(found: Mapping[str, str], name: str) -> str | None:
-    """A key, which travels in a header and so has no characters but plain ones."""
+    """An API key, which must be printable ASCII because it is sent in a header."""
     key = found.get(name)
     if key is not None and not (key.isascii() and key.isprintable()):
-        raise InputError(f"{name} holds characters that no key has; was it copied whole?")
+        raise InputError(f"{name} contains characters that are not valid in a key")
     return key
 
 
@@ -165,6 +172,26 @@ def _calls(found: Mapping[str, str]) -> CallSettings:
 
 
 def _number(found: Mapping[str, str], name: str) -> int | None:
-    """A whole number above zero; anything else counts as not set."""
+    """A positive whole number; anything else counts as not set."""
     text = found.get(name, "").strip()
     return int(text) if text.isdecimal() and int(text) > 0 else None
+
+
+_MAX_QUERY_VECTORS: Final = 1024
+
+
+def query_vector(text: str, dimension: int, model: str | None = None) -> Vectors:
+    """The vector of a query text, by the model that a schema names or the configured one. Cached.
+
+    Raises `EmbeddingNotConfigured`, `EmbeddingModelUnavailable` or `EmbeddingFailed`.
+    """
+    return _cached_vector(
+        text, dimension, required_provider() if model is None else provider_of(model)
+    )
+
+
+@lru_cache(_MAX_QUERY_VECTORS)
+def _cached_vector(text: str, dimension: int, provider: Provider) -> Vectors:
+    vector: Vectors = provider.embed([text], Task.QUERY, dimension)[0]
+    vector.flags.writeable = False
+    return vector

@@ -17,7 +17,7 @@ from omnigraph.cli.output.json import write_document
 from omnigraph.cli.planes import refuse_remote
 from omnigraph.cli.style import Style, warn
 from omnigraph.diagnostics import Diagnostic, counted
-from omnigraph.engine.source_files import read_source
+from omnigraph.engine.read.source_files import read_source
 from omnigraph.errors import UsageError
 from omnigraph.plan.lint import LintReport, lint_queries
 

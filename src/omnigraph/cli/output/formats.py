@@ -9,7 +9,7 @@ from omnigraph.cli.output.table import TableLayout, write_table
 from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
-    from omnigraph.engine.result import Result
+    from omnigraph.engine.read.result import Result
 
 Format: TypeAlias = Literal["table", "kv", "csv", "jsonl", "json"]
 

@@ -1,4 +1,9 @@
-"""Limits of one query: rows, bytes and time, and a way to stop it from another thread."""
+"""What one query may use: rows, bytes, time, and the cost of index look-ups.
+
+Edges are followed in memory or by look-ups; both find the same rows. Memory is faster once it is filled,
+look-ups are faster for a query that starts at few nodes of a graph that is not in memory yet. The cost of
+look-ups is added up per table, so a table that is looked up repeatedly ends up in memory.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,29 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from omnigraph.errors import InputError, QueryBudgetExceeded, QueryCancelled
-from omnigraph.limits import QUERY_MAX_BYTES, QUERY_MAX_ROWS, QUERY_TIMEOUT_SECONDS
+from omnigraph.limits import (
+    LOOKUP_MAX_FRONTIER,
+    LOOKUP_MAX_HOPS,
+    QUERY_MAX_BYTES,
+    QUERY_MAX_ROWS,
+    QUERY_TIMEOUT_SECONDS,
+)
+from omnigraph.plan.physical.cost import ID_COST, LOOKUP_COST, ROW_COST
 
 ROWS_VARIABLE: Final = "OMNIGRAPH_MAX_ROWS"
 BYTES_VARIABLE: Final = "OMNIGRAPH_MAX_BYTES"
 SECONDS_VARIABLE: Final = "OMNIGRAPH_MAX_SECONDS"
+MODE_VARIABLE: Final = "OMNIGRAPH_TRAVERSAL_MODE"
+FRONTIER_VARIABLE: Final = "OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER"
+HOPS_VARIABLE: Final = "OMNIGRAPH_EXPAND_INDEXED_MAX_HOPS"
 
 
 class CancelToken:
-    """Stops the queries it was given to, from any thread."""
+    """Cancels the queries it was passed to, from any thread."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -34,7 +50,7 @@ class CancelToken:
 
 @dataclass(frozen=True, slots=True)
 class QueryBudget:
-    """What one query may use. The same budget can be given to any number of queries."""
+    """Limits of one query. A budget can be passed to any number of queries."""
 
     max_rows: int = QUERY_MAX_ROWS
     max_bytes: int = QUERY_MAX_BYTES
@@ -42,7 +58,7 @@ class QueryBudget:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> QueryBudget:
-        """The limits the environment sets, or the usual ones. Raises `InputError` for no number."""
+        """The limits set by the environment, or the defaults. Raises `InputError`."""
         rows = _setting(environment, ROWS_VARIABLE, QUERY_MAX_ROWS)
         nbytes = _setting(environment, BYTES_VARIABLE, QUERY_MAX_BYTES)
         seconds = _setting(environment, SECONDS_VARIABLE, QUERY_TIMEOUT_SECONDS)
@@ -52,17 +68,17 @@ class QueryBudget:
         return Meter(self, cancel)
 
 
-def _setting(environment: Mapping[str, str], variable: str, usual: float) -> float:
+def _setting(environment: Mapping[str, str], variable: str, default: float) -> float:
     text = environment.get(variable)
     if not text:
-        return usual
+        return default
     if not (text.isascii() and text.isdigit()):
         raise InputError(f"{variable} is '{text}'; set it to a whole number")
     return int(text)
 
 
 class Meter:
-    """A budget while a query runs. Asked between steps and before large intermediate results."""
+    """The budget of a running query, checked between steps and before large intermediate results."""
 
     def __init__(self, budget: QueryBudget, cancel: CancelToken | None = None) -> None:
         self._budget = budget
@@ -89,9 +105,91 @@ class Meter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave out the time in which the caller works and the query waits."""
+        """Exclude the time in which the query waits for its caller."""
         began = time.monotonic()
         try:
             yield
         finally:
             self._started += time.monotonic() - began
+
+
+# -- look-ups -----------------------------------------------------------------------------------
+
+
+class TraversalMode(Enum):
+    """How edges are followed: by the cheaper way, or always in one way."""
+
+    AUTO = "auto"
+    INDEXED = "indexed"
+    CSR = "csr"
+
+
+@dataclass(frozen=True, slots=True)
+class TraversalSettings:
+    """The mode, and the most nodes and hops for which `AUTO` uses look-ups."""
+
+    mode: TraversalMode = TraversalMode.AUTO
+    max_frontier: int = LOOKUP_MAX_FRONTIER
+    max_hops: int = LOOKUP_MAX_HOPS
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> TraversalSettings:
+        """The settings of the environment. Raises `InputError` for an unknown mode."""
+        text = environment.get(MODE_VARIABLE) or TraversalMode.AUTO.value
+        try:
+            mode = TraversalMode(text)
+        except ValueError:
+            modes = ", ".join(f"'{mode.value}'" for mode in TraversalMode)
+            raise InputError(f"{MODE_VARIABLE} is '{text}'; set it to one of {modes}") from None
+        return cls(
+            mode,
+            _number(environment.get(FRONTIER_VARIABLE), LOOKUP_MAX_FRONTIER),
+            _number(environment.get(HOPS_VARIABLE), LOOKUP_MAX_HOPS),
+        )
+
+
+def _number(text: str | None, default: int) -> int:
+    """A tuning value; anything but a positive number means the default."""
+    return int(text) if text and text.isascii() and text.isdigit() and int(text) else default
+
+
+class LookupsTooCostly(Exception):
+    """Look-ups have cost as much as reading everything would."""
+
+
+class LookupWork:
+    """Cost of one query's look-ups per table, and the most they may cost together."""
+
+    def __init__(self, max_cost: float = float("inf")) -> None:
+        self._left = max_cost
+        self.lookups = 0
+        self.by_table: dict[str, float] = {}
+
+    def add_lookup(self, table: str, values: int, rows: int) -> None:
+        """Count a look-up of `values` that found `rows`. Raises `LookupsTooCostly`."""
+        self.add(table, LOOKUP_COST + ID_COST * values + ROW_COST * rows)
+
+    def add(self, table: str, cost: float) -> None:
+        """Count any work on a table. Raises `LookupsTooCostly`."""
+        self.lookups += 1
+        self.by_table[table] = self.by_table.get(table, 0.0) + cost
+        self._left -= cost
+        if self._left < 0:
+            raise LookupsTooCostly
+
+
+class LookupLedger:
+    """Cost of all look-ups per table since a graph was opened. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._spent: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def add(self, work: LookupWork) -> None:
+        with self._lock:
+            for table, cost in work.by_table.items():
+                self._spent[table] = self._spent.get(table, 0.0) + cost
+
+    def remaining(self, table: str, cost: float) -> float:
+        """The part of the cost of reading a table that its look-ups have not reached yet."""
+        return max(cost - self._spent.get(table, 0.0), 0.0)
