@@ -214,4 +214,4 @@ def test_demanded_look_ups_without_an_index_are_warned_of(tmp_path, monkeypatch,
     assert demanded.query(FRIENDS, {"name": "p0001"}).to_dicts() == [
         {"q.name": "p1998", "q.age": 1998}
     ]
-    assert caplog.messages == ["look-ups by Knows.src scan 2000 rows: no index has them"]
+    assert caplog.messages == ["look-ups by Knows.src scan 2000 rows that no index covers"]

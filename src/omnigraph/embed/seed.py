@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,8 @@ from omnigraph.errors import InputError
 from omnigraph.json_text import JsonError, parse_json
 
 _DEFAULT_OUTPUT: Final = "./build/seed.embedded.jsonl"
+_BATCH_ROWS: Final = 512
+"""Rows embedded at a time."""
 
 
 class SeedMode(Enum):
@@ -186,36 +188,22 @@ def _shown(value: object) -> str:
             return json.dumps(value, ensure_ascii=False)
 
 
-_BATCH_ROWS: Final = 512
-"""Rows embedded at a time."""
-
-
 @dataclass(slots=True)
 class SeedSummary:
     """Counts of one run."""
 
     input: str
     output: str
+    rows: int = field(default=0, init=False)
+    selected_rows: int = field(default=0, init=False)
+    embedded_rows: int = field(default=0, init=False)
+    cleaned_rows: int = field(default=0, init=False)
     mode: str
     dimension: int
-    rows: int = 0
-    selected_rows: int = 0
-    embedded_rows: int = 0
-    cleaned_rows: int = 0
     model: str = GEMINI_MODEL
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "input": self.input,
-            "output": self.output,
-            "rows": self.rows,
-            "selected_rows": self.selected_rows,
-            "embedded_rows": self.embedded_rows,
-            "cleaned_rows": self.cleaned_rows,
-            "mode": self.mode,
-            "dimension": self.dimension,
-            "model": self.model,
-        }
+        return asdict(self)
 
 
 @dataclass(slots=True)

@@ -52,16 +52,16 @@ def test_readers_who_see_the_same_share_what_is_compiled():
     assert graph._core.reader.compile(text, None, catalog, ReadView.ALL) is not plan
 
 
-def test_no_more_arrangements_are_kept_than_there_is_room_for():
+def test_no_more_plans_are_kept_than_there_is_room_for():
     graph = init("memory://room", SCHEMA)
     snapshot = graph._snapshot()
-    plans = PhysicalPlanCache(capacity=1)
+    cache = PhysicalPlanCache(capacity=1)
     plans = [
         graph._core.reader.compile(
             TEXT.replace("q()", f"q{n}()"), None, snapshot.catalog, ReadView.ALL
         )
         for n in range(2)
     ]
-    first = plans.get(plans[0], snapshot)
-    plans.get(plans[1], snapshot)
-    assert plans.get(plans[0], snapshot) is not first
+    first = cache.get(plans[0], snapshot)
+    cache.get(plans[1], snapshot)
+    assert cache.get(plans[0], snapshot) is not first

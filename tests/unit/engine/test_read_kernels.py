@@ -97,7 +97,7 @@ def test_sums_per_place_are_exact_however_large(rows):
 
 def hops_over(pairs, size=SIZE, **budget):
     adjacency = built(pairs)
-    nodes = SimpleNamespace(size=size, is_whole=True, visible=None, keep_visible=lambda nodes: None)
+    nodes = SimpleNamespace(size=size, is_whole=True, visible=None, visible_mask=lambda nodes: None)
     edge = SimpleNamespace(is_self_typed=True)
     source: Any = SimpleNamespace(
         nodes=lambda name: nodes,

@@ -54,6 +54,8 @@ from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class EmbedOptions:
@@ -89,19 +91,19 @@ class EmbedOptions:
         for name in self.types:
             if name not in catalog.nodes:
                 raise UnknownType("node", name, catalog.nodes)
-        chosen: dict[str, list[Property]] = {}
+        selected: dict[str, list[Property]] = {}
         for node in catalog.nodes.values():
             if not self.types or node.name in self.types:
                 found = embedded_properties(node)
                 kept = [p for p in found if not self.properties or p.name in self.properties]
                 if kept:
-                    chosen[node.name] = kept
-        known = {prop.name for props in chosen.values() for prop in props}
+                    selected[node.name] = kept
+        known = {prop.name for props in selected.values() for prop in props}
         for name in self.properties:
             if name not in known:
                 message = f"no @embed vector '{name}' in the selected types"
                 raise InputError(with_hint(message, name, known))
-        return chosen
+        return selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +152,6 @@ class EmbedResult(WriteResult):
             "dry_run": self.dry_run,
             **self.receipt.to_json(),
         }
-
-
-_log = logging.getLogger(__name__)
 
 
 class Embedder:
