@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow import arrow_type
-from omnigraph.engine.read.aggregate import GroupKey, key_of
+from omnigraph.engine.read.aggregate import GroupKey, SortKey, key_of, sort_keys
 from omnigraph.engine.read.frame import Frame
 from omnigraph.engine.read.nodes import Nodes
 from omnigraph.engine.read.positions import Mask, Positions
@@ -246,15 +246,15 @@ def _variables(condition: Filter) -> frozenset[str]:
 
 # -- comparing columns --------------------------------------------------------------------------
 
-_PYTHON_COMPARE: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
-    Operator.EQ: operator.eq,
-    Operator.NE: operator.ne,
-    Operator.LT: operator.lt,
-    Operator.LE: operator.le,
-    Operator.GT: operator.gt,
-    Operator.GE: operator.ge,
+_COMPARISONS: Final[Mapping[Operator, tuple[Callable[[Any, Any], Any], Callable[..., Any]]]] = {
+    Operator.EQ: (operator.eq, pc.equal),
+    Operator.NE: (operator.ne, pc.not_equal),
+    Operator.LT: (operator.lt, pc.less),
+    Operator.LE: (operator.le, pc.less_equal),
+    Operator.GT: (operator.gt, pc.greater),
+    Operator.GE: (operator.ge, pc.greater_equal),
 }
-"""Python compares integers with floats exactly, however large they are."""
+"""Each comparison in Python, which is exact for large integers and floats, and as an Arrow kernel."""
 
 _EXACT: Final = pa.decimal128(38, 0)
 
@@ -269,20 +269,14 @@ def compare(left: pa.Array, relation: Operator, right: pa.Array) -> Mask:
         case _:
             pass
     a, b = _same_type(left, right)
-    if pa.types.is_floating(a.type):
-        met = _compare_floats(a, relation, b)
-        for row in np.flatnonzero(_inexact_rows(left, right)):
-            met[row] = _PYTHON_COMPARE[relation](left[row].as_py(), right[row].as_py())
-        return met
-    compute = {
-        Operator.EQ: pc.equal,
-        Operator.NE: pc.not_equal,
-        Operator.LT: pc.less,
-        Operator.LE: pc.less_equal,
-        Operator.GT: pc.greater,
-        Operator.GE: pc.greater_equal,
-    }[relation]
-    return _true(compute(a, b))
+    test, kernel = _COMPARISONS[relation]
+    if not pa.types.is_floating(a.type):
+        return _true(kernel(a, b))
+    met: Mask = test(_float_order(a), _float_order(b))
+    met &= _true(pc.and_(a.is_valid(), b.is_valid()))
+    for row in np.flatnonzero(_inexact_rows(left, right)):
+        met[row] = test(left[row].as_py(), right[row].as_py())
+    return met
 
 
 def _inexact_rows(left: pa.Array, right: pa.Array) -> Mask:
@@ -310,22 +304,9 @@ def _as_float(values: pa.Array) -> pa.Array:
     return values.cast(pa.float64(), safe=False)
 
 
-def _compare_floats(left: pa.Array, relation: Operator, right: pa.Array) -> Mask:
-    known = _true(pc.and_(left.is_valid(), right.is_valid()))
-    a = np.asarray(pc.fill_null(left, 0.0).to_numpy(zero_copy_only=False), np.float64)
-    b = np.asarray(pc.fill_null(right, 0.0).to_numpy(zero_copy_only=False), np.float64)
-    a_nan, b_nan = np.isnan(a), np.isnan(b)
-    equal = (a == b) | (a_nan & b_nan)
-    less = (a < b) | (~a_nan & b_nan)
-    met = {
-        Operator.EQ: equal,
-        Operator.NE: ~equal,
-        Operator.LT: less,
-        Operator.LE: less | equal,
-        Operator.GT: ~(less | equal),
-        Operator.GE: ~less,
-    }[relation]
-    return np.asarray(met & known, np.bool_)
+def _float_order(values: pa.Array) -> SortKey:
+    """Floats as integers in the same order; NaN is greatest, zeros are equal."""
+    return sort_keys(pc.fill_null(values, 0.0), descending=False)[0]
 
 
 def _contains(left: pa.Array, right: pa.Array) -> pa.Array:

@@ -41,7 +41,7 @@ class LookupNodes(Nodes):
         """`properties` are fetched together as soon as one of them is needed."""
         self.declared = declared
         self.visible = None
-        self._table = table
+        self.table = table
         self._predicate = stored_filter(declared, predicate, table.schema)
         self._prefetched = frozenset(filter(None, map(self.column_name, properties)))
         self._work = work
@@ -65,7 +65,7 @@ class LookupNodes(Nodes):
         # Ids are indexed, so an equality with the key is looked up as one with the id as well.
         keys = [id_filter(self.declared, p) for p in predicates if isinstance(p, Comparison)]
         parts = (*predicates, *(key for key in keys if key is not None))
-        stored = stored_filter(self.declared, And(parts), self._table.schema)
+        stored = stored_filter(self.declared, And(parts), self.table.schema)
         return self._find(stored if parts else None, limit)
 
     def select(self, predicate: Filter, positions: Positions | None = None) -> Positions:
@@ -81,7 +81,7 @@ class LookupNodes(Nodes):
         if column is None:
             return pa.nulls(len(positions), self.arrow_type(name))
         if not len(positions):
-            return self._table.schema.empty_table().column(column).combine_chunks()
+            return self.table.schema.empty_table().column(column).combine_chunks()
         distinct = sorted_distinct(positions)
         known, fetched = self._fetched.get(column, (distinct[:0], None))
         at = np.minimum(np.searchsorted(known, positions), max(len(known) - 1, 0))
@@ -91,27 +91,23 @@ class LookupNodes(Nodes):
             at = np.searchsorted(distinct, positions)
         return fetched.take(pa.array(at))
 
-    def column_name(self, name: str) -> str | None:
-        column = "id" if name == "id" else self.declared.properties[name].column
-        return column if column in self._table.schema.names else None
-
     def positions_of(self, ids: pa.Array) -> Positions:
         """The positions of ids, -1 for ids that no visible node has."""
         missing = [id for id in pc.unique(ids).to_pylist() if id not in self._by_id]
         if missing:
             columns = ["id", ROW_ID]
             self._register(
-                lookup_rows(self._table, "id", missing, columns, self._predicate, self._work)
+                lookup_rows(self.table, "id", missing, columns, self._predicate, self._work)
             )
         known = self._by_id
         return np.fromiter((known.get(id, -1) for id in ids.to_pylist()), np.int64, len(ids))
 
     def _find(self, predicate: Filter | None, limit: int | None = None) -> Positions:
         parts = tuple(part for part in (predicate, self._predicate) if part is not None)
-        if limit is not None and limit >= self._table.row_count():
+        if limit is not None and limit >= self.table.row_count():
             limit = None
-        rows = self._table.read(["id", ROW_ID], And(parts) if parts else None, limit=limit)
-        self._work.add(self._table.path, LOOKUP_COST + FOUND_COST * rows.num_rows)
+        rows = self.table.read(["id", ROW_ID], And(parts) if parts else None, limit=limit)
+        self._work.add(self.table.path, LOOKUP_COST + FOUND_COST * rows.num_rows)
         return np.sort(self._register(rows))
 
     def _register(self, rows: pa.Table) -> Positions:
@@ -129,8 +125,8 @@ class LookupNodes(Nodes):
 
     def _fetch_columns(self, columns: frozenset[str], positions: Positions) -> None:
         names = sorted(columns)
-        rows = self._table.take(pa.array(self._row_ids[positions]), names)
-        self._work.add_lookup(self._table.path, 0, len(positions))
+        rows = self.table.take(pa.array(self._row_ids[positions]), names)
+        self._work.add_lookup(self.table.path, 0, len(positions))
         for name in names:
             self._fetched[name] = (positions, rows.column(name).combine_chunks())
 

@@ -74,6 +74,7 @@ class Nodes:
     ) -> None:
         self.declared = declared
         self.numbering = numbering
+        self.table = numbering.table
         self.visible = visible
         """Positions the reader may see; None for all."""
         self._columns = columns
@@ -279,7 +280,7 @@ class Nodes:
         return table[np.where(outside, high - low + 1, wanted - low)]
 
     def _lookup(self, ids: pa.Array) -> Positions:
-        rows = self.numbering.table.lookup(pc.unique(ids), ["id", ROW_ID])
+        rows = self.table.lookup(pc.unique(ids), ["id", ROW_ID])
         at = pc.index_in(ids, value_set=rows.column("id").combine_chunks())
         found = np.append(self.numbering.positions(rows.column(ROW_ID).to_numpy()), -1)
         return np.asarray(found[pc.fill_null(at, -1).to_numpy(zero_copy_only=False)], np.int64)
@@ -292,14 +293,14 @@ class Nodes:
     def column_name(self, name: str) -> str | None:
         """The stored column of a property; None if this table version does not have it."""
         column = "id" if name == "id" else self.declared.properties[name].column
-        return column if column in self.numbering.table.schema.names else None
+        return column if column in self.table.schema.names else None
 
     def _fetch(self, column: str, positions: Positions) -> pa.Array:
         if not len(positions):
-            return self.numbering.table.schema.empty_table().column(column).combine_chunks()
+            return self.table.schema.empty_table().column(column).combine_chunks()
         distinct, inverse = np.unique(positions, return_inverse=True)
         row_ids = pa.array(self.numbering.row_ids[distinct])
-        rows = self.numbering.table.take(row_ids, [column]).column(column).combine_chunks()
+        rows = self.table.take(row_ids, [column]).column(column).combine_chunks()
         return rows.take(pa.array(inverse))
 
 
