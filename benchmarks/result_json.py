@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from omnigraph.engine.result import Result
+from omnigraph.engine.read.result import Result
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.versioning.commits import CommitId
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from omnigraph.api.tags import Tags
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
-    from omnigraph.engine.blobs import Blob
     from omnigraph.engine.commits import Commit
     from omnigraph.engine.compare.diff import Diff
     from omnigraph.engine.compare.entity_history import EntityChange
     from omnigraph.engine.compare.feed import CommitChanges
+    from omnigraph.engine.embedding.embed import EmbedResult
     from omnigraph.engine.engines import Spark
     from omnigraph.engine.maintain.cleanup import CleanupReport
     from omnigraph.engine.maintain.index_report import IndexReport
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from omnigraph.engine.maintain.verify_report import VerifyReport
     from omnigraph.engine.merge.run import AppliedCommit, MergeResult
     from omnigraph.engine.read.budget import CancelToken, QueryBudget
+    from omnigraph.engine.read.entities import Blob
     from omnigraph.engine.read.explain import Explanation
+    from omnigraph.engine.read.result import Result
     from omnigraph.engine.read.view import ReadView
     from omnigraph.engine.receipts import Receipt
     from omnigraph.engine.refs import Ref
-    from omnigraph.engine.result import Result
     from omnigraph.engine.schema.apply import SchemaApplyResult
     from omnigraph.engine.tags import Tag
     from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
-    from omnigraph.engine.write.refill_report import EmbedResult
     from omnigraph.errors import OmnigraphError
     from omnigraph.progress import Progress
     from omnigraph.versioning.audit import RecordedAudit
@@ -98,7 +98,7 @@ __all__ = [
 
 _MODULES = {
     "AppliedCommit": "omnigraph.engine.merge.run",
-    "Blob": "omnigraph.engine.blobs",
+    "Blob": "omnigraph.engine.read.entities",
     "Blobs": "omnigraph.api.blobs",
     "Branches": "omnigraph.api.branches",
     "CancelToken": "omnigraph.engine.read.budget",
@@ -107,7 +107,7 @@ _MODULES = {
     "Commit": "omnigraph.engine.commits",
     "CommitChanges": "omnigraph.engine.compare.feed",
     "Diff": "omnigraph.engine.compare.diff",
-    "EmbedResult": "omnigraph.engine.write.refill_report",
+    "EmbedResult": "omnigraph.engine.embedding.embed",
     "EntityChange": "omnigraph.engine.compare.entity_history",
     "Explanation": "omnigraph.engine.read.explain",
     "Graph": "omnigraph.api.graph",
@@ -130,7 +130,7 @@ _MODULES = {
     "RecordedAudit": "omnigraph.versioning.audit",
     "Ref": "omnigraph.engine.refs",
     "RepairReport": "omnigraph.engine.maintain.repair",
-    "Result": "omnigraph.engine.result",
+    "Result": "omnigraph.engine.read.result",
     "Schema": "omnigraph.api.schema",
     "SchemaApplyResult": "omnigraph.engine.schema.apply",
     "Spark": "omnigraph.engine.engines",

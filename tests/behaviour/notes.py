@@ -15,8 +15,7 @@ import pyarrow as pa
 from omnigraph.api.graph import Graph
 from omnigraph.catalog.arrow import physical_schema
 from omnigraph.catalog.model import EntityType
-from omnigraph.embed.mock import MockProvider
-from omnigraph.embed.provider import Task
+from omnigraph.embed.providers import MockProvider, Task
 from omnigraph.engine.write import tables
 from omnigraph.versioning import genesis
 

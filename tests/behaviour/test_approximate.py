@@ -11,7 +11,8 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain import partitions
-from omnigraph.engine.read import approximate, ranks, vector_index
+from omnigraph.engine.read import ranks
+from omnigraph.engine.read import vectors as vectors_module
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold as folding
 from omnigraph.storage import nearest
@@ -66,7 +67,7 @@ def pages(numbers: Sequence[int], given: Sequence[np.ndarray] | None = None) -> 
 def few_are_many():
     """Some hundreds of vectors count as very many."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (partitions, approximate, ranks, vector_index):
+        for module in (partitions, ranks, vectors_module):
             patch.setattr(module, "APPROXIMATE_FROM", MANY)
         patch.setattr(partitions, "LEAST_PROBES", 1)
         yield
@@ -98,7 +99,7 @@ def asked(monkeypatch) -> list[int]:
         calls.append(count)
         return real(table, column, query, count, probes)
 
-    monkeypatch.setattr(vector_index, "nearest_row_ids", noting)
+    monkeypatch.setattr(vectors_module, "nearest_row_ids", noting)
     return calls
 
 

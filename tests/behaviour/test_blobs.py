@@ -8,7 +8,7 @@ import json
 import pytest
 
 from omnigraph.api.graph import init
-from omnigraph.engine.entities import read_entity
+from omnigraph.engine.read.entities import read_entity
 from omnigraph.errors import (
     BlobMissing,
     BlobRangeError,
@@ -97,9 +97,9 @@ def test_a_part_that_is_not_there_is_refused(graph):
     graph.load(picture("a", pic=text_of(b"0123456789")), "merge")
     with pytest.raises(BlobRangeError, match=r"offset 11 is past the end of the blob \(10 bytes\)"):
         graph.blobs.read("Picture", "a", "pic", offset=11)
-    with pytest.raises(InputError, match="not negative"):
+    with pytest.raises(InputError, match="must not be negative"):
         graph.blobs.read("Picture", "a", "pic", offset=-1)
-    with pytest.raises(InputError, match="not negative"):
+    with pytest.raises(InputError, match="must not be negative"):
         graph.blobs.read("Picture", "a", "pic", length=-1)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.entities import get_entity, read_entity
+from omnigraph.engine.read.entities import get_entity, read_entity
 from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import (
     BranchNotFound,

@@ -10,13 +10,12 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.read.budget import CancelToken, QueryBudget
+from omnigraph.engine.read.budget import (
+    CancelToken,
+    QueryBudget,
+)
 from omnigraph.engine.write import lookups
 from omnigraph.errors import InputError, QueryBudgetExceeded, QueryCancelled
-
-MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
-FRONTIER_VARIABLE = "OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER"
-HOPS_VARIABLE = "OMNIGRAPH_EXPAND_INDEXED_MAX_HOPS"
 
 SCHEMA = """
 node Person { name: String @key  age: I32 }
@@ -71,7 +70,7 @@ def test_few_nodes_of_a_graph_nobody_has_read_are_looked_up(fresh):
 @pytest.mark.parametrize("mode", ["csr", "indexed", "auto", ""])
 def test_every_way_leads_to_the_same_rows(stored, monkeypatch, mode):
     expected = open_graph(stored, read_only=True).query(FRIENDS, {"name": "p0042"}).to_dicts()
-    monkeypatch.setenv(MODE_VARIABLE, mode)
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
     graph = open_graph(stored, read_only=True)
     assert graph.explain(FRIENDS).looks_up is (mode != "csr")
     assert graph.query(FRIENDS, {"name": "p0042"}).to_dicts() == expected
@@ -79,8 +78,10 @@ def test_every_way_leads_to_the_same_rows(stored, monkeypatch, mode):
 
 
 def test_an_unknown_mode_is_refused_when_a_graph_is_opened(stored, monkeypatch):
-    monkeypatch.setenv(MODE_VARIABLE, "fast")
-    with pytest.raises(InputError, match=f"{MODE_VARIABLE} is 'fast'; set it to one of 'auto'"):
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "fast")
+    with pytest.raises(
+        InputError, match="OMNIGRAPH_TRAVERSAL_MODE is 'fast'; set it to one of 'auto'"
+    ):
         open_graph(stored, read_only=True)
 
 
@@ -107,18 +108,22 @@ def test_a_start_from_everywhere_reads_everything(fresh):
 
 
 @pytest.mark.parametrize(
-    ("variable", "bounds"), [(FRONTIER_VARIABLE, "knows{1,2}"), (HOPS_VARIABLE, "knows{2,2}")]
+    ("variable", "bounds"),
+    [
+        ("OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "knows{1,2}"),
+        ("OMNIGRAPH_EXPAND_INDEXED_MAX_HOPS", "knows{2,2}"),
+    ],
 )
 def test_ceilings_keep_wide_and_long_searches_in_memory(stored, monkeypatch, variable, bounds):
     text = f"""query q($name: String) {{
         match {{ $p: Person {{ name: $name }}  $p {bounds} $q }} return {{ $q.name }} limit 1
     }}"""
-    monkeypatch.setenv(FRONTIER_VARIABLE, "1000000")
+    monkeypatch.setenv("OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "1000000")
     assert open_graph(stored, read_only=True).explain(text).looks_up
     monkeypatch.setenv(variable, "1")
     assert not open_graph(stored, read_only=True).explain(text).looks_up
     monkeypatch.setenv(variable, "0")
-    monkeypatch.setenv(FRONTIER_VARIABLE, "1000000")
+    monkeypatch.setenv("OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "1000000")
     assert open_graph(stored, read_only=True).explain(text).looks_up
 
 
@@ -132,7 +137,7 @@ def test_a_table_that_is_looked_at_again_and_again_ends_up_in_memory(fresh):
 
 
 def test_some_rows_of_a_type_are_found_without_reading_all(stored, monkeypatch):
-    monkeypatch.setenv(MODE_VARIABLE, "indexed")
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "indexed")
     fresh = open_graph(stored, read_only=True)
     text = "query q() { match { $p: Person  $p.age > 30 } return { $p.name, $p.age } limit 4 }"
     (scan, _) = fresh.explain(text, analyze=True).steps
@@ -145,7 +150,7 @@ def test_some_rows_of_a_type_are_found_without_reading_all(stored, monkeypatch):
 
 @pytest.mark.parametrize("mode", ["csr", "indexed"])
 def test_limits_hold_on_every_way(stored, monkeypatch, mode):
-    monkeypatch.setenv(MODE_VARIABLE, mode)
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
     graph = open_graph(stored, read_only=True)
     token = CancelToken()
     token.cancel()
@@ -207,9 +212,9 @@ def test_demanded_look_ups_without_an_index_are_warned_of(tmp_path, monkeypatch,
     )
     assert graph.query(FRIENDS, {"name": "p0001"}).row_count == 1
     assert caplog.messages == []
-    monkeypatch.setenv(MODE_VARIABLE, "indexed")
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "indexed")
     demanded = open_graph(graph.uri, read_only=True)
     assert demanded.query(FRIENDS, {"name": "p0001"}).to_dicts() == [
         {"q.name": "p1998", "q.age": 1998}
     ]
-    assert caplog.messages == ["look-ups by Knows.src scan 2000 rows: no index has them"]
+    assert caplog.messages == ["look-ups by Knows.src scan 2000 rows that no index covers"]

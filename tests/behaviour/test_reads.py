@@ -17,7 +17,7 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
 from omnigraph.engine.read.frame import Frame
-from omnigraph.engine.read.reader import Reading
+from omnigraph.engine.read.reader import ReadRequest
 from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import (
     InputError,
@@ -205,7 +205,7 @@ def test_an_explanation_without_a_run_needs_no_parameters_but_knows_their_names(
     text = "query q($who: String) { match { $m: Maker { handle: $who } } return { $m } }"
     reader, snapshot = workshop._core.reader, workshop._snapshot()
     plan = reader.compile(text + "\n", None, snapshot.catalog, ReadView.ALL)
-    reading = Reading(plan, snapshot, None, ReadView.ALL, QueryBudget().start())
+    reading = ReadRequest(plan, snapshot, None, ReadView.ALL, QueryBudget().start())
     for given in ({}, {"who": "ada"}, {"who": 7}):
         assert reader.explain(reading, given, analyze=False).steps[0].measured is None
     with pytest.raises(ParameterError, match="unknown parameter 'whoo'"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.engine.read import columns, dense_column, execute, hops, reader, value_places
+from omnigraph.engine.read import cache, columns, execute, expand, reader
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold as folding
 from omnigraph.engine.write import lookups
@@ -39,8 +39,6 @@ from tests.behaviour.random_reads import (
 )
 from tests.behaviour.read_answers import asked, assert_right, graph_of, image_of
 from tests.unit.load.inputs import schema_sources
-
-MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
 
 RELAXED = settings(
     deadline=None,
@@ -71,20 +69,20 @@ def chosen(uri):
 
 def forced(mode):
     def opened(uri):
-        with patch.dict(os.environ, {MODE_VARIABLE: mode}):
+        with patch.dict(os.environ, {"OMNIGRAPH_TRAVERSAL_MODE": mode}):
             return open_graph(uri, read_only=True)
 
     return opened
 
 
-def lookups_may_cost(most, mode):
+def limited_lookups(max_cost, mode):
     """A handle for which look-ups are given up at some cost, or only used for edges."""
 
     def opened(uri):
         graph = forced(mode)(uri)
 
         def query(*args, **more):
-            with patch.object(reader, "lookups_may_cost", lambda *args: most):
+            with patch.object(reader, "max_lookup_cost", lambda *args: max_cost):
                 return Graph.query(graph, *args, **more)
 
         return SimpleNamespace(query=query)
@@ -103,15 +101,15 @@ def put_in_order_and_summed_up(uri):
     def query(*args, **more):
         with ExitStack() as settings:
             for module, name, value in (
-                (columns, "_SMALL", -1),
-                (columns, "_OFTEN", 0),
-                (value_places, "_SELECTIVE", 10**6),
-                (value_places, "_MOST_CHANGED", 10**6),
-                (dense_column, "_MOST_BESIDE", 10**6),
-                (dense_column, "_FEW", 10**6),
-                (execute, "_SHARE", 0.0),
-                (hops, "_SUMMED", 0.0),
-                (hops, "_FEW", 0.0),
+                (cache, "MAX_EAGER_DECODE_ROWS", -1),
+                (cache, "SCANS_BEFORE_SORT", 0),
+                (columns, "MAX_ROWS_PER_VALUE", 10**6),
+                (columns, "MAX_CHANGED_SHARE", 10**6),
+                (columns, "MAX_OVERLAY_SHARE", 10**6),
+                (columns, "MAX_PICK_SHARE", 10**6),
+                (execute, "NODE_SCAN_COST", 0.0),
+                (expand, "SUMMED_EDGE_COST", 0.0),
+                (expand, "MAX_REVERSE_NODE_SHARE", 0.0),
             ):
                 settings.enter_context(patch.object(module, name, value))
             Graph.query(graph, *args, **more)
@@ -124,8 +122,8 @@ WAYS = {
     "chosen": chosen,
     "in memory": forced("csr"),
     "looked up": forced("indexed"),
-    "only edges looked up": lookups_may_cost(None, "indexed"),
-    "look-ups given up": lookups_may_cost(15_000, "csr"),
+    "only edges looked up": limited_lookups(None, "indexed"),
+    "look-ups given up": limited_lookups(15_000, "csr"),
     "put in order and summed up": put_in_order_and_summed_up,
 }
 ALWAYS = ("in memory", "looked up", "put in order and summed up")

@@ -178,7 +178,7 @@ def test_types_and_properties_can_be_chosen(memory_uri, monkeypatch):
 def test_what_is_not_there_cannot_be_chosen(graph):
     with pytest.raises(UnknownType, match="unknown node type 'Nope'"):
         graph.embed(types=["Nope"], dry_run=True)
-    with pytest.raises(InputError, match="no vector 'body' with @embed"):
+    with pytest.raises(InputError, match="no @embed vector 'body'"):
         graph.embed(properties=["body"], dry_run=True)
     with pytest.raises(InputError, match="all=True already includes pending and stale"):
         graph.embed(all=True, stale=True)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.read import scan as scan_module
+from omnigraph.engine.read import entities
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
 from omnigraph.engine.read.scan import scan_type
 from omnigraph.engine.read.view import ReadView
@@ -409,8 +409,8 @@ def test_hidden_rows_and_their_edges_are_left_out(graph, monkeypatch):
     assert ids(graph, "Thing", view=view) == ["a", "b"]
     assert ids(graph, "Thing", view=view, where="yes = true") == []
     assert ids(graph, "Holds", view=view) == []
-    for gathered in (scan_module.MIN_ENDPOINT_ROWS, 1):
-        monkeypatch.setattr(scan_module, "MIN_ENDPOINT_ROWS", gathered)
+    for gathered in (entities.MIN_ENDPOINT_ROWS, 1):
+        monkeypatch.setattr(entities, "MIN_ENDPOINT_ROWS", gathered)
         assert ids(graph, "Near", view=view) == ["n1"]
         assert scan(graph, "Near", view=view, columns=["weight"]).to_pylist() == [{"weight": None}]
     edges = ReadView(rows={"Near": Comparison("weight", ">", 0.0)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.api.graph import Graph
-from omnigraph.engine.entities import read_entity
+from omnigraph.engine.read.entities import read_entity
 from omnigraph.errors import (
     EmbeddingNotConfigured,
     TypeCheckError,

@@ -11,8 +11,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.embed.mock import MockProvider
-from omnigraph.embed.provider import Task
+from omnigraph.embed.providers import MockProvider, Task
 from omnigraph.errors import EmbeddingNotConfigured
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
@@ -130,7 +129,7 @@ def test_the_nearest_of_many_are_those_of_all(tmp_path, monkeypatch):
     graph.load(_records(rows), "append")
     rest = "order { nearest($p.vec, $q) } limit 40"
     quick = _ordered(graph, rest, q=[1, 2, -1])
-    monkeypatch.setattr("omnigraph.engine.read.tail._FEW_NEAR", 10_000)
+    monkeypatch.setattr("omnigraph.engine.read.project.MAX_UNPRUNED_ROWS", 10_000)
     assert quick == _ordered(graph, rest, q=[1, 2, -1])
     assert len(quick) == 40
     assert _ordered(graph, rest, q=[0, 0, 0]) == []
@@ -138,7 +137,7 @@ def test_the_nearest_of_many_are_those_of_all(tmp_path, monkeypatch):
 
 def test_the_nearest_of_rows_that_were_joined(tmp_path, monkeypatch):
     """As many rows as there are pages, and none of them where its page is."""
-    monkeypatch.setattr("omnigraph.engine.read.tail._FEW_NEAR", 10)
+    monkeypatch.setattr("omnigraph.engine.read.project.MAX_UNPRUNED_ROWS", 10)
     graph = init(tmp_path / "graph", f"{PAGES} edge Links: Page -> Page")
     count = 60
     rows = [{"slug": f"p{i:02}", "title": "x", "vec": [i, count - i, 1]} for i in range(count)]

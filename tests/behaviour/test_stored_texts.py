@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.read.text_indexes import TextIndexStore
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold as folding
 from omnigraph.storage.filters import Comparison
@@ -88,7 +88,7 @@ def check(graph: Graph, built: list[int], **options) -> None:
     given = answers(open_graph(graph.uri), **options)
     assert built == []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StoredTexts, "read", lambda *_: None)
+        patch.setattr(TextIndexStore, "read", lambda *_: None)
         read = answers(open_graph(graph.uri), **options)
     assert built != []
     assert given.keys() == read.keys()
@@ -133,7 +133,7 @@ def test_earlier_states_with_an_index_made_later(writer, built):
     writer.write(3, 200)
     writer.delete(4)
     second = writer.graph.head().id
-    StoredTexts(writer.graph._core.objects).write(
+    TextIndexStore(writer.graph._core.objects).write(
         writer.graph._snapshot().open(writer.graph._core.tables, "node:Note"), "body"
     )
     check(writer.graph, built)
@@ -156,7 +156,7 @@ def test_rows_a_reader_does_not_see_count_for_nothing(writer, built):
 
 
 def test_many_small_changes_and_extensions(writer, built):
-    texts = StoredTexts(writer.graph._core.objects)
+    texts = TextIndexStore(writer.graph._core.objects)
     for round in range(12):
         numbers = writer.chance.sample(range(260), 8)
         writer.write(*numbers)
@@ -168,7 +168,7 @@ def test_many_small_changes_and_extensions(writer, built):
 
 
 @pytest.mark.parametrize("content", [b"", b"no index", None], ids=["empty", "other", "missing"])
-def test_a_damaged_index_is_no_help_and_does_no_harm(local_uri, content, caplog):
+def test_a_damaged_index_is_ignored(local_uri, content, caplog):
     writer = Writer(init(local_uri, SCHEMA))
     writer.write(*range(20))
     expected = answers(writer.graph)
@@ -176,7 +176,7 @@ def test_a_damaged_index_is_no_help_and_does_no_harm(local_uri, content, caplog)
     for file in Path(local_uri).rglob("_text/body/*.arrow"):
         file.unlink() if content is None else file.write_bytes(content)
     assert answers(open_graph(local_uri)) == expected
-    assert "no help" in caplog.text
+    assert "ignoring the stored index" in caplog.text
     for file in Path(local_uri).rglob("_text/body/index.json"):
         file.write_text('{"format": 99}')
     assert answers(open_graph(local_uri)) == expected
@@ -187,7 +187,7 @@ def test_only_one_index_of_a_column_is_kept(local_uri):
     writer.write(*range(20))
     writer.graph.maintenance.ensure_indexes()
     writer.write(*range(30))
-    StoredTexts(writer.graph._core.objects).extend(
+    TextIndexStore(writer.graph._core.objects).extend(
         writer.graph._snapshot().open(writer.graph._core.tables, "node:Note"), "body"
     )
     assert len(list(Path(local_uri).rglob("_text/body/*.arrow"))) == 1

@@ -16,7 +16,7 @@ from omnigraph.catalog.compile import build_schema
 from omnigraph.catalog.migrate.steps import MigrationPlan
 from omnigraph.cli.operator_config import OperatorConfig, read_operator_config
 from omnigraph.engine.compare.cursors import FeedPlace, read_feed_place, read_place, write_place
-from omnigraph.engine.read.stored_texts import _Header
+from omnigraph.engine.read.text_indexes import _Header
 from omnigraph.errors import ManifestDamaged, SchemaContractBroken
 from omnigraph.json_structs import json_line
 from omnigraph.language.syntax import Source

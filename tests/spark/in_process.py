@@ -14,12 +14,13 @@ from omnigraph.engine import shares
 from omnigraph.engine.compare import parts as compared_parts
 from omnigraph.engine.compare import snapshots
 from omnigraph.engine.compare import spread as spread_diff
+from omnigraph.engine.embedding import embed
 from omnigraph.engine.export import bulk as bulk_export
 from omnigraph.engine.export import snapshot
 from omnigraph.engine.merge import plan
 from omnigraph.engine.merge import spread as spread_merge
 from omnigraph.engine.schema import fragments
-from omnigraph.engine.write import load, refill
+from omnigraph.engine.write import load
 from omnigraph.engine.write.bulk import frames, prepare
 from omnigraph.engine.write.bulk import refill as bulk_refill
 from omnigraph.spark.tasks import Exchanged, Sent
@@ -128,11 +129,11 @@ def exports_in_this_process(run: Any = run_exchange) -> Iterator[None]:
 
 @contextmanager
 def embedding_in_this_process(run: Any = run_exchange) -> Iterator[None]:
-    """A refill whose vectors are asked for without Spark, in shares of a few rows and texts."""
+    """Embedding as on Spark, but in this process, in shares of a few rows and texts."""
     with patched(
         (bulk_refill, "run_exchange", run),
         (bulk_refill, "_BUCKET_TEXTS", 8),
-        (refill, "session_of", lambda choice: None),
+        (embed, "session_of", lambda choice: None),
         (shares, "LOAD_RANGE_ROWS", 10),
     ):
         yield

@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.cli.main import main
-from omnigraph.engine.write import refill
+from omnigraph.engine.embedding import embed
 from omnigraph.errors import (
     EmbeddingFailed,
     EmbeddingNotConfigured,
@@ -168,10 +168,10 @@ def test_many_texts_are_for_spark(graph, monkeypatch):
     used: list[object] = []
     monkeypatch.setenv(MOCK, "1")
     monkeypatch.setattr("omnigraph.spark.session.is_running", lambda: False)
-    with embedding_in_this_process(), patched((refill, "session_of", used.append)):
+    with embedding_in_this_process(), patched((embed, "session_of", used.append)):
         graph.embed(engine="auto", types=["Note"])
         assert used == []
-        monkeypatch.setattr("omnigraph.engine.write.refill.SPARK_TEXT_BYTES", 100)
+        monkeypatch.setattr("omnigraph.engine.embedding.embed.SPARK_TEXT_BYTES", 100)
         graph.embed(engine="auto")
         assert len(used) == 1
         graph.embed(engine="auto")

@@ -218,6 +218,7 @@ NOT_FOR_A_READ = (
     "omnigraph.catalog.migrate",
     "omnigraph.embed",
     "omnigraph.engine.compare",
+    "omnigraph.engine.embedding",
     "omnigraph.engine.export",
     "omnigraph.engine.maintain",
     "omnigraph.engine.merge",
@@ -281,7 +282,7 @@ def modules_of_a_query(graph: str) -> set[str]:
 
 def test_a_query_loads_only_what_a_read_needs(graph):
     loaded = modules_of_a_query(graph)
-    assert "omnigraph.engine.read.run" in loaded
+    assert "omnigraph.engine.read.execute" in loaded
     assert {name for name in loaded if is_part_of(name, NOT_FOR_A_READ)} == set()
 
 

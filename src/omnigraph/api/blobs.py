@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from omnigraph.api.handle import GraphHandle
 
 if TYPE_CHECKING:
-    from omnigraph.engine.blobs import Blob
+    from omnigraph.engine.read.entities import Blob
     from omnigraph.engine.refs import Ref
 
 

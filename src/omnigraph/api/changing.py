@@ -21,11 +21,11 @@ from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
+    from omnigraph.engine.embedding.embed import EmbedResult
     from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.refs import Ref
     from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
-    from omnigraph.engine.write.refill_report import EmbedResult
     from omnigraph.plan.ir import MutationPlan
     from omnigraph.progress import Progress
     from omnigraph.versioning.branches import BranchRef
@@ -250,14 +250,13 @@ class Changes(HasBranches):
         >>> graph.embed(dry_run=True).properties
         ()
         """
+        from omnigraph.engine.embedding.embed import Embedder, EmbedOptions
         from omnigraph.engine.engines import chosen_engine
-        from omnigraph.engine.write.refill import Refiller
-        from omnigraph.engine.write.refill_report import RefillOptions
         from omnigraph.progress import SILENT
 
         if (pending or stale) and all:
             raise InputError("all=True already includes pending and stale; pass only one")
-        options = RefillOptions(
+        options = EmbedOptions(
             types=names_argument("types", types),
             properties=names_argument("properties", properties),
             pending=pending or not stale,
@@ -273,12 +272,12 @@ class Changes(HasBranches):
         ref = self._ref(branch)
         contract = core.contract(ref)
         self._allow(Action.READ if dry_run else Action.CHANGE, ref.public)
-        refiller = Refiller(core.parts, core.writer)
+        embedder = Embedder(core.parts, core.writer)
         if dry_run:
-            return refiller.preview(ref, contract, options)
+            return embedder.preview(ref, contract, options)
         quarantined = self._recover(ref)
         self._require_head(ref, options.expected_head)
-        return refiller.refill(ref, contract, options, quarantined, choice, progress or SILENT)
+        return embedder.embed(ref, contract, options, quarantined, choice, progress or SILENT)
 
     def _load_rows(
         self,
@@ -292,7 +291,7 @@ class Changes(HasBranches):
         strict: bool,
         engine: EngineArgument,
     ) -> LoadResult:
-        from omnigraph.engine.read.scan import find_type
+        from omnigraph.engine.read.entities import find_type
         from omnigraph.load.python_rows import is_rows
 
         core = self._writable("insert" if mode == "append" else "upsert")

@@ -61,7 +61,7 @@ def init(
     >>> og.init("books.omni", schema="node Book { title: String @key }")
     Graph('...books.omni', branch='main')
     """
-    from omnigraph.engine.source_files import schema_source
+    from omnigraph.engine.read.source_files import schema_source
     from omnigraph.versioning.genesis import create_graph
 
     root = normalise_root(_location(uri))

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.catalog.model import Catalog
-    from omnigraph.engine.blobs import Blob
     from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.read.budget import CancelToken, QueryBudget
+    from omnigraph.engine.read.entities import Blob
     from omnigraph.engine.read.explain import Explanation
-    from omnigraph.engine.read.reader import Reading
-    from omnigraph.engine.result import Result
+    from omnigraph.engine.read.reader import ReadRequest
+    from omnigraph.engine.read.result import Result
     from omnigraph.progress import Progress
 
 
@@ -86,7 +86,7 @@ class GraphAt:
         >>> graph.at("main").counts
         {'Knows': 1, 'Wrote': 1, 'Note': 1, 'Person': 2}
         """
-        from omnigraph.engine.read.counts import visible_counts
+        from omnigraph.engine.read.view import visible_counts
 
         return visible_counts(self._snapshot, self._core.tables, self._view)
 
@@ -149,7 +149,7 @@ class GraphAt:
         >>> graph.at("main").get("Note", "n1")["text"]
         'Pump 2 fails in cold water'
         """
-        from omnigraph.engine.entities import get_entity
+        from omnigraph.engine.read.entities import get_entity
 
         return get_entity(self._snapshot, self._core.tables, type, id, self._view)
 
@@ -243,9 +243,9 @@ class GraphAt:
         budget: QueryBudget | None,
         cancel: CancelToken | None,
         exact: bool,
-    ) -> Reading:
+    ) -> ReadRequest:
         from omnigraph.engine.read.budget import QueryBudget
-        from omnigraph.engine.read.reader import Reading
+        from omnigraph.engine.read.reader import ReadRequest
 
         query_name = optional_text("name", name)
         seen_as = self._view if view is None else view
@@ -253,7 +253,7 @@ class GraphAt:
         plan = self._core.reader.compile(source, query_name, self._snapshot.catalog, seen_as)
         meter.check()
         target = None if self._is_newest else self.commit_id
-        return Reading(plan, self._snapshot, target, seen_as, meter, exact)
+        return ReadRequest(plan, self._snapshot, target, seen_as, meter, exact)
 
 
 class BlobsAt:
@@ -271,7 +271,7 @@ class BlobsAt:
         >>> graph.at("main").blobs.open("Person", "ada@x.org", "photo").size
         10
         """
-        from omnigraph.engine.blobs import open_blob
+        from omnigraph.engine.read.entities import open_blob
 
         names = {"type": type, "id": id, "property": property}
         checked = [text_argument(name, value) for name, value in names.items()]

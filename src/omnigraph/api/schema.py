@@ -90,8 +90,8 @@ class Schema:
         >>> len(graph.schema.plan(graph.schema.source).steps)
         0
         """
+        from omnigraph.engine.read.source_files import schema_source
         from omnigraph.engine.schema import SchemaApplication
-        from omnigraph.engine.source_files import schema_source
 
         core = self._graph._core
         application = SchemaApplication(core.parts)
@@ -119,8 +119,8 @@ class Schema:
         True
         """
         from omnigraph.engine.engines import chosen_engine
+        from omnigraph.engine.read.source_files import query_source, schema_source
         from omnigraph.engine.schema import SchemaApplication, SchemaApplyOptions
-        from omnigraph.engine.source_files import query_source, schema_source
         from omnigraph.engine.write.keys import keyed_request
         from omnigraph.progress import SILENT
 

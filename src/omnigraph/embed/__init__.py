@@ -1,1 +1,1 @@
-"""Vectors for texts, from whichever provider is configured. Knows nothing of graphs or storage."""
+"""Vectors of texts from an embedding provider. Independent of graphs and storage."""

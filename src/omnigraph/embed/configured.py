@@ -1,4 +1,4 @@
-"""The provider that the environment asks for. It is asked at each use, not once at the start."""
+"""The embedding provider configured by environment variables, read on every call."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from omnigraph.embed.calls import CallSettings
-from omnigraph.embed.gemini import GEMINI_MODEL, GEMINI_URL, GeminiProvider
-from omnigraph.embed.mock import MockProvider
-from omnigraph.embed.openai import OPENAI_MODEL, OPENAI_URL, OpenAiProvider
-from omnigraph.embed.provider import Provider
+from omnigraph.embed.providers import (
+    GEMINI_MODEL,
+    GEMINI_URL,
+    OPENAI_MODEL,
+    OPENAI_URL,
+    CallSettings,
+    GeminiProvider,
+    MockProvider,
+    OpenAiProvider,
+    Provider,
+)
 from omnigraph.errors import EmbeddingModelUnavailable, EmbeddingNotConfigured, InputError
 from omnigraph.settings import Settings, read_settings
 
-_KEPT: Final = 8
+_MAX_PROVIDERS: Final = 8
 
 
 def required_provider() -> Provider:
@@ -28,10 +34,10 @@ def required_provider() -> Provider:
 
 
 def provider_of(model: str) -> Provider:
-    """The provider of a model that a schema names, `provider/model`.
+    """The provider of a model that a schema names as `provider/model`.
 
-    Raises `EmbeddingModelUnavailable` if the settings of its provider are missing, but those of
-    another are there; `EmbeddingNotConfigured` and `InputError` as `required_provider`.
+    Raises `EmbeddingModelUnavailable` if only another provider is configured, and
+    `EmbeddingNotConfigured` or `InputError` as `required_provider`.
     """
     active = required_or_none()
     if active is not None and active.model == stored_name(model):
@@ -42,19 +48,19 @@ def provider_of(model: str) -> Provider:
         # That address is the one of another server.
         settings = replace(settings, embed_base_url=None)
     missing = f"'{kind}' is not a provider that can be configured"
-    # Vectors without a model are only made where the environment asks for them.
+    # Mock vectors are only used if the environment asks for them.
     if name and kind in _MAKERS and kind != "mock":
         try:
             return _provider(replace(settings, embeddings_mock=False, embed_provider=kind), name)
         except EmbeddingNotConfigured as unset:
             missing = f"{unset.setting} is not set"
     if active is None:
-        return required_provider()  # It says what is missing.
+        return required_provider()  # Raises what is missing.
     raise EmbeddingModelUnavailable(model, active.model, missing)
 
 
 def required_or_none() -> Provider | None:
-    """The provider the environment configures, if it does. Raises `InputError`."""
+    """The configured provider, if any. Raises `InputError`."""
     try:
         return required_provider()
     except EmbeddingNotConfigured:
@@ -62,13 +68,12 @@ def required_or_none() -> Provider | None:
 
 
 def stored_name(model: str) -> str:
-    """The name under which vectors of a model are kept: servers that speak alike are told apart by
-    their models alone."""
+    """The name stored with vectors of a model; compatible servers count as `openai`."""
     kind, slash, name = model.partition("/")
     return f"openai{slash}{name}" if kind == "openai-compatible" else model
 
 
-@lru_cache(_KEPT)
+@lru_cache(_MAX_PROVIDERS)
 def _provider(settings: Settings, named: str | None = None) -> Provider:
     """One provider per set of settings, so that connections are kept. A schema may name the model."""
     if settings.embeddings_mock:
@@ -113,7 +118,7 @@ def _required_key(given: str | None, name: str) -> str:
 def _key(key: str | None, name: str) -> str | None:
     """A key, which travels in a header and so has no characters but plain ones."""
     if key is not None and not (key.isascii() and key.isprintable()):
-        raise InputError(f"{name} holds characters that no key has; was it copied whole?")
+        raise InputError(f"{name} contains characters that are not valid in a key")
     return key
 
 
@@ -131,3 +136,23 @@ def _calls(settings: Settings) -> CallSettings:
         settings.embed_retry_attempts,
         settings.embed_retry_backoff_ms / 1000,
     )
+
+
+_MAX_QUERY_VECTORS: Final = 1024
+
+
+def query_vector(text: str, dimension: int, model: str | None = None) -> Vectors:
+    """The vector of a query text, by the model that a schema names or the configured one. Cached.
+
+    Raises `EmbeddingNotConfigured`, `EmbeddingModelUnavailable` or `EmbeddingFailed`.
+    """
+    return _cached_vector(
+        text, dimension, required_provider() if model is None else provider_of(model)
+    )
+
+
+@lru_cache(_MAX_QUERY_VECTORS)
+def _cached_vector(text: str, dimension: int, provider: Provider) -> Vectors:
+    vector: Vectors = provider.embed([text], Task.QUERY, dimension)[0]
+    vector.flags.writeable = False
+    return vector

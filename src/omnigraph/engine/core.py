@@ -16,7 +16,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.engine.gate import Gate, OpenGate
 from omnigraph.engine.known_schema import KnownSchema
 from omnigraph.engine.read.reader import Reader
-from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.read.text_indexes import TextIndexStore
 from omnigraph.engine.schema_cache import SchemaCache
 from omnigraph.errors import GraphNotFound, OmnigraphError, TableMissing
 from omnigraph.side_by_side import both
@@ -79,7 +79,7 @@ class GraphCore:
         self.manifest = manifest or Manifest(tables, head_notes(objects))
         self.branches = Branches(self.manifest, tables, objects)
         self.schemas = schemas or SchemaCache(objects)
-        self.texts = StoredTexts(objects)
+        self.texts = TextIndexStore(objects)
         self.reader = Reader(tables, texts=self.texts)
         self.gate: Gate = gate or OpenGate()
         self._given_locks = locks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.read.text_indexes import TextIndexStore
 from omnigraph.engine.schema_cache import SchemaCache
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
@@ -41,7 +41,7 @@ class GraphParts:
     schemas: SchemaCache
     locks: WriterLocks
     recovery: Recovery
-    texts: StoredTexts
+    texts: TextIndexStore
     snapshot_of: SnapshotOf
 
     @property

@@ -1,1 +1,1 @@
-"""Full text: words of texts, and searching columns of them. Knows nothing of graphs or storage."""
+"""Full-text search over columns of text. Independent of graphs and storage."""

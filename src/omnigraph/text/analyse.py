@@ -1,4 +1,4 @@
-"""From a text to the words that are searched for: split, folded, without stop words, stemmed.
+"""Text analysis for search: split into words, map to ASCII, drop stop words, stem.
 
 Tests: tests/unit/text.
 """
@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from Stemmer import Stemmer
 
-LONGEST_WORD: Final = 40
-"""Longer words are noise, such as encoded data, and are left out."""
+MAX_WORD_CHARS: Final = 40
+"""Longer words are noise, such as encoded data, and are dropped."""
 
 STOP_WORDS: Final = frozenset(
     {
@@ -33,8 +33,8 @@ STOP_WORDS: Final = frozenset(
 _SEPARATORS: Final = r"[^\p{L}\p{N}]+"
 _ASCII_SEPARATORS: Final = re.compile(r"[^A-Za-z0-9]+")
 
-# Letters that Unicode does not take apart into an ASCII letter and marks.
-_FOLDED: Final = str.maketrans(
+# Letters that Unicode does not decompose into an ASCII letter and marks.
+_ASCII_LETTERS: Final = str.maketrans(
     {
         "æ": "ae", "œ": "oe", "ß": "ss", "þ": "th", "ð": "d", "đ": "d", "ø": "o", "ħ": "h",
         "ı": "i", "ł": "l", "ŋ": "n", "ŧ": "t", "ƀ": "b", "ƃ": "b", "ɓ": "b", "ƈ": "c", "ƌ": "d",
@@ -47,7 +47,7 @@ _FOLDED: Final = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a query. Positions count all words of the text, stop words too."""
+    """A word of a query. Positions count all words of the text, including stop words."""
 
     text: str
     position: int
@@ -55,7 +55,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of many texts, one after the other: whose each is, where it stands, which it is."""
+    """The words of many texts, in order: row, position in the text, index into the vocabulary."""
 
     rows: npt.NDArray[np.int32]
     positions: npt.NDArray[np.int32]
@@ -64,11 +64,10 @@ class Words:
 
 
 def words_of_query(text: str) -> list[Word]:
-    """The words of one text, in their order."""
+    """The words of one text, in order."""
     if text.isascii():
-        # Most queries are. Preparing Arrow for all letters there are takes two milliseconds.
-        pieces = filter(None, _ASCII_SEPARATORS.split(text))
-        stems = enumerate(map(stem, pieces))
+        # Most queries are. Arrow's Unicode pattern takes two milliseconds to compile.
+        stems = enumerate(map(stem, filter(None, _ASCII_SEPARATORS.split(text))))
         return [Word(found, position) for position, found in stems if found is not None]
     words = words_of(pa.array([text], pa.utf8()))
     found = zip(words.codes.tolist(), words.positions.tolist(), strict=True)
@@ -76,13 +75,13 @@ def words_of_query(text: str) -> list[Word]:
 
 
 def words_of(texts: pa.Array) -> Words:
-    """The words of a column of texts. Texts that are missing have none."""
-    pieces = pc.split_pattern_regex(texts, _SEPARATORS)
-    rows = pc.list_parent_indices(pieces).to_numpy()
-    spelled = pc.list_flatten(pieces)
+    """The words of a text column. A null has none."""
+    split = pc.split_pattern_regex(texts, _SEPARATORS)
+    rows = pc.list_parent_indices(split).to_numpy()
+    spelled = pc.list_flatten(split)
     is_word = pc.not_equal(pc.binary_length(spelled), 0)
     rows = rows[is_word.to_numpy(zero_copy_only=False)].astype(np.int32)
-    positions = _places(rows)
+    positions = _positions(rows)
     encoded = spelled.filter(is_word).dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
@@ -96,31 +95,31 @@ def words_of(texts: pa.Array) -> Words:
 
 
 def stem(word: str) -> str | None:
-    """What a written word is searched as; None for stop words and those that are too long."""
-    if len(word) > LONGEST_WORD:
+    """The indexed form of a word; None for stop words and words that are too long."""
+    if len(word) > MAX_WORD_CHARS:
         return None
-    folded = fold(word.lower())
-    return None if folded in STOP_WORDS else str(_stemmer().stemWord(folded))
+    plain = to_ascii(word.lower())
+    return None if plain in STOP_WORDS else str(_stemmer().stemWord(plain))
 
 
-def fold(word: str) -> str:
-    """Letters with accents and the like as ASCII, letters of other scripts as they are."""
+def to_ascii(word: str) -> str:
+    """Latin letters as ASCII, without accents; letters of other scripts unchanged."""
     if word.isascii():
         return word
-    return "".join(map(_fold_letter, word.translate(_FOLDED)))
+    return "".join(map(_letter_to_ascii, word.translate(_ASCII_LETTERS)))
 
 
 _MARKS: Final = re.compile(r"[̀-ͯ]")
 
 
 @cache
-def _fold_letter(letter: str) -> str:
+def _letter_to_ascii(letter: str) -> str:
     plain = _MARKS.sub("", unicodedata.normalize("NFKD", letter))
     return plain if plain.isascii() else letter
 
 
-def _places(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The number of each word within its row; the rows are in order."""
+def _positions(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The position of each word within its row; rows are ascending."""
     if not len(rows):
         return np.zeros(0, np.int32)
     starts = np.flatnonzero(np.diff(rows, prepend=rows[0] - 1))

@@ -1,16 +1,17 @@
-"""A column of texts, searchable: for every word the rows it stands in, and where.
+"""Inverted full-text index of a column: the rows and positions of every word, in memory and as bytes.
 
-An index is a list of segments. Texts that change add a small segment and retire the rows they had in
-older ones, so a write does not cost the next reader a new index.
-
+An index is a list of segments. Changed texts add a small segment and retire their rows in older ones, so a
+write does not cost the next reader a new index. In bytes, rows are in row-id order, each with the number of
+the fragment it was read from; the reader decides which rows still hold, and at which position.
 Tests: tests/unit/text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,35 +22,37 @@ from omnigraph.text.analyse import words_of
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-SPOT_SHIFT: Final = 32
-"""A spot is a row, shifted by so many bits, plus a position in its text."""
+OCCURRENCE_SHIFT: Final = 32
+"""An occurrence is a row, shifted by this many bits, plus a position in its text."""
 
-_MOST_SEGMENTS: Final = 8
-"""More than this, and those after the first are made into one."""
+MAX_SEGMENTS: Final = 8
+"""Segments above which those after the first are merged."""
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where one word stands: rows, ascending, and how often in each."""
+class Postings:
+    """The ascending rows of one word, and its frequency in each."""
 
     rows: npt.NDArray[np.int32]
-    times: npt.NDArray[np.int32]
+    frequencies: npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Segment:
-    """The words of some rows. A posting is a word in a row; they are sorted by word, then by row."""
+    """The words of some rows. A posting is a word in a row; they are sorted by word, then by row.
+
+    `starts` is where the postings of each word begin, and where the last ones end. `current` tells which
+    rows are not superseded by a later segment, None for all. `owned` are the rows it was built for, None for
+    all rows of the column at that time.
+    """
 
     numbers: dict[str, int]
     starts: npt.NDArray[np.int64]
-    """Where the postings of each word begin, and where the last ones end."""
     rows: npt.NDArray[np.int32]
     position_starts: npt.NDArray[np.int64]
     positions: npt.NDArray[np.int32]
     current: Mask | None = None
-    """By row: whether the segment still speaks for it. None when it does for all of its rows."""
     owned: Rows | None = None
-    """The rows it was made for; None for all of the column's rows at that time."""
 
     @property
     def nbytes(self) -> int:
@@ -58,35 +61,35 @@ class Segment:
         letters = sum(map(len, self.numbers)) + 100 * len(self.numbers)
         return int(sum(array.nbytes for array in arrays) + mask + letters)
 
-    def places(self, word: str) -> Places:
-        """The rows of a word that the segment still speaks for."""
-        part = self._postings(word)
+    def postings(self, word: str) -> Postings:
+        """The current rows of a word."""
+        part = self._range(word)
         rows = self.rows[part]
-        times = np.diff(self.position_starts[part.start : part.stop + 1]).astype(np.int32)
+        frequencies = np.diff(self.position_starts[part.start : part.stop + 1]).astype(np.int32)
         if self.current is None:
-            return Places(rows, times)
+            return Postings(rows, frequencies)
         kept = self.current[rows]
-        return Places(rows[kept], times[kept])
+        return Postings(rows[kept], frequencies[kept])
 
-    def spots(self, word: str) -> npt.NDArray[np.int64]:
-        """Every row of a word and every position in it, as one number each, ascending."""
-        part = self._postings(word)
+    def occurrences(self, word: str) -> npt.NDArray[np.int64]:
+        """Every row and position of a word as one number each, ascending."""
+        part = self._range(word)
         bounds = self.position_starts[part.start : part.stop + 1]
         rows = np.repeat(self.rows[part].astype(np.int64), np.diff(bounds))
         if not len(rows):
             return rows
-        spots = (rows << SPOT_SHIFT) + self.positions[bounds[0] : bounds[-1]]
-        return spots if self.current is None else spots[self.current[rows]]
+        found = (rows << OCCURRENCE_SHIFT) + self.positions[bounds[0] : bounds[-1]]
+        return found if self.current is None else found[self.current[rows]]
 
     def without(self, rows: Rows, size: int) -> Segment:
-        """The segment when other segments speak for these rows."""
+        """The segment after later segments superseded some rows."""
         current = np.ones(size, np.bool_)
         if self.current is not None:
             current[: len(self.current)] = self.current
         current[rows] = False
         return replace(self, current=current)
 
-    def _postings(self, word: str) -> slice:
+    def _range(self, word: str) -> slice:
         number = self.numbers.get(word)
         return (
             slice(0, 0) if number is None else slice(self.starts[number], self.starts[number + 1])
@@ -95,11 +98,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class TextIndex:
-    """A column of texts: one per row, some of them missing."""
+    """The index of a text column. `lengths` are words per row, -1 for null."""
 
     segments: tuple[Segment, ...]
     lengths: npt.NDArray[np.int32]
-    """Words per row; -1 where there is no text."""
 
     @property
     def size(self) -> int:
@@ -111,37 +113,37 @@ class TextIndex:
 
     @cached_property
     def totals(self) -> tuple[int, int]:
-        """How many texts there are, and how many words they have together."""
+        """The number of texts and of their words."""
         return totals_of(self.lengths)
 
     @property
     def changed_share(self) -> float:
-        """The share of rows that are not where they were when the index was made."""
+        """The share of rows changed since the index was built."""
         later = sum(len(s.owned) for s in self.segments if s.owned is not None)
         return later / max(self.size, 1)
 
-    def places(self, word: str) -> Places:
-        """Where a word stands, segment by segment."""
-        found = [segment.places(word) for segment in self.segments]
+    def postings(self, word: str) -> Postings:
+        """The rows of a word, segment by segment."""
+        found = [segment.postings(word) for segment in self.segments]
         if len(found) == 1:
             return found[0]
-        rows = np.concatenate([places.rows for places in found])
-        return Places(rows, np.concatenate([places.times for places in found]))
+        rows = np.concatenate([postings.rows for postings in found])
+        return Postings(rows, np.concatenate([postings.frequencies for postings in found]))
 
     @property
-    def is_in_many_segments(self) -> bool:
-        """Whether it would be better off made anew."""
-        return len(self.segments) > _MOST_SEGMENTS
+    def has_many_segments(self) -> bool:
+        """Whether the index should be rebuilt."""
+        return len(self.segments) > MAX_SEGMENTS
 
     @cached_property
     def words(self) -> list[str]:
-        """All words that stand in some row, or did."""
+        """All words that occur in some row, or did."""
         return list(dict.fromkeys(word for s in self.segments for word in s.numbers))
 
     def replaced(self, rows: Rows, texts: pa.Array) -> TextIndex:
-        """The index of a later column, in which the given rows, some of them new, are different."""
+        """The index of a later column, in which the given rows are changed or new."""
         kept = self.segments
-        if self.is_in_many_segments:
+        if self.has_many_segments:
             later = [segment.owned for segment in kept[1:] if segment.owned is not None]
             rows, kept = _distinct(np.concatenate([*later, rows])), kept[:1]
         earlier = TextIndex(kept, self.lengths)
@@ -158,31 +160,31 @@ class TextIndex:
 
 
 def _distinct(rows: Rows) -> Rows:
-    """Rows in ascending order, each once. `numpy.unique` hashes, which takes many times longer."""
+    """Distinct rows, ascending. `numpy.unique` hashes, which takes many times longer."""
     ordered = np.sort(rows)
     distinct: Rows = ordered[np.diff(ordered, prepend=-1) != 0]
     return distinct
 
 
 def totals_of(lengths: npt.NDArray[np.int32]) -> tuple[int, int]:
-    """Of the words of each text, or -1: how many texts there are, and how many words."""
+    """The number of texts and of their words, from words per text, -1 for null."""
     missing = int(np.count_nonzero(lengths < 0))
     return len(lengths) - missing, int(lengths.sum(dtype=np.int64)) + missing
 
 
 def build_index(texts: pa.Array) -> TextIndex:
-    """The index of a column of texts."""
+    """Index a text column."""
     segment, lengths = _segment(texts, None)
     return TextIndex((segment,), lengths)
 
 
 def _segment(texts: pa.Array, rows: Rows | None) -> tuple[Segment, npt.NDArray[np.int32]]:
-    """The words of texts, which are those of the given rows, and how many words each has."""
+    """The segment of texts, which belong to the given rows, and the words per text."""
     words = words_of(texts)
     lengths = np.bincount(words.rows, minlength=len(texts)).astype(np.int32)
     lengths[~np.asarray(texts.is_valid())] = -1
     owners = words.rows if rows is None else rows.astype(np.int32)[words.rows]
-    # Words come in the order of their rows, so one stable sort is enough, unless rows were renamed.
+    # Words come in row order, so one stable sort is enough unless rows are renumbered.
     order = (
         np.argsort(words.codes, kind="stable")
         if rows is None
@@ -201,3 +203,141 @@ def _segment(texts: pa.Array, rows: Rows | None) -> tuple[Segment, npt.NDArray[n
         owned=rows,
     )
     return segment, lengths
+
+
+# -- serialization ------------------------------------------------------------------------------
+
+_ROW_SCHEMA = pa.schema(
+    [
+        ("row_ids", pa.large_list(pa.uint64())),
+        ("pieces", pa.large_list(pa.int32())),
+        ("lengths", pa.large_list(pa.int32())),
+    ]
+)
+_SEGMENT_SCHEMA = pa.schema(
+    [
+        ("words", pa.large_list(pa.utf8())),
+        ("starts", pa.large_list(pa.int64())),
+        ("rows", pa.large_list(pa.int32())),
+        ("position_starts", pa.large_list(pa.int64())),
+        ("positions", pa.large_list(pa.int32())),
+        ("owned", pa.large_list(pa.int64())),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIndex:
+    """An index over rows of some table version, with their row ids and fragment numbers."""
+
+    index: TextIndex
+    row_ids: npt.NDArray[np.uint64]
+    fragments: npt.NDArray[np.int32]
+
+    def remapped(self, positions: npt.NDArray[np.int64], size: int) -> TextIndex:
+        """The index with rows moved to other positions, ascending; -1 drops a row."""
+        kept = positions >= 0
+        if len(positions) == size and kept.all():
+            return self.index
+        lengths = np.full(size, -1, np.int32)
+        lengths[positions[kept]] = self.index.lengths[kept]
+        segments = tuple(_remap(segment, positions) for segment in self.index.segments)
+        return TextIndex(segments, lengths)
+
+
+def _remap(segment: Segment, positions: npt.NDArray[np.int64]) -> Segment:
+    counts = np.diff(segment.position_starts)
+    rows = positions[segment.rows]
+    kept = rows >= 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+    owned = segment.owned
+    if owned is not None:
+        owned = positions[owned]
+        owned = owned[owned >= 0]
+    return replace(
+        segment,
+        starts=before[segment.starts],
+        rows=rows[kept].astype(np.int32),
+        position_starts=np.concatenate([[0], np.cumsum(counts[kept])]),
+        positions=segment.positions[np.repeat(kept, counts)],
+        owned=owned,
+    )
+
+
+def _without_superseded(segment: Segment, size: int) -> Segment:
+    """A segment without its superseded rows."""
+    if segment.current is None:
+        return segment
+    rows = np.arange(size, dtype=np.int64)
+    rows[: len(segment.current)][~segment.current] = -1
+    return replace(_remap(segment, rows), current=None)
+
+
+def to_bytes(stored: StoredIndex) -> memoryview:
+    """Serialize an index."""
+    rows = [stored.row_ids, stored.fragments, stored.index.lengths]
+    segments = [
+        _without_superseded(segment, stored.index.size) for segment in stored.index.segments
+    ]
+    out = pa.BufferOutputStream()
+    for schema, columns in (
+        (_ROW_SCHEMA, [[array] for array in rows]),
+        (_SEGMENT_SCHEMA, list(zip(*(_arrays(segment) for segment in segments), strict=True))),
+    ):
+        arrays = [_lists(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        with pa.ipc.new_stream(out, schema) as writer:
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    return memoryview(out.getvalue()).cast("B")
+
+
+def from_bytes(content: bytes) -> StoredIndex:
+    """Read what `to_bytes` wrote. Raises `ValueError` for other bytes."""
+    source = pa.BufferReader(content)
+    tables = [pa.ipc.open_stream(source).read_all() for _ in (_ROW_SCHEMA, _SEGMENT_SCHEMA)]
+    if [table.schema for table in tables] != [_ROW_SCHEMA, _SEGMENT_SCHEMA]:
+        raise ValueError("these are not the columns of a stored index")
+    rows = {name: _numbers(tables[0].column(name), 0) for name in _ROW_SCHEMA.names}
+    segments = tuple(_read_segment(tables[1], number) for number in range(tables[1].num_rows))
+    return StoredIndex(TextIndex(segments, rows["lengths"]), rows["row_ids"], rows["pieces"])
+
+
+def _arrays(segment: Segment) -> tuple[object, ...]:
+    return (
+        list(segment.numbers),
+        segment.starts,
+        segment.rows,
+        segment.position_starts,
+        segment.positions,
+        segment.owned,
+    )
+
+
+def _read_segment(table: pa.Table, number: int) -> Segment:
+    words = table.column("words")[number].values.to_pylist()
+    names = ("starts", "rows", "position_starts", "positions")
+    starts, rows, position_starts, positions = (
+        _numbers(table.column(name), number) for name in names
+    )
+    owned = table.column("owned")
+    return Segment(
+        {word: code for code, word in enumerate(words)},
+        starts,
+        rows,
+        position_starts,
+        positions,
+        owned=_numbers(owned, number) if owned[number].is_valid else None,
+    )
+
+
+def _lists(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+    """One list per value, without Python numbers."""
+    items = [pa.array(() if value is None else value, kind.value_type) for value in values]
+    offsets = np.concatenate([[0], np.cumsum([len(item) for item in items])]).astype(np.int64)
+    missing = np.array([value is None for value in values], np.bool_)
+    return pa.LargeListArray.from_arrays(
+        pa.array(offsets, mask=np.append(missing, False)), pa.concat_arrays(items), type=kind
+    )
+
+
+def _numbers(column: pa.ChunkedArray, row: int) -> npt.NDArray[Any]:
+    return np.asarray(column[row].values.to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""Which rows of a text column match a query, and how well.
+"""Text matches and BM25 scores of the rows of a column.
 
 Tests: tests/unit/text.
 """
@@ -13,27 +13,27 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.text.analyse import Word
-from omnigraph.text.index import SPOT_SHIFT, Mask, Rows, Segment, TextIndex, totals_of
+from omnigraph.text.index import OCCURRENCE_SHIFT, Mask, Rows, Segment, TextIndex, totals_of
 
 Scores = npt.NDArray[np.float64]
 
-_FEW: Final = 0.1
-"""Share of a column's rows up to which they are looked up one by one."""
+MAX_SEARCHED_SHARE: Final = 0.1
+"""Share of a column's rows up to which binary search beats a dense array."""
 
-_SATURATION: Final = 1.2
-_LENGTH_SHARE: Final = 0.75
+_K1: Final = 1.2
+_B: Final = 0.75
 
 
 def any_word(index: TextIndex, words: Iterable[str]) -> Mask:
     """Rows that contain at least one of the words."""
     found = np.zeros(index.size, np.bool_)
     for word in set(words):
-        found[index.places(word).rows] = True
+        found[index.postings(word).rows] = True
     return found
 
 
 def phrase(index: TextIndex, words: Sequence[Word]) -> Mask:
-    """Rows that contain all words, in order and as far apart as in the query."""
+    """Rows that contain all words in order, as far apart as in the query."""
     found = np.zeros(index.size, np.bool_)
     if words:
         for segment in index.segments:
@@ -42,21 +42,21 @@ def phrase(index: TextIndex, words: Sequence[Word]) -> Mask:
 
 
 def _phrase_rows(segment: Segment, words: Sequence[Word]) -> npt.NDArray[np.int64]:
-    """The rows of one segment with the phrase: beginnings that all its words agree on."""
+    """The rows of one segment with the phrase: starts that all its words share."""
     first = words[0].position
-    beginnings = [segment.spots(word.text) - (word.position - first) for word in words]
+    beginnings = [segment.occurrences(word.text) - (word.position - first) for word in words]
     beginnings.sort(key=len)
     common = beginnings[0]
     for others in beginnings[1:]:
         if not len(others):
             return others
-        place = np.searchsorted(others, common)
-        common = common[others[np.minimum(place, len(others) - 1)] == common]
-    return common >> SPOT_SHIFT
+        at = np.searchsorted(others, common)
+        common = common[others[np.minimum(at, len(others) - 1)] == common]
+    return common >> OCCURRENCE_SHIFT
 
 
 def near_words(index: TextIndex, word: str, edits: int) -> list[str]:
-    """Words of the column that become the given one by at most so many edits of a letter."""
+    """Words of the column within an edit distance of a word."""
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cdist
 
@@ -68,30 +68,32 @@ def near_words(index: TextIndex, word: str, edits: int) -> list[str]:
 
 
 def allowed_edits(word: str) -> int:
-    """How many edits a word of a query may be away when the query does not say."""
+    """The default edit distance for a query word."""
     return 0 if len(word) <= 2 else 1 if len(word) <= 5 else 2
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """The rows of a column that answer a query, ascending, and how well each does."""
+    """The ascending rows of a column that match a query, and their scores.
+
+    `size` is the number of rows of the column.
+    """
 
     rows: Rows
     scores: Scores
     size: int
-    """How many rows the column has."""
 
     def at(self, rows: Rows) -> Scores:
-        """The scores of the given rows; NaN for those that are no answer."""
-        if len(self.rows) and len(rows) <= _FEW * self.size:
-            place = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-            return np.where(self.rows[place] == rows, self.scores[place], np.nan)
+        """The scores of some rows; NaN for rows that do not match."""
+        if len(self.rows) and len(rows) <= MAX_SEARCHED_SHARE * self.size:
+            at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+            return np.where(self.rows[at] == rows, self.scores[at], np.nan)
         scores = np.full(self.size, np.nan)
         scores[self.rows] = self.scores
         return scores[rows]
 
     def among(self, rows: Rows) -> tuple[npt.NDArray[np.int64], Scores]:
-        """Which of the given rows, all different, are answers, by their number; and their scores."""
+        """Indices of those of some distinct rows that match, and their scores."""
         numbers = np.full(self.size, -1, np.int32)
         numbers[rows] = np.arange(len(rows), dtype=np.int32)
         found = numbers[self.rows]
@@ -102,36 +104,35 @@ class ScoredRows:
 def bm25(index: TextIndex, words: Iterable[str], visible: Mask | None) -> ScoredRows:
     """The visible rows with any of the words, and their scores.
 
-    How common a word is, and how long texts are, is counted over visible rows.
+    Document frequencies and text lengths are counted over visible rows.
     """
     texts, length = index.totals if visible is None else _totals(index, visible)
     rows, scores = [np.empty(0, np.int32)], [np.empty(0)]
     mean = length / max(texts, 1)
     for word in sorted(set(words)):
-        places = index.places(word)
-        holders, times = places.rows, places.times
+        postings = index.postings(word)
+        found, frequencies = postings.rows, postings.frequencies
         if visible is not None:
-            seen = visible[holders]
-            holders, times = holders[seen], times[seen]
-        if not len(holders):
+            seen = visible[found]
+            found, frequencies = found[seen], frequencies[seen]
+        if not len(found):
             continue
-        rarity = np.log1p((texts - len(holders) + 0.5) / (len(holders) + 0.5))
-        share = index.lengths[holders] / mean
-        norm = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * share)
-        rows.append(holders)
-        scores.append(rarity * times * (_SATURATION + 1) / (times + norm))
+        idf = np.log1p((texts - len(found) + 0.5) / (len(found) + 0.5))
+        norm = _K1 * (1 - _B + _B * (index.lengths[found] / mean))
+        rows.append(found)
+        scores.append(idf * frequencies * (_K1 + 1) / (frequencies + norm))
     return _summed(np.concatenate(rows), np.concatenate(scores), index.size)
 
 
 def _totals(index: TextIndex, visible: Mask) -> tuple[int, int]:
-    """How many visible texts there are, and how many words they have. Mostly few are hidden."""
+    """The number of visible texts and of their words; usually few are hidden."""
     hidden = totals_of(index.lengths[np.flatnonzero(~visible)])
     return index.totals[0] - hidden[0], index.totals[1] - hidden[1]
 
 
 def _summed(rows: npt.NDArray[np.int32], scores: Scores, size: int) -> ScoredRows:
-    """Rows that may be there several times, with the sum of their scores."""
-    # Each word brings its rows in order, and a stable sort merges such runs.
+    """Distinct rows with the sum of their scores."""
+    # The rows of each word are ascending, and a stable sort merges such runs.
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
     first = np.ones(len(rows), np.bool_)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from omnigraph.engine.source_files import read_source
+from omnigraph.engine.read.source_files import read_source
 from omnigraph.errors import SourceUnreadable
 from omnigraph.language.syntax import Source
 from omnigraph.limits import MAX_SOURCE_BYTES

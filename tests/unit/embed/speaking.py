@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from omnigraph.embed.mock import MockProvider
-from omnigraph.embed.provider import Task
+from omnigraph.embed.providers import MockProvider, Task
 
 _MOCK = MockProvider()
 

@@ -8,8 +8,7 @@ import pytest
 
 from omnigraph.embed import documents
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.embed.mock import MockProvider
-from omnigraph.embed.provider import Task
+from omnigraph.embed.providers import MockProvider, Task
 from omnigraph.errors import EmbeddingFailed, EmbeddingNotConfigured, EmbeddingRefused
 
 

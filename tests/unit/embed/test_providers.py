@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnigraph.embed.configured import provider_of, required_provider, stored_name
-from omnigraph.embed.mock import MockProvider
-from omnigraph.embed.provider import Task, normalised
-from omnigraph.embed.queries import query_vector
+from omnigraph.embed.configured import provider_of, query_vector, required_provider, stored_name
+from omnigraph.embed.providers import MockProvider, Task, normalize
 from omnigraph.errors import (
     EmbeddingFailed,
     EmbeddingModelUnavailable,
@@ -147,7 +145,7 @@ def test_a_server_that_hangs_is_left(server, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "key")
     monkeypatch.setenv("OMNIGRAPH_GEMINI_BASE_URL", server.url)
     server.script = [Hang(1.0), Hang(1.0)]
-    with pytest.raises(EmbeddingFailed, match=r"nothing within 0\.1 s.*asked 2 times"):
+    with pytest.raises(EmbeddingFailed, match=r"no response within 0\.1 s.*asked 2 times"):
         required_provider().embed(["copper"], Task.QUERY, 4)
 
 
@@ -155,7 +153,7 @@ def test_a_server_that_hangs_is_left(server, monkeypatch):
 def test_an_address_that_is_none_is_not_tried_again(monkeypatch, address):
     monkeypatch.setenv("GEMINI_API_KEY", "key")
     monkeypatch.setenv("OMNIGRAPH_GEMINI_BASE_URL", address)
-    with pytest.raises(EmbeddingFailed, match="is no address of a server") as caught:
+    with pytest.raises(EmbeddingFailed, match="is not a valid server address") as caught:
         required_provider().embed(["copper"], Task.QUERY, 4)
     assert "asked" not in str(caught.value)
 
@@ -167,7 +165,7 @@ def test_an_address_that_is_none_is_not_tried_again(monkeypatch, address):
 def test_a_key_that_can_be_none_is_refused_by_name(monkeypatch, key, provider_name, setting):
     monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", provider_name)
     monkeypatch.setenv(setting, key)
-    with pytest.raises(InputError, match=f"{setting} holds characters"):
+    with pytest.raises(InputError, match=f"{setting} contains characters"):
         required_provider()
 
 
@@ -268,7 +266,7 @@ def test_repeated_query_texts_are_asked_once(server, monkeypatch):
 
 def test_a_vector_of_no_length_stays_as_it_is():
     zero = np.zeros((1, 3), np.float32)
-    assert normalised(zero).tolist() == [[0.0, 0.0, 0.0]]
+    assert normalize(zero).tolist() == [[0.0, 0.0, 0.0]]
 
 
 # -- models that a schema names -----------------------------------------------------------------

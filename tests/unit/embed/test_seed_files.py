@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from omnigraph.embed.mock import MockProvider
-from omnigraph.embed.provider import Task
-from omnigraph.embed.seed_files import embed_seed
-from omnigraph.embed.seed_plan import (
+from omnigraph.embed.providers import MockProvider, Task
+from omnigraph.embed.seed import (
     SeedMode,
     SeedPlan,
     SeedSpec,
     Selector,
+    embed_seed,
     read_manifest,
     read_spec,
 )
@@ -161,7 +160,7 @@ def test_files_that_cannot_be_read_are_told(plan, tmp_path):
 
 @pytest.mark.parametrize("text", ["slug", "=x", ":slug=x", ""])
 def test_a_selector_that_selects_nothing_is_refused(text):
-    with pytest.raises(InputError, match="selects nothing"):
+    with pytest.raises(InputError, match="is not a selector"):
         Selector.of(text)
 
 
@@ -203,7 +202,7 @@ def test_a_manifest_names_files_beside_itself(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "`sources.raw_seed` names no file"),
+        ("", "`sources.raw_seed` must name a file"),
         ("sources: {raw_seed: a}", "`embeddings` is missing"),
         ("sources: {raw_seed: a}\nembeddings: 3", "a mapping of names was expected"),
         ("a: [", "not YAML"),

@@ -1,4 +1,4 @@
-"""Fused ranks against plain loops: ties, nodes of several rows, and only the best of them."""
+"""FusedRanks ranks against plain loops: ties, nodes of several rows, and only the best of them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.read.frame import Fused
-from omnigraph.engine.read.fuse import Arm, fuse, spread
-from omnigraph.engine.read.numbering import distinct_positions
+from omnigraph.engine.read.frame import FusedRanks
+from omnigraph.engine.read.fuse import ScoredList, fill_unranked, fuse
+from omnigraph.engine.read.positions import distinct_positions
 
 IDS = ["d", "b", "a", "ab", "c", "ba", "é", "Z"]
 SCORES = st.dictionaries(st.integers(0, 15), st.sampled_from([0.0, 0.5, 1.0, 2.0]), max_size=16)
@@ -34,9 +34,9 @@ class Named:
 NODES: Any = Named()
 
 
-def arm_of(scores: dict[int, float], rows: list[int], most: int | None) -> Arm:
+def arm_of(scores: dict[int, float], rows: list[int], most: int | None) -> ScoredList:
     ranked = sorted(row for row in scores if row < len(rows))
-    return Arm(np.array(ranked, np.int64), np.array([scores[row] for row in ranked]), most)
+    return ScoredList(np.array(ranked, np.int64), np.array([scores[row] for row in ranked]), most)
 
 
 def ranks_of(scores: dict[int, float], rows: list[int], most: int | None) -> dict[int, int]:
@@ -61,7 +61,7 @@ def places(
     return found
 
 
-def sorted_by(fused: Fused) -> list[tuple[float, int, int]]:
+def sorted_by(fused: FusedRanks) -> list[tuple[float, int, int]]:
     scores = np.where(np.isnan(fused.scores), 0.0, -fused.scores)
     return list(zip(scores.tolist(), fused.first.tolist(), fused.second.tolist(), strict=True))
 
@@ -71,7 +71,7 @@ def test_every_row_has_the_rank_of_its_node(rows, first, second, most, k):
     arms = arm_of(first, rows, most), arm_of(second, rows, None)
     found, fused = fuse(arms, NODES, np.array(rows, np.int64), k, None)
     expected = places(rows, k, ranks_of(first, rows, most), ranks_of(second, rows, None))
-    assert sorted_by(spread(found, fused, len(rows))) == expected
+    assert sorted_by(fill_unranked(found, fused, len(rows))) == expected
 
 
 @pytest.mark.parametrize("few", [0, 32])
@@ -87,7 +87,7 @@ def test_the_best_rows_are_the_first_of_all(few, rows, first, second, cut, k, be
     limits = [best if is_cut else None for is_cut in cut]
     arms = arm_of(first, rows, limits[0]), arm_of(second, rows, limits[1])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("omnigraph.engine.read.fuse._FEW", few)
+        patch.setattr("omnigraph.engine.read.fuse.MAX_COUNTED_TIES", few)
         found, fused = fuse(arms, NODES, np.array(rows, np.int64), k, best)
     rankings = [ranks_of(s, rows, m) for s, m in zip((first, second), limits, strict=True)]
     expected = places(rows, k, rankings[0], rankings[1])

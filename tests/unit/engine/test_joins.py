@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.read.compare import compare
-from omnigraph.engine.read.joins import EqualRows
+from omnigraph.engine.read.expressions import compare
+from omnigraph.engine.read.frame import EqualityJoin
 from omnigraph.language.query.ast import Operator
 
 WHOLE = [None, 0, 1, 2, 2**31 - 1]
@@ -58,15 +58,15 @@ def values_of(kind: pa.DataType) -> st.SearchStrategy[pa.Array]:
 @given(columns())
 def test_equal_rows_are_those_a_comparison_finds(drawn):
     left, right = drawn
-    equal = EqualRows(left, right)
+    equal = EqualityJoin(left, right)
     rows, others = (array.tolist() for array in equal.pairs())
     assert len(rows) == equal.total
     assert set(zip(rows, others, strict=True)) == pairs_of(left, right)
     assert equal.total == len(set(zip(rows, others, strict=True)))
-    assert equal.exist.tolist() == [row in rows for row in range(len(left))]
+    assert equal.matched.tolist() == [row in rows for row in range(len(left))]
 
 
 @pytest.mark.parametrize("kind", [pa.utf8(), pa.int64()])
 def test_nothing_equals_null(kind):
     nulls = pa.nulls(3, kind)
-    assert EqualRows(nulls, nulls).total == 0
+    assert EqualityJoin(nulls, nulls).total == 0

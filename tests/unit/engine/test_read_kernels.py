@@ -1,4 +1,4 @@
-"""The kernels of reads against plain loops: neighbours, searches, sums and groups of random numbers."""
+"""Read kernels against plain loops: neighbours, searches, sums and groups of random numbers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.engine.read import adjacency as adjacency_module
-from omnigraph.engine.read import hops as hops_module
-from omnigraph.engine.read.adjacency import build_adjacency, pair_keys, spread_out, summed
+from omnigraph.engine.read import expand as expand_module
+from omnigraph.engine.read.adjacency import build_adjacency, expand_spans, pair_keys, sum_by
+from omnigraph.engine.read.aggregate import GroupKey, aggregate, all_differ, group_rows, key_of
 from omnigraph.engine.read.budget import QueryBudget
 from omnigraph.engine.read.cache import ByteCache
-from omnigraph.engine.read.grouping import Key, aggregate, all_differ, group_rows, key_of
-from omnigraph.engine.read.hops import Hops
-from omnigraph.engine.read.nodes import encode
+from omnigraph.engine.read.columns import encode_texts
+from omnigraph.engine.read.expand import Expander
 from omnigraph.errors import QueryBudgetExceeded
 from omnigraph.language.query.ast import AggregateFunction
 from omnigraph.plan.ir import Direction
@@ -62,8 +62,8 @@ def changed(pairs, added, removed):
 def test_spans_are_spread_out_in_order(many, spans):
     begin, counts = ends(spans)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adjacency_module, "_MANY", many)
-        rows, places = spread_out(begin, counts)
+        patch.setattr(adjacency_module, "MAX_REPEATED_ROWS", many)
+        rows, places = expand_spans(begin, counts)
     expected = [(n, b + i) for n, (b, length) in enumerate(spans) for i in range(length)]
     assert list(zip(rows.tolist(), places.tolist(), strict=True)) == expected
 
@@ -91,20 +91,20 @@ def test_weights_of_neighbours_are_summed_exactly(pairs, added, removed, weights
 def test_sums_per_place_are_exact_however_large(rows):
     places, weights = ends(rows)
     expected = [sum(w for p, w in rows if p == place) for place in range(SIZE)]
-    assert summed(places, weights, SIZE).tolist() == expected
-    assert summed(places, None, SIZE).tolist() == [(places == p).sum() for p in range(SIZE)]
+    assert sum_by(places, weights, SIZE).tolist() == expected
+    assert sum_by(places, None, SIZE).tolist() == [(places == p).sum() for p in range(SIZE)]
 
 
 def hops_over(pairs, size=SIZE, **budget):
     adjacency = built(pairs)
-    nodes = SimpleNamespace(size=size, is_whole=True, visible=None, keep_visible=lambda nodes: None)
+    nodes = SimpleNamespace(size=size, is_whole=True, visible=None, visible_mask=lambda nodes: None)
     edge = SimpleNamespace(is_self_typed=True)
     source: Any = SimpleNamespace(
         nodes=lambda name: nodes,
         neighbours=lambda hop, frontier: adjacency,
         catalog=SimpleNamespace(edges={"Knows": edge}),
     )
-    return Hops(source, QueryBudget(**budget).start())
+    return Expander(source, QueryBudget(**budget).start())
 
 
 def within(pairs, start, low, high):
@@ -129,7 +129,7 @@ def test_a_search_reaches_each_node_once_at_its_shortest_distance(
 ):
     hop = Hop("Knows", Direction.OUT, low, low + more, "Person")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hops_module, "_MANY", many)
+        patch.setattr(expand_module, "PAIRS_PER_BLOCK", many)
         rows, nodes = hops_over(pairs, size).reach(hop, column(starts))
         counts = hops_over(pairs, size).counts(hop, np.unique(column(starts)))
     found = sorted(zip(rows.tolist(), nodes.tolist(), strict=True))
@@ -139,7 +139,7 @@ def test_a_search_reaches_each_node_once_at_its_shortest_distance(
 
 
 def test_a_large_search_keeps_to_its_budget(monkeypatch):
-    monkeypatch.setattr(hops_module, "_MANY", 1)
+    monkeypatch.setattr(expand_module, "PAIRS_PER_BLOCK", 1)
     everyone = [(a, b) for a in range(SIZE) for b in range(SIZE) if a != b]
     hop = Hop("Knows", Direction.OUT, 1, 3, "Person")
     with pytest.raises(QueryBudgetExceeded):
@@ -155,8 +155,8 @@ KEYS = st.lists(
 @given(KEYS, st.sampled_from([4, 2**40]), st.sampled_from([3, 2**40]))
 def test_rows_with_equal_keys_are_one_group(rows, first_size, second_size):
     keys = [
-        Key(column([a for a, _, _ in rows]), first_size),
-        Key(column([b for _, b, _ in rows]), second_size),
+        GroupKey(column([a for a, _, _ in rows]), first_size),
+        GroupKey(column([b for _, b, _ in rows]), second_size),
         key_of(pa.array([c for _, _, c in rows], pa.int32())),
     ]
     groups = group_rows(keys, len(rows))
@@ -173,7 +173,7 @@ def test_rows_with_equal_keys_are_one_group(rows, first_size, second_size):
 
 @given(st.lists(st.integers(0, 40), max_size=12), st.sampled_from([41, 10**6]))
 def test_codes_that_all_differ_are_told_by_counting(codes, size):
-    if all_differ(Key(column(codes), size)):
+    if all_differ(GroupKey(column(codes), size)):
         assert len(set(codes)) == len(codes)
     elif size == 41 and len(codes) > 5:
         assert len(set(codes)) < len(codes)
@@ -195,7 +195,7 @@ def test_groups_of_one_row_aggregate_like_any_others(function, values, data):
     array = pa.array(values, pa.int32())
     alone = group_rows([], 0)
     single = type(alone)(None, len(values), None)
-    spelled = group_rows([Key(rows, len(values))], len(values))
+    spelled = group_rows([GroupKey(rows, len(values))], len(values))
     found, expected = (
         aggregate(function, array, groups, given_weights, len(values)).to_pylist()
         for groups in (single, spelled)
@@ -205,7 +205,7 @@ def test_groups_of_one_row_aggregate_like_any_others(function, values, data):
 
 @given(KEYS, st.data())
 def test_some_groups_keep_their_rows_and_nothing_else(rows, data):
-    groups = group_rows([Key(column([a for a, _, _ in rows]), 4)], len(rows))
+    groups = group_rows([GroupKey(column([a for a, _, _ in rows]), 4)], len(rows))
     chosen = data.draw(st.lists(st.integers(0, max(groups.count - 1, 0)), unique=True, max_size=4))
     chosen = sorted(chosen) if groups.count else []
     kept, fewer = groups.only(column(chosen))
@@ -219,12 +219,12 @@ def test_some_groups_keep_their_rows_and_nothing_else(rows, data):
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=2))), st.text(max_size=2))
 def test_texts_are_numbered_in_their_order(texts, wanted):
-    codes = encode(pa.array(texts, pa.utf8()))
-    assert codes.texts is not None
+    codes = encode_texts(pa.array(texts, pa.utf8()))
+    assert codes.dictionary is not None
     distinct = sorted({text for text in texts if text is not None}, key=str.encode)
-    assert codes.texts.to_pylist() == distinct
-    assert [None if n < 0 else distinct[n] for n in codes.numbers] == texts
-    assert (codes.numbers == codes.place(wanted)).tolist() == [text == wanted for text in texts]
+    assert codes.dictionary.to_pylist() == distinct
+    assert [None if n < 0 else distinct[n] for n in codes.codes] == texts
+    assert (codes.codes == codes.code_of(wanted)).tolist() == [text == wanted for text in texts]
 
 
 def test_a_cache_says_when_it_has_lost_something():
@@ -238,22 +238,22 @@ def test_a_cache_says_when_it_has_lost_something():
 
 
 @given(PAIRS, PAIRS, PAIRS)
-def test_edges_turned_round_lead_back(pairs, added, removed):
+def test_reversed_edges_lead_back(pairs, added, removed):
     adjacency, left = changed(pairs, added, removed)
-    rows, nodes = adjacency.turned(SIZE).neighbours(np.arange(SIZE))
+    rows, nodes = adjacency.reversed(SIZE).neighbours(np.arange(SIZE))
     assert sorted(zip(nodes.tolist(), rows.tolist(), strict=True)) == sorted(left)
 
 
 @given(PAIRS, PAIRS)
-def test_edges_turned_twice_still_count_parallel_ones(pairs, removed):
+def test_edges_reversed_twice_still_count_parallel_ones(pairs, removed):
     """Taking away one of two parallel edges leaves a neighbour, whichever way it is looked at."""
     adjacency, left = changed(pairs, [], [])
     for pair in removed:
         if pair in pairs:
             pairs.remove(pair)
-            adjacency = adjacency.turned(SIZE).with_changes(
+            adjacency = adjacency.reversed(SIZE).with_changes(
                 column([]), pair_keys(column([pair[1]]), column([pair[0]]))
             )
-            adjacency = adjacency.turned(SIZE)
+            adjacency = adjacency.reversed(SIZE)
     rows, nodes = adjacency.neighbours(np.arange(SIZE))
     assert set(zip(rows.tolist(), nodes.tolist(), strict=True)) == set(pairs) <= left

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.catalog.arrow import arrow_type
-from omnigraph.engine.result import Result
+from omnigraph.engine.read.result import Result
 from omnigraph.errors import InputError, MissingExtra, UnknownColumn
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
 from omnigraph.testing.model.values import shortest_float32

@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 from omnigraph.text.analyse import words_of_query
 from omnigraph.text.index import TextIndex, build_index
-from omnigraph.text.matching import (
-    ScoredRows,
-    allowed_edits,
-    any_word,
-    bm25,
-    near_words,
-    phrase,
-)
+from omnigraph.text.matching import ScoredRows, allowed_edits, any_word, bm25, near_words, phrase
 
 WORDS = ["kettle", "kettles", "copper", "the", "repair", "of", "hose", "garden"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)

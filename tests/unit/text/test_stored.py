@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.text.analyse import words_of_query
-from omnigraph.text.index import TextIndex, build_index
+from omnigraph.text.index import StoredIndex, TextIndex, build_index, from_bytes, to_bytes
 from omnigraph.text.matching import any_word, bm25, phrase
-from omnigraph.text.stored import StoredIndex, from_bytes, to_bytes
 
 TEXTS = ["copper kettle", None, "kettle of copper kettle", "", "garden hose"]
 
@@ -34,7 +33,7 @@ def test_what_was_written_is_read():
     made = build_index(pa.array(TEXTS))
     found = from_bytes(bytes(to_bytes(stored(made))))
     assert seen(found.index) == seen(made)
-    assert (found.row_ids.tolist(), found.pieces.tolist()) == ([0, 1, 2, 3, 4], [0, 1, 0, 1, 0])
+    assert (found.row_ids.tolist(), found.fragments.tolist()) == ([0, 1, 2, 3, 4], [0, 1, 0, 1, 0])
 
 
 def test_rows_that_changed_are_kept_apart_and_no_longer_twice():
@@ -52,7 +51,7 @@ def test_rows_that_changed_are_kept_apart_and_no_longer_twice():
 
 def test_rows_move_and_go():
     made = stored(build_index(pa.array(TEXTS)))
-    moved = made.moved(np.array([1, -1, 2, -1, 6]), 7)
+    moved = made.remapped(np.array([1, -1, 2, -1, 6]), 7)
     later = [None, TEXTS[0], TEXTS[2], None, None, None, TEXTS[4]]
     assert seen(moved)[:4] == seen(build_index(pa.array(later)))[:4]
 

@@ -22,9 +22,8 @@ from omnigraph.cli.progress import progress
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.embed.seed_files import SeedSummary
-    from omnigraph.embed.seed_plan import SeedPlan
-    from omnigraph.engine.write.refill_report import EmbedResult, RefilledProperty
+    from omnigraph.embed.seed import SeedPlan, SeedSummary
+    from omnigraph.engine.embedding.embed import EmbeddedProperty, EmbedResult
 
 
 class GraphOptions(TypedDict):
@@ -184,7 +183,7 @@ def _graph_lines(uri: str, result: EmbedResult) -> Iterator[str]:
     yield from commit_lines(result.receipt)
 
 
-def _property_line(prop: RefilledProperty, *, dry_run: bool) -> str:
+def _property_line(prop: EmbeddedProperty, *, dry_run: bool) -> str:
     counts = ", ".join(f"{count} {state}" for state, count in prop.states.to_json().items())
     line = f"{prop.table_key} {prop.property}  "
     if not dry_run:
@@ -199,7 +198,7 @@ def _property_line(prop: RefilledProperty, *, dry_run: bool) -> str:
 
 def _plan(types: tuple[str, ...], options: Options) -> SeedPlan:
     # Only this form needs them, and help must not wait for the libraries behind.
-    from omnigraph.embed.seed_plan import SeedMode, SeedPlan, Selector, read_manifest, read_spec
+    from omnigraph.embed.seed import SeedMode, SeedPlan, Selector, read_manifest, read_spec
 
     if options["clean"] and options["reembed_all"]:
         raise click.UsageError("--clean and --reembed-all are exclusive; use one of them.")
@@ -226,7 +225,7 @@ def _plan(types: tuple[str, ...], options: Options) -> SeedPlan:
 
 
 def _embed_file(plan: SeedPlan, *, as_json: bool) -> None:
-    from omnigraph.embed.seed_files import embed_seed
+    from omnigraph.embed.seed import embed_seed
 
     with progress(f"embedding {plan.source}"):
         done = embed_seed(plan)

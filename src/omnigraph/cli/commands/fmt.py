@@ -15,7 +15,7 @@ from omnigraph.cli.exits import FAILURE, SUCCESS, report
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
 from omnigraph.cli.output.cells import write_document
-from omnigraph.engine.source_files import decode_source, read_source
+from omnigraph.engine.read.source_files import decode_source, read_source
 from omnigraph.errors import InputError, LanguageError, OmnigraphError
 from omnigraph.language.format import format_queries, format_schema
 from omnigraph.language.syntax import Source

@@ -26,7 +26,7 @@ from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
     from omnigraph.engine.read.explain import ExplainedStep, Explanation
-    from omnigraph.engine.result import Result
+    from omnigraph.engine.read.result import Result
 
 
 _NARROWEST_CAP = 8

@@ -15,7 +15,7 @@ from omnigraph.diagnostics import counted, with_hint
 from omnigraph.engine.compare.changes import Op, TableChanges
 from omnigraph.engine.compare.cursors import read_place, write_place
 from omnigraph.engine.compare.sides import ABSENT, Side
-from omnigraph.engine.entities import compared_documents
+from omnigraph.engine.read.entities import compared_documents
 from omnigraph.errors import InputError
 from omnigraph.storage.changed_rows import Numbers
 from omnigraph.versioning.snapshot import Snapshot

@@ -10,8 +10,8 @@ from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.diagnostics import with_hint
 from omnigraph.engine.commits import Commit
 from omnigraph.engine.compare.changes import Op
-from omnigraph.engine.entities import get_entity, read_entity
 from omnigraph.engine.parts import GraphParts
+from omnigraph.engine.read.entities import get_entity, read_entity
 from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import InputError
 from omnigraph.versioning.branches import BranchRef

@@ -23,7 +23,7 @@ from omnigraph.engine.maintain.index_report import (
 )
 from omnigraph.engine.maintain.partitions import find_partitions
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.read.stored_texts import StoredTexts
+from omnigraph.engine.read.text_indexes import TextIndexStore
 from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.write.commit import TableWriter
 from omnigraph.errors import OmnigraphError, SchemaMoved
@@ -98,7 +98,7 @@ class _Built:
     pending: list[PendingIndex] = field(default_factory=list)
 
 
-def unindexed_rows(texts: StoredTexts, table: Table, intent: IndexSpec) -> int | None:
+def unindexed_rows(texts: TextIndexStore, table: Table, intent: IndexSpec) -> int | None:
     """The rows an index does not know; None if there is no such index."""
     if intent.kind is IndexKind.TEXT:
         return texts.unindexed_rows(table, intent.column)

@@ -15,12 +15,12 @@ from omnigraph.catalog.model import EntityType, NodeType
 from omnigraph.diagnostics import counted
 from omnigraph.embed.configured import stored_name
 from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.embedding.vectors import StateCounts, count_states
 from omnigraph.engine.maintain.index_report import IndexState
 from omnigraph.engine.maintain.indexes import unindexed_rows
 from omnigraph.engine.maintain.orphans import abandoned_scratch
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.read.stored_texts import StoredTexts
-from omnigraph.engine.vector_states import StateCounts, count_states
+from omnigraph.engine.read.text_indexes import TextIndexStore
 from omnigraph.limits import FOLD_SMALL_ROWS, INDEX_LAG_ROWS
 from omnigraph.rows.bindings import embedded_properties
 from omnigraph.storage.compact import small_fragments
@@ -169,7 +169,7 @@ def graph_status(parts: GraphParts, snapshot: Snapshot, cached_bytes: int) -> Gr
 
 
 def table_statuses(
-    snapshot: Snapshot, tables: TableStore, texts: StoredTexts
+    snapshot: Snapshot, tables: TableStore, texts: TextIndexStore
 ) -> tuple[TableStatus, ...]:
     """Every type of a snapshot by key."""
     # A graph without such vectors needs no provider, not even the settings of one.
@@ -184,7 +184,7 @@ def table_statuses(
 def _table_status(
     snapshot: Snapshot,
     tables: TableStore,
-    texts: StoredTexts,
+    texts: TextIndexStore,
     declared: EntityType,
     configured: str | None,
 ) -> TableStatus:

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.compare.changes import chunks
 from omnigraph.engine.compare.sides import ABSENT, Side
-from omnigraph.engine.entities import compared_documents
 from omnigraph.engine.merge.truth import Verdicts
+from omnigraph.engine.read.entities import compared_documents
 from omnigraph.errors import MergeConflict
 from omnigraph.limits import CONFLICTS_TOLD
 from omnigraph.rows.equality import Mask

@@ -1,1 +1,1 @@
-"""Running read queries: numbered nodes, adjacency, and the steps of an arrangement on them."""
+"""Read queries: compile, choose an access path, execute on cached columns and adjacency."""

@@ -1,33 +1,36 @@
-"""Running the steps of an arrangement: from one empty row to the binding table of a query."""
+"""Executes a physical plan: from one empty row to the binding table, then to the result rows."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 import numpy as np
+import pyarrow as pa
 
-from omnigraph.engine.read.adjacency import Counts, summed
+from omnigraph.engine.read.adjacency import Counts, sum_by
 from omnigraph.engine.read.budget import Meter
+from omnigraph.engine.read.expand import Expander
 from omnigraph.engine.read.expressions import Expressions
 from omnigraph.engine.read.frame import (
+    EqualityJoin,
     Frame,
-    concatenated,
-    everything,
+    check_countable,
+    concat_frames,
     product,
-    refuse_uncountable,
+    unit_frame,
 )
-from omnigraph.engine.read.hops import Hops
-from omnigraph.engine.read.joins import EqualRows
-from omnigraph.engine.read.looked_up import LookedUpNodes
+from omnigraph.engine.read.lookup import LookupNodes
 from omnigraph.engine.read.nodes import Nodes
-from omnigraph.engine.read.numbering import Positions, distinct_positions
+from omnigraph.engine.read.positions import Positions, distinct_positions
+from omnigraph.engine.read.project import project_rows
 from omnigraph.engine.read.source import GraphSource
-from omnigraph.plan.ir import Direction, Filter
+from omnigraph.plan.ir import Direction, Filter, ReadPlan
 from omnigraph.plan.steps import (
+    Arrangement,
     Branch,
     Check,
     Connected,
@@ -41,19 +44,19 @@ from omnigraph.plan.steps import (
     Without,
 )
 
-_FIRST_ROWS: Final = 1024
-"""Rows that are tried first when only some results are wanted."""
+FIRST_BATCH_ROWS: Final = 1024
+"""Rows of the first batch if only some results are wanted."""
 
-_SHARE: Final = 0.125
-"""What it takes to look at a node among all of them, against following an edge from a source."""
+NODE_SCAN_COST: Final = 0.125
+"""Cost of visiting a node in a scan of all nodes, relative to following an edge."""
 
-_ROW = "#row"
-"""Which outer row a row of an inner pattern belongs to. No variable has such a name."""
+_ROW: Final = "#row"
+"""The column with the outer row of each inner row of a negation. No variable has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What a step did: the rows it left, the time it took and the look-ups it made."""
+    """Rows left by a step, its time and its look-ups."""
 
     step: Step
     rows: int
@@ -61,8 +64,24 @@ class StepReport:
     lookups: int
 
 
+def execute_read(
+    plan: ReadPlan,
+    physical: Arrangement,
+    parameters: Mapping[str, Any],
+    source: GraphSource,
+    meter: Meter,
+    report: Callable[[StepReport], None] | None = None,
+) -> pa.Table:
+    """The result of a read: one column per projection, in the types of the language."""
+    expressions = Expressions(source, parameters)
+    executor = Executor(source, expressions, meter, report)
+    found = executor.run_until(physical.steps, physical.enough)
+    meter.check(found.total() if not plan.is_aggregate and plan.limit is None else 0)
+    return project_rows(plan, found, expressions)
+
+
 class Executor:
-    """Runs steps for one query."""
+    """Runs the steps of one query."""
 
     def __init__(
         self,
@@ -74,9 +93,9 @@ class Executor:
         self._source = source
         self._expressions = expressions
         self._meter = meter
-        self._hops = Hops(source, meter)
+        self._expander = Expander(source, meter)
         self._report = report
-        self._scanned: dict[tuple[str, tuple[Filter, ...], int | None], Positions] = {}
+        self._scans: dict[tuple[str, tuple[Filter, ...], int | None], Positions] = {}
 
     def run(self, steps: tuple[Step, ...], frame: Frame) -> Frame:
         before: Step | None = None
@@ -93,19 +112,19 @@ class Executor:
                 self._report(StepReport(step, frame.length, seconds, made))
         return frame
 
-    def run_for(self, steps: tuple[Step, ...], enough: int | None) -> Frame:
-        """All rows the steps find, or at least so many of them: whichever, so not in one go."""
+    def run_until(self, steps: tuple[Step, ...], enough: int | None) -> Frame:
+        """All rows, or at least `enough` of them, found in batches of growing size."""
         if enough is None or len(steps) < 2:
-            return self.run(steps, everything())
-        first = self.run(steps[:1], everything())
+            return self.run(steps, unit_frame())
+        first = self.run(steps[:1], unit_frame())
         found: list[Frame] = []
-        total, start, size = 0, 0, max(_FIRST_ROWS, 2 * enough)
+        total, start, size = 0, 0, max(FIRST_BATCH_ROWS, 2 * enough)
         while not found or (total < enough and start < first.length):
             rows = np.arange(start, min(start + size, first.length), dtype=np.int64)
             found.append(self.run(steps[1:], first.take(rows)))
             total += found[-1].total()
             start, size = start + size, 4 * size
-        return concatenated(found)
+        return concat_frames(found)
 
     def _step(self, step: Step, frame: Frame) -> Frame:
         match step:
@@ -117,16 +136,16 @@ class Executor:
                 return self._follow(step, frame)
             case Connected():
                 sources, targets = frame.columns[step.source], frame.columns[step.target]
-                return frame.where(self._hops.joins(step.hop, sources, targets))
+                return frame.where(self._expander.connects(step.hop, sources, targets))
             case Count():
-                return frame.times(self.solutions(step.branch, frame.columns[step.source]))
+                return frame.multiply(self.count_solutions(step.branch, frame.columns[step.source]))
             case Has():
-                found = self.solutions(step.branch, frame.columns[step.source])
+                found = self.count_solutions(step.branch, frame.columns[step.source])
                 return frame.where(found > 0)
             case Check():
                 return frame.where(self._expressions.holds(step.filter, frame))
             case Lacks():
-                found = self.solutions(step.branch, frame.columns[step.source])
+                found = self.count_solutions(step.branch, frame.columns[step.source])
                 return frame.where(found == 0)
             case Without():
                 return self._without(step, frame)
@@ -144,57 +163,61 @@ class Executor:
         return frame.take(rows).bind(step.variable, step.node_type, np.tile(found, frame.length))
 
     def _refuse_large_product(self, steps: tuple[Step, ...], rows: int) -> None:
-        """Scans in a row multiply each other: see what comes of all before the first is multiplied."""
+        """Check the product of consecutive scans before the first one is multiplied out."""
         for step in takewhile(lambda step: isinstance(step, Scan), steps):
             assert isinstance(step, Scan)
             rows *= len(self._scan_once(step))
             self._meter.check(rows)
 
     def _scan_once(self, step: Scan) -> Positions:
-        """The nodes of a scan, which may occur many times in one query."""
+        """The nodes of a scan, found once even if the query runs the scan many times."""
         key = (step.node_type, step.conditions, step.enough)
-        found = self._scanned.get(key)
+        found = self._scans.get(key)
         if found is None:
-            found = self._scanned[key] = self._found(*key)
+            found = self._scans[key] = self._find(*key)
         return found
 
-    def _found(
+    def _find(
         self, node_type: str, conditions: tuple[Filter, ...], enough: int | None = None
     ) -> Positions:
-        """The nodes of a type that meet conditions, or so many of them."""
+        """The nodes of a type that match conditions, up to `enough` of them."""
         nodes = self._source.nodes(node_type)
         if enough == 0:
             return np.empty(0, np.int64)
-        if not isinstance(nodes, LookedUpNodes):
+        if not isinstance(nodes, LookupNodes):
             found = self._expressions.select(nodes, conditions)
             return found if enough is None else found[:enough]
-        plain = [self._expressions.plain(condition) for condition in conditions]
+        plain = [self._expressions.pushdown(condition) for condition in conditions]
         others = tuple(c for c, p in zip(conditions, plain, strict=True) if p is None)
         found = nodes.find([p for p in plain if p is not None], None if others else enough)
         return self._expressions.select(nodes, others, found)[:enough]
 
     def _join(self, step: Join, frame: Frame) -> Frame:
-        found = self._found(step.node_type, step.conditions)
+        found = self._find(step.node_type, step.conditions)
         right = Frame(len(found), {step.variable: found}, {step.variable: step.node_type})
-        equal = EqualRows(
+        join = EqualityJoin(
             self._expressions.values(step.bound, frame),
             self._expressions.values(step.property, right),
         )
         if step.only_whether:
-            return frame.where(equal.exist)
-        self._meter.check(equal.total, 8 * (len(frame.columns) + 1))
-        rows, places = equal.pairs()
-        return frame.take(rows).bind(step.variable, step.node_type, found[places])
+            return frame.where(join.matched)
+        self._meter.check(join.total, 8 * (len(frame.columns) + 1))
+        rows, matches = join.pairs()
+        return frame.take(rows).bind(step.variable, step.node_type, found[matches])
 
     def _follow(self, step: Follow, frame: Frame) -> Frame:
-        rows, nodes = self._hops.reach(step.hop, frame.columns[step.source])
-        if step.conditions:
-            met = self._expressions.meets(
-                self._source.nodes(step.hop.node_type), step.conditions, nodes
-            )
-            rows, nodes = rows[met], nodes[met]
+        rows, nodes = self._reach(step, frame.columns[step.source])
         self._meter.check(len(rows), 8 * (len(frame.columns) + 1))
         return frame.take(rows).bind(step.target, step.hop.node_type, nodes)
+
+    def _reach(self, step: Follow | Branch, sources: Positions) -> tuple[Positions, Positions]:
+        """The nodes that a hop reaches and that match its conditions: source index and node."""
+        rows, nodes = self._expander.reach(step.hop, sources)
+        if not step.conditions:
+            return rows, nodes
+        reached = self._source.nodes(step.hop.node_type)
+        met = self._expressions.matches(reached, step.conditions, nodes)
+        return rows[met], nodes[met]
 
     def _without(self, step: Without, frame: Frame) -> Frame:
         rows = np.arange(frame.length, dtype=np.int64)
@@ -208,70 +231,66 @@ class Executor:
 
     # -- branches ---------------------------------------------------------------------------
 
-    def solutions(self, branch: Branch, sources: Positions) -> Counts:
-        """How many solutions a branch has from each source."""
-        if not self._hops.is_possible(branch.hop):
+    def count_solutions(self, branch: Branch, sources: Positions) -> Counts:
+        """The number of solutions of a branch from each source."""
+        if not self._expander.is_possible(branch.hop):
             return np.zeros(len(sources), np.int64)
-        everywhere = self._everywhere(branch, len(sources))
-        if everywhere is not None:
-            return everywhere if self._start(branch).is_everything(sources) else everywhere[sources]
-        distinct, place = distinct_positions(sources)
-        found = self._solutions_one_by_one(branch, distinct)
-        return found if place is None else found[place]
-
-    def _solutions_one_by_one(self, branch: Branch, sources: Positions) -> Counts:
+        for_all = self._count_for_all(branch, len(sources))
+        if for_all is not None:
+            return for_all if self._start_nodes(branch).covers_all(sources) else for_all[sources]
+        distinct, inverse = distinct_positions(sources)
         if _is_bare(branch):
-            return self._hops.counts(branch.hop, sources)
-        rows, nodes = self._hops.reach(branch.hop, sources)
-        if branch.conditions:
-            ends = self._source.nodes(branch.hop.node_type)
-            met = self._expressions.meets(ends, branch.conditions, nodes)
-            rows, nodes = rows[met], nodes[met]
-        return summed(rows, self._hanging(branch, nodes), len(sources))
+            found = self._expander.counts(branch.hop, distinct)
+        else:
+            rows, nodes = self._reach(branch, distinct)
+            found = sum_by(rows, self._weights(branch, nodes), len(distinct))
+        return found if inverse is None else found[inverse]
 
-    def _everywhere(self, branch: Branch, sources: int) -> Counts | None:
-        """The solutions from each node of the type a branch starts at; None if that takes longer
-        than following the edges of so many sources."""
-        hop, start = branch.hop, self._start(branch)
-        if not self._hops.is_single(hop) or not self._source.is_in_memory(hop, sources):
+    def _count_for_all(self, branch: Branch, sources: int) -> Counts | None:
+        """The solutions from every node of the branch's start type; None if following the edges of
+        the sources is cheaper."""
+        hop, start = branch.hop, self._start_nodes(branch)
+        if not self._expander.is_single(hop) or not self._source.is_in_memory(hop, sources):
             return None
         if _is_bare(branch):
-            return self._hops.degrees(hop, start.size) if sources > _SHARE * start.size else None
+            is_cheaper = sources > NODE_SCAN_COST * start.size
+            return self._expander.degrees(hop, start.size) if is_cheaper else None
         nodes = self._source.nodes(hop.node_type)
         edges = self._source.edge_count(hop.edge)
         followed = edges * sources / max(start.size, 1)
-        if followed < _SHARE * nodes.size:
+        if followed < NODE_SCAN_COST * nodes.size:
             return None
         met = self._expressions.select(nodes, branch.conditions)
-        if self._hops.cost_of_sums(hop, len(met), edges) + _SHARE * start.size > followed:
+        cost = self._expander.sum_cost(hop, len(met), edges) + NODE_SCAN_COST * start.size
+        if cost > followed:
             return None
-        weights = self._hanging(branch, met)
+        weights = self._weights(branch, met)
         if weights is not None:
             counting = weights > 0
             met, weights = met[counting], weights[counting]
-        return self._hops.sums(hop, met, weights, start.size)
+        return self._expander.sums(hop, met, weights, start.size)
 
-    def _hanging(self, branch: Branch, nodes: Positions) -> Counts | None:
-        """What hangs on each node, counted; None when nothing hangs there and each counts once."""
+    def _weights(self, branch: Branch, nodes: Positions) -> Counts | None:
+        """Solutions of the sub-branches per node; None if there are none and each node counts once."""
         weights: Counts | None = None
         for further in branch.branches:
-            found = self.solutions(further, nodes)
+            found = self.count_solutions(further, nodes)
             weights = found if weights is None else product(weights, found)
         for lacking in branch.without:
-            is_free = (self.solutions(lacking, nodes) == 0).astype(np.int64)
+            is_free = (self.count_solutions(lacking, nodes) == 0).astype(np.int64)
             weights = is_free if weights is None else weights * is_free
         if weights is not None and len(weights):
-            # No source leads to more than all of them.
-            refuse_uncountable(float(weights.max()) * len(weights))
+            # No source reaches more than all of them.
+            check_countable(float(weights.max()) * len(weights))
         return weights
 
-    def _start(self, branch: Branch) -> Nodes:
-        """The nodes of the type from which a branch starts."""
+    def _start_nodes(self, branch: Branch) -> Nodes:
+        """The nodes of the type that a branch starts from."""
         edge = self._source.catalog.edges[branch.hop.edge]
         start = edge.from_type if branch.hop.direction is Direction.OUT else edge.to_type
         return self._source.nodes(start)
 
 
 def _is_bare(branch: Branch) -> bool:
-    """Whether every node that the hop leads to is one solution."""
+    """Whether every node that the hop reaches is one solution."""
     return not (branch.conditions or branch.branches or branch.without)

@@ -1,4 +1,4 @@
-"""How a read is run: its steps with what is expected of each and, if it was run, what came of it."""
+"""Query plans for people and programs: steps with estimated and, after a run, measured rows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.engine.read.access import Work
+from omnigraph.engine.read.budget import LookupWork
 from omnigraph.engine.read.execute import StepReport
 from omnigraph.plan.describe import (
-    StepLine,
     describe_return,
     return_detail,
     step_lines,
@@ -22,7 +21,7 @@ from omnigraph.plan.steps import Arrangement, Step
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of a step. `lookups` is how often it went to the store for single nodes or edges."""
+    """Measurements of a step. `lookups` counts requests for single nodes or edges."""
 
     rows: int
     seconds: float
@@ -30,17 +29,17 @@ class Measured:
     nbytes: int | None = None
 
     def and_then(self, report: StepReport) -> Measured:
-        """With one more run of the same step: negations and limits run steps piece by piece."""
+        """Add another run of the same step: negations and limits run steps in batches."""
         rows, seconds = self.rows + report.rows, self.seconds + report.seconds
         return Measured(rows, seconds, self.lookups + report.lookups)
 
 
 class Reports:
-    """What the steps of one run report, and the result they came to."""
+    """Measurements of the steps of one run, and of its result."""
 
     def __init__(self) -> None:
         self._steps: dict[int, Measured] = {}
-        self._work = Work()
+        self._work = LookupWork()
         self.rows = 0
         self.nbytes = 0
         self.seconds = 0.0
@@ -49,8 +48,8 @@ class Reports:
     def lookups(self) -> int:
         return self._work.lookups
 
-    def start(self, work: Work) -> None:
-        """Begin anew: an earlier attempt has been given up."""
+    def start(self, work: LookupWork) -> None:
+        """Start over: an earlier attempt was abandoned."""
         self._steps.clear()
         self._work = work
 
@@ -59,17 +58,17 @@ class Reports:
         self._steps[id(report.step)] = known.and_then(report)
 
     def finish(self, table: pa.Table, seconds: float) -> None:
-        """The result, and the time of the whole run."""
+        """Record the result and the time of the whole run."""
         self.rows, self.nbytes, self.seconds = table.num_rows, table.nbytes, seconds
 
     def of(self, step: Step) -> Measured:
-        """What came of a step. One inside a negation may not have been reached."""
+        """The measurements of a step; zero for one that was not reached, as in a negation."""
         return self._steps.get(id(step), Measured(0, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStep:
-    """One step; `measured` is None when the query was not run."""
+    """One step; `measured` is None if the query was not run."""
 
     op: str
     text: str
@@ -101,21 +100,23 @@ class ExplainedStep:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """The steps of a read in the order they run; the last one makes the result."""
+    """The steps of a read in execution order; the last one makes the result.
+
+    `looks_up` tells whether it uses look-ups instead of reading whole types into memory; `seconds` is the
+    time of the run, if there was one.
+    """
 
     query_name: str
     branch: str | None
     snapshot: str | None
     commit_id: str
     looks_up: bool
-    """Whether it looks up what it comes to, instead of reading whole types into memory."""
     steps: tuple[ExplainedStep, ...]
     seconds: float | None
-    """How long the run took, if there was one."""
 
     @property
     def summary(self) -> str:
-        """One line for people: which query, where it reads, and by which way."""
+        """One line: the query, what it reads, and its access path."""
         source = f"branch {self.branch}" if self.snapshot is None else f"snapshot {self.snapshot}"
         return f"{self.query_name} on {source}, {'by look-ups' if self.looks_up else 'in memory'}"
 
@@ -126,7 +127,7 @@ class Explanation:
         return f"{self.summary}\n{self}"
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as a tree: each step has the one before it as its first child."""
+        """The plan as a tree: each step has its predecessor as first child."""
         document: dict[str, Any] = {
             "query_name": self.query_name,
             "target": {"branch": self.branch, "snapshot": self.snapshot},
@@ -138,45 +139,40 @@ class Explanation:
         return document
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """The read to explain: what it is, where it reads, and whether it looks up all it needs."""
-
-    plan: ReadPlan
-    arrangement: Arrangement
-    branch: str | None
-    snapshot: str | None
-    commit_id: str
-    looks_up: bool
-
-
-def explain(read: Explained, reports: Reports | None) -> Explanation:
-    """Put reports beside the steps they are about."""
-    steps = [_explained(line, reports) for line in step_lines(read.arrangement.steps)]
+def explain(
+    plan: ReadPlan,
+    physical: Arrangement,
+    reports: Reports | None,
+    *,
+    branch: str | None,
+    snapshot: str | None,
+    commit_id: str,
+    looks_up: bool,
+) -> Explanation:
+    """Explain a read; with the reports of a run, with measurements."""
+    steps = []
+    for line in step_lines(physical.steps):
+        measured = None if reports is None else reports.of(line.step)
+        estimate = line.step.estimate
+        steps.append(ExplainedStep(line.op, line.text, line.depth, line.detail, estimate, measured))
+    detail = return_detail(plan, physical)
+    detail["access"] = "look-ups" if looks_up else "memory"
+    steps.append(_return_step(plan, detail, steps, reports))
     seconds = reports.seconds if reports is not None else None
-    steps.append(_returned(read, steps, reports))
-    return Explanation(
-        read.plan.name,
-        read.branch,
-        read.snapshot,
-        read.commit_id,
-        read.looks_up,
-        tuple(steps),
-        seconds,
-    )
+    return Explanation(plan.name, branch, snapshot, commit_id, looks_up, tuple(steps), seconds)
 
 
-def _returned(
-    read: Explained, steps: Sequence[ExplainedStep], reports: Reports | None
+def _return_step(
+    plan: ReadPlan,
+    detail: Mapping[str, Any],
+    steps: Sequence[ExplainedStep],
+    reports: Reports | None,
 ) -> ExplainedStep:
-    """The step that makes the result of the rows that were found; what time is left is its own."""
+    """The step that makes the result; it takes the time that the others have not used."""
     rows = steps[-1].estimate if steps else 1.0
-    limit = read.plan.limit
-    is_one = read.plan.is_aggregate and all(c.is_aggregate for c in read.plan.columns)
-    rows = 1.0 if is_one else rows
-    estimate = rows if limit is None else min(rows, float(limit))
-    detail = return_detail(read.plan, read.arrangement)
-    detail["access"] = "look-ups" if read.looks_up else "memory"
+    if plan.is_aggregate and all(column.is_aggregate for column in plan.columns):
+        rows = 1.0
+    estimate = rows if plan.limit is None else min(rows, float(plan.limit))
     measured = None
     if reports is not None:
         before = [step.measured for step in steps if step.depth == 0 and step.measured]
@@ -186,12 +182,7 @@ def _returned(
             reports.lookups - sum(m.lookups for m in before),
             reports.nbytes,
         )
-    return ExplainedStep("return", describe_return(read.plan), 0, detail, estimate, measured)
-
-
-def _explained(line: StepLine, reports: Reports | None) -> ExplainedStep:
-    measured = None if reports is None else reports.of(line.step)
-    return ExplainedStep(line.op, line.text, line.depth, line.detail, line.step.estimate, measured)
+    return ExplainedStep("return", describe_return(plan), 0, detail, estimate, measured)
 
 
 def _rows(count: float) -> str:
@@ -207,18 +198,18 @@ def _line(step: ExplainedStep) -> str:
 
 
 def _tree(steps: Sequence[ExplainedStep]) -> dict[str, Any]:
-    """Steps of one depth, each on top of the one before; deeper ones belong to the step above."""
+    """Steps of one depth, each with its predecessor as child; deeper ones belong to the step above."""
     document: dict[str, Any] | None = None
     depth = steps[0].depth
-    place = 0
-    while place < len(steps):
-        end = place + 1
+    at = 0
+    while at < len(steps):
+        end = at + 1
         while end < len(steps) and steps[end].depth > depth:
             end += 1
         children = [] if document is None else [document]
-        if end > place + 1:
-            children.append(_tree(steps[place + 1 : end]))
-        document = steps[place].to_json(children)
-        place = end
+        if end > at + 1:
+            children.append(_tree(steps[at + 1 : end]))
+        document = steps[at].to_json(children)
+        at = end
     assert document is not None
     return document

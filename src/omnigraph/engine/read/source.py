@@ -1,7 +1,7 @@
 """The graph a query reads: one snapshot under one view, with what is cached of it.
 
-Numbered nodes, decoded columns and adjacency are kept per table version, and reached from an earlier
-version when a write has changed little.
+Numbered nodes, decoded columns and adjacency are cached per table version, and patched from an earlier
+version if a write changed little.
 """
 
 from __future__ import annotations
@@ -16,24 +16,35 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
-from omnigraph.engine.read.access import Ledger, TraversalMode, TraversalSettings, Work
 from omnigraph.engine.read.adjacency import Adjacency, build_adjacency, pair_keys
-from omnigraph.engine.read.cache import ByteCache, GuestCache
-from omnigraph.engine.read.columns import REBUILD, CachedColumns, Identity, Latest, identity_of
-from omnigraph.engine.read.looked_up import LookedUpEdges, LookedUpNodes
+from omnigraph.engine.read.budget import (
+    LookupLedger,
+    LookupWork,
+    TraversalMode,
+    TraversalSettings,
+)
+from omnigraph.engine.read.cache import (
+    MAX_PATCH_SHARE,
+    ByteCache,
+    CachedColumns,
+    GuestCache,
+    Identity,
+    Note,
+    identity_of,
+)
+from omnigraph.engine.read.lookup import LookupEdges, LookupNodes
 from omnigraph.engine.read.nodes import Nodes
-from omnigraph.engine.read.numbering import (
-    Difference,
+from omnigraph.engine.read.positions import (
+    FragmentDiff,
+    FragmentSet,
     Mask,
     Numbering,
-    Pieces,
     Positions,
-    advance,
-    difference,
+    advance_numbering,
+    diff_fragments,
     number_rows,
 )
-from omnigraph.engine.read.stored import stored_filter
-from omnigraph.engine.read.view import ReadView
+from omnigraph.engine.read.view import ReadView, stored_filter
 from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.plan.cost import ID_COST, LOOKUP_COST, ROW_COST, SCANNED_COST
 from omnigraph.plan.ir import Direction
@@ -44,19 +55,19 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from omnigraph.engine.read.stored_texts import StoredTexts
+    from omnigraph.engine.read.text_indexes import TextIndexStore
 
 _log = logging.getLogger(__name__)
 
-_FEW_EDGES: Final = 500
-"""Edges of which both ends are looked up together."""
+MAX_JOINT_LOOKUP_EDGES: Final = 500
+"""Edges up to which both endpoints are looked up together."""
 
 
 @dataclass(frozen=True, slots=True)
-class _KnownEdges:
-    """Adjacency of an edge table version; `complete` when every edge found both its nodes."""
+class _CachedEdges:
+    """Adjacency of an edge table version; `complete` if both endpoints of every edge exist."""
 
-    pieces: Pieces
+    fragments: FragmentSet
     adjacency: Adjacency
     complete: bool
     sizes: tuple[int, int]
@@ -67,39 +78,37 @@ class _KnownEdges:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairs:
-    """The two ends of edges; `complete` when every edge found both its nodes."""
+class _EdgePairs:
+    """Endpoint positions of edges; `complete` if both endpoints of every edge exist."""
 
-    ends: tuple[Positions, Positions]
+    sources: Positions
+    targets: Positions
     complete: bool
 
-
-@dataclass(frozen=True, slots=True)
-class _VisibleRows:
-    mask: Mask
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.mask.nbytes)
+    def along(self, direction: Direction) -> tuple[Positions, Positions]:
+        """Where each edge starts and where it leads, in a direction."""
+        if direction is Direction.OUT:
+            return self.sources, self.targets
+        return self.targets, self.sources
 
 
 @dataclass(frozen=True, slots=True)
-class Traversal:
-    """How a query gets at nodes and edges. With `everything` it looks up all it needs.
+class AccessPath:
+    """How a query gets at nodes and edges. With `lookups_only` it reads no table as a whole.
 
-    `wanted` are the properties of each type it will ask for.
+    `properties` are those of each type that the query will need.
     """
 
     settings: TraversalSettings = field(default_factory=TraversalSettings)
-    everything: bool = False
-    wanted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    work: Work = field(default_factory=Work)
-    ledger: Ledger = field(default_factory=Ledger)
+    lookups_only: bool = False
+    properties: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    work: LookupWork = field(default_factory=LookupWork)
+    ledger: LookupLedger = field(default_factory=LookupLedger)
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """What queries of one snapshot have opened, while all of it is in the cache as well."""
+class _OpenTables:
+    """Nodes and adjacency opened by queries of one snapshot, while the cache holds all of them."""
 
     snapshot: Snapshot
     losses: int
@@ -108,9 +117,9 @@ class _Opened:
     nbytes: int = 0
 
     @classmethod
-    def of(cls, snapshot: Snapshot, cache: ByteCache) -> _Opened:
-        """What was opened of the snapshot read last, which is the only one it is kept of."""
-        found: _Opened | None = cache.get("opened")
+    def of(cls, snapshot: Snapshot, cache: ByteCache) -> _OpenTables:
+        """The tables opened of a snapshot; they are kept of the snapshot read last only."""
+        found: _OpenTables | None = cache.get("opened")
         if found is None or found.snapshot is not snapshot or found.losses != cache.losses:
             found = cls(snapshot, cache.losses)
             cache.put("opened", found)
@@ -118,7 +127,7 @@ class _Opened:
 
 
 class GraphSource:
-    """What one query may read. Not shared between queries; the cache behind it is."""
+    """What one query may read. Not shared between queries, but its cache is."""
 
     def __init__(
         self,
@@ -126,26 +135,26 @@ class GraphSource:
         tables: TableStore,
         cache: ByteCache,
         view: ReadView,
-        traversal: Traversal | None = None,
-        texts: StoredTexts | None = None,
+        access: AccessPath | None = None,
+        texts: TextIndexStore | None = None,
         exact: bool = False,
     ) -> None:
-        """With `exact` the nearest vectors are never looked for in an index."""
+        """With `exact`, nearest vectors are never taken from an index."""
         self.snapshot = snapshot
         self.catalog = snapshot.catalog
         self.view = view
         self._tables = tables
         self._cache = cache
-        self._traversal = traversal or Traversal()
+        self._access = access or AccessPath()
         self._texts = texts
         self.exact = exact
         is_guest = isinstance(cache, GuestCache)
-        shares = view.sees_all and not self._traversal.everything and not is_guest
-        opened = _Opened.of(snapshot, cache) if shares else _Opened(snapshot, 0)
+        shares = view.sees_all and not self._access.lookups_only and not is_guest
+        opened = _OpenTables.of(snapshot, cache) if shares else _OpenTables(snapshot, 0)
         self._nodes = opened.nodes
         self._adjacency = opened.adjacency
-        self._looked_up: dict[tuple[str, Direction], LookedUpEdges] = {}
-        self._changes: dict[tuple[str, Identity], tuple[Pieces, _Pairs, _Pairs]] = {}
+        self._lookup_edges: dict[tuple[str, Direction], LookupEdges] = {}
+        self._changes: dict[tuple[str, Identity], tuple[FragmentSet, _EdgePairs, _EdgePairs]] = {}
 
     def nodes(self, node_type: str) -> Nodes:
         found = self._nodes.get(node_type)
@@ -153,28 +162,28 @@ class GraphSource:
             found = self._nodes[node_type] = self._open_nodes(self.catalog.nodes[node_type])
         return found
 
-    def neighbours(self, hop: Hop, frontier: int) -> Adjacency | LookedUpEdges:
-        """The edges of a hop to follow from so many nodes, in memory or to be looked up."""
+    def neighbours(self, hop: Hop, frontier: int) -> Adjacency | LookupEdges:
+        """The edges of a hop, in memory or by look-up, to follow from `frontier` nodes."""
         key = (hop.edge, hop.direction)
         built = self._adjacency.get(key)
         if built is not None:
             return built
-        if not self._traversal.everything and not self._is_quicker_by_look_up(hop, frontier):
+        if not self._access.lookups_only and not self._should_look_up(hop, frontier):
             return self.adjacency(hop.edge, hop.direction)
-        found = self._looked_up.get(key)
+        found = self._lookup_edges.get(key)
         if found is None:
-            found = self._looked_up[key] = self._look_up_edges(hop)
+            found = self._lookup_edges[key] = self._open_lookup_edges(hop)
         return found
 
     @property
-    def work(self) -> Work:
-        """What look-ups have cost so far."""
-        return self._traversal.work
+    def work(self) -> LookupWork:
+        """Look-ups made so far, and their cost."""
+        return self._access.work
 
     @property
     def looks_up(self) -> bool:
-        """Whether nothing is read as a whole."""
-        return self._traversal.everything
+        """Whether no table is read as a whole."""
+        return self._access.lookups_only
 
     def is_in_memory(self, hop: Hop, frontier: int) -> bool:
         return isinstance(self.neighbours(hop, frontier), Adjacency)
@@ -187,36 +196,36 @@ class GraphSource:
         return found
 
     def edge_count(self, edge: str) -> int:
-        """How many edges of a type there are, whoever sees them."""
+        """Number of edges of a type, visible or not."""
         return self.snapshot.entry(self.catalog.edges[edge].table_key).row_count
 
-    # -- what is in memory already ------------------------------------------------------------
+    # -- cached state -----------------------------------------------------------------------
 
     def has_nodes(self, node_type: str) -> bool:
-        """Whether the nodes of a type are numbered, in this version or one to go on from."""
+        """Whether the nodes of a type are cached, in this version or one to patch."""
         if node_type in self._nodes:
             return True
         table = self._table(self.catalog.nodes[node_type])
         if self._cache.get(("rows", *identity_of(table))) is not None:
             return True
-        latest: Latest | None = self._cache.get(("latest rows", table.path))
-        return latest is not None and self._cache.get(("rows", *latest.identity)) is not None
+        latest: Identity | None = self._cache.note(("latest rows", table.path))
+        return latest is not None and self._cache.get(("rows", *latest)) is not None
 
     def has_edges(self, edge: str, direction: Direction) -> bool:
-        """Whether edges are compressed, in this version or one to go on from."""
+        """Whether the adjacency of an edge type is cached, in this version or one to patch."""
         declared = self.catalog.edges[edge]
         if (edge, direction) in self._adjacency:
             return True
         if not (self.has_nodes(declared.from_type) and self.has_nodes(declared.to_type)):
             return False
-        # Edges that are known one way round are quickly turned the other.
-        return any(self._cache.get(self._family(declared, way)) is not None for way in Direction)
+        # Reversing an adjacency is cheap.
+        return any(self._cache.get(self._edges_key(declared, way)) is not None for way in Direction)
 
     def table_path(self, declared: EntityType) -> str:
         return self.snapshot.entry(declared.table_key).location
 
     def scanned_rows(self, declared: EntityType, column: str) -> int:
-        """How many rows a look-up by a column has to scan because no index covers them."""
+        """Rows that a look-up by a column has to scan because no index covers them."""
         table = self._table(declared)
         uncovered = uncovered_fragments(table, column)
         if uncovered is None:
@@ -226,26 +235,26 @@ class GraphSource:
     def _table(self, declared: EntityType) -> Table:
         return self.snapshot.open(self._tables, declared.table_key)
 
-    def _family(self, edge: EdgeType, direction: Direction) -> Hashable:
-        """What compressed edges are kept under, whatever the version."""
-        ends = (edge.from_type, edge.to_type)
-        origins = tuple(self.nodes(name).numbering.origin for name in ends)
+    def _edges_key(self, edge: EdgeType, direction: Direction) -> Hashable:
+        """The cache key of an adjacency; it does not depend on the version."""
+        endpoints = (edge.from_type, edge.to_type)
+        origins = tuple(self.nodes(name).numbering.origin for name in endpoints)
         predicate = self.view.rows.get(edge.name)
         return "edges", self.table_path(edge), direction, origins, repr(predicate)
 
     # -- look-ups ---------------------------------------------------------------------------
 
-    def _is_quicker_by_look_up(self, hop: Hop, frontier: int) -> bool:
-        """Whether to look up a few edges although all nodes are numbered."""
-        traversal = self._traversal
-        mode, settings = traversal.settings.mode, traversal.settings
+    def _should_look_up(self, hop: Hop, frontier: int) -> bool:
+        """Whether looking up a few edges is cheaper than building the adjacency."""
+        settings = self._access.settings
+        mode = settings.mode
         if mode is not TraversalMode.AUTO:
             return mode is TraversalMode.INDEXED
         if frontier > settings.max_frontier or hop.high > settings.max_hops:
             return False
         edge = self.catalog.edges[hop.edge]
         rows = self.edge_count(hop.edge)
-        left = traversal.ledger.left(self.table_path(edge), LOOKUP_COST + rows)
+        left = self._access.ledger.remaining(self.table_path(edge), LOOKUP_COST + rows)
         if 2 * LOOKUP_COST + ID_COST * frontier > left or self.has_edges(hop.edge, hop.direction):
             return False
         forward = hop.direction is Direction.OUT
@@ -256,171 +265,134 @@ class GraphSource:
             return False
         return cost + self.scanned_rows(edge, "src" if forward else "dst") * SCANNED_COST < left
 
-    def _look_up_edges(self, hop: Hop) -> LookedUpEdges:
+    def _open_lookup_edges(self, hop: Hop) -> LookupEdges:
         edge = self.catalog.edges[hop.edge]
-        if self._traversal.settings.mode is TraversalMode.INDEXED:
-            self._warn_of_scans(edge, "src" if hop.direction is Direction.OUT else "dst")
-        return LookedUpEdges(
+        if self._access.settings.mode is TraversalMode.INDEXED:
+            column = "src" if hop.direction is Direction.OUT else "dst"
+            rows = self.scanned_rows(edge, column)
+            if rows >= INDEX_MIN_ROWS:
+                _log.warning(
+                    "look-ups by %s.%s scan %d rows that no index covers", edge.name, column, rows
+                )
+        return LookupEdges(
             edge,
             hop.direction,
             self._table(edge),
             (self.nodes(edge.from_type), self.nodes(edge.to_type)),
             self.view.rows.get(edge.name),
-            self._traversal.work,
-        )
-
-    def _warn_of_scans(self, edge: EdgeType, column: str) -> None:
-        """Say so when look-ups were demanded and an index is missing for many edges."""
-        rows = self.scanned_rows(edge, column)
-        if rows >= INDEX_MIN_ROWS:
-            _log.warning(
-                "look-ups by %s.%s scan %d rows: no index has them", edge.name, column, rows
-            )
-
-    def _look_up_nodes(self, declared: NodeType) -> Nodes:
-        traversal = self._traversal
-        return LookedUpNodes(
-            declared,
-            self._table(declared),
-            self.view.rows.get(declared.name),
-            traversal.wanted.get(declared.name, ()),
-            traversal.work,
+            self._access.work,
         )
 
     # -- nodes ------------------------------------------------------------------------------
 
     def _open_nodes(self, declared: NodeType) -> Nodes:
-        if self._traversal.everything:
-            return self._look_up_nodes(declared)
-        table = self._table(declared)
+        table, predicate = self._table(declared), self.view.rows.get(declared.name)
+        if self._access.lookups_only:
+            properties = self._access.properties.get(declared.name, ())
+            return LookupNodes(declared, table, predicate, properties, self._access.work)
         numbering = self._numbering(table)
-
         columns = CachedColumns(numbering, self._cache, self._texts)
         nodes = Nodes(declared, numbering, columns, numbering.alive)
-        predicate = self.view.rows.get(declared.name)
         if predicate is None:
             return nodes
         key = ("visible", *identity_of(table), repr(predicate))
 
-        def seen() -> _VisibleRows:
+        def visible() -> Mask:
             mask = np.zeros(nodes.size, np.bool_)
             mask[nodes.select(predicate)] = True
-            return _VisibleRows(mask)
+            return mask
 
-        mask = self._cache.get_or_make(key, seen).mask
-        return Nodes(declared, numbering, columns, mask)
+        return Nodes(declared, numbering, columns, self._cache.get_or_make(key, visible))
 
     def _numbering(self, table: Table) -> Numbering:
         identity = identity_of(table)
         found: Numbering | None = self._cache.get(("rows", *identity))
         if found is not None:
             return found
-        latest: Latest | None = self._cache.get(("latest rows", table.path))
-        known = None if latest is None else self._cache.get(("rows", *latest.identity))
+        latest: Identity | None = self._cache.note(("latest rows", table.path))
+        known = None if latest is None else self._cache.get(("rows", *latest))
         if known is not None:
-            change = difference(known.pieces, table, REBUILD)
-            found = None if change is None else advance(known, change)
+            diff = diff_fragments(known.fragments, table, MAX_PATCH_SHARE)
+            found = None if diff is None else advance_numbering(known, diff)
         if found is None:
             found = number_rows(table)
         self._cache.put(("rows", *identity), found)
-        self._cache.put(("latest rows", table.path), Latest(identity))
+        self._cache.put(("latest rows", table.path), Note(identity))
         return found
 
     # -- edges ------------------------------------------------------------------------------
 
     def _open_edges(self, edge: EdgeType, direction: Direction) -> Adjacency:
         table = self._table(edge)
-        sources, targets = self.nodes(edge.from_type), self.nodes(edge.to_type)
-        predicate = self.view.rows.get(edge.name)
-        family = self._family(edge, direction)
-        known: _KnownEdges | None = self._cache.get(family)
-        sizes = (sources.size, targets.size)
-        found: _KnownEdges | None = None
-        if known is not None and (known.complete or known.sizes == sizes):
-            found = self._carried_on(known, table, edge, direction, sizes, predicate is None)
+        sizes = (self.nodes(edge.from_type).size, self.nodes(edge.to_type).size)
+        size = sizes[0] if direction is Direction.OUT else sizes[1]
+        key = self._edges_key(edge, direction)
+        known: _CachedEdges | None = self._cache.get(key)
+        found = self._patched(known, table, edge, direction, sizes)
         if found is None:
-            found = self._turned(edge, direction, table, sizes, predicate is None)
+            other = Direction.IN if direction is Direction.OUT else Direction.OUT
+            opposite = self._cache.get(self._edges_key(edge, other))
+            opposite = self._patched(opposite, table, edge, other, sizes)
+            if opposite is not None:
+                turned = opposite.adjacency.reversed(size)
+                found = _CachedEdges(opposite.fragments, turned, opposite.complete, sizes)
         if found is None:
-            rows = table.read(["src", "dst"], filter=stored_filter(edge, predicate, table.schema))
-            pairs = self._pairs(edge, rows)
-            start, end = pairs.ends if direction is Direction.OUT else pairs.ends[::-1]
-            size = sizes[0] if direction is Direction.OUT else sizes[1]
-            built = build_adjacency(start, end, size)
-            found = _KnownEdges(Pieces(table), built, pairs.complete, sizes)
+            predicate = stored_filter(edge, self.view.rows.get(edge.name), table.schema)
+            pairs = self._pairs(edge, table.read(["src", "dst"], filter=predicate))
+            built = build_adjacency(*pairs.along(direction), size)
+            found = _CachedEdges(FragmentSet(table), built, pairs.complete, sizes)
         if found is not known:
-            self._cache.put(family, found)
+            self._cache.put(key, found)
         return found.adjacency
 
-    def _turned(
+    def _patched(
         self,
+        known: _CachedEdges | None,
+        table: Table,
         edge: EdgeType,
         direction: Direction,
-        table: Table,
         sizes: tuple[int, int],
-        plain: bool,
-    ) -> _KnownEdges | None:
-        """Edges that are known the other way round; None if they are not."""
-        other = Direction.IN if direction is Direction.OUT else Direction.OUT
-        known: _KnownEdges | None = self._cache.get(self._family(edge, other))
+    ) -> _CachedEdges | None:
+        """Cached adjacency, patched to another version; None if too many edges differ."""
         if known is None or not (known.complete or known.sizes == sizes):
             return None
-        known = self._carried_on(known, table, edge, other, sizes, plain)
-        if known is None:
-            return None
-        turned = known.adjacency.turned(sizes[0] if direction is Direction.OUT else sizes[1])
-        return _KnownEdges(known.pieces, turned, known.complete, sizes)
-
-    def _carried_on(
-        self,
-        known: _KnownEdges,
-        table: Table,
-        edge: EdgeType,
-        direction: Direction,
-        sizes: tuple[int, int],
-        plain: bool,
-    ) -> _KnownEdges | None:
-        """Adjacency of another version, by the edges that differ; None when those are many."""
-        if known.pieces.table is table and known.sizes == sizes:
+        if known.fragments.table is table and known.sizes == sizes:
             return known
-        change = difference(known.pieces, table, REBUILD)
-        if change is None or known.adjacency.overlay_share > REBUILD:
+        diff = diff_fragments(known.fragments, table, MAX_PATCH_SHARE)
+        if diff is None or known.adjacency.overlay_share > MAX_PATCH_SHARE:
             return None
-        if not (change.come or change.left):
+        if not (diff.added or diff.removed):
             return known
-        if not plain:
+        if edge.name in self.view.rows:
             return None
-        pieces, come, left = self._changed_pairs(edge, known, table, change)
-        keys = [
-            pair_keys(*(pairs.ends if direction is Direction.OUT else pairs.ends[::-1]))
-            for pairs in (come, left)
-        ]
-        adjacency = known.adjacency.with_changes(keys[0], keys[1])
-        complete = known.complete and come.complete and left.complete
-        return _KnownEdges(pieces, adjacency, complete, sizes)
+        fragments, added, removed = self._changed_pairs(edge, known, table, diff)
+        adjacency = known.adjacency.with_changes(
+            pair_keys(*added.along(direction)), pair_keys(*removed.along(direction))
+        )
+        complete = known.complete and added.complete and removed.complete
+        return _CachedEdges(fragments, adjacency, complete, sizes)
 
     def _changed_pairs(
-        self, edge: EdgeType, known: _KnownEdges, table: Table, change: Difference
-    ) -> tuple[Pieces, _Pairs, _Pairs]:
-        """Edges that have come and that have left; the same for both directions."""
-        key = (edge.name, identity_of(known.pieces.table))
+        self, edge: EdgeType, known: _CachedEdges, table: Table, diff: FragmentDiff
+    ) -> tuple[FragmentSet, _EdgePairs, _EdgePairs]:
+        """Added and removed edges; the same for both directions."""
+        key = (edge.name, identity_of(known.fragments.table))
         found = self._changes.get(key)
         if found is None:
-            come, left = (
-                self._pairs(edge, rows)
-                for rows in (change.come_rows(["src", "dst"]), change.left_rows(["src", "dst"]))
-            )
-            found = self._changes[key] = (Pieces(table), come, left)
+            added = self._pairs(edge, diff.added_rows(["src", "dst"]))
+            removed = self._pairs(edge, diff.removed_rows(["src", "dst"]))
+            found = self._changes[key] = (FragmentSet(table), added, removed)
         return found
 
-    def _pairs(self, edge: EdgeType, rows: pa.Table) -> _Pairs:
-        """The ends of edges as positions."""
+    def _pairs(self, edge: EdgeType, rows: pa.Table) -> _EdgePairs:
+        """The endpoints of edges as positions."""
         sources, targets = self.nodes(edge.from_type), self.nodes(edge.to_type)
         ends = rows.column("src"), rows.column("dst")
-        if edge.is_self_typed and rows.num_rows <= _FEW_EDGES:
+        if edge.is_self_typed and rows.num_rows <= MAX_JOINT_LOOKUP_EDGES:
             joined = pa.chunked_array([*ends[0].chunks, *ends[1].chunks], ends[0].type)
             both = sources.positions_of(joined)
             start, end = both[: rows.num_rows], both[rows.num_rows :]
-        elif rows.num_rows <= _FEW_EDGES:
+        elif rows.num_rows <= MAX_JOINT_LOOKUP_EDGES:
             start, end = sources.positions_of(ends[0]), targets.positions_of(ends[1])
         else:
             with ThreadPoolExecutor(1) as helper:
@@ -428,4 +400,4 @@ class GraphSource:
                 start = sources.positions_of(ends[0])
                 end = later.result()
         known = (start >= 0) & (end >= 0)
-        return _Pairs((start[known], end[known]), bool(known.all()))
+        return _EdgePairs(start[known], end[known], bool(known.all()))

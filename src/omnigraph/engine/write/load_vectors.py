@@ -9,9 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.write.columns import rows_by_id
-from omnigraph.engine.write.committed import SnapshotRows
-from omnigraph.engine.write.embedding import (
+from omnigraph.engine.embedding.vectors import (
     Outcome,
     embed_columns,
     embedding_warnings,
@@ -19,6 +17,8 @@ from omnigraph.engine.write.embedding import (
     with_given_bindings,
     with_kept_vectors,
 )
+from omnigraph.engine.write.columns import rows_by_id
+from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load import LoadedType, LoadMode, LoadWarning, PreparedLoad
 from omnigraph.load.findings import Finding, FindingLog, in_order

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.due_texts import DueTexts, SharedVector
+from omnigraph.engine.embedding.vectors import PendingTexts, SharedVector
 from omnigraph.errors import EmbeddingError, OmnigraphError, SparkExecutorUnfit
 from omnigraph.progress import Progress
 from omnigraph.rows.equality import buckets_of, hashes_of
@@ -48,7 +48,7 @@ class Told:
 class AskingWork:
     """What tasks do. It travels to them as it is."""
 
-    due: DueTexts
+    due: PendingTexts
     shares: tuple[SharedVector, ...]
     buckets: int
 
@@ -89,7 +89,7 @@ class AskingWork:
 
 
 def ask_in_tasks(
-    spark: SparkSession, due: DueTexts, vectors: DocumentVectors, progress: Progress
+    spark: SparkSession, due: PendingTexts, vectors: DocumentVectors, progress: Progress
 ) -> None:
     """Let `vectors` know all that are due; afterwards it asks nobody any more. Raises `SparkError`."""
     count = due.size().texts

@@ -19,7 +19,7 @@ from omnigraph.catalog.constraints import (
     unsupported_unique,
 )
 from omnigraph.catalog.model import EdgeType, EntityType, Group
-from omnigraph.engine.write.embedding import why_not
+from omnigraph.engine.embedding.vectors import why_not
 from omnigraph.engine.write.mutate.working import WorkingImage, WorkingTable
 from omnigraph.errors import EmbeddingNotConfigured, MutationError
 from omnigraph.limits import MAX_LOAD_ERRORS

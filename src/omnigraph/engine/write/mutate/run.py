@@ -13,10 +13,7 @@ import pyarrow as pa
 from omnigraph.catalog.constraints import key_assigned
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.read.stored import condition_filter
-from omnigraph.engine.write.change import Change, TableWrite
-from omnigraph.engine.write.committed import SnapshotRows
-from omnigraph.engine.write.embedding import (
+from omnigraph.engine.embedding.vectors import (
     embed_columns,
     embedding_warnings,
     unwritable,
@@ -24,6 +21,9 @@ from omnigraph.engine.write.embedding import (
     with_kept_vectors,
     with_outdated_bindings,
 )
+from omnigraph.engine.read.view import condition_filter
+from omnigraph.engine.write.change import Change, TableWrite
+from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.engine.write.mutate.checks import (
     edge_problems,
     null_problems,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
-from omnigraph.engine.read.stored import id_filter
+from omnigraph.engine.read.view import id_filter
 from omnigraph.engine.write.change import SeenRows
 from omnigraph.engine.write.columns import carried_blobs, rows_by_id
 from omnigraph.engine.write.committed import SnapshotRows, few

@@ -1,4 +1,4 @@
-"""The end of a read: projection or aggregation, then order, then limit."""
+"""The return clause of a read: projection or aggregation, then order and limit."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.arrow import arrow_type
-from omnigraph.engine.read.expressions import Expressions
-from omnigraph.engine.read.frame import Frame, Fused
-from omnigraph.engine.read.grouping import Groups, Key, aggregate, all_differ, group_rows
-from omnigraph.engine.read.numbering import Positions
-from omnigraph.engine.read.ordering import (
+from omnigraph.engine.read.aggregate import (
+    GroupKey,
+    Groups,
     SortKey,
+    aggregate,
+    all_differ,
+    group_rows,
     has_ties,
     leading_rows,
     sort_keys,
     sorted_rows,
 )
+from omnigraph.engine.read.expressions import Expressions
+from omnigraph.engine.read.frame import Frame, FusedRanks
+from omnigraph.engine.read.positions import Positions
 from omnigraph.language.query.ast import AggregateFunction
 from omnigraph.plan.ir import (
     Aggregated,
@@ -34,12 +38,12 @@ from omnigraph.plan.ir import (
 )
 from omnigraph.plan.ir import SortKey as OrderKey
 
-_FEW_NEAR: Final = 1000
-"""Rows up to which all distances are computed without ruling any out first."""
+MAX_UNPRUNED_ROWS: Final = 1000
+"""Rows up to which all scores are computed, without pruning."""
 
 
-def finish(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
-    """The result rows of a query whose pattern has been found."""
+def project_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
+    """The result rows of a query, from its binding table."""
     best = _best_fused(plan)
     if best is not None:
         frame = expressions.ranks.best_fused(best, frame, plan.limit)
@@ -59,7 +63,7 @@ def finish(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
 
 
 def _best_fused(plan: ReadPlan) -> Rrf | None:
-    """The only fused rank of a query, if all it asks for are the rows that come first by it."""
+    """The only fused rank of a query, if the query wants just the best rows by it."""
     if len(plan.fused_ranks()) != 1 or not plan.drops_unscored or plan.is_aggregate:
         return None
     first = plan.order[0]
@@ -67,13 +71,13 @@ def _best_fused(plan: ReadPlan) -> Rrf | None:
 
 
 def _best_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Frame:
-    """Without the rows that are surely not among the best that are asked for."""
+    """The frame without rows that cannot be among the best."""
     first = plan.order[0]
     if not isinstance(first.expression, Bm25 | Nearest) or not plan.limit:
         return frame
     if first.descending != isinstance(first.expression, Bm25):
         return frame
-    if frame.length <= _FEW_NEAR or plan.limit > frame.length // 4:
+    if frame.length <= MAX_UNPRUNED_ROWS or plan.limit > frame.length // 4:
         return frame
     return frame.take(expressions.ranks.best_rows(first.expression, frame, plan.limit))
 
@@ -85,7 +89,7 @@ def _projected(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Tab
     if plan.order:
         frame = frame.take(_order_rows(plan, frame, expressions))
     if frame.weights is not None:
-        frame = _first(frame, plan.limit).spelled_out()
+        frame = _first(frame, plan.limit).expanded()
     if plan.limit is not None and frame.length > plan.limit:
         frame = frame.take(np.arange(plan.limit, dtype=np.int64))
     arrays = [expressions.values(column.expression, frame) for column in plan.columns]
@@ -93,7 +97,7 @@ def _projected(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Tab
 
 
 def _first(frame: Frame, limit: int | None) -> Frame:
-    """Enough rows for a limit, before they are spelled out."""
+    """Enough weighted rows for a limit."""
     if limit is None or frame.weights is None:
         return frame
     enough = int(np.searchsorted(np.cumsum(frame.weights), limit)) + 1
@@ -101,7 +105,7 @@ def _first(frame: Frame, limit: int | None) -> Frame:
 
 
 def _order_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Positions:
-    """The order of rows: by the keys, then by the ids of all variables in the order of their names."""
+    """The row order: by the keys, then by the ids of all variables in name order."""
     rows = np.arange(frame.length, dtype=np.int64)
     leading = _keys(plan.order[0], frame, expressions)
     if plan.limit is not None and plan.limit < frame.length // 4:
@@ -120,7 +124,7 @@ def _order_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Posit
 
 
 def _keys(key: OrderKey, frame: Frame, expressions: Expressions) -> list[SortKey]:
-    """What rows are sorted by for one key of a query."""
+    """The sort keys of one order key."""
     values = expressions.values(key.expression, frame)
     keys = _value_keys(key, values)
     if isinstance(key.expression, Rrf):
@@ -130,7 +134,7 @@ def _keys(key: OrderKey, frame: Frame, expressions: Expressions) -> list[SortKey
 
 
 def _value_keys(key: OrderKey, values: pa.Array) -> list[SortKey]:
-    """Rows without a score come last in both directions."""
+    """The sort keys of values; rows without a score come last in both directions."""
     if not key.is_rank or not values.null_count:
         return sort_keys(values, descending=key.descending)
     missing = values.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
@@ -158,10 +162,10 @@ def _aggregated(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Ta
 
 
 def _groups(keys: Sequence[Expr], frame: Frame, expressions: Expressions) -> Groups:
-    """How rows are grouped. A node that is a key decides its properties, which are then none."""
+    """Group rows. Properties of a node that is itself a key need no key of their own."""
     named = (expressions.named_node(expression, frame) for expression in keys)
     nodes = dict.fromkeys(name for name in named if name is not None)
-    found = [Key(frame.columns[name], expressions.node_count(name, frame)) for name in nodes]
+    found = [GroupKey(frame.columns[name], expressions.node_count(name, frame)) for name in nodes]
     if any(map(all_differ, found)):
         return Groups(None, frame.length, None)
     for expression in dict.fromkeys(keys):
@@ -173,29 +177,23 @@ def _groups(keys: Sequence[Expr], frame: Frame, expressions: Expressions) -> Gro
 def _leading_groups(
     plan: ReadPlan, frame: Frame, groups: Groups, expressions: Expressions
 ) -> Positions | None:
-    """The groups that can be among the first, by the first order key alone; None for all."""
+    """The groups that can be among the first by the first order key; None for all."""
     if not plan.order or plan.limit is None or plan.limit >= groups.count // 4:
         return None
     first = plan.order[0]
-    if isinstance(first.expression, Aggregated):
-        values = _aggregate(first.expression, frame, groups, expressions)
-    else:
-        examples = frame if groups.example is None else frame.take(groups.example)
-        values = expressions.values(first.expression, examples)
+    examples = frame
+    if groups.example is not None and not isinstance(first.expression, Aggregated):
+        examples = frame.take(groups.example)
+    values = _column(first.expression, frame, examples, groups, expressions)
     return leading_rows(_value_keys(first, values)[0], plan.limit)
 
 
 def _column(
     expression: Expr, frame: Frame, examples: Frame, groups: Groups, expressions: Expressions
 ) -> pa.Array:
-    if isinstance(expression, Aggregated):
-        return _aggregate(expression, frame, groups, expressions)
-    return expressions.values(expression, examples)
-
-
-def _aggregate(
-    expression: Aggregated, frame: Frame, groups: Groups, expressions: Expressions
-) -> pa.Array:
+    """The values of an expression, one per group; `examples` has a row of each."""
+    if not isinstance(expression, Aggregated):
+        return expressions.values(expression, examples)
     argument, function = expression.argument, expression.function
     values: pa.Array | None
     if function is AggregateFunction.COUNT and isinstance(argument, EntityId):
@@ -211,12 +209,10 @@ def _order_groups(
     plan: ReadPlan, arrays: Sequence[pa.Array], frame: Frame, groups: Groups
 ) -> Positions:
     """By the keys, then by the group keys ascending in projection order."""
-    place: dict[Expr, int] = {}
-    for number, column in enumerate(plan.columns):
-        place.setdefault(column.expression, number)
+    values = dict(zip((column.expression for column in plan.columns), arrays, strict=True))
     keys: list[SortKey] = []
     for key in plan.order:
-        keys += _value_keys(key, arrays[place[key.expression]])
+        keys += _value_keys(key, values[key.expression])
         if isinstance(key.expression, Rrf):
             keys += _best_ranks(frame.fused[key.expression], groups)
     order = sorted_rows(keys)
@@ -228,8 +224,8 @@ def _order_groups(
     return sorted_rows(keys)
 
 
-def _best_ranks(fused: Fused, groups: Groups) -> list[SortKey]:
-    """The first ranks among the rows of each group: between groups of the same score they decide."""
+def _best_ranks(fused: FusedRanks, groups: Groups) -> list[SortKey]:
+    """The best ranks among the rows of each group, which break ties between groups."""
     if groups.codes is None:
         return [fused.first, fused.second]
     order = np.lexsort((fused.second, fused.first, groups.codes))
@@ -241,13 +237,9 @@ def _table(plan: ReadPlan, arrays: Sequence[pa.Array]) -> pa.Table:
     columns = []
     for column, values in zip(plan.columns, arrays, strict=True):
         wanted = _result_type(column.expression)
-        flat = _flat(values)
+        flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         columns.append(flat if flat.type == wanted else flat.cast(wanted))
     return pa.table(columns, names=[column.name for column in plan.columns])
-
-
-def _flat(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _result_type(expression: Expr) -> pa.DataType:

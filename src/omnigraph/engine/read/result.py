@@ -1,9 +1,13 @@
-"""The result of a read: an Arrow table that knows what was read, and the forms it can be had in."""
+"""Query results: an Arrow table with its source, and conversions to rows, JSON and previews.
+
+Tests: tests/unit/engine/test_result.py.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO, overload
 
@@ -11,8 +15,17 @@ import pyarrow as pa
 
 from omnigraph.catalog.ir import compact_json
 from omnigraph.diagnostics import counted
-from omnigraph.engine.python_values import ROWS_AT_A_TIME, public_column, public_type, python_rows
-from omnigraph.engine.result_json import ELEMENTS, INDENTED, LINES, RowLayout, json_rows
+from omnigraph.engine.read.result_values import (
+    ELEMENTS,
+    INDENTED,
+    LINES,
+    ROWS_AT_A_TIME,
+    RowLayout,
+    json_rows,
+    public_column,
+    public_type,
+    python_rows,
+)
 from omnigraph.errors import UnknownColumn
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.versioning.commits import CommitId
@@ -20,16 +33,17 @@ from omnigraph.versioning.commits import CommitId
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TEXT_ROWS = 10
-_HTML_ROWS = 20
+
+MAX_TEXT_ROWS = 10
+MAX_HTML_ROWS = 20
 
 
 class Result:
-    """Rows of a query, with one type per column, and the branch or else the snapshot they are of.
+    """Rows of a query, and the branch or snapshot they were read from.
 
-    Columns have the Arrow types of the properties, with `timestamp[ms, UTC]` for DateTime; a blob
-    column is one of null strings, and a node stands as its id. Rows are dicts of Python values;
-    only the JSON forms have the texts of the wire.
+    Columns have the Arrow types of the properties, with `timestamp[ms, UTC]` for DateTime. A blob column
+    holds null strings, and a node is represented by its id. Rows are dicts of Python values; the JSON
+    methods use the wire format.
 
     `result[0]` is a row, `result[1:3]` a list of rows, `result["p.name"]` a column.
     """
@@ -59,7 +73,7 @@ class Result:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns, in the order of `return`."""
+        """Column names, in the order of `return`."""
         return list(self._table.column_names)
 
     @property
@@ -68,12 +82,12 @@ class Result:
 
     @property
     def target(self) -> dict[str, str | None]:
-        """What was read, as documents say it."""
+        """The branch or snapshot that was read, as in JSON documents."""
         return {"branch": self.branch, "snapshot": self.snapshot}
 
     @property
     def summary(self) -> str:
-        """One line for people: how many rows, from where, by which query."""
+        """One line: the number of rows, their source and the query."""
         source = f"branch {self.branch}" if self.snapshot is None else f"snapshot {self.snapshot}"
         return f"{counted(self.row_count, 'row')} from {source} via {self.query_name}"
 
@@ -97,13 +111,13 @@ class Result:
         return bytes(sink.getvalue())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows for any library that takes Arrow data."""
+        """The Arrow C stream protocol."""
         return self._table.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> Any:
         """A pandas data frame. Needs pandas."""
         _optional("pandas", "to_pandas")
-        # Days as Python objects would end at the year 9999, and take long.
+        # Python date objects end at the year 9999 and are slow to make.
         return self._table.to_pandas(date_as_object=False)
 
     def to_polars(self) -> Any:
@@ -125,10 +139,9 @@ class Result:
     def __getitem__(
         self, wanted: int | slice | str
     ) -> dict[str, Any] | list[dict[str, Any]] | pa.ChunkedArray:
-        """A row by its number, rows by a slice, a column by its name.
+        """A row by number, rows by slice, or a column by name.
 
-        Raises `IndexError` for a row and `UnknownColumn`, a `KeyError`, for a column that is not
-        there.
+        Raises `IndexError`, or `UnknownColumn`, which is a `KeyError`.
         """
         if isinstance(wanted, str):
             if wanted not in self.columns:
@@ -142,7 +155,7 @@ class Result:
         return next(self._slice(range(self.row_count)[wanted], 1))
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict of Python values per row, by column name."""
+        """One dict of Python values per row."""
         return list(self._dicts(self._table))
 
     def _slice(self, start: int, count: int) -> Iterator[dict[str, Any]]:
@@ -156,31 +169,31 @@ class Result:
     # -- JSON -------------------------------------------------------------------------------
 
     def to_envelope(self, js_safe: bool = False) -> dict[str, Any]:
-        """The document of a read, as the server sends it: values have their JSON forms.
+        """The JSON document of a read as a dict, as the server sends it.
 
-        With `js_safe`, integers beyond ±(2^53−1) are strings of their digits, here and in `to_json`.
+        With `js_safe`, integers beyond ±(2^53−1) are strings, here and in `to_json`.
         """
         return {**self._head(), "rows": list(self.json_dicts(js_safe))}
 
     def json_dicts(self, js_safe: bool = False) -> Iterator[dict[str, Any]]:
-        """One dict per row whose values have their JSON forms."""
+        """One dict of JSON values per row."""
         for text in self._rows(ELEMENTS, js_safe):
             yield from json.loads(f"[{text.removeprefix(',')}]")
 
     def to_json(self, js_safe: bool = False) -> str:
-        """The document of a read as JSON without blanks."""
+        """The JSON document of a read, compact."""
         head = compact_json(self._head()).removesuffix("}")
         return "".join([head, ',"rows":[', *self._elements(ELEMENTS, js_safe), "]}"])
 
     def write_json(self, out: TextIO) -> None:
-        """Write the document of a read as JSON indented by two blanks, and a line break."""
+        """Write the JSON document of a read, indented, with a final newline."""
         head = json.dumps(self._head(), ensure_ascii=False, indent=2).removesuffix("\n}")
         out.write(f'{head},\n  "rows": [')
         out.writelines(self._elements(INDENTED))
         out.write("\n  ]\n}\n" if self.row_count else "]\n}\n")
 
     def write_jsonl(self, out: TextIO) -> None:
-        """Write a line about the result, then one line per row."""
+        """Write a metadata line, then one line per row."""
         facts = {"query_name": self.query_name, "row_count": self.row_count, "target": self.target}
         out.write(compact_json({"kind": "metadata", **facts}) + "\n")
         out.writelines(self._rows(LINES))
@@ -197,26 +210,24 @@ class Result:
         return head
 
     def _elements(self, layout: RowLayout, js_safe: bool = False) -> Iterator[str]:
-        """The rows as elements of an array, without the comma before the first."""
+        """The rows as array elements, without the comma before the first."""
         rows = self._rows(layout, js_safe)
         yield next(rows, "").removeprefix(",")
         yield from rows
 
     def _rows(self, layout: RowLayout, js_safe: bool = False) -> Iterator[str]:
-        for piece in json_rows(self._table, self._types, layout, js_safe=js_safe):
-            yield str(piece, "utf-8")
+        for buffer in json_rows(self._table, self._types, layout, js_safe=js_safe):
+            yield str(buffer, "utf-8")
 
-    # -- people -----------------------------------------------------------------------------
+    # -- previews ---------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        from omnigraph.engine.result_preview import text_preview
 
-        return text_preview(self.summary, self.columns, self._first(_TEXT_ROWS), self.row_count)
+        return text_preview(self.summary, self.columns, self._first(MAX_TEXT_ROWS), self.row_count)
 
     def _repr_html_(self) -> str:
-        from omnigraph.engine.result_preview import html_preview
 
-        return html_preview(self.summary, self.columns, self._first(_HTML_ROWS), self.row_count)
+        return html_preview(self.summary, self.columns, self._first(MAX_HTML_ROWS), self.row_count)
 
     def _first(self, rows: int) -> list[dict[str, Any]]:
         texts = json_rows(self._table.slice(0, rows), self._types, LINES)
@@ -234,10 +245,53 @@ def _public(table: pa.Table, types: tuple[PropType, ...]) -> pa.Table:
 
 
 def _optional(library: str, method: str) -> Any:
-    """A library that is only needed here. Raises `MissingExtra` when it is not installed."""
+    """Import an optional library. Raises `MissingExtra` if it is not installed."""
     try:
         return import_module(library)
     except ImportError:
         from omnigraph.extras import missing_library
 
         raise missing_library(library, f"{method}()") from None
+
+
+MAX_CELL_CHARS = 40
+
+Row = Mapping[str, object]
+
+
+def text_preview(summary: str, columns: Sequence[str], rows: Sequence[Row], total: int) -> str:
+    """The summary, the rows in aligned columns, and the number of rows not shown."""
+    table = [[_cell(name) for name in columns], *_cells(columns, rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = [
+        " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
+    lines.insert(1, "-+-".join("-" * width for width in widths))
+    return "\n".join([summary, *lines, *_note(len(rows), total)])
+
+
+def html_preview(summary: str, columns: Sequence[str], rows: Sequence[Row], total: int) -> str:
+    """As `text_preview`, as an escaped HTML table."""
+    head = "".join(f"<th>{escape(_cell(name))}</th>" for name in columns)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
+        for row in _cells(columns, rows)
+    )
+    notes = "".join(f"<p>{escape(note)}</p>" for note in _note(len(rows), total))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div><p>{escape(summary)}</p>{table}{notes}</div>"
+
+
+def _cells(columns: Sequence[str], rows: Sequence[Row]) -> list[list[str]]:
+    return [[_cell(row[name]) for name in columns] for row in rows]
+
+
+def _cell(value: object) -> str:
+    text = value if isinstance(value, str) else compact_json(value)
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: MAX_CELL_CHARS + 1])
+    return text if len(text) <= MAX_CELL_CHARS else text[: MAX_CELL_CHARS - 1] + "…"
+
+
+def _note(shown: int, total: int) -> list[str]:
+    return [f"… {counted(total - shown, 'more row')}"] if total > shown else []

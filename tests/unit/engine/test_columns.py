@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.read import dense_column as module
-from omnigraph.engine.read.dense_column import DenseColumn
+from omnigraph.engine.read import columns as module
+from omnigraph.engine.read.columns import DenseColumn
 
 KINDS = {
     "texts": (pa.utf8(), st.none() | st.text(max_size=3)),
@@ -31,9 +31,9 @@ def test_values_are_those_of_a_list_that_is_changed_in_place(
     values = data.draw(st.lists(items, max_size=6))
     column = DenseColumn(pa.array(values, arrow_type))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_MOST_BESIDE", most_beside)
-        patch.setattr(module, "_FEW", few)
-        patch.setattr(module, "_FEW_RUNS", few_runs)
+        patch.setattr(module, "MAX_OVERLAY_SHARE", most_beside)
+        patch.setattr(module, "MAX_PICK_SHARE", few)
+        patch.setattr(module, "MAX_COPIED_RUNS", few_runs)
         for _ in range(data.draw(st.integers(0, 3))):
             values = [*values, *[None] * data.draw(st.integers(0, 3))]
             places = st.sets(st.integers(0, len(values) - 1)) if values else st.just(set())
@@ -41,7 +41,7 @@ def test_values_are_those_of_a_list_that_is_changed_in_place(
             fresh = [data.draw(items) for _ in changed]
             for place, value in zip(changed, fresh, strict=True):
                 values[place] = value
-            column = column.carried_on(
+            column = column.patched(
                 len(values), np.array(changed, np.int64), pa.array(fresh, arrow_type)
             )
             assert len(column) == len(values)
@@ -56,6 +56,6 @@ def test_values_are_those_of_a_list_that_is_changed_in_place(
 
 def test_an_earlier_version_keeps_its_values():
     column = DenseColumn(pa.array(["a", "b"]))
-    later = column.carried_on(3, np.array([2, 0]), pa.array(["c", "x"]))
+    later = column.patched(3, np.array([2, 0]), pa.array(["c", "x"]))
     assert later.values.to_pylist() == ["x", "b", "c"]
     assert column.values.to_pylist() == ["a", "b"]

@@ -1,12 +1,11 @@
-"""Indexes of texts that are kept beside the tables they belong to.
+"""Full-text indexes stored beside their tables.
 
-Nothing depends on them: a first search in a new process is quick with one and correct without. One
-that was made of another state of the table still serves the rows that both states share, found by the
-stored pieces these are in; the texts of the others are read.
+Results never depend on them: a stored index makes the first search of a process fast. An index built from
+another version of the table still serves the rows in fragments that both versions share; the texts of the
+other rows are read.
 
-An index is a header, which names what it was made of, and an object with its content. The header is
-written last and replaced as a whole.
-Tests: tests/behaviour/test_stored_texts.py.
+An index is a data object and a header that names the fragments it was built from. The header is written last
+and replaced atomically. Tests: tests/behaviour/test_stored_texts.py.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from omnigraph.engine.read.numbering import Mask, RowIds
+from omnigraph.engine.read.positions import Mask, RowIds
 from omnigraph.errors import ObjectMissing
 from omnigraph.json_structs import json_line
 from omnigraph.storage.objects import ObjectStore
@@ -30,37 +29,36 @@ from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.table import Table
 
 if TYPE_CHECKING:
-    from omnigraph.text.index import TextIndex
-    from omnigraph.text.stored import StoredIndex
+    from omnigraph.text.index import StoredIndex, TextIndex
 
 _FORMAT: Final = 1
 _FOLDER: Final = "_text"
 _HEADER: Final = "index.json"
 
-_LEAST_SHARED: Final = 0.5
-"""Share of the rows that an index must know. With less, a new one is made as quickly."""
+MIN_SHARED_ROWS: Final = 0.5
+"""Share of rows that a stored index must cover; below it, building a new one is as fast."""
 
-_LAG: Final = 0.02
-"""Share of the rows that an index may lack before it is written anew."""
+MAX_UNINDEXED_SHARE: Final = 0.02
+"""Share of rows that an index may lack before it is written again."""
 
-_READS_WHILE_REPLACED: Final = 2
-"""How often an index is read before it counts as damaged: it may have been replaced meanwhile."""
+READ_ATTEMPTS: Final = 2
+"""Failed reads after which an index counts as damaged; it may have been replaced during one."""
 
 _FRAGMENT_SHIFT: Final = 32
-"""A row address is the number of a fragment, shifted by so many bits, and a place in it."""
+"""A row address is a fragment number, shifted by this many bits, plus an offset."""
 
 _log = logging.getLogger(__name__)
 
 
-class _Header(Struct, frozen=True, tag=_FORMAT, tag_field="format"):
-    """The object with the content, and the pieces it was made of: what each held, by its files.
+class _Header(Struct, frozen=True, tag=_FORMAT, tag_field="format", rename={"fragments": "pieces"}):
+    """The data object, and the content of each fragment it was built from, by the fragment's files.
 
-    `data` is the name of the object in the folder of the header, `checksum` the CRC-32 of its bytes;
-    None in a header that was written before there were checksums.
+    `data` is the object's name in the header's folder, `checksum` the CRC-32 of its bytes; None in headers
+    from before checksums. The JSON field of `fragments` is "pieces".
     """
 
     data: str
-    pieces: dict[str, str]
+    fragments: dict[str, str]
     checksum: int | None = None
 
     @classmethod
@@ -69,12 +67,12 @@ class _Header(Struct, frozen=True, tag=_FORMAT, tag_field="format"):
 
     @classmethod
     def parse(cls, text: bytes) -> _Header:
-        """Raises `ValueError` for a header of another kind."""
+        """Raises `ValueError` for an invalid header."""
         return msgspec.json.decode(text, type=cls)
 
-    def piece_of(self, table: Table, rows: pa.Table) -> npt.NDArray[np.int32]:
-        """The number of the piece each row of a table is in, by its address; -1 for an unknown one."""
-        numbers = {files: number for number, files in enumerate(self.pieces)}
+    def fragment_numbers(self, table: Table, rows: pa.Table) -> npt.NDArray[np.int32]:
+        """The number of each row's fragment in this header, by row address; -1 if unknown."""
+        numbers = {files: number for number, files in enumerate(self.fragments)}
         fragments = table.fragments()
         by_fragment = np.full(max((f.id for f in fragments), default=0) + 1, -1, np.int32)
         for fragment in fragments:
@@ -83,23 +81,22 @@ class _Header(Struct, frozen=True, tag=_FORMAT, tag_field="format"):
         return np.asarray(by_fragment[fragments_of_rows], np.int32)
 
 
-class StoredTexts:
-    """The stored indexes of one graph."""
+class TextIndexStore:
+    """The stored full-text indexes of one graph."""
 
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
 
     def unindexed_rows(self, table: Table, column: str) -> int | None:
-        """How many rows are in pieces an index does not know; None if there is no index."""
+        """Rows in fragments that an index does not cover; None if there is no index."""
         found = self._find(table, column)
         if found is None:
             return None
         _, header = found
-        return sum(f.rows for f in table.fragments() if f.files not in header.pieces)
+        return sum(f.rows for f in table.fragments() if f.files not in header.fragments)
 
     def read(self, table: Table, column: str, row_ids: RowIds) -> TextIndex | None:
-        """The index of a column whose rows have these ids, in order; None if none is of help."""
-
+        """The index of a column whose rows have these ascending row ids; None if unusable."""
         found = self._find(table, column)
         if found is None:
             return None
@@ -107,22 +104,22 @@ class StoredTexts:
         try:
             stored = self._content(folder, header)
         except (ObjectMissing, ValueError) as error:
-            # Replaced at this very moment, or damaged. The texts themselves are there.
-            _log.warning("the stored index of %s.%s is no help: %s", table.path, column, error)
+            # It was replaced during the read, or is damaged.
+            _log.warning("ignoring the stored index of %s.%s: %s", table.path, column, error)
             return None
-        return _carried_on(stored, header, table, column, row_ids)
+        return _apply(stored, header, table, column, row_ids)
 
     def damage(self, table: Table, column: str) -> str | None:
-        """What is wrong with the index of a column in the table's own line of versions, if anything."""
+        """What is wrong with the index of a column in the table's own lineage, if anything."""
         folder = _folder(table.lineage.folder, column)
         cause = None
-        for _ in range(_READS_WHILE_REPLACED):
+        for _ in range(READ_ATTEMPTS):
             try:
                 header = _Header.parse(self._objects.read_bytes(f"{folder}/{_HEADER}"))
             except ObjectMissing:
                 return None
             except ValueError as error:
-                return f"{folder}/{_HEADER} is not what was written: {error}"
+                return f"{folder}/{_HEADER} is damaged: {error}"
             try:
                 self._content(folder, header)
             except (ObjectMissing, ValueError) as error:
@@ -133,48 +130,47 @@ class StoredTexts:
 
     def _content(self, folder: str, header: _Header) -> StoredIndex:
         """Raises `ObjectMissing` or `ValueError`."""
-        from omnigraph.text.stored import from_bytes
+        from omnigraph.text.index import from_bytes
 
         content = self._objects.read_bytes(f"{folder}/{header.data}")
         if header.checksum not in (None, zlib.crc32(content)):
-            raise ValueError("it is not what was written")
+            raise ValueError("checksum mismatch")
         stored = from_bytes(content)
-        if stored.pieces.max(initial=-1) >= len(header.pieces):
-            raise ValueError("its header does not name all of its pieces")
+        if stored.fragments.max(initial=-1) >= len(header.fragments):
+            raise ValueError("its header does not name all of its fragments")
         return stored
 
     def write(self, table: Table, column: str) -> None:
-        """Keep the index of a column as it is in this version."""
-        from omnigraph.text.index import build_index
-        from omnigraph.text.stored import StoredIndex, to_bytes
+        """Store the index of a column of this version."""
+        from omnigraph.text.index import StoredIndex, build_index, to_bytes
         from omnigraph.versioning.ids import new_ulid
 
         rows = table.read([ROW_ID, ROW_ADDRESS]).sort_by(ROW_ID)
         row_ids = rows.column(ROW_ID).to_numpy()
         index = self.read(table, column, row_ids)
-        if index is None or index.is_in_many_segments:
+        if index is None or index.has_many_segments:
             texts = table.read([column, ROW_ID]).sort_by(ROW_ID)
             index = build_index(texts.column(column).combine_chunks())
         header = _Header.of(f"{new_ulid()}.arrow", table)
-        stored = StoredIndex(index, row_ids, header.piece_of(table, rows))
+        stored = StoredIndex(index, row_ids, header.fragment_numbers(table, rows))
         folder = _folder(table.lineage.folder, column)
         content = to_bytes(stored)
         header = replace(header, checksum=zlib.crc32(content))
         self._objects.write_bytes(f"{folder}/{header.data}", content)
         self._objects.write_text(f"{folder}/{_HEADER}", json_line(header))
-        # Whoever is reading an older one just now reads the texts instead.
+        # A concurrent reader of an older object falls back to the texts.
         for path in self._objects.list_dir(folder):
             if path.rpartition("/")[2] not in (_HEADER, header.data):
                 self._objects.delete(path)
 
     def extend(self, table: Table, column: str) -> None:
-        """Bring an index up to date, if there is one and it lacks a fair share of the rows."""
+        """Update an index, if there is one and it lacks more than a small share of the rows."""
         missing = self.unindexed_rows(table, column)
-        if missing is not None and missing > _LAG * table.row_count():
+        if missing is not None and missing > MAX_UNINDEXED_SHARE * table.row_count():
             self.write(table, column)
 
     def _find(self, table: Table, column: str) -> tuple[str, _Header] | None:
-        """The index of a table's own line of versions, or else that of the main line."""
+        """The index in the table's own lineage, or else the one in the main lineage."""
         for lineage in dict.fromkeys((table.lineage.folder, table.path)):
             folder = _folder(lineage, column)
             header = self._header(f"{folder}/{_HEADER}")
@@ -188,7 +184,7 @@ class StoredTexts:
         except ObjectMissing:
             return None
         except ValueError as error:
-            _log.warning("%s is no header of an index: %s", path, error)
+            _log.warning("%s is not a valid index header: %s", path, error)
             return None
 
 
@@ -196,16 +192,16 @@ def _folder(lineage: str, column: str) -> str:
     return f"{lineage}/{_FOLDER}/{column}"
 
 
-def _carried_on(
+def _apply(
     stored: StoredIndex, header: _Header, table: Table, column: str, row_ids: RowIds
 ) -> TextIndex | None:
-    """The index of this version: the rows it shares with the stored one, and the texts of others."""
+    """The index of this version: rows shared with the stored one, and the texts of the others."""
     holds, fresh = _shared(stored, header, table)
-    if holds.sum() < _LEAST_SHARED * table.row_count():
+    if holds.sum() < MIN_SHARED_ROWS * table.row_count():
         return None
     positions = np.full(len(stored.row_ids), -1, np.int64)
     positions[holds] = np.searchsorted(row_ids, stored.row_ids[holds])
-    index = stored.moved(positions, len(row_ids))
+    index = stored.remapped(positions, len(row_ids))
     if not len(fresh):
         return index
     texts = table.take(pa.array(fresh), [column]).column(column).combine_chunks()
@@ -213,18 +209,18 @@ def _carried_on(
 
 
 def _shared(stored: StoredIndex, header: _Header, table: Table) -> tuple[Mask, RowIds]:
-    """Which stored rows are rows of this version with the same text, and which rows are not stored."""
+    """Which stored rows exist in this version with the same text, and the row ids not stored."""
     contents = table.contents()
-    kept = [content in contents for content in header.pieces.values()]
-    holds = np.asarray(kept, np.bool_)[stored.pieces]
-    others = {f.id for content, f in contents.items() if header.pieces.get(f.files) != content}
+    kept = [content in contents for content in header.fragments.values()]
+    holds = np.asarray(kept, np.bool_)[stored.fragments]
+    others = {f.id for content, f in contents.items() if header.fragments.get(f.files) != content}
     if not others:
         return holds, np.empty(0, np.uint64)
-    # Of a piece only the deletions may differ. Then a row that is in it now has the text it had.
+    # Only the deletions of a fragment may differ. A row that is still in it has the same text.
     rows = table.read([ROW_ID, ROW_ADDRESS], fragment_ids=others).sort_by(ROW_ID)
     found = np.asarray(rows.column(ROW_ID).to_numpy(), np.uint64)
-    place = np.minimum(np.searchsorted(stored.row_ids, found), len(stored.row_ids) - 1)
-    piece = header.piece_of(table, rows)
-    known = (piece >= 0) & (stored.row_ids[place] == found) & (stored.pieces[place] == piece)
-    holds[place[known]] = True
+    at = np.minimum(np.searchsorted(stored.row_ids, found), len(stored.row_ids) - 1)
+    fragment = header.fragment_numbers(table, rows)
+    known = (fragment >= 0) & (stored.row_ids[at] == found) & (stored.fragments[at] == fragment)
+    holds[at[known]] = True
     return holds, found[~known]

@@ -1,11 +1,11 @@
-"""Arrangements are made once per query, and again when types have grown."""
+"""Queries are planned once, and again after their tables grew."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from omnigraph.api.graph import init
-from omnigraph.engine.read.arrangements import Arrangements
+from omnigraph.engine.read.queries import PhysicalPlanCache
 from omnigraph.engine.read.view import ReadView
 from omnigraph.plan.steps import Arrangement, Scan
 
@@ -32,10 +32,10 @@ def test_a_query_is_arranged_again_only_when_sizes_have_changed_a_lot():
     snapshot = graph._snapshot()
     plan = graph._core.reader.compile(TEXT, None, snapshot.catalog, ReadView.ALL)
     assert graph._core.reader.compile(TEXT, None, snapshot.catalog, ReadView.ALL) is plan
-    arrangements = Arrangements()
-    first = arrangements.of(plan, sized(snapshot, A=1000, B=10, E=1000))
-    assert arrangements.of(plan, sized(snapshot, A=1010, B=11, E=1020)) is first
-    other = arrangements.of(plan, sized(snapshot, A=10, B=1000, E=1000))
+    plans = PhysicalPlanCache()
+    first = plans.get(plan, sized(snapshot, A=1000, B=10, E=1000))
+    assert plans.get(plan, sized(snapshot, A=1010, B=11, E=1020)) is first
+    other = plans.get(plan, sized(snapshot, A=10, B=1000, E=1000))
     assert other is not first
     assert start_of(first) == "b"
     assert start_of(other) == "a"
@@ -52,16 +52,16 @@ def test_readers_who_see_the_same_share_what_is_compiled():
     assert graph._core.reader.compile(text, None, catalog, ReadView.ALL) is not plan
 
 
-def test_no_more_arrangements_are_kept_than_there_is_room_for():
+def test_no_more_plans_are_kept_than_there_is_room_for():
     graph = init("memory://room", SCHEMA)
     snapshot = graph._snapshot()
-    arrangements = Arrangements(capacity=1)
+    cache = PhysicalPlanCache(capacity=1)
     plans = [
         graph._core.reader.compile(
             TEXT.replace("q()", f"q{n}()"), None, snapshot.catalog, ReadView.ALL
         )
         for n in range(2)
     ]
-    first = arrangements.of(plans[0], snapshot)
-    arrangements.of(plans[1], snapshot)
-    assert arrangements.of(plans[0], snapshot) is not first
+    first = cache.get(plans[0], snapshot)
+    cache.get(plans[1], snapshot)
+    assert cache.get(plans[0], snapshot) is not first

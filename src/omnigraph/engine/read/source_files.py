@@ -1,6 +1,5 @@
-"""Reading schema and query files, with an error a person can act on for every way it can fail.
+"""Reads schema and query files as text, for the compiler, which never opens a file.
 
-The compiler takes text and never opens a file; this is where files become text.
 Tests: tests/unit/cli/test_source_files.py.
 """
 
@@ -25,8 +24,7 @@ def read_source(path: str | Path) -> Source:
     name = os.fspath(path)
     try:
         with open(name, "rb") as file:
-            # One byte more than allowed tells a file that is too large from one that just fits,
-            # and works for pipes, which have no size.
+            # One byte more than the limit detects a file that is too large, even in a pipe.
             data = file.read(MAX_SOURCE_BYTES + 1)
     except FileNotFoundError:
         raise SourceUnreadable(name, "no such file", "check the path") from None
@@ -53,7 +51,7 @@ def query_source(query: str | Path) -> Source:
 
 
 def _text_or_file(what: str, given: object, suffix: str) -> Source:
-    """A string is text, unless it is one line that ends as file names do; a `Path` is a file."""
+    """A `Path` is a file; a string is text, unless it is one line ending in the suffix."""
     if isinstance(given, Path):
         return read_source(given)
     if not isinstance(given, str):
@@ -65,7 +63,7 @@ def _text_or_file(what: str, given: object, suffix: str) -> Source:
 
 
 def decode_source(name: str, data: bytes) -> Source:
-    """The text of bytes that came from a file or a pipe. Raises `SourceUnreadable`."""
+    """The text of a file's or pipe's bytes. Raises `SourceUnreadable`."""
     if len(data) > MAX_SOURCE_BYTES:
         raise SourceUnreadable(
             name,
@@ -77,18 +75,18 @@ def decode_source(name: str, data: bytes) -> Source:
     if b"\0" in data:
         raise SourceUnreadable(
             name,
-            f"holds a NUL byte {_place(data, data.index(0))}",
+            f"holds a NUL byte {_location(data, data.index(0))}",
             "it is a binary file, or text in an encoding other than UTF-8",
         )
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise SourceUnreadable(
-            name, f"is not UTF-8 {_place(data, error.start)}", "save it as UTF-8"
+            name, f"is not UTF-8 {_location(data, error.start)}", "save it as UTF-8"
         ) from None
     return Source(name, text.removeprefix(_BOM))
 
 
-def _place(data: bytes, offset: int) -> str:
+def _location(data: bytes, offset: int) -> str:
     line = data.count(b"\n", 0, offset) + 1
     return f"at byte {offset} (line {line})"

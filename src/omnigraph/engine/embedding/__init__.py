@@ -1,0 +1,1 @@
+"""Computing and storing the vectors of `@embed` properties."""
