@@ -1,19 +1,15 @@
-"""A process that runs one writer and is meant to die in it; and one that makes such processes.
+"""A process that runs one writer and is meant to die in it.
 
-The first notes what it has brought onto the disk, and when: by inode, as files are written under one
+It notes what it has brought onto the disk, and when: by inode, as files are written under one
 name and then linked or renamed to another. And it notes when it has published something.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
 
 from omnigraph.faults import FAULT_POINTS, FaultPoint
 from omnigraph.testing.faults import arm_from_environment
@@ -42,35 +38,3 @@ def run(kind: str, uri: str, notes: str) -> None:
     FAULT_POINTS[PUBLISHED].set_trap(note_publish)
     arm_from_environment()
     (KINDS | LEASED_KINDS)[kind].run(uri)
-
-
-def serve() -> None:
-    """Run the writers that are asked for, each in a process of its own that has imported all it needs.
-
-    Nothing has been opened here before it forks, so no thread is lost by it.
-    """
-    for line in sys.stdin:
-        order = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            _die(order)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
-def _die(order: Mapping[str, Any]) -> NoReturn:
-    os.environ.clear()
-    os.environ.update(order["environment"])
-    output = os.open(order["output"], os.O_WRONLY | os.O_TRUNC | os.O_CREAT)
-    for standard in (1, 2):
-        os.dup2(output, standard)
-    try:
-        run(*order["writer"])
-        os._exit(0)
-    except BaseException:
-        traceback.print_exc()
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    serve()

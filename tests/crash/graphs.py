@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,8 +27,10 @@ from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import PERSON, Backstage
 from tests.behaviour.notes import before_bindings
-from tests.crash.nursery import the_nursery
+from tests.nursery import the_nursery
 from tests.upgrade.old_graphs import with_branches
+
+PATIENCE_SECONDS = 120
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -69,9 +72,14 @@ def killed(kind: str, root: str | Path, arms: Sequence[Arm], synced: Path | None
     """
     writer = [kind, str(root), str(synced or os.devnull)]
     environment = {**os.environ, ENVIRONMENT_VARIABLE: describe(arms)}
-    code, output = the_nursery().run(writer, environment)
-    if code not in (0, -signal.SIGKILL):
-        raise AssertionError(f"{kind} failed instead of dying:\n{output}")
+    with tempfile.NamedTemporaryFile("r") as output:
+        process = the_nursery().start("tests.crash.dying:run", writer, environment, output.name)
+        try:
+            code = process.wait(PATIENCE_SECONDS)
+        finally:
+            process.kill()
+        if code not in (0, -signal.SIGKILL):
+            raise AssertionError(f"{kind} failed instead of dying:\n{output.read()}")
     return code
 
 

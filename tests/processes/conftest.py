@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ import pytest
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
 from tests.contract.objects.seaweed_server import BINARY as SEAWEED
 from tests.contract.objects.seaweed_server import running_seaweed
-from tests.processes.working import in_process, process_id
+from tests.nursery import the_nursery
 
-WORKERS = 4
+START_SECONDS = 0.1
+"""More than it takes to fork a few processes, so that their works begin together."""
 
 
 @dataclass(frozen=True)
@@ -29,38 +30,37 @@ class Place:
     environment: Mapping[str, str]
 
 
-@pytest.fixture(scope="session")
-def pool() -> Iterator[ProcessPoolExecutor]:
-    """Processes that have imported everything, so that they can start together."""
-    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
-        list(pool.map(_settle, range(WORKERS)))
-        yield pool
-
-
-def _settle(_number: int) -> int:
-    # Held for a moment, so that every task starts a process of its own.
-    time.sleep(0.2)
-    return process_id()
-
-
 Work = tuple[object, ...]
 """The name of a function of `working` and its arguments."""
 
 
 @pytest.fixture
-def run(pool: ProcessPoolExecutor) -> Callable[[Place, Sequence[Work]], list[Any]]:
-    """Run each piece of work in a process of its own, all at the same moment."""
+def run(tmp_path: Path) -> Callable[[Place, Sequence[Work]], list[Any]]:
+    """Do each work in a process of its own, all at the same moment."""
 
     def run_together(place: Place, works: Sequence[Work]) -> list[Any]:
-        assert len(works) <= WORKERS
-        start = time.time() + 0.3
-        futures = [
-            pool.submit(in_process, str(name), dict(place.environment), start, *arguments)
-            for name, *arguments in works
+        start = time.time() + START_SECONDS
+        environment = {**os.environ, **place.environment}
+        answers = [tmp_path / f"{uuid.uuid4().hex}.answer" for _ in works]
+        processes = [
+            the_nursery().start(
+                "tests.processes.working:answer_in_file",
+                (str(answer), name, start, *arguments),
+                environment,
+            )
+            for answer, (name, *arguments) in zip(answers, works, strict=True)
         ]
-        return [future.result(timeout=300) for future in futures]
+        assert [process.wait(300) for process in processes] == [0] * len(works)
+        return [_returned(answer) for answer in answers]
 
     return run_together
+
+
+def _returned(answer: Path) -> Any:
+    value, error = pickle.loads(answer.read_bytes())
+    if error is not None:
+        raise error
+    return value
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import Backstage
+from tests.nursery import Forked
 from tests.processes.children import child
 from tests.processes.conftest import Place
 from tests.processes.writing import (
@@ -76,7 +76,7 @@ class Crew:
     def __init__(self, place: Place, folder: Path) -> None:
         self._place = place
         self._folder = folder
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, Forked] = {}
         self._found: dict[str, int] = {}
         self._set_up: dict[str, Job] = {}
         self.deaths: list[Death] = []

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -20,6 +19,7 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked
 from omnigraph.testing.faults import Arm, Kill, PauseAcrossProcesses
 from tests.behaviour.graphs import SCHEMA
+from tests.nursery import Forked
 from tests.processes.branching import Notes, lost_rows
 from tests.processes.children import child
 from tests.processes.conftest import Place
@@ -76,7 +76,7 @@ class BesideCleaners:
         self._stop = folder / "stop"
         self._notes = {name: folder / f"{name}.notes" for name in WRITERS}
         self._reports = {folder / "cleaner0": KEEP_EVERYTHING, folder / "cleaner1": KEEP_LITTLE}
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, Forked] = {}
         init(place.uri, SCHEMA)
 
     def work(self, seconds: float, *, kill_every: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from contextlib import ExitStack, contextmanager
 
@@ -78,9 +79,10 @@ def test_a_writer_in_the_middle_of_its_write_is_waited_for(
         graph.maintenance.recover()
         assert ids(graph) == ids(open_graph(local_place.uri, read_only=True)) == EVERYBODY
         assert sidecars(graph) == [name]
-        late = open_graph(local_place.uri, branch="feature")
+        # From here on with the patience of users, which the writer gets by with.
         monkeypatch.undo()
-        pause.release()
+        threading.Timer(0.2, pause.release).start()
+        late = open_graph(local_place.uri, branch="feature")
         late.mutate(ADD, {"who": "Flo"}, branch="main")
         assert process.wait(60) == 0
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 import time
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import Backstage
 from tests.crash.graphs import SCHEMA
+from tests.nursery import Forked
 from tests.processes import crew
 from tests.processes.children import child
 from tests.processes.conftest import Place
@@ -58,7 +58,7 @@ class Fleet:
         self._journals = [Journal(folder / f"process{n}.journal") for n in range(processes)]
         self._paths = [str(folder / f"process{n}.journal") for n in range(processes)]
         self._writers = [list(range(n, WRITERS, processes)) for n in range(processes)]
-        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._running: dict[int, Forked] = {}
         self._acknowledged: dict[int, int] = {}
         self._ends: dict[int, float | None] = {}
         self._rows = seed(init(place.uri, SCHEMA))

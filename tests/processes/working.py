@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import pickle
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -28,11 +28,8 @@ Published = tuple[str, str, int]
 """The branch, the commit and its place in the history."""
 
 
-def in_process(
-    work: str, environment: Mapping[str, str], start: float, *arguments: object
-) -> object:
+def in_process(work: str, start: float, *arguments: object) -> object:
     """Run one of the functions below, or of `writing`, together with the other processes."""
-    os.environ.update(environment)
     arm_from_environment()
     time.sleep(max(0.0, start - time.time()))
     module, _, name = work.rpartition(".")
@@ -40,8 +37,14 @@ def in_process(
     return getattr(home, name)(*arguments)
 
 
-def process_id() -> int:
-    return os.getpid()
+def answer_in_file(file: str, work: str, start: float, *arguments: object) -> None:
+    """The same, with what it returned or raised in a file."""
+    answer: tuple[object, BaseException | None]
+    try:
+        answer = in_process(work, start, *arguments), None
+    except BaseException as error:
+        answer = None, error
+    Path(file).write_bytes(pickle.dumps(answer))
 
 
 def publish_many(uri: str, branches: Sequence[str], locked: bool, actor: str) -> list[Published]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,10 +24,10 @@ from omnigraph.testing.faults import (
 from omnigraph.versioning.rows import MANIFEST_PATH
 from omnigraph.versioning.stamp import read_stamp
 from tests.behaviour.graphs import Backstage
+from tests.nursery import the_nursery
 from tests.upgrade.old_graphs import OldGraph, with_branches, with_history
 from tests.upgrade.seen import check_everything
 
-PROJECT = Path(__file__).parents[2]
 BRANCHES = ["main", "a/b", "feature", "my_branch"]
 STEPS = [
     ("upgrade.after_key_annotation", 1),
@@ -42,14 +41,24 @@ STEPS = [
 ]
 
 
-def opener(root: Path, *arms: Arm) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.upgrade.opening", str(root)],
-        cwd=PROJECT,
-        env={**os.environ, ENVIRONMENT_VARIABLE: describe(arms)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+class Opener:
+    """A process that opens a graph for writing and prints its branches."""
+
+    def __init__(self, root: Path, *arms: Arm) -> None:
+        self._printed = root.parent / f"printed {uuid.uuid4().hex}"
+        self._process = the_nursery().start(
+            "tests.upgrade.opening:print_branches",
+            [str(root)],
+            {**os.environ, ENVIRONMENT_VARIABLE: describe(arms)},
+            str(self._printed),
+        )
+
+    def ended(self) -> int:
+        return self._process.wait(120)
+
+    def answer(self) -> str:
+        self.ended()
+        return self._printed.read_text()
 
 
 def stamps(root: Path) -> list[int]:
@@ -75,9 +84,8 @@ def check_converted(old: OldGraph) -> None:
 @pytest.mark.acceptance("S-017")
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_process_killed_after_an_overwrite_is_no_loss(branched, number):
-    killed = opener(branched.root, Arm("upgrade.after_overwrite", Kill(), first=number))
-    killed.communicate(timeout=60)
-    assert killed.returncode == -signal.SIGKILL
+    killed = Opener(branched.root, Arm("upgrade.after_overwrite", Kill(), first=number))
+    assert killed.ended() == -signal.SIGKILL
     assert [stamp for stamp in stamps(branched.root) if stamp == 4] == [4] * number
     check_everything(open_graph(branched.root, read_only=True), branched)
     check_converted(branched)
@@ -97,20 +105,17 @@ def test_every_step_can_be_repeated(root, point, number):
 
 @pytest.mark.acceptance("S-017")
 def test_two_processes_open_at_the_same_time(branched):
-    openers = [opener(branched.root) for _ in range(2)]
-    answers = [process.communicate(timeout=120)[0] for process in openers]
-    assert answers == [f"{BRANCHES}\n"] * 2
+    openers = [Opener(branched.root) for _ in range(2)]
+    assert [opener.answer() for opener in openers] == [f"{BRANCHES}\n"] * 2
     check_converted(branched)
 
 
 @pytest.mark.acceptance("S-017")
 def test_one_of_two_processes_dies_and_the_other_one_finishes(branched):
-    dying = opener(branched.root, Arm("upgrade.after_overwrite", Kill(), first=2))
-    other = opener(branched.root)
-    answer, _ = other.communicate(timeout=120)
-    dying.communicate(timeout=60)
-    assert answer == f"{BRANCHES}\n"
-    assert dying.returncode in (-signal.SIGKILL, 0)
+    dying = Opener(branched.root, Arm("upgrade.after_overwrite", Kill(), first=2))
+    other = Opener(branched.root)
+    assert other.answer() == f"{BRANCHES}\n"
+    assert dying.ended() in (-signal.SIGKILL, 0)
     check_converted(branched)
 
 

@@ -1,0 +1,159 @@
+"""Processes made by one that has imported everything: imports take longer than most of their work.
+
+That process opens nothing and starts no thread, so a fork of it loses none. Linux and macOS have
+fork; a process that is forked and killed leaves behind what one that was started by a command does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).parents[1]
+
+IMPORTED = (
+    "tests.crash.dying",
+    "tests.processes.branching",
+    "tests.processes.changing",
+    "tests.processes.sharing",
+    "tests.processes.working",
+    "tests.processes.writing",
+    "tests.upgrade.opening",
+)
+"""The modules whose functions the processes run."""
+
+
+class Forked:
+    """A process of the nursery, with the methods of `subprocess.Popen` that tests use."""
+
+    def __init__(self, nursery: Nursery, pid: int) -> None:
+        self._nursery = nursery
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._nursery.ask("poll", self.pid)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"process {self.pid} has not ended in {timeout} s")
+            time.sleep(0.002)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Nursery:
+    """The process that makes the others. It ends with the tests."""
+
+    def __init__(self) -> None:
+        ours, theirs = Pipe()
+        # The one thread that numbers would be crunched by, and that a fork would lose.
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.nursery", str(theirs.fileno())],
+            cwd=PROJECT,
+            env=environment,
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        self._orders = ours
+        self._one_at_a_time = threading.Lock()
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        self._orders.close()
+        self._process.wait()
+
+    def start(
+        self,
+        work: str,
+        arguments: Sequence[object],
+        environment: Mapping[str, str],
+        output: str | None = None,
+    ) -> Forked:
+        """A process that runs a function, given as `module:name`; what it prints goes to `output`."""
+        order = (work, tuple(arguments), dict(environment), output)
+        return Forked(self, self.ask("start", order))
+
+    def ask(self, what: str, about: object) -> Any:
+        with self._one_at_a_time:
+            self._orders.send((what, about))
+            return self._orders.recv()
+
+
+@cache
+def the_nursery() -> Nursery:
+    return Nursery()
+
+
+# -- in the nursery --------------------------------------------------------------------------
+
+
+def serve(orders: Connection) -> None:
+    """Start processes and tell how they ended, until nothing more is asked for."""
+    for module in IMPORTED:
+        import_module(module)
+    while True:
+        try:
+            what, about = orders.recv()
+        except EOFError:
+            return
+        orders.send(_start(orders, *about) if what == "start" else _ending(about))
+
+
+def _start(orders: Connection, *order: Any) -> int:
+    child = os.fork()
+    if child == 0:
+        orders.close()
+        # As at the end of any program: threads and what is registered for the exit come first.
+        sys.exit(_work(*order))
+    return child
+
+
+def _ending(pid: int) -> int | None:
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def _work(
+    work: str, arguments: Sequence[Any], environment: Mapping[str, str], output: str | None
+) -> int:
+    os.environ.clear()
+    os.environ.update(environment)
+    if output is not None:
+        file = os.open(output, os.O_WRONLY | os.O_TRUNC | os.O_CREAT)
+        for standard in (1, 2):
+            os.dup2(file, standard)
+    module, _, name = work.partition(":")
+    try:
+        getattr(import_module(module), name)(*arguments)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    serve(Connection(int(sys.argv[1])))
