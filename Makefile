@@ -4,6 +4,8 @@ PYTHON ?=
 export PYTHON
 
 BIN := .venv/bin
+# Tests start many processes, each of which would compile every module again without bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 # Extra arguments for pytest: make test ARGS="-k lexer -x"
 ARGS ?=
 
@@ -33,6 +35,13 @@ test-slow: install ## Run the slow tests alone
 .PHONY: test-random
 test-random: install ## Run the tests with random examples, others each time
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" --hypothesis-profile=new $(ARGS)
+
+.PHONY: coverage
+coverage: install ## Run the tests, print which lines they run, fail below the floor in pyproject.toml
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n auto --dist loadgroup -m "not slow" $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 .PHONY: test-crash
 test-crash: install ## Kill every writer at every step, with and without a power loss
@@ -71,5 +80,5 @@ constraints: install ## Resolve the newest versions and rewrite constraints.txt
 
 .PHONY: clean
 clean: ## Remove the environment, caches and build output
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.contract.objects.moto_server import running_server
 from tests.folds import wait_for_folds
 
 pytest_plugins = ["pytester", "tests.acceptance.plugin"]
@@ -32,7 +33,29 @@ os.environ["OMNIGRAPH_SPARK_CACHE"] = "off"
 os.environ["OMNIGRAPH_HOME"] = os.path.join(os.path.dirname(__file__), "nobody")
 
 
+# Groups of tests that one worker runs, then folders with tests that take long.
+BEGINNING = ("/spark/", "/crash/test_kills.py", "/processes/", "/surfaces/", "/model/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long comes first, so that no worker is busy when the others are done."""
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.as_posix()
+        found = (n for n, part in enumerate(BEGINNING) if f"/tests{part}" in path)
+        return next(found, len(BEGINNING))
+
+    items.sort(key=place)
+
+
 @pytest.fixture(autouse=True)
 def _no_fold_outlives_its_test() -> Iterator[None]:
     yield
     wait_for_folds()
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """The address of an S3-compatible server, one for all tests of a process."""
+    with running_server() as endpoint:
+        yield endpoint

@@ -18,7 +18,7 @@ from omnigraph.storage.removal import stored_versions
 from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import PERSON, SCHEMA, Backstage
-from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.moto_server import BUCKET, environment_for
 
 NOW = timedelta()
 
@@ -219,23 +219,22 @@ def test_the_address_may_look_like_anything(tmp_path, name):
     assert {moved.made_at for moved in open_graph(new).maintenance.status().moved} == {str(old)}
 
 
-def test_a_copy_on_an_object_store_is_told_as_well(monkeypatch):
-    with running_server() as endpoint:
-        for key, value in environment_for(endpoint).items():
-            monkeypatch.setenv(key, value)
-        with_branches(f"s3://{BUCKET}/old/g")
-        _copy_objects(endpoint, "old", "new")
-        graph = open_graph(f"s3://{BUCKET}/new/g")
-        assert names(graph) == ["ada"]
-        with pytest.raises(GraphMoved, match=f"s3://{BUCKET}/old/g"):
-            names(graph, "feature")
-        assert len(graph.maintenance.status().moved) == 3
-        for branch in ("child", "feature", "lazy"):
-            graph.branches.delete(branch)
-        assert graph.maintenance.cleanup(keep_versions=1).failed == ()
-        graph.branches.create("feature").load(person("dee").encode(), "merge")
-        assert names(graph, "feature") == ["ada", "dee"]
-        assert names(open_graph(f"s3://{BUCKET}/old/g"), "child") == ["ada", "bo", "cy"]
+def test_a_copy_on_an_object_store_is_told_as_well(s3_endpoint, monkeypatch):
+    for key, value in environment_for(s3_endpoint).items():
+        monkeypatch.setenv(key, value)
+    with_branches(f"s3://{BUCKET}/old/g")
+    _copy_objects(s3_endpoint, "old", "new")
+    graph = open_graph(f"s3://{BUCKET}/new/g")
+    assert names(graph) == ["ada"]
+    with pytest.raises(GraphMoved, match=f"s3://{BUCKET}/old/g"):
+        names(graph, "feature")
+    assert len(graph.maintenance.status().moved) == 3
+    for branch in ("child", "feature", "lazy"):
+        graph.branches.delete(branch)
+    assert graph.maintenance.cleanup(keep_versions=1).failed == ()
+    graph.branches.create("feature").load(person("dee").encode(), "merge")
+    assert names(graph, "feature") == ["ada", "dee"]
+    assert names(open_graph(f"s3://{BUCKET}/old/g"), "child") == ["ada", "bo", "cy"]
 
 
 def _files(folder: Path) -> set[str]:

@@ -45,7 +45,7 @@ from tests.behaviour.damaging import (
     spoil,
 )
 from tests.behaviour.graphs import Backstage
-from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.moto_server import BUCKET, environment_for
 
 
 @pytest.fixture(scope="module")
@@ -421,19 +421,18 @@ def test_a_tag_that_cannot_be_read_is_reported(victim):
 # -- elsewhere ----------------------------------------------------------------------------------
 
 
-def test_a_graph_on_an_object_store_is_checked_as_well(monkeypatch):
-    with running_server() as endpoint:
-        for key, value in environment_for(endpoint).items():
-            monkeypatch.setenv(key, value)
-        graph = init(f"s3://{BUCKET}/g", SCHEMA)
-        graph.load(ROWS, "merge")
-        graph.branches.create("dev").load(ON_BRANCH, "merge")
-        reader = open_graph(graph.uri, read_only=True)
-        report = verify_graph(reader._core.parts)
-        assert (report.problems, report.branches) == ((), ("main", "dev"))
-        location = graph._snapshot().entry(PLACE).location
-        graph._core.objects.delete_prefix(f"{location}/data")
-        graph._core.objects.delete_prefix(f"{graph._snapshot().entry(KNOWS).location}/_versions")
-        assert {("damaged_file", "main", PLACE), ("missing_table", "main", KNOWS)} <= found(
-            verify_graph(reader._core.parts)
-        )
+def test_a_graph_on_an_object_store_is_checked_as_well(s3_endpoint, monkeypatch):
+    for key, value in environment_for(s3_endpoint).items():
+        monkeypatch.setenv(key, value)
+    graph = init(f"s3://{BUCKET}/g", SCHEMA)
+    graph.load(ROWS, "merge")
+    graph.branches.create("dev").load(ON_BRANCH, "merge")
+    reader = open_graph(graph.uri, read_only=True)
+    report = verify_graph(reader._core.parts)
+    assert (report.problems, report.branches) == ((), ("main", "dev"))
+    location = graph._snapshot().entry(PLACE).location
+    graph._core.objects.delete_prefix(f"{location}/data")
+    graph._core.objects.delete_prefix(f"{graph._snapshot().entry(KNOWS).location}/_versions")
+    assert {("damaged_file", "main", PLACE), ("missing_table", "main", KNOWS)} <= found(
+        verify_graph(reader._core.parts)
+    )

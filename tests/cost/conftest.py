@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.moto_server import BUCKET, environment_for
 from tests.cost.counting_proxy import CountingProxy, counting_proxy
 from tests.cost.operations import MeasuredGraph
 
 
 @pytest.fixture(scope="session")
-def running_proxy() -> Iterator[CountingProxy]:
-    with running_server() as server, counting_proxy(server) as proxy:
+def running_proxy(s3_endpoint: str) -> Iterator[CountingProxy]:
+    with counting_proxy(s3_endpoint) as proxy:
         yield proxy
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.moto_server import BUCKET, environment_for
 from tests.contract.objects.seaweed_server import BINARY as SEAWEED
 from tests.contract.objects.seaweed_server import running_seaweed
 from tests.nursery import the_nursery
@@ -66,12 +66,6 @@ def _returned(answer: Path) -> Any:
 @pytest.fixture
 def local_place(tmp_path: Path) -> Place:
     return Place(str(tmp_path / "graph"), {})
-
-
-@pytest.fixture(scope="session")
-def s3_endpoint() -> Iterator[str]:
-    with running_server() as endpoint:
-        yield endpoint
 
 
 @pytest.fixture

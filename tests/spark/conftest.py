@@ -14,12 +14,10 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A session takes seconds to start, so one worker runs all of them, and begins with them."""
-    ours = [item for item in items if "/tests/spark/" in item.path.as_posix()]
-    for item in ours:
-        item.add_marker(pytest.mark.xdist_group("spark"))
-    chosen = set(ours)
-    items[:] = [*ours, *(item for item in items if item not in chosen)]
+    """A session takes seconds to start, so one worker runs all tests that use it."""
+    for item in items:
+        if "/tests/spark/" in item.path.as_posix():
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(autouse=True)

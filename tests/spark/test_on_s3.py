@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pytest
 
@@ -12,20 +10,14 @@ from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.scratch import list_scratch
 from omnigraph.storage.uris import normalise_root
-from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.moto_server import BUCKET, environment_for
 from tests.spark.graphs import SCHEMA, comparable, exported, town
 from tests.spark.in_process import SparkLike, exports_in_this_process, frames_in_this_process
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with running_server() as address:
-        yield address
-
-
 @pytest.mark.slow
-def test_every_mode_and_a_branch(endpoint, spark, tmp_path, monkeypatch):
-    for name, value in environment_for(endpoint).items():
+def test_every_mode_and_a_branch(s3_endpoint, spark, tmp_path, monkeypatch):
+    for name, value in environment_for(s3_endpoint).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("omnigraph.engine.write.bulk.prepare.LOAD_RANGE_BYTES", 3_000)
     here = init(str(tmp_path / "graph"), SCHEMA)
@@ -44,8 +36,10 @@ def test_every_mode_and_a_branch(endpoint, spark, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_data_frames_are_staged_there_and_exports_come_from_there(endpoint, tmp_path, monkeypatch):
-    for name, value in environment_for(endpoint).items():
+def test_data_frames_are_staged_there_and_exports_come_from_there(
+    s3_endpoint, tmp_path, monkeypatch
+):
+    for name, value in environment_for(s3_endpoint).items():
         monkeypatch.setenv(name, value)
     graph = init(f"s3://{BUCKET}/frames", SCHEMA)
     parts = [pa.table({"name": [f"{n}"], "age": [n]}) for n in range(3)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 
 import pytest
 
 import omnigraph as og
 from omnigraph.errors import StoreCallFailed
 from omnigraph.storage.causes import UNREACHABLE, cause_in_words
-from tests.contract.objects.moto_server import environment_for, running_server
+from tests.contract.objects.moto_server import environment_for
 
 SCHEMA = "node A { k: String @key }"
 REQUEST = "Error performing PUT http://x/b/k?partNumber=1 in 1.2s, after 3 retries, max_retries: 3"
@@ -46,15 +45,9 @@ def test_what_libraries_say_becomes_one_sentence(said, words):
         assert part not in cause
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with running_server() as address:
-        yield address
-
-
 @pytest.mark.parametrize("call", [og.open, lambda uri: og.init(uri, SCHEMA)])
-def test_a_missing_bucket_is_named(endpoint, monkeypatch, call):
-    for name, value in environment_for(endpoint).items():
+def test_a_missing_bucket_is_named(s3_endpoint, monkeypatch, call):
+    for name, value in environment_for(s3_endpoint).items():
         monkeypatch.setenv(name, value)
     with pytest.raises(StoreCallFailed, match=r"'s3://[\w-]+/g.*': the bucket does not exist$"):
         call(f"s3://missing-{uuid.uuid4().hex}/g")

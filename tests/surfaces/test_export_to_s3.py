@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 
 import pytest
 
 import omnigraph as og
 from omnigraph.errors import ExportError
-from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.moto_server import BUCKET, environment_for
 
 SCHEMA = "node Author { slug: String @key  born: I32? }\nedge Knows: Author -> Author\n"
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with running_server() as address:
-        yield address
-
-
 @pytest.fixture
-def folder(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name, value in environment_for(endpoint).items():
+def folder(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in environment_for(s3_endpoint).items():
         monkeypatch.setenv(name, value)
     return f"s3://{BUCKET}/{uuid.uuid4().hex}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,27 +14,21 @@ from omnigraph.cli.main import main
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.uris import normalise_root
-from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.moto_server import BUCKET, environment_for
 
 URI = f"s3://{BUCKET}/library"
 NOWHERE = "s3://no-such-bucket/library"
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with running_server() as address:
-        yield address
-
-
 @pytest.fixture
 def cli(
-    endpoint: str,
+    s3_endpoint: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., tuple[int, str, str]]:
     """Run a command next to `library.pg` and `library.jsonl`, with the store at hand."""
-    for name, value in environment_for(endpoint).items():
+    for name, value in environment_for(s3_endpoint).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
     Path("library.pg").write_text("node Author {\n    slug: String @key\n}\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +18,7 @@ from omnigraph.load.sources import JsonFile
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.uris import normalise_root
-from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.moto_server import BUCKET, environment_for
 
 SCHEMA = "node Author {\n    slug: String @key\n    born: I32?\n}\n"
 ADA = b'{"type": "Author", "data": {"slug": "ada"}}\n'
@@ -26,16 +26,10 @@ ADA = b'{"type": "Author", "data": {"slug": "ada"}}\n'
 Put = Callable[[str, bytes], str]
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with running_server() as address:
-        yield address
-
-
 @pytest.fixture
-def put(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Put:
+def put(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Put:
     """Store an object in a folder of this test; returns its address."""
-    for name, value in environment_for(endpoint).items():
+    for name, value in environment_for(s3_endpoint).items():
         monkeypatch.setenv(name, value)
     folder = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     store = open_store(normalise_root(folder), Durability.NONE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
@@ -14,38 +14,32 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import Backstage
-from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.moto_server import BUCKET, environment_for
 from tests.upgrade.old_graphs import OldGraph, with_branches
 from tests.upgrade.seen import check_everything
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with running_server() as address:
-        yield address
-
-
 @pytest.fixture
-def uri(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name, value in environment_for(endpoint).items():
+def uri(s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in environment_for(s3_endpoint).items():
         monkeypatch.setenv(name, value)
     return f"s3://{BUCKET}/{tmp_path.name}"
 
 
 @pytest.fixture
-def branched(endpoint: str, root: Path, uri: str) -> OldGraph:
+def branched(s3_endpoint: str, root: Path, uri: str) -> OldGraph:
     """A branched graph, made on the store."""
     old = with_branches(root, 2, uri)
-    upload(endpoint, uri.rpartition("/")[2], root)
+    upload(s3_endpoint, uri.rpartition("/")[2], root)
     return old
 
 
-def upload(endpoint: str, prefix: str, folder: Path) -> None:
+def upload(s3_endpoint: str, prefix: str, folder: Path) -> None:
     def put(path: Path) -> None:
         key = quote(f"{prefix}/{path.relative_to(folder)}")
-        request = Request(f"{endpoint}/{BUCKET}/{key}", data=path.read_bytes(), method="PUT")
+        request = Request(f"{s3_endpoint}/{BUCKET}/{key}", data=path.read_bytes(), method="PUT")
         request.add_header("Content-Type", "application/octet-stream")
         urlopen(request, timeout=30).close()
 

@@ -18,6 +18,8 @@ from omnigraph.embed.providers import (
     MockProvider,
     OpenAiProvider,
     Provider,
+    Task,
+    Vectors,
 )
 from omnigraph.errors import EmbeddingModelUnavailable, EmbeddingNotConfigured, InputError
 from omnigraph.settings import Settings, read_settings

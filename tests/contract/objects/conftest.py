@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contract.objects.moto_server import environment_for, running_server
+from tests.contract.objects.moto_server import environment_for
 from tests.contract.objects.places import LocalPlace, MemoryPlace, Place, S3Place, open_place
 from tests.contract.objects.seaweed_server import BINARY as SEAWEED
 from tests.contract.objects.seaweed_server import running_seaweed
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omnigraph.storage.objects import ObjectStore
-
-
-@pytest.fixture(scope="session")
-def s3_endpoint() -> Iterator[str]:
-    with running_server() as endpoint:
-        yield endpoint
 
 
 @pytest.fixture

@@ -11,19 +11,12 @@ from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot, normalise_root
-from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
+from tests.contract.objects.moto_server import BUCKET, environment_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from omnigraph.storage.objects import ObjectStore
-
-
-@pytest.fixture(scope="session")
-def s3_endpoint() -> Iterator[str]:
-    with running_server() as endpoint:
-        yield endpoint
 
 
 @pytest.fixture
