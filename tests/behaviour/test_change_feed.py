@@ -94,10 +94,10 @@ def test_a_follower_that_applies_the_changes_holds_what_the_branch_holds(graph):
     assert copy == ages(graph)
 
 
-def test_places_that_are_none_are_refused(graph):
+def test_invalid_cursors_are_refused(graph):
     with pytest.raises(CommitNotFound):
         list(graph.changes("01ARZ3NDEKTSV4RRFFQ69G5FAV"))
-    with pytest.raises(InputError, match="no cursor"):
+    with pytest.raises(InputError, match="not a valid change-feed cursor"):
         list(graph.changes("c1.nonsense"))
 
 

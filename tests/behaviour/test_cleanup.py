@@ -347,7 +347,7 @@ def test_tables_of_a_schema_that_never_came_go_after_an_hour(graph, monkeypatch)
     left = sorted(set(os.listdir(f"{graph.uri}/nodes")) - _locations(again))
     assert len(left) == 1
     assert again.maintenance.cleanup(keep_versions=100).orphans == ()
-    monkeypatch.setattr(orphans, "_UNTOUCHED", timedelta())
+    monkeypatch.setattr(orphans, "MIN_ORPHAN_AGE", timedelta())
     assert again.maintenance.cleanup(keep_versions=100).orphans == (f"nodes/{left[0]}",)
     assert set(os.listdir(f"{graph.uri}/nodes")) == _locations(again)
     again.schema.apply(text)
@@ -398,7 +398,7 @@ def test_versions_of_the_manifest_go_after_an_hour_and_history_stays(graph, monk
     before = len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH)))
     graph.maintenance.cleanup(older_than=NOW, min_age=NOW)
     assert len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH))) == before
-    monkeypatch.setattr(cleanup, "_MANIFEST_AGE", timedelta())
+    monkeypatch.setattr(cleanup, "MIN_MANIFEST_AGE", timedelta())
     graph.maintenance.cleanup(older_than=NOW, min_age=NOW)
     assert len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH))) == 1
     fresh = open_graph(graph.uri)

@@ -135,7 +135,7 @@ def test_pages_follow_each_other_without_a_gap(graph):
         if cursor is None:
             break
     assert pages == [["k1", "Bob", "p0"], ["p1", "p2", "p3"], ["p4"]]
-    with pytest.raises(InputError, match="no cursor"):
+    with pytest.raises(InputError, match="not a valid diff cursor"):
         found.to_json(cursor="nonsense")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.maintain.index_report import IndexedTable, IndexReport
+from omnigraph.engine.maintain.indexes import IndexedTable, IndexReport
 from omnigraph.engine.write import fold as folding
 from omnigraph.errors import BranchLocked, ReadOnlyHandle
 from omnigraph.storage.indexes import list_indexes

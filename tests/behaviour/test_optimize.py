@@ -96,7 +96,7 @@ def test_a_table_that_moved_by_itself_is_left_alone_until_it_is_repaired(graph):
         graph.load(person("eve", 1), "merge")
     report = {t.table_key: t for t in graph.maintenance.optimize().tables}
     assert report[PERSON].skipped == "drift_needs_repair"
-    assert report[PERSON].pinned == entry.version < report[PERSON].found
+    assert report[PERSON].published == entry.version < report[PERSON].found
     graph.maintenance.repair()
     assert graph._snapshot().entry(PERSON) == entry
     repaired = graph.maintenance.repair(confirm=True).commit

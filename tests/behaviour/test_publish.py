@@ -13,7 +13,7 @@ import pytest
 from lance.dataset import MergeInsertBuilder
 
 from omnigraph.api.graph import init
-from omnigraph.engine.commits import Commit
+from omnigraph.engine.history.commits import Commit
 from omnigraph.errors import (
     CommitStateUnknown,
     ConflictError,

@@ -9,7 +9,13 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.refs import ResolvedRef, find_commit, resolve_branch, resolve_ref, short_id
+from omnigraph.engine.history.commits import short_id
+from omnigraph.engine.history.refs import (
+    ResolvedRef,
+    find_commit,
+    resolve_branch,
+    resolve_ref,
+)
 from omnigraph.errors import (
     AmbiguousRef,
     BranchNotFound,

@@ -8,7 +8,7 @@ from omnigraph.api.handle import GraphHandle
 
 if TYPE_CHECKING:
     from omnigraph.engine.blobs import Blob
-    from omnigraph.engine.refs import Ref
+    from omnigraph.engine.history.refs import Ref
 
 
 class HasBlobs(GraphHandle):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.cli.style import warn
 
 if TYPE_CHECKING:
-    from omnigraph.engine.receipts import Receipt
+    from omnigraph.engine.history.commits import Receipt
 
 _FIELDS = ("graph_commit_id", "parent_commit_id", "manifest_version", "operation", "counts")
 

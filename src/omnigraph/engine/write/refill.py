@@ -24,8 +24,8 @@ from omnigraph.engine.engines import (
     runs_on_spark,
     session_of,
 )
+from omnigraph.engine.history.commits import nothing_done, receipt_of
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.vector_states import count_states, read_states
 from omnigraph.engine.write.change import Change, SeenRows, TableWrite
 from omnigraph.engine.write.columns import rows_by_id

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, Property
 from omnigraph.diagnostics import counted, with_hint
-from omnigraph.engine.receipts import Receipt, WriteResult
+from omnigraph.engine.history.commits import Receipt, WriteResult
 from omnigraph.engine.vector_states import StateCounts
 from omnigraph.errors import InputError, UnknownType
 from omnigraph.rows.bindings import VectorStates, embedded_properties

@@ -1,7 +1,7 @@
-"""Removing what a hard drop took out of the graph, so that nobody can go back to it.
+"""Remove hard-dropped data, so that no earlier version can be read with it.
 
-Best effort after the change is visible: what cannot be removed now, `optimize` and `cleanup` remove
-later. Tables that lost columns are first written anew without them, as a commit that changes no row.
+Runs after the change is visible. Whatever fails is removed later by optimize and cleanup. Tables that
+lost columns are first rewritten without them, in a commit that changes no row.
 Tests: tests/behaviour/test_schema_drops.py, tests/spark/test_schema_changes.py.
 """
 
@@ -10,10 +10,9 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from omnigraph.engine.maintain.rewrite import TableRewrite
+from omnigraph.engine.maintain.optimize import TableRewrite
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.schema.fragments import EachFragment
-from omnigraph.engine.schema.work import SchemaWork
+from omnigraph.engine.schema.tables import FragmentRunner, SchemaWork
 from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.compact import commit_rewritten
@@ -33,9 +32,9 @@ _log = logging.getLogger(__name__)
 
 
 def rewrite_without_dropped(
-    parts: GraphParts, work: SchemaWork, applied: CommitDraft, each: EachFragment, lock: HeldLock
+    parts: GraphParts, work: SchemaWork, applied: CommitDraft, each: FragmentRunner, lock: HeldLock
 ) -> None:
-    """Write tables that lost columns anew, so that the columns are in no file they need."""
+    """Rewrite tables that lost columns, so that their current files do not contain them."""
     lost = {table_id(change.declared) for change in work.changed if change.dropped}
     state = parts.recovery.state(None)
     snapshot = parts.snapshot_of(state)
@@ -44,19 +43,19 @@ def rewrite_without_dropped(
         for entry in snapshot.entries.values()
         if entry.table_id in lost
     }
-    due = [snapshot.entry(key) for key, head in heads.items() if fragments_with_dropped(head)]
-    if not due:
+    entries = [snapshot.entry(key) for key, head in heads.items() if fragments_with_dropped(head)]
+    if not entries:
         return
     draft = optimize_draft(applied.schema_ir_hash, applied.schema_ref, applied.actor_id)
-    sidecar = optimize_sidecar(BranchRef(MAIN, None), state, due, draft)
+    sidecar = optimize_sidecar(BranchRef(MAIN, None), state, entries, draft)
     rewrite = TableRewrite(parts, sidecar, lock, partial(_without_dropped, each))
-    rewrite.run(state, due, heads)
+    rewrite.run(state, entries, heads)
     rewrite.extend_texts(snapshot.catalog)
 
 
-def _without_dropped(each: EachFragment, key: str, table: Table) -> Table:
+def _without_dropped(each: FragmentRunner, key: str, table: Table) -> Table:
     numbers = fragments_with_dropped(table)
-    return commit_rewritten(table, each.do(f"rewrite {key}", table, numbers, rewrite_fragment))
+    return commit_rewritten(table, each.run(f"rewrite {key}", table, numbers, rewrite_fragment))
 
 
 def remove_dropped(
@@ -64,34 +63,31 @@ def remove_dropped(
     objects: ObjectStore,
     work: SchemaWork,
     before: Snapshot,
-    needed: Needed,
+    retained: Needed,
     lock: HeldLock,
 ) -> None:
-    """Remove tables of dropped types, and every earlier version of tables that lost columns.
+    """Remove tables of dropped types, and all earlier versions of tables that lost columns.
 
-    What somebody has pinned by name stays.
+    Tagged versions stay.
     """
-    entries = {entry.table_id: entry for entry in before.entries.values()}
+    locations = {entry.table_id: entry.location for entry in before.entries.values()}
     for declared in work.dropped:
-        if needed.versions.get(table_id(declared)):
+        if retained.versions.get(table_id(declared)):
             continue
-        location = entries[table_id(declared)].location
         try:
             lock.check()
-            tables.remove(location, objects)
+            tables.remove(locations[table_id(declared)], objects)
         except OmnigraphError as error:
-            _log.warning("%s stays stored for now: %s", declared.table_key, error)
+            _log.warning("removal of %s postponed: %s", declared.table_key, error)
     for change in work.changed:
         if not change.dropped:
             continue
-        location = entries[table_id(change.declared)].location
-        kept = needed.versions.get(table_id(change.declared), {})
+        kept = retained.versions.get(table_id(change.declared), {})
         try:
             lock.check()
-            table = tables.open(location)
+            table = tables.open(locations[table_id(change.declared)])
             stored = [version.number for version in stored_versions(table)]
-            earlier = [v for v in stored if v < table.version and v not in kept]
-            remove_versions(table, earlier)
+            remove_versions(table, [v for v in stored if v < table.version and v not in kept])
         except OmnigraphError as error:
             name = change.declared.table_key
-            _log.warning("earlier versions of %s stay stored for now: %s", name, error)
+            _log.warning("removal of earlier versions of %s postponed: %s", name, error)
