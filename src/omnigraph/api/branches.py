@@ -137,12 +137,12 @@ class Branches:
         options = apply_options(
             handle, "reset", ref, dry_run, message, expected_head, idempotency_key, engine, progress
         )
-        merger = Merger(core.parts, core.writer)
-        earlier = merger.reset_before(branch, contract, options)
+        merger = Merger(core.parts, core.writer, branch, contract, options, quarantined)
+        earlier = merger.reset_before()
         if earlier is not None:
             return earlier
         target = core.resolve_ref(ref, handle._bound, "ref")
-        return merger.reset(target, branch, contract, options, quarantined)
+        return merger.reset(target)
 
 
 def apply_options(

@@ -81,8 +81,8 @@ class Merges(HasBranches):
         quarantined = self._recover(ours)
         contract = core.contract()
         resolution.check(contract.catalog)
-        merger = Merger(core.parts, core.writer)
-        earlier = merger.merged_before(named, ours, contract, options)
+        merger = Merger(core.parts, core.writer, ours, contract, options, quarantined)
+        earlier = merger.merged_before(named)
         if earlier is not None:
             return earlier
         self._require_head(ours, options.expected_head)
@@ -91,7 +91,7 @@ class Merges(HasBranches):
             self._refuse_kept(theirs)
         # What was interrupted on the source is recovered too, or it would come without its author.
         self._recover(theirs.branch)
-        merged = merger.merge(theirs, ours, contract, options, quarantined)
+        merged = merger.merge(theirs)
         if not delete_source or dry_run:
             return merged
         try:
@@ -179,10 +179,8 @@ class Merges(HasBranches):
         quarantined = self._recover(target)
         contract = core.contract()
         found = core.resolve_ref(ref, self._bound, "ref")
-        merger = Merger(core.parts, core.writer)
-        return merger.apply(
-            operation, found.commit, found.branch, target, contract, options, quarantined
-        )
+        merger = Merger(core.parts, core.writer, target, contract, options, quarantined)
+        return merger.apply(operation, found.commit, found.branch)
 
 
 def _with_warning(merged: MergeResult, warning: Warning) -> MergeResult:

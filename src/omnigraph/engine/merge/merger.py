@@ -128,24 +128,6 @@ class _Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Operation:
-    """What all operations share: the target, the commit to make, and how to plan it."""
-
-    branch: BranchRef
-    kind: WriterKind
-    draft: CommitDraft
-    contract: SchemaContract
-    options: MergeOptions
-    quarantined: tuple[Quarantined, ...]
-    attempt: Callable[[MergePlanner, Snapshot], _Attempt]
-    still_stored: Callable[[], None] | None = None
-
-    @property
-    def is_merge(self) -> bool:
-        return self.kind is WriterKind.BRANCH_MERGE
-
-
-@dataclass(frozen=True, slots=True)
 class _Done:
     """The receipt of an operation and, of a dry run, its conflicts."""
 
@@ -159,77 +141,74 @@ class _UpToDate(Exception):
     """The target has the source's commit already."""
 
 
-class Merger:
-    """Merges into the branches of one graph."""
+_Plan = Callable[[MergePlanner, Snapshot], _Attempt]
+"""Plans an operation on a state of the target."""
 
-    def __init__(self, parts: GraphParts, writer: TableWriter) -> None:
-        self._parts = parts
-        self._writer = writer
+
+@dataclass(frozen=True, slots=True)
+class Merger:
+    """One operation on a branch, with the schema and the quarantined sidecars it found."""
+
+    parts: GraphParts
+    writer: TableWriter
+    branch: BranchRef
+    contract: SchemaContract
+    options: MergeOptions
+    quarantined: tuple[Quarantined, ...]
 
     # -- merges -----------------------------------------------------------------------------
 
-    def merged_before(
-        self, source: str, target: BranchRef, contract: SchemaContract, options: MergeOptions
-    ) -> MergeResult | None:
+    def merged_before(self, source: str) -> MergeResult | None:
         """The result of an earlier call with the same idempotency key; its source may be deleted."""
-        commit = self._earlier(target, options)
-        return None if commit is None else _replayed_merge(commit, source, target, contract)
+        commit = self._earlier()
+        return None if commit is None else self._replayed_merge(commit, source)
 
-    def merge(
-        self,
-        merged: ResolvedRef,
-        target: BranchRef,
-        contract: SchemaContract,
-        options: MergeOptions,
-        quarantined: tuple[Quarantined, ...],
-    ) -> MergeResult:
+    def merge(self, merged: ResolvedRef) -> MergeResult:
         """Merge a branch head or an earlier commit. Raises `MergeConflicts` and changes nothing then."""
-        source, manifest = merged.branch, self._parts.manifest
+        source, manifest, options = merged.branch, self.parts.manifest, self.options
         if merged.is_branch_head:
             theirs = manifest.current(source.physical)
         else:
             theirs = manifest.at(source.physical, merged.commit.sequence)
-        draft = _draft(OperationKind.MERGE, contract, options)
-        draft = replace(draft, merged_parent_commit_id=theirs.head)
+        draft = replace(self._draft(OperationKind.MERGE), merged_parent_commit_id=theirs.head)
         named = source.public if merged.is_branch_head else theirs.head
 
-        def attempt(planner: MergePlanner, ours: Snapshot) -> _Attempt:
-            tip = Tip(target.physical, ours.version, ours.commit_id)
+        def plan(planner: MergePlanner, ours: Snapshot) -> _Attempt:
+            tip = Tip(self.branch.physical, ours.version, ours.commit_id)
             parted = since_parting(manifest, Tip.of(theirs), tip)
             base, state = self._base(parted.known, theirs.head, ours)
-            planner = replace(planner, adopts=True)
-            plan = planner.plan(state, self._parts.snapshot_of(theirs), ours, options.resolution)
-            return _Attempt(plan, ours, base, parted.source_only)
+            planned = replace(planner, adopts=True).plan(
+                state, self.parts.snapshot_of(theirs), ours, options.resolution
+            )
+            return _Attempt(planned, ours, base, parted.source_only)
 
-        operation = _Operation(
-            target,
-            WriterKind.BRANCH_MERGE,
-            draft,
-            contract,
-            options,
-            quarantined,
-            attempt,
-            lambda: self._refuse_removed(source, theirs),
-        )
         try:
-            done = self._run(operation)
+            done = self._run(
+                WriterKind.BRANCH_MERGE, draft, plan, lambda: self._refuse_removed(source, theirs)
+            )
             outcome = _outcome(done.receipt.parent_commit_id, done.base)
         except AlreadyWritten as already:
-            commit = options.request.same(already.found)
-            return _replayed_merge(commit, named, target, contract)
+            return self._replayed_merge(options.request.same(already.found), named)
         except _UpToDate:
-            done = _Done(self._nothing(target, draft), None)
+            done = _Done(self._nothing(draft), None)
             outcome = MergeOutcome.ALREADY_UP_TO_DATE
         return MergeResult(
             done.receipt,
             named,
-            target.public,
+            self.branch.public,
             MergeOutcome.CONFLICTS if done.conflicts else outcome,
             options.dry_run,
             theirs.head,
             done.conflicts,
             done.conflicts_total,
         )
+
+    def _replayed_merge(self, commit: CommitRecord, source: str) -> MergeResult:
+        assert commit.draft.write_key is not None
+        outcome = _outcome(commit.parent_commit_id, commit.draft.write_key.answer["base"])
+        receipt = receipt_of(commit, self.contract.catalog, replayed=True)
+        merged = commit.draft.merged_parent_commit_id
+        return MergeResult(receipt, source, self.branch.public, outcome, source_commit_id=merged)
 
     def _base(
         self, known: KnownCommits, theirs: CommitId, ours: Snapshot
@@ -243,14 +222,14 @@ class Merger:
         if len(bases) == 1 and bases <= known.homes.keys():
             [base] = bases
             return base, self._state_of(known.homes[base])
-        known = self._parts.branches.history()
+        known = self.parts.branches.history()
         return None, self._combined(known, known.readable_bases([theirs], [ours.commit_id]))
 
     def _combined(self, known: KnownCommits, commits: Sequence[CommitId]) -> GraphState:
         """The merge of several commits, each with those before it."""
         first, *others = commits
         state = self._state_of(known.homes[first])
-        planner = MergePlanner(self._parts)
+        planner = MergePlanner(self.parts)
         for number, commit in enumerate(others, start=1):
             base = self._combined(known, known.readable_bases(commits[:number], [commit]))
             state = planner.combine(base, self._state_of(known.homes[commit]), state)
@@ -260,27 +239,19 @@ class Merger:
         return GraphState(self._at(home.branch, home.sequence))
 
     def _at(self, branch: str | None, sequence: int) -> Snapshot:
-        return self._parts.snapshot_of(self._parts.manifest.at(branch, sequence))
+        return self.parts.snapshot_of(self.parts.manifest.at(branch, sequence))
 
     # -- single commits ---------------------------------------------------------------------
 
     def apply(
-        self,
-        operation: OperationKind,
-        commit: CommitRecord,
-        home: BranchRef,
-        branch: BranchRef,
-        contract: SchemaContract,
-        options: MergeOptions,
-        quarantined: tuple[Quarantined, ...],
+        self, operation: OperationKind, commit: CommitRecord, home: BranchRef
     ) -> AppliedCommit:
-        """Revert or cherry-pick a commit on a branch head. Raises `MergeConflicts`."""
+        """Revert or cherry-pick a commit of the branch `home`. Raises `MergeConflicts`."""
         applied = commit.graph_commit_id
-        earlier = self._earlier(branch, options)
+        earlier = self._earlier()
         if earlier is not None:
-            return _replayed(earlier, applied, branch, contract)
-        expected = options.expected_head
-        self._parts.manifest.require_head(self._parts.manifest.current(branch.physical), expected)
+            return self._replayed(earlier, applied)
+        self._require_head()
         made_by = commit.draft.operation
         if made_by in (OperationKind.INIT, OperationKind.SCHEMA_APPLY):
             raise InputError(
@@ -290,151 +261,146 @@ class Merger:
         source = self._at(home.physical, commit.sequence)
         if operation is OperationKind.REVERT:
             base, source = source, base
-        draft = _draft(operation, contract, options)
 
-        def attempt(planner: MergePlanner, ours: Snapshot) -> _Attempt:
-            plan = planner.plan(GraphState(base), source, ours, options.resolution)
-            return _Attempt(plan, ours, applied)
+        def plan(planner: MergePlanner, ours: Snapshot) -> _Attempt:
+            planned = planner.plan(GraphState(base), source, ours, self.options.resolution)
+            return _Attempt(planned, ours, applied)
 
-        return self._apply(applied, attempt, branch, contract, draft, options, quarantined)
+        return self._apply(applied, self._draft(operation), plan)
 
-    def reset_before(
-        self, branch: BranchRef, contract: SchemaContract, options: MergeOptions
-    ) -> AppliedCommit | None:
+    def reset_before(self) -> AppliedCommit | None:
         """The result of an earlier call with the same idempotency key; its ref may have moved."""
-        commit = self._earlier(branch, options)
+        commit = self._earlier()
         if commit is None:
             return None
         assert commit.draft.write_key is not None
-        return _replayed(commit, commit.draft.write_key.answer["base"], branch, contract)
+        return self._replayed(commit, commit.draft.write_key.answer["base"])
 
-    def reset(
-        self,
-        target: ResolvedRef,
-        branch: BranchRef,
-        contract: SchemaContract,
-        options: MergeOptions,
-        quarantined: tuple[Quarantined, ...],
-    ) -> AppliedCommit:
-        """Give a branch the rows of another state. Recorded as a revert."""
+    def reset(self, target: ResolvedRef) -> AppliedCommit:
+        """Give the branch the rows of another state. Recorded as a revert."""
         reset_to = target.commit_id
-        head = self._parts.manifest.current(branch.physical)
-        self._parts.manifest.require_head(head, options.expected_head)
-        refuse_other_schema(self._parts, target, f"'{branch.public}' cannot be reset to it")
-        source = self._parts.snapshot_of(target.state)
-        message = options.message or f"reset to {reset_to}"
-        draft = _draft(OperationKind.REVERT, contract, replace(options, message=message))
+        self._require_head()
+        refuse_other_schema(self.parts, target, f"'{self.branch.public}' cannot be reset to it")
+        source = self.parts.snapshot_of(target.state)
+        draft = self._draft(OperationKind.REVERT)
+        draft = replace(draft, message=draft.message or f"reset to {reset_to}")
 
-        def attempt(planner: MergePlanner, ours: Snapshot) -> _Attempt:
-            plan = planner.plan(GraphState(ours), source, ours, options.resolution)
+        def plan(planner: MergePlanner, ours: Snapshot) -> _Attempt:
+            planned = planner.plan(GraphState(ours), source, ours, self.options.resolution)
             # All tables count as read: a concurrent write to any of them would survive the reset.
-            others = frozenset(ours.entries) - {w.table_key for w in plan.change.writes}
-            plan = replace(plan, change=replace(plan.change, reads=others))
-            return _Attempt(plan, ours, reset_to)
+            others = frozenset(ours.entries) - {w.table_key for w in planned.change.writes}
+            planned = replace(planned, change=replace(planned.change, reads=others))
+            return _Attempt(planned, ours, reset_to)
 
-        return self._apply(reset_to, attempt, branch, contract, draft, options, quarantined)
+        return self._apply(reset_to, draft, plan)
 
-    def _apply(
-        self,
-        applied: CommitId,
-        attempt: Callable[[MergePlanner, Snapshot], _Attempt],
-        branch: BranchRef,
-        contract: SchemaContract,
-        draft: CommitDraft,
-        options: MergeOptions,
-        quarantined: tuple[Quarantined, ...],
-    ) -> AppliedCommit:
-        operation = _Operation(
-            branch, WriterKind.MUTATION, draft, contract, options, quarantined, attempt
-        )
+    def _apply(self, applied: CommitId, draft: CommitDraft, plan: _Plan) -> AppliedCommit:
         try:
-            done = self._run(operation)
+            done = self._run(WriterKind.MUTATION, draft, plan)
         except AlreadyWritten as already:
-            return _replayed(options.request.same(already.found), applied, branch, contract)
+            return self._replayed(self.options.request.same(already.found), applied)
         return AppliedCommit(
             done.receipt,
-            branch.public,
+            self.branch.public,
             applied,
-            options.dry_run,
+            self.options.dry_run,
             done.conflicts,
             done.conflicts_total,
         )
 
+    def _replayed(self, made: CommitRecord, applied: CommitId) -> AppliedCommit:
+        receipt = receipt_of(made, self.contract.catalog, replayed=True)
+        return AppliedCommit(receipt, self.branch.public, applied)
+
+    def _require_head(self) -> None:
+        head = self.parts.manifest.current(self.branch.physical)
+        self.parts.manifest.require_head(head, self.options.expected_head)
+
     # -- planning and committing ------------------------------------------------------------
 
-    def _run(self, operation: _Operation) -> _Done:
+    def _run(
+        self,
+        kind: WriterKind,
+        draft: CommitDraft,
+        plan: _Plan,
+        still_stored: Callable[[], None] | None = None,
+    ) -> _Done:
         """Plan on the branch head and commit, or report the plan of a dry run."""
-        branch, options = operation.branch, operation.options
-        state = self._parts.manifest.current(branch.physical)
-        first = self._attempt(operation, self._parts.snapshot_of(state))
-        if options.dry_run:
+        state = self.parts.manifest.current(self.branch.physical)
+        first = self._attempt(plan, self.parts.snapshot_of(state))
+        if self.options.dry_run:
             counts = {key: count for key, count in first.plan.counts.items() if count}
-            receipt = replace(nothing_done(state, operation.draft), counts=counts)
+            receipt = replace(nothing_done(state, draft), counts=counts)
             return _Done(receipt, first.base, first.plan.conflicts, first.plan.conflicts_total)
-        commit = self._commit(operation, first)
+        commit = self._commit(kind, draft, plan, first, still_stored)
         if commit is None:
-            return _Done(self._nothing(branch, operation.draft), first.base)
-        return _Done(receipt_of(commit, operation.contract.catalog), first.base)
+            return _Done(self._nothing(draft), first.base)
+        return _Done(receipt_of(commit, self.contract.catalog), first.base)
 
-    def _attempt(self, operation: _Operation, ours: Snapshot) -> _Attempt:
-        if ours.catalog.ir != operation.contract.catalog.ir:
+    def _attempt(self, plan: _Plan, ours: Snapshot) -> _Attempt:
+        if ours.catalog.ir != self.contract.catalog.ir:
             raise SchemaMoved()
-        options = operation.options
+        options = self.options
         planner = MergePlanner(
-            self._parts,
-            operation.branch.physical,
+            self.parts,
+            self.branch.physical,
             writes=not options.dry_run,
             engine=options.engine,
             progress=options.progress,
         )
-        return operation.attempt(planner, ours)
+        return plan(planner, ours)
 
-    def _commit(self, operation: _Operation, first: _Attempt) -> CommitRecord | None:
+    def _commit(
+        self,
+        kind: WriterKind,
+        draft: CommitDraft,
+        plan: _Plan,
+        first: _Attempt,
+        still_stored: Callable[[], None] | None,
+    ) -> CommitRecord | None:
         first.plan.refuse_conflicts()
-        options, plans = operation.options, [first.plan]
+        options, plans = self.options, [first.plan]
 
         def prepare(current: Snapshot) -> Change:
-            again = self._attempt(operation, current).plan
+            again = self._attempt(plan, current).plan
             again.refuse_conflicts()
             plans.append(again)
             return again.change
 
-        draft = replace(operation.draft, warnings=_unused_resolutions(first.plan))
+        draft = replace(draft, warnings=_unused_resolutions(first.plan))
         request = WriteRequest(
-            branch=operation.branch,
-            kind=operation.kind,
+            branch=self.branch,
+            kind=kind,
             draft=options.request.on(draft, base=first.base),
             change=first.plan.change,
             checked=first.checked,
             prepare=prepare,
             expected_head=options.expected_head,
-            commits_without_rows=operation.is_merge,
+            commits_without_rows=kind is WriterKind.BRANCH_MERGE,
             ancestors=first.ancestors,
-            quarantined=operation.quarantined,
-            still_stored=operation.still_stored,
+            quarantined=self.quarantined,
+            still_stored=still_stored,
         )
         options.progress.stage("write", first.plan.rows)
-        commit = self._writer.commit(request)
+        commit = self.writer.commit(request)
         options.progress.advance(plans[-1].rows)
         if commit is not None and len(plans) > 1:
             with suppress(OmnigraphError):  # The commit is made; cleanup removes leftover files.
-                self._remove_unused(plans, operation.branch, commit)
+                self._remove_unused(plans, commit)
         return commit
 
-    def _remove_unused(
-        self, plans: Sequence[MergePlan], branch: BranchRef, commit: CommitRecord
-    ) -> None:
+    def _remove_unused(self, plans: Sequence[MergePlan], commit: CommitRecord) -> None:
         """Remove the files of plans that were replaced because the target had moved.
 
         The commit's own state shows which files are used. A later state may have been compacted,
         and history still needs the files of this one.
         """
-        made = self._at(branch.physical, commit.sequence)
+        made = self._at(self.branch.physical, commit.sequence)
         for plan in plans:
             for write in plan.change.writes:
                 if write.written is not None:
-                    used = made.open(self._parts.tables, write.table_key).files()
-                    remove_files(self._parts.objects, [write.written], besides=used)
+                    used = made.open(self.parts.tables, write.table_key).files()
+                    remove_files(self.parts.objects, [write.written], besides=used)
 
     def _refuse_removed(self, source: BranchRef, theirs: ManifestState) -> None:
         """Raise `ConflictError` if the source or a table version of its merged state was deleted.
@@ -442,48 +408,28 @@ class Merger:
         The target may refer to these versions, and the next merge of both branches uses them as its
         base. Cleanup never deletes what is current on a branch.
         """
-        if source.physical is not None and source.physical not in self._parts.manifest.refs():
+        if source.physical is not None and source.physical not in self.parts.manifest.refs():
             raise ConflictError(f"'{source.public}' was deleted while it was being merged")
         with suppress(BranchNotFound):
-            if self._parts.manifest.current(source.physical).head == theirs.head:
+            if self.parts.manifest.current(source.physical).head == theirs.head:
                 return
-        if next(removed_tables(self._parts.tables, theirs), None) is not None:
+        if next(removed_tables(self.parts.tables, theirs), None) is not None:
             raise ConflictError(
                 f"branch '{source.public}' moved and cleanup deleted the version being merged; "
                 "run the merge again"
             )
 
-    def _earlier(self, branch: BranchRef, options: MergeOptions) -> CommitRecord | None:
+    def _earlier(self) -> CommitRecord | None:
         """The commit that an earlier call with the same idempotency key made."""
-        if options.dry_run:
+        if self.options.dry_run:
             return None
-        return options.request.earlier(self._parts.manifest, branch.physical)
+        return self.options.request.earlier(self.parts.manifest, self.branch.physical)
 
-    def _nothing(self, branch: BranchRef, draft: CommitDraft) -> Receipt:
-        return nothing_done(self._parts.manifest.current(branch.physical), draft)
+    def _draft(self, operation: OperationKind) -> CommitDraft:
+        return new_draft(operation, self.contract, self.options.actor, self.options.message)
 
-
-def _draft(
-    operation: OperationKind, contract: SchemaContract, options: MergeOptions
-) -> CommitDraft:
-    return new_draft(operation, contract, options.actor, options.message)
-
-
-def _replayed_merge(
-    commit: CommitRecord, source: str, target: BranchRef, contract: SchemaContract
-) -> MergeResult:
-    assert commit.draft.write_key is not None
-    outcome = _outcome(commit.parent_commit_id, commit.draft.write_key.answer["base"])
-    receipt = receipt_of(commit, contract.catalog, replayed=True)
-    merged = commit.draft.merged_parent_commit_id
-    return MergeResult(receipt, source, target.public, outcome, source_commit_id=merged)
-
-
-def _replayed(
-    made: CommitRecord, applied: CommitId, branch: BranchRef, contract: SchemaContract
-) -> AppliedCommit:
-    receipt = receipt_of(made, contract.catalog, replayed=True)
-    return AppliedCommit(receipt, branch.public, applied)
+    def _nothing(self, draft: CommitDraft) -> Receipt:
+        return nothing_done(self.parts.manifest.current(self.branch.physical), draft)
 
 
 def _outcome(parent: CommitId | None, base: CommitId | None) -> MergeOutcome:
