@@ -175,12 +175,12 @@ class Merger:
 
         def plan(planner: MergePlanner, ours: Snapshot) -> _Attempt:
             tip = Tip(self.branch.physical, ours.version, ours.commit_id)
-            parted = since_parting(manifest, Tip.of(theirs), tip)
-            base, state = self._base(parted.known, theirs.head, ours)
+            divergence = since_parting(manifest, Tip.of(theirs), tip)
+            base, state = self._base(divergence.known, theirs.head, ours)
             planned = replace(planner, adopts=True).plan(
                 state, self.parts.snapshot_of(theirs), ours, options.resolution
             )
-            return _Attempt(planned, ours, base, parted.source_only)
+            return _Attempt(planned, ours, base, divergence.source_only)
 
         try:
             done = self._run(

@@ -4,6 +4,9 @@ Main's lock is held throughout and main is the only branch, so no concurrent wri
 writes the sidecar, even if no table changes. Phase B creates and changes tables, then stages the new
 schema files beside the accepted ones. Phase C publishes. Phase D moves the staged files into place and
 deletes the sidecar. Recovery undoes a crash before all three files are staged, and completes a later one.
+
+A hard drop then removes dropped data from storage, so that no earlier version can be read with it. What
+fails there is left to optimize and cleanup.
 Tests: tests/behaviour/test_schema_*.py, tests/crash.
 """
 
@@ -13,6 +16,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from omnigraph.catalog.arrow import physical_schema
@@ -33,8 +37,8 @@ from omnigraph.engine.history.commits import (
     nothing_done,
     receipt_of,
 )
+from omnigraph.engine.maintain.optimize import TableRewrite
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.schema.drops import remove_dropped, rewrite_without_dropped
 from omnigraph.engine.schema.tables import (
     FragmentRunner,
     SchemaWork,
@@ -42,6 +46,7 @@ from omnigraph.engine.schema.tables import (
     schema_work,
     stage_tables,
 )
+from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
 from omnigraph.engine.write.keys import KeyedRequest
 from omnigraph.errors import (
     BranchLocked,
@@ -56,6 +61,12 @@ from omnigraph.faults import declare
 from omnigraph.language.span import Source
 from omnigraph.plan.lint import lint_queries
 from omnigraph.progress import SILENT, Progress
+from omnigraph.storage.compact import commit_rewritten
+from omnigraph.storage.dropped_columns import fragments_with_dropped, rewrite_fragment
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.removal import remove_versions, stored_versions
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commit_sequence import Operation, sidecar_of
@@ -67,7 +78,7 @@ from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
 from omnigraph.versioning.recovery.schema_change import DroppedTable, SchemaChange
 from omnigraph.versioning.recovery.sidecar import WriterKind
-from omnigraph.versioning.retention import what_is_needed
+from omnigraph.versioning.retention import Needed, what_is_needed
 from omnigraph.versioning.schema_staging import stage_schema
 from omnigraph.versioning.snapshot import Snapshot, table_id
 from omnigraph.versioning.tags import Tags
@@ -279,9 +290,9 @@ class SchemaApplication:
         parts = self._parts
         try:
             BEFORE_REMOVAL.hit()
-            rewrite_without_dropped(parts, work, draft, each, lock)
+            _rewrite_without_dropped(parts, work, draft, each, lock)
             retained = what_is_needed(parts.manifest, parts.branches, self._tags.list())
-            remove_dropped(parts.tables, parts.objects, work, before, retained, lock)
+            _remove_dropped(parts.tables, parts.objects, work, before, retained, lock)
         except OmnigraphError as error:
             _log.warning("removal of dropped data postponed: %s", error)
 
@@ -305,3 +316,68 @@ def _broken(source: Source, catalog: Catalog) -> Iterator[BrokenQuery]:
     for result in report.results:
         if result.diagnostic is not None:
             yield BrokenQuery(result.name, result.diagnostic)
+
+
+# -- hard drops -----------------------------------------------------------------------------
+
+
+def _rewrite_without_dropped(
+    parts: GraphParts, work: SchemaWork, applied: CommitDraft, each: FragmentRunner, lock: HeldLock
+) -> None:
+    """Rewrite tables that lost columns, so that their current files do not contain them."""
+    lost = {table_id(change.declared) for change in work.changed if change.dropped}
+    state = parts.recovery.state(None)
+    snapshot = parts.snapshot_of(state)
+    heads = {
+        entry.table_key: parts.recovery.head_of(entry.location, entry.branch)
+        for entry in snapshot.entries.values()
+        if entry.table_id in lost
+    }
+    entries = [snapshot.entry(key) for key, head in heads.items() if fragments_with_dropped(head)]
+    if not entries:
+        return
+    draft = optimize_draft(applied.schema_ir_hash, applied.schema_ref, applied.actor_id)
+    sidecar = optimize_sidecar(BranchRef(MAIN, None), state, entries, draft)
+    rewrite = TableRewrite(parts, sidecar, lock, partial(_without_dropped, each))
+    rewrite.run(state, entries, heads)
+    rewrite.extend_texts(snapshot.catalog)
+
+
+def _without_dropped(each: FragmentRunner, key: str, table: Table) -> Table:
+    numbers = fragments_with_dropped(table)
+    return commit_rewritten(table, each.run(f"rewrite {key}", table, numbers, rewrite_fragment))
+
+
+def _remove_dropped(
+    tables: TableStore,
+    objects: ObjectStore,
+    work: SchemaWork,
+    before: Snapshot,
+    retained: Needed,
+    lock: HeldLock,
+) -> None:
+    """Remove tables of dropped types, and all earlier versions of tables that lost columns.
+
+    Tagged versions stay.
+    """
+    locations = {entry.table_id: entry.location for entry in before.entries.values()}
+    for declared in work.dropped:
+        if retained.versions.get(table_id(declared)):
+            continue
+        try:
+            lock.check()
+            tables.remove(locations[table_id(declared)], objects)
+        except OmnigraphError as error:
+            _log.warning("removal of %s postponed: %s", declared.table_key, error)
+    for change in work.changed:
+        if not change.dropped:
+            continue
+        kept = retained.versions.get(table_id(change.declared), {})
+        try:
+            lock.check()
+            table = tables.open(locations[table_id(change.declared)])
+            stored = [version.number for version in stored_versions(table)]
+            remove_versions(table, [v for v in stored if v < table.version and v not in kept])
+        except OmnigraphError as error:
+            name = change.declared.table_key
+            _log.warning("removal of earlier versions of %s postponed: %s", name, error)
