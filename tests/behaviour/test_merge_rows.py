@@ -44,8 +44,8 @@ def test_every_conflict_is_told_with_all_three_states(graph):
     before = graph._snapshot().to_json()
     with pytest.raises(MergeConflicts) as refused:
         graph.merge("feature")
-    told = [(c.row_id, c.kind, c.base, c.ours, c.theirs) for c in refused.value.conflicts]
-    assert told == [
+    reported = [(c.row_id, c.kind, c.base, c.ours, c.theirs) for c in refused.value.conflicts]
+    assert reported == [
         ("Alice", "divergent_update", _row("Alice", 30), _row("Alice", 32), _row("Alice", 31)),
         ("Dan", "delete_vs_update", _row("Dan", None), _row("Dan", 7), None),
         ("Eve", "divergent_insert", None, _row("Eve", 5), _row("Eve", None)),

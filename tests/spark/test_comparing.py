@@ -226,7 +226,7 @@ def test_branches_that_merged_crosswise_merge_in_tasks_too(graph, target):
     assert found == [found[0]] * 3
 
 
-def test_enormous_numbers_of_conflicts_are_counted_and_the_first_are_told(graph, target):
+def test_very_many_conflicts_are_counted_and_the_first_are_reported(graph, target):
     records = [person(f"p{n}", age=100 + n) for n in range(40)]
     found = []
     for engine, tasks in ways():

@@ -130,7 +130,7 @@ def test_a_master_is_of_no_use_without_tasks(cli, parted, command):
     assert "--master is of no use with --engine inline." in err
 
 
-def test_very_many_conflicts_are_not_all_told(cli, parted, monkeypatch):
+def test_very_many_conflicts_are_not_all_reported(cli, parted, monkeypatch):
     monkeypatch.setattr("omnigraph.engine.merge.conflicts.CONFLICTS_TOLD", 1)
     for branch, year in (("feature", 1), ("main", 2)):
         mutate(cli, parted, branch, "set_born", slug="bob", born=year)
