@@ -299,12 +299,12 @@ def test_no_branch_is_deleted_while_all_are_asked(graph, monkeypatch):
     refused: list[BranchLocked] = []
     current = Manifest.current
 
-    def delete_first(manifest, branch):
+    def delete_first(manifest, branch, **options):
         if branch == "gone" and other._core.manifest is not manifest and not refused:
             with pytest.raises(BranchLocked) as caught:
                 other.branches.delete(branch)
             refused.append(caught.value)
-        return current(manifest, branch)
+        return current(manifest, branch, **options)
 
     monkeypatch.setattr(Manifest, "current", delete_first)
     assert graph.maintenance.cleanup(keep_versions=1, min_age=NOW).failed == ()

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import commit as committing
+from omnigraph.engine.write import fold as folding
 from omnigraph.engine.write import lookups
 from omnigraph.errors import RecoveryPending, StorageError, TableDrift
 from omnigraph.storage.indexes import uncovered_fragments
@@ -25,7 +25,7 @@ from tests.receipts import receipt_of_commit
 def _indexes_from_the_first_row(monkeypatch):
     """A graph without background compaction, which would leave nothing to do."""
     monkeypatch.setattr(lookups, "INDEX_MIN_ROWS", 1)
-    monkeypatch.setattr(committing, "is_fold_due", lambda table: False)
+    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 10**6)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain import status as statuses
-from omnigraph.engine.write import commit as committing
+from omnigraph.engine.write import fold as folding
 from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import COMPANY, PERSON
@@ -26,7 +26,7 @@ def table(graph: Graph, key: str = PERSON) -> statuses.TableStatus:
 
 
 def test_rows_fragments_and_indexes_are_counted(graph, monkeypatch):
-    monkeypatch.setattr(committing, "is_fold_due", lambda table: False)
+    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 10**6)
     for number in range(4):
         graph.load(person(f"p{number}").encode(), "merge")
     found = table(graph)
@@ -41,8 +41,8 @@ def test_rows_fragments_and_indexes_are_counted(graph, monkeypatch):
 
 
 def test_many_small_fragments_are_worth_advice(graph, monkeypatch):
-    monkeypatch.setattr(committing, "is_fold_due", lambda table: False)
-    monkeypatch.setattr(statuses, "_MANY_SMALL_FRAGMENTS", 3)
+    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 10**6)
+    monkeypatch.setattr(statuses, "_MAX_SMALL_FRAGMENTS", 3)
     for number in range(4):
         graph.load(person(f"p{number}").encode(), "merge")
     [advice] = graph.maintenance.status().advice

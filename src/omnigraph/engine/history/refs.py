@@ -176,13 +176,6 @@ def resolve_ref(
     return _Resolver(parts, bound, argument).resolve(ref)
 
 
-def resolve_branch(parts: GraphParts, ref: Ref, *, argument: str = "branch") -> BranchRef:
-    """Find a branch by name. Raises `BranchNotFound`, and `InputError` for another type."""
-    if not isinstance(ref, str):
-        raise InputError(f"`{argument}` is the name of a branch, not {_type_of(ref)}")
-    return parts.branches.find(ref)
-
-
 def find_commit(
     parts: GraphParts, bound: BranchRef, ref: Ref, *, argument: str = "ref"
 ) -> CommitRecord:
