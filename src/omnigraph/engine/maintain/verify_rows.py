@@ -35,6 +35,7 @@ from omnigraph.catalog.model import EdgeType, EntityType, Group, Property
 from omnigraph.engine.maintain.verify_report import Findings, Mask, ProblemKind
 from omnigraph.engine.write.columns import property_columns
 from omnigraph.errors import StoreCallFailed
+from omnigraph.language.schema.rules import ENDPOINTS
 from omnigraph.load.columns import convert_column
 from omnigraph.progress import Progress
 from omnigraph.rows.bindings import embedded_properties
@@ -55,7 +56,6 @@ from omnigraph.storage.file_checks import (
 from omnigraph.storage.scan import ROW_ADDRESS
 from omnigraph.storage.table import Table
 
-_ENDPOINTS: Final = ("src", "dst")
 _RULES: Final = {
     "enum": ProblemKind.ENUM,
     "range": ProblemKind.RANGE,
@@ -135,9 +135,7 @@ class TableCheck:
         self._check_blobs(seen)
         if isinstance(self._declared, EdgeType):
             self._check_cardinality(self._declared, seen)
-            result.endpoints = {
-                end: np.unique(_together(seen.tuples[(end,)])) for end in _ENDPOINTS
-            }
+            result.endpoints = {end: np.unique(_together(seen.tuples[(end,)])) for end in ENDPOINTS}
         else:
             result.ids = np.sort(_together(seen.tuples[("id",)]))
         return result
@@ -162,7 +160,7 @@ class TableCheck:
 
     def _has_identity(self) -> bool:
         """Whether the id and endpoint columns exist."""
-        names = ("id", *_ENDPOINTS) if isinstance(self._declared, EdgeType) else ("id",)
+        names = ("id", *ENDPOINTS) if isinstance(self._declared, EdgeType) else ("id",)
         schema = self._table.schema
         return all(name in schema.names and schema.field(name).type == pa.utf8() for name in names)
 
@@ -352,7 +350,7 @@ class _Seen:
         self.rows = 0
         groups = [("id",), *_unique_groups(declared)]
         if isinstance(declared, EdgeType):
-            groups += [(end,) for end in _ENDPOINTS]
+            groups += [(end,) for end in ENDPOINTS]
         self.tuples: dict[Group, list[Hashes]] = {group: [] for group in groups}
         self.blobs: dict[str, list[pa.Table]] = {}
 
@@ -378,7 +376,7 @@ class _BatchCheck:
     def nulls(self, unfit: Mapping[str, Mask]) -> None:
         """Report nulls where a value is required, except values already reported as invalid."""
         declared, columns = self._declared, self._columns
-        for name in ("id", *_ENDPOINTS) if isinstance(declared, EdgeType) else ("id",):
+        for name in ("id", *ENDPOINTS) if isinstance(declared, EdgeType) else ("id",):
             text = f"{declared.name} has no {name}"
             self._report(ProblemKind.MISSING_VALUE, _mask(columns[name].is_null()), text)
         absent = {

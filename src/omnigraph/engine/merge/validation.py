@@ -25,10 +25,9 @@ from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeTy
 from omnigraph.engine.compare.changes import endpoints_of
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.errors import MergeConflict
+from omnigraph.language.schema.rules import ENDPOINTS
 from omnigraph.rows.checks import value_violations
 from omnigraph.rows.uniqueness import distinct_tuples, shared_tuples, tuple_values, tuples_of
-
-_ENDS = ("src", "dst")
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def constraint_columns(declared: EntityType) -> list[str]:
     names = {"id"} | {rule.property for rule in value_rules(declared)}
     names |= {name for group in other_unique_groups(declared) for name in group}
     if isinstance(declared, EdgeType):
-        names |= set(_ENDS)
+        names |= set(ENDPOINTS)
     return [name for name in declared.columns if name in names]
 
 
