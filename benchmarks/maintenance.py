@@ -137,7 +137,7 @@ def main() -> None:
                 )
             ),
         )
-        with patch.object(cleanup, "_MANIFEST_AGE", timedelta()):  # As it is an hour later.
+        with patch.object(cleanup, "MIN_MANIFEST_AGE", timedelta()):  # As it is an hour later.
             show(
                 "cleanup",
                 timed(

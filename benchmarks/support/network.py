@@ -149,7 +149,7 @@ def _city_names(count: int) -> list[str]:
 
 
 def _uneven(choices: int, count: int, chance: np.random.Generator) -> Numbers:
-    """Choices of which the first are much more frequent than the last."""
+    """ConflictResolution of which the first are much more frequent than the last."""
     return (choices * chance.random(count) ** 1.7).astype(np.int64)
 
 

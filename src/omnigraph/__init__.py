@@ -21,28 +21,26 @@ if TYPE_CHECKING:
     from omnigraph.api.tags import Tags
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
-    from omnigraph.engine.commits import Commit
     from omnigraph.engine.compare.diff import Diff
-    from omnigraph.engine.compare.entity_history import EntityChange
-    from omnigraph.engine.compare.feed import CommitChanges
+    from omnigraph.engine.compare.feed import CommitChanges, EntityChange
     from omnigraph.engine.embedding.embed import EmbedResult
     from omnigraph.engine.engines import Spark
+    from omnigraph.engine.history.commits import Commit, Receipt
+    from omnigraph.engine.history.refs import Ref
+    from omnigraph.engine.history.tags import Tag
     from omnigraph.engine.maintain.cleanup import CleanupReport
-    from omnigraph.engine.maintain.index_report import IndexReport
+    from omnigraph.engine.maintain.indexes import IndexReport
     from omnigraph.engine.maintain.optimize import OptimizeReport
     from omnigraph.engine.maintain.repair import RepairReport
     from omnigraph.engine.maintain.status import GraphStatus
     from omnigraph.engine.maintain.verify_report import VerifyReport
-    from omnigraph.engine.merge.run import AppliedCommit, MergeResult
+    from omnigraph.engine.merge.merger import AppliedCommit, MergeResult
     from omnigraph.engine.read.budget import CancelToken, QueryBudget
     from omnigraph.engine.read.entities import Blob
     from omnigraph.engine.read.explain import Explanation
     from omnigraph.engine.read.result import Result
     from omnigraph.engine.read.view import ReadView
-    from omnigraph.engine.receipts import Receipt
-    from omnigraph.engine.refs import Ref
     from omnigraph.engine.schema.apply import SchemaApplyResult
-    from omnigraph.engine.tags import Tag
     from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
     from omnigraph.errors import OmnigraphError
@@ -97,28 +95,28 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AppliedCommit": "omnigraph.engine.merge.run",
+    "AppliedCommit": "omnigraph.engine.merge.merger",
     "Blob": "omnigraph.engine.read.entities",
     "Blobs": "omnigraph.api.blobs",
     "Branches": "omnigraph.api.branches",
     "CancelToken": "omnigraph.engine.read.budget",
     "Catalog": "omnigraph.catalog.model",
     "CleanupReport": "omnigraph.engine.maintain.cleanup",
-    "Commit": "omnigraph.engine.commits",
+    "Commit": "omnigraph.engine.history.commits",
     "CommitChanges": "omnigraph.engine.compare.feed",
     "Diff": "omnigraph.engine.compare.diff",
     "EmbedResult": "omnigraph.engine.embedding.embed",
-    "EntityChange": "omnigraph.engine.compare.entity_history",
+    "EntityChange": "omnigraph.engine.compare.feed",
     "Explanation": "omnigraph.engine.read.explain",
     "Graph": "omnigraph.api.graph",
     "GraphAt": "omnigraph.api.graph_at",
     "GraphAtProtocol": "omnigraph.api.protocol",
     "GraphProtocol": "omnigraph.api.protocol",
     "GraphStatus": "omnigraph.engine.maintain.status",
-    "IndexReport": "omnigraph.engine.maintain.index_report",
+    "IndexReport": "omnigraph.engine.maintain.indexes",
     "LoadResult": "omnigraph.engine.write.load",
     "Maintenance": "omnigraph.api.maintenance",
-    "MergeResult": "omnigraph.engine.merge.run",
+    "MergeResult": "omnigraph.engine.merge.merger",
     "MigrationPlan": "omnigraph.catalog.migrate",
     "MutationResult": "omnigraph.engine.write.mutation",
     "OmnigraphError": "omnigraph.errors",
@@ -126,15 +124,15 @@ _MODULES = {
     "Progress": "omnigraph.progress",
     "QueryBudget": "omnigraph.engine.read.budget",
     "ReadView": "omnigraph.engine.read.view",
-    "Receipt": "omnigraph.engine.receipts",
+    "Receipt": "omnigraph.engine.history.commits",
     "RecordedAudit": "omnigraph.versioning.audit",
-    "Ref": "omnigraph.engine.refs",
+    "Ref": "omnigraph.engine.history.refs",
     "RepairReport": "omnigraph.engine.maintain.repair",
     "Result": "omnigraph.engine.read.result",
     "Schema": "omnigraph.api.schema",
     "SchemaApplyResult": "omnigraph.engine.schema.apply",
     "Spark": "omnigraph.engine.engines",
-    "Tag": "omnigraph.engine.tags",
+    "Tag": "omnigraph.engine.history.tags",
     "Tags": "omnigraph.api.tags",
     "VerifyReport": "omnigraph.engine.maintain.verify_report",
     "init": "omnigraph.api.graph",

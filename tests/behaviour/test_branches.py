@@ -203,9 +203,7 @@ def test_a_create_that_leaves_files_but_no_ref_says_why_and_the_next_one_works(o
     assert list(graph.branches) == ["main", "first", "second"]
 
 
-def test_a_branch_the_disk_does_not_confirm_is_not_said_to_be_somebody_elses(
-    local_uri, monkeypatch
-):
+def test_a_branch_the_disk_does_not_confirm_is_not_reported_as_existing(local_uri, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_DURABILITY", "fsync")
     graph = init(local_uri, SCHEMA)
 
@@ -387,7 +385,7 @@ class FullStore:
 
 
 def test_left_over_files_do_not_fail_a_delete(local_graph):
-    """The ref is gone, and with it the branch; its files are somebody's later work."""
+    """The ref is deleted, and with it the branch; a later cleanup removes its files."""
     backstage = Backstage(local_graph.uri)
     local_graph.branches.create("feature")
     branches = Branches(backstage.manifest, backstage.tables, FullStore())  # type: ignore[arg-type]  # these methods suffice

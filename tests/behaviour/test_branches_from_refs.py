@@ -271,7 +271,7 @@ def test_a_creation_that_fails_leaves_no_branch_and_the_name_free(graph, point, 
     assert manifest_branches(graph) == {graph._core.branches.find("old").physical}
 
 
-def test_what_a_failed_creation_left_is_cleaned_up_and_in_nobodys_way(local_graph):
+def test_leftovers_of_a_failed_creation_are_cleaned_up_and_block_no_branch(local_graph):
     local_graph.branches.create("feature")
     add(local_graph, "feature", "dee")
     add(local_graph, "feature", "eve")

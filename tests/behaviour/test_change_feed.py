@@ -18,7 +18,7 @@ def graph(memory_uri: str) -> Graph:
     return graph
 
 
-def told(graph: Graph, since: str | None = None, **wanted) -> list[tuple[str, list[str]]]:
+def feed(graph: Graph, since: str | None = None, **wanted) -> list[tuple[str, list[str]]]:
     return [
         (
             commit.commit.operation,
@@ -30,7 +30,7 @@ def told(graph: Graph, since: str | None = None, **wanted) -> list[tuple[str, li
 
 def test_every_commit_is_told_from_the_beginning(graph):
     add(graph, "main", "Dan")
-    assert told(graph) == [
+    assert feed(graph) == [
         ("init", []),
         ("load", ["insert Alice", "insert Bob"]),
         ("mutate", ["insert Dan"]),
@@ -40,13 +40,13 @@ def test_every_commit_is_told_from_the_beginning(graph):
 
 def test_a_cursor_leads_to_exactly_what_came_after_it(graph):
     cursor = list(graph.changes())[-1].cursor
-    assert told(graph, cursor) == []
+    assert feed(graph, cursor) == []
     set_age(graph, "main", "Bob", 41)
     remove(graph, "main", "Alice")
-    assert told(graph, cursor) == [("mutate", ["update Bob"]), ("mutate", ["delete Alice"])]
+    assert feed(graph, cursor) == [("mutate", ["update Bob"]), ("mutate", ["delete Alice"])]
     first = next(iter(graph.changes(cursor)))
-    assert told(graph, first.cursor) == [("mutate", ["delete Alice"])]
-    assert told(graph, first.commit.id) == [("mutate", ["delete Alice"])]
+    assert feed(graph, first.cursor) == [("mutate", ["delete Alice"])]
+    assert feed(graph, first.commit.id) == [("mutate", ["delete Alice"])]
 
 
 def test_a_merge_is_told_as_what_it_changed_on_its_branch(graph):
@@ -55,21 +55,21 @@ def test_a_merge_is_told_as_what_it_changed_on_its_branch(graph):
     set_age(graph, "feature", "Bob", 42)
     cursor = list(graph.changes())[-1].cursor
     graph.merge("feature")
-    assert told(graph, cursor) == [("merge", ["update Bob"])]
-    assert told(graph, branch="feature")[-2:] == [("mutate", ["update Bob"])] * 2
+    assert feed(graph, cursor) == [("merge", ["update Bob"])]
+    assert feed(graph, branch="feature")[-2:] == [("mutate", ["update Bob"])] * 2
 
 
 def test_commits_without_rows_are_told_too(graph):
     cursor = list(graph.changes())[-1].cursor
     graph.load(b"", "append")
-    assert told(graph, cursor) == [("load", [])]
+    assert feed(graph, cursor) == [("load", [])]
 
 
 def test_only_wanted_changes_are_told_but_every_commit(graph):
     cursor = list(graph.changes())[-1].cursor
     graph.load(b'{"type": "Company", "data": {"name": "Acme"}}', "merge")
     add(graph, "main", "Dan")
-    assert told(graph, cursor, types=["Company"]) == [("load", ["insert Acme"]), ("mutate", [])]
+    assert feed(graph, cursor, types=["Company"]) == [("load", ["insert Acme"]), ("mutate", [])]
     with pytest.raises(InputError):
         graph.changes(types=["Robot"])
 
@@ -94,14 +94,14 @@ def test_a_follower_that_applies_the_changes_holds_what_the_branch_holds(graph):
     assert copy == ages(graph)
 
 
-def test_places_that_are_none_are_refused(graph):
+def test_invalid_cursors_are_refused(graph):
     with pytest.raises(CommitNotFound):
         list(graph.changes("01ARZ3NDEKTSV4RRFFQ69G5FAV"))
-    with pytest.raises(InputError, match="no cursor"):
+    with pytest.raises(InputError, match="not a valid change-feed cursor"):
         list(graph.changes("c1.nonsense"))
 
 
-def test_the_cursor_of_a_branch_that_was_made_anew_leads_nowhere(graph):
+def test_the_cursor_of_a_deleted_and_recreated_branch_is_refused(graph):
     graph.branches.create("feature")
     add(graph, "feature", "Dan")
     cursor = list(graph.changes(branch="feature"))[-1].cursor

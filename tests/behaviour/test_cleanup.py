@@ -1,4 +1,4 @@
-"""Cleaning up: what is removed of the past, and what stays because somebody needs it."""
+"""Cleanup: which old versions are deleted, and which are kept because a branch or tag needs them."""
 
 from __future__ import annotations
 
@@ -189,16 +189,16 @@ def test_what_a_merge_would_compare_with_stays(graph):
 
 
 @pytest.mark.acceptance("S-125")
-def test_an_interrupted_write_comes_before_any_upkeep(graph):
+def test_maintenance_is_refused_while_an_interrupted_write_is_pending(graph):
     with armed("mutation.post_table_commit", Fail()), pytest.raises(InjectedFault):
         graph.load(person("eve", 1).encode(), "merge")
-    for name, upkeep in (
+    for name, maintain in (
         ("cleanup", lambda: graph.maintenance.cleanup(keep_versions=1, min_age=NOW)),
         ("optimize", graph.maintenance.optimize),
         ("repair", graph.maintenance.repair),
     ):
         with pytest.raises(RecoveryPending, match=f"{name} requires a clean recovery state"):
-            upkeep()
+            maintain()
     assert len(versions(graph)) == 7
 
 
@@ -328,7 +328,7 @@ def test_a_zombie_of_a_branch_is_removed_and_its_successor_stays(graph):
     assert ages(open_graph(graph.uri, branch="feature")) == [1, 4]
 
 
-def test_forks_that_nobody_refers_to_are_reclaimed_on_living_branches_too(graph):
+def test_unreferenced_forks_of_existing_branches_are_removed_too(graph):
     graph.branches.create("feature")
     entry = graph._snapshot().entry(PERSON)
     raw = lance.dataset(f"{graph.uri}/{entry.location}")
@@ -347,7 +347,7 @@ def test_tables_of_a_schema_that_never_came_go_after_an_hour(graph, monkeypatch)
     left = sorted(set(os.listdir(f"{graph.uri}/nodes")) - _locations(again))
     assert len(left) == 1
     assert again.maintenance.cleanup(keep_versions=100).orphans == ()
-    monkeypatch.setattr(orphans, "_UNTOUCHED", timedelta())
+    monkeypatch.setattr(orphans, "MIN_ORPHAN_AGE", timedelta())
     assert again.maintenance.cleanup(keep_versions=100).orphans == (f"nodes/{left[0]}",)
     assert set(os.listdir(f"{graph.uri}/nodes")) == _locations(again)
     again.schema.apply(text)
@@ -398,7 +398,7 @@ def test_versions_of_the_manifest_go_after_an_hour_and_history_stays(graph, monk
     before = len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH)))
     graph.maintenance.cleanup(older_than=NOW, min_age=NOW)
     assert len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH))) == before
-    monkeypatch.setattr(cleanup, "_MANIFEST_AGE", timedelta())
+    monkeypatch.setattr(cleanup, "MIN_MANIFEST_AGE", timedelta())
     graph.maintenance.cleanup(older_than=NOW, min_age=NOW)
     assert len(stored_versions(Backstage(graph.uri).tables.open(MANIFEST_PATH))) == 1
     fresh = open_graph(graph.uri)

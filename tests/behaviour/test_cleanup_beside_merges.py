@@ -1,4 +1,4 @@
-"""Cleaning up while others merge: nothing goes that a merge refers to from then on."""
+"""Cleanup during merges: versions that a merge refers to are kept."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def after_planning(monkeypatch: pytest.MonkeyPatch, does: Callable[[], None]) ->
 
 
 @pytest.mark.parametrize("owns", [False, True], ids=["points at main", "has rows of its own"])
-def test_a_merge_of_what_was_cleaned_up_meanwhile_is_refused_and_can_be_made_anew(
+def test_a_merge_of_what_was_cleaned_up_meanwhile_is_refused_and_can_be_repeated(
     graph, monkeypatch, owns
 ):
     if owns:
@@ -92,7 +92,7 @@ def test_a_source_that_only_moved_on_is_merged_as_it_was(graph, monkeypatch):
     assert ages(graph, "main") == {"ada": 3, "bo": 5}
 
 
-def test_an_interrupted_merge_into_any_branch_is_settled_before_anything_goes(graph):
+def test_an_interrupted_merge_into_any_branch_is_recovered_before_a_cleanup(graph):
     load(graph, "bo", 5, "feature")
     with armed(MERGED, Fail()), pytest.raises(InjectedFault):
         graph.merge("main", into="feature")
@@ -105,7 +105,7 @@ def test_an_interrupted_merge_into_any_branch_is_settled_before_anything_goes(gr
     assert ages(graph, "main") == {"ada": 3, "bo": 5}
 
 
-def test_lock_files_of_deleted_branches_go_unless_somebody_holds_them(graph):
+def test_lock_files_of_deleted_branches_are_deleted_unless_they_are_held(graph):
     def locks() -> set[str]:
         return {path.name for path in Path(graph.uri, "__locks").iterdir()}
 

@@ -65,7 +65,7 @@ def test_a_row_that_comes_into_sight_was_inserted_for_its_reader(graph):
     ]
 
 
-def test_an_edge_nobody_touched_comes_and_goes_with_the_sight_of_its_ends(graph):
+def test_an_unchanged_edge_becomes_visible_and_invisible_with_its_endpoints(graph):
     graph.load(person("Carol", age=50).encode(), "merge")
     seen = graph.head().id
     set_age(graph, "main", "Carol", 20)

@@ -13,7 +13,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.commits import Commit
+from omnigraph.engine.history.commits import Commit
 from omnigraph.errors import (
     BranchNotFound,
     CommitNotFound,
@@ -122,7 +122,7 @@ def test_a_handle_reads_only_what_is_new(memory_uri, monkeypatch):
     assert rows == []
 
 
-def test_folding_the_manifest_changes_nothing_a_reader_sees(memory_uri, monkeypatch):
+def test_compacting_the_manifest_changes_nothing_a_reader_sees(memory_uri, monkeypatch):
     graph = init(memory_uri, SCHEMA)
     backstage, reader = Backstage(memory_uri), Backstage(memory_uri)
     stored = backstage.tables.open(MANIFEST_PATH)
@@ -138,7 +138,7 @@ def test_folding_the_manifest_changes_nothing_a_reader_sees(memory_uri, monkeypa
 
 
 @pytest.mark.acceptance("S-140")
-def test_every_version_is_the_fold_of_the_rows_up_to_it(memory_uri, monkeypatch):
+def test_every_version_is_the_replay_of_the_rows_up_to_it(memory_uri, monkeypatch):
     graph = init(memory_uri, SCHEMA)
     backstage = Backstage(memory_uri)
     for number in range(79):

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.maintain.index_report import IndexedTable, IndexReport
+from omnigraph.engine.maintain.indexes import IndexedTable, IndexReport
 from omnigraph.engine.write import fold as folding
 from omnigraph.errors import BranchLocked, ReadOnlyHandle
 from omnigraph.storage.indexes import list_indexes
@@ -73,7 +73,7 @@ def lacking(report: IndexReport) -> dict[str, int]:
     return {state.column: state.unindexed_rows for state in table(report).existing}
 
 
-def pieces(graph: Graph) -> int:
+def fragment_count(graph: Graph) -> int:
     return len(graph._snapshot().open(graph._core.tables, ITEM).fragments())
 
 
@@ -134,7 +134,7 @@ def _stored(graph: Graph):
     return graph._snapshot().open(graph._core.tables, ITEM)
 
 
-def test_later_rows_are_not_covered_until_a_fold_extends_the_indexes(graph, monkeypatch):
+def test_later_rows_are_not_covered_until_a_compaction_extends_the_indexes(graph, monkeypatch):
     graph.load(items(*range(10)), "append")
     graph.maintenance.ensure_indexes()
     graph.load(items(10, 11), "append")
@@ -144,11 +144,11 @@ def test_later_rows_are_not_covered_until_a_fold_extends_the_indexes(graph, monk
     monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
     graph.load(items(12), "append")
     graph.maintenance.wait()
-    assert pieces(graph) == 1
+    assert fragment_count(graph) == 1
     assert set(lacking(graph.maintenance.ensure_indexes()).values()) == {0}
 
 
-def test_a_branch_folds_under_indexes_it_has_from_main(graph, monkeypatch):
+def test_a_branch_compacts_under_indexes_it_has_from_main(graph, monkeypatch):
     graph.load(items(*range(10)), "append")
     graph.maintenance.ensure_indexes()
     graph.branches.create("feature")
@@ -215,7 +215,7 @@ def test_rows_written_while_indexes_are_built_are_indexed_too(graph, uri):
 
 
 @pytest.mark.parametrize("point", [BEGUN, COMMITTED, UNPUBLISHED])
-def test_a_build_that_stops_is_settled_by_the_next_write(graph, uri, point):
+def test_an_interrupted_build_is_recovered_by_the_next_write(graph, uri, point):
     graph.load(items(1, 2) + b"\n" + records("Bin", [{"name": "b"}]), "append")
     with armed(point, Fail()), pytest.raises(InjectedFault):
         graph.maintenance.ensure_indexes()

@@ -65,7 +65,7 @@ def _apply_schema(graph: Graph) -> None:
     ],
     ids=["mutation", "merge", "schema apply"],
 )
-def test_whoever_writes_next_settles_what_was_interrupted_first(graph, write):
+def test_the_next_write_recovers_an_interrupted_one_first(graph, write):
     set_age(graph, "feature", "Alice", 31)
     with armed("mutation.post_finalize_pre_publisher", Fail()), pytest.raises(InjectedFault):
         add(graph, "main", "Eve")
@@ -75,7 +75,7 @@ def test_whoever_writes_next_settles_what_was_interrupted_first(graph, write):
     assert recovered.audit.kind.value == "RolledForward"
 
 
-def test_a_merge_settles_what_was_interrupted_on_its_source_too(graph):
+def test_a_merge_recovers_its_source_too(graph):
     with armed("mutation.post_finalize_pre_publisher", Fail()), pytest.raises(InjectedFault):
         add(graph, "feature", "Eve")
     graph.merge("feature")
@@ -119,7 +119,7 @@ def test_a_target_that_moves_meanwhile_is_merged_as_it_is_then(graph, monkeypatc
     assert (len(planned), ages(graph)["Alice"], ages(graph)["Bob"]) == (2, 31, 41)
 
 
-def test_a_merge_that_somebody_else_makes_meanwhile_is_not_made_twice(graph, monkeypatch):
+def test_a_merge_that_another_process_makes_meanwhile_is_not_made_twice(graph, monkeypatch):
     set_age(graph, "feature", "Alice", 31)
     plan = MergePlanner.plan
 

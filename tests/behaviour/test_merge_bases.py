@@ -77,7 +77,7 @@ def test_a_change_taken_back_after_a_crosswise_merge_is_a_change(graph):
 
 
 @pytest.mark.parametrize(("source", "target"), [("feature", "main"), ("main", "feature")])
-def test_ancestors_that_disagree_leave_the_row_to_whoever_merges(graph, source, target):
+def test_ancestors_that_disagree_leave_the_row_to_the_caller(graph, source, target):
     set_age(graph, "main", "Alice", 31)
     set_age(graph, "feature", "Alice", 41)
     graph.branches.create("as-main-was")
@@ -90,7 +90,7 @@ def test_ancestors_that_disagree_leave_the_row_to_whoever_merges(graph, source, 
 
 
 def test_a_merge_base_outlives_its_branch(graph):
-    """What two branches took from a third is no conflict between them, whatever becomes of it."""
+    """Rows that two branches merged from a third do not conflict, even after the third is deleted."""
     graph.branches.create("dev")
     set_age(graph, "feature", "Alice", 31)
     graph.merge("feature")

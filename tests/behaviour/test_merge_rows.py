@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.engine.compare import changes
-from omnigraph.engine.merge import scratch
+from omnigraph.engine.merge import rows as merged_rows
 from omnigraph.errors import (
     ExternalBlobRefused,
     InputError,
@@ -44,8 +44,8 @@ def test_every_conflict_is_told_with_all_three_states(graph):
     before = graph._snapshot().to_json()
     with pytest.raises(MergeConflicts) as refused:
         graph.merge("feature")
-    told = [(c.row_id, c.kind, c.base, c.ours, c.theirs) for c in refused.value.conflicts]
-    assert told == [
+    reported = [(c.row_id, c.kind, c.base, c.ours, c.theirs) for c in refused.value.conflicts]
+    assert reported == [
         ("Alice", "divergent_update", _row("Alice", 30), _row("Alice", 32), _row("Alice", 31)),
         ("Dan", "delete_vs_update", _row("Dan", None), _row("Dan", 7), None),
         ("Eve", "divergent_insert", None, _row("Eve", 5), _row("Eve", None)),
@@ -171,9 +171,9 @@ def test_a_dry_run_tells_everything_and_changes_nothing(contested):
 
 
 def test_a_merge_of_many_rows_waits_in_files_that_it_removes(graph, tmp_path, monkeypatch):
-    monkeypatch.setattr(scratch, "MERGE_MEMORY_BYTES", 0)
+    monkeypatch.setattr(merged_rows, "MERGE_MEMORY_BYTES", 0)
     monkeypatch.setattr(changes, "COMPARED_ROWS", 2)
-    monkeypatch.setenv("OMNIGRAPH_MERGE_STAGING_DIR", str(tmp_path))
+    monkeypatch.setenv(merged_rows.STAGING_DIR, str(tmp_path))
     newcomers = [person(f"p{number}", age=number) for number in range(9)]
     graph.load(lines(*newcomers, person("Alice", age=31)), "merge", branch="feature")
     set_age(graph, "main", "Bob", 41)

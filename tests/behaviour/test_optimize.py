@@ -1,4 +1,4 @@
-"""Optimizing a graph: the same rows in fewer pieces, and indexes that know them all."""
+"""Optimize: the same rows in fewer fragments, and indexes that cover them all."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.receipts import receipt_of_commit
 
 @pytest.fixture(autouse=True)
 def _indexes_from_the_first_row(monkeypatch):
-    """And no folding after writes, which would leave nothing to do here."""
+    """A graph without background compaction, which would leave nothing to do."""
     monkeypatch.setattr(lookups, "INDEX_MIN_ROWS", 1)
-    monkeypatch.setattr(folding, "is_fold_due", lambda table: False)
+    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 10**6)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def table(graph: Graph, key: str = PERSON):
 
 
 @pytest.mark.acceptance("S-124", "S-123")
-def test_rows_stay_and_pieces_become_few_and_covered(graph):
+def test_rows_stay_the_same_in_fewer_indexed_fragments(graph):
     before, rows = graph.head().id, people(graph)
     assert uncovered_fragments(table(graph), "id")
     report = graph.as_actor("ada").maintenance.optimize()
@@ -96,7 +96,7 @@ def test_a_table_that_moved_by_itself_is_left_alone_until_it_is_repaired(graph):
         graph.load(person("eve", 1), "merge")
     report = {t.table_key: t for t in graph.maintenance.optimize().tables}
     assert report[PERSON].skipped == "drift_needs_repair"
-    assert report[PERSON].pinned == entry.version < report[PERSON].found
+    assert report[PERSON].published == entry.version < report[PERSON].found
     graph.maintenance.repair()
     assert graph._snapshot().entry(PERSON) == entry
     repaired = graph.maintenance.repair(confirm=True).commit
@@ -147,8 +147,8 @@ def test_an_error_in_one_table_keeps_no_other_back(graph):
     with armed("optimize.pre_table_fold", FailStorage(), times=1), pytest.raises(StorageError):
         graph.maintenance.optimize()
     assert graph._core.recovery.status().pending == ()
-    pieces = [len(table(graph, key).fragments()) for key in ("node:Company", PERSON)]
-    assert pieces == [3, 1]
+    fragments = [len(table(graph, key).fragments()) for key in ("node:Company", PERSON)]
+    assert fragments == [3, 1]
     report = {t.table_key: t.committed for t in graph.maintenance.optimize().tables if t.committed}
     assert report == {"node:Company": True}
 
@@ -197,7 +197,7 @@ def test_tables_with_blobs_are_optimized_too(local_uri):
 
 @pytest.mark.slow
 @pytest.mark.acceptance("S-185")
-def test_a_thousand_commits_become_a_manifest_of_few_pieces(graph):
+def test_a_thousand_commits_become_a_manifest_of_few_fragments(graph):
     for number in range(1000):
         graph.load(person("p1", number), "merge")
     commits = [c.id for c in graph.log(reverse=True)]
@@ -211,7 +211,8 @@ def test_a_thousand_commits_become_a_manifest_of_few_pieces(graph):
     assert fresh.at(commits[-1])._snapshot.entries == snapshot.entries
 
 
-def test_the_manifest_is_folded_and_history_stays(graph, monkeypatch):
+@pytest.mark.acceptance("S-185", partly="with fewer commits")
+def test_the_manifest_is_compacted_and_history_stays(graph, monkeypatch):
     monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1000)
     for number in range(40):
         graph.load(person("p1", number), "merge")

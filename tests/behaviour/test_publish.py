@@ -14,7 +14,7 @@ from lance import LanceDataset
 from msgspec import structs
 
 from omnigraph.api.graph import init
-from omnigraph.engine.commits import Commit
+from omnigraph.engine.history.commits import Commit
 from omnigraph.errors import (
     CommitStateUnknown,
     ConflictError,

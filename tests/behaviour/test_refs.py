@@ -9,7 +9,12 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.refs import ResolvedRef, find_commit, resolve_branch, resolve_ref, short_id
+from omnigraph.engine.history.commits import short_id
+from omnigraph.engine.history.refs import (
+    ResolvedRef,
+    find_commit,
+    resolve_ref,
+)
 from omnigraph.errors import (
     AmbiguousRef,
     BranchNotFound,
@@ -254,8 +259,6 @@ def test_a_receipt_of_nothing_is_no_ref(graph):
 def test_other_values_are_refused_with_the_name_of_the_argument(graph, wrong):
     with pytest.raises(InputError, match=r"^`before` is a branch, tag or commit id as text"):
         resolve_ref(graph._core.parts, graph._bound, wrong, argument="before")
-    with pytest.raises(InputError, match=r"^`into` is the name of a branch"):
-        resolve_branch(graph._core.parts, wrong, argument="into")
 
 
 # -- what is not there -----------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_what_is_written_meanwhile_goes_too(graph):
     other = open_graph(graph.uri)
 
     class Writing:
-        """Told that the reset is about to be committed, somebody else writes."""
+        """Write from another handle just before the reset is committed."""
 
         def stage(self, name: str, total: int | None = None) -> None:
             if name == "write":

@@ -68,9 +68,9 @@ def random_entities(data: st.DataObject, graph: Graph) -> None:
     for declared in edges:
         starts, ends = ids.get(declared.from_type), ids.get(declared.to_type)
         if starts and ends:
-            ends_of = st.tuples(st.sampled_from(starts), st.sampled_from(ends))
+            endpoints_of = st.tuples(st.sampled_from(starts), st.sampled_from(ends))
             found = data.draw(
-                st.lists(st.tuples(ends_of, properties(declared)), min_size=2, max_size=5)
+                st.lists(st.tuples(endpoints_of, properties(declared)), min_size=2, max_size=5)
             )
             lines += [
                 json.dumps({"edge": declared.name, "from": start, "to": end, "data": values})

@@ -243,8 +243,8 @@ def test_a_load_beside_a_running_apply_waits_and_is_told(graph):
         applying.join()
         loading.join()
     assert makers(graph, "nick")[0] == ["ada", "none"]
-    [told] = outcome
-    assert "T12" in str(told) or isinstance(told, SchemaMoved | LoadError)
+    [error] = outcome
+    assert "T12" in str(error) or isinstance(error, SchemaMoved | LoadError)
     assert staged_files(graph.uri) == []
 
 
@@ -272,7 +272,8 @@ def test_a_branch_made_after_a_crash_has_the_schema_of_main(graph, point, comple
     assert makers(feature, *eve)[-1][1:] == list(eve.values())
 
 
-def test_an_interrupted_write_is_settled_first_and_loses_no_row(graph):
+@pytest.mark.acceptance("S-069", partly="mutations and merges have their own tests")
+def test_an_interrupted_write_is_recovered_first_and_loses_no_row(graph):
     point = "mutation.post_finalize_pre_publisher"
     with armed(point, Fail()), pytest.raises(InjectedFault):
         graph.load(b'{"type":"Maker","data":{"handle":"eve","score":2}}', "merge")

@@ -141,7 +141,7 @@ def test_a_hard_dropped_type_is_gone_for_good(graph):
 
 
 @pytest.mark.acceptance("S-119")
-def test_a_type_that_comes_back_starts_anew_in_a_place_of_its_own(graph):
+def test_a_type_that_is_added_again_gets_an_empty_table_at_another_location(graph):
     before = graph.head().id
     without = WORKSHOP.replace("edge Borrows: Maker -> Tool { note: String? }\n", "")
     old = graph._snapshot().entry("edge:Borrows")

@@ -20,8 +20,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.commits import Commit
-from omnigraph.engine.receipts import Receipt
+from omnigraph.engine.history.commits import Commit, Receipt
 from omnigraph.errors import (
     HeadMoved,
     IdempotencyKeyReused,

@@ -25,8 +25,8 @@ def table(graph: Graph, key: str = PERSON) -> statuses.TableStatus:
     return next(t for t in graph.maintenance.status().tables if t.table_key == key)
 
 
-def test_rows_pieces_and_indexes_are_counted(graph, monkeypatch):
-    monkeypatch.setattr(folding, "is_fold_due", lambda table: False)
+def test_rows_fragments_and_indexes_are_counted(graph, monkeypatch):
+    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 10**6)
     for number in range(4):
         graph.load(person(f"p{number}").encode(), "merge")
     found = table(graph)
@@ -40,9 +40,9 @@ def test_rows_pieces_and_indexes_are_counted(graph, monkeypatch):
     assert (table(graph, COMPANY).rows, table(graph, COMPANY).fragments) == (0, 0)
 
 
-def test_many_small_pieces_are_worth_advice(graph, monkeypatch):
-    monkeypatch.setattr(folding, "is_fold_due", lambda table: False)
-    monkeypatch.setattr(statuses, "_MANY_SMALL_FRAGMENTS", 3)
+def test_many_small_fragments_are_worth_advice(graph, monkeypatch):
+    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 10**6)
+    monkeypatch.setattr(statuses, "_MAX_SMALL_FRAGMENTS", 3)
     for number in range(4):
         graph.load(person(f"p{number}").encode(), "merge")
     [advice] = graph.maintenance.status().advice
@@ -52,7 +52,7 @@ def test_many_small_pieces_are_worth_advice(graph, monkeypatch):
     assert graph.maintenance.status().advice == ()
 
 
-def test_interrupted_writes_are_counted_by_who_can_settle_them(local_graph):
+def test_interrupted_writes_are_counted_as_pending_or_quarantined(local_graph):
     with armed("mutation.post_table_commit", Fail()), pytest.raises(InjectedFault):
         local_graph.load(person("eve").encode(), "merge")
     Path(local_graph.uri, RECOVERY_DIR, "01KV8Z6M3Q9V2X4T7B5N0C1D2E.json").write_text("{")

@@ -15,7 +15,8 @@ import pytest
 from omnigraph.catalog.compile import build_schema
 from omnigraph.catalog.migrate.steps import MigrationPlan
 from omnigraph.cli.operator_config import OperatorConfig, read_operator_config
-from omnigraph.engine.compare.cursors import FeedPlace, read_feed_place, read_place, write_place
+from omnigraph.engine.compare.diff import _cursor, _parse_cursor
+from omnigraph.engine.compare.feed import FeedCursor
 from omnigraph.engine.read.text_indexes import _Header
 from omnigraph.errors import ManifestDamaged, SchemaContractBroken
 from omnigraph.json_structs import json_line
@@ -32,8 +33,8 @@ from omnigraph.versioning.audit import read_audits
 from omnigraph.versioning.commits import CommitId, CommitRecord
 from omnigraph.versioning.locks.file_lock import _holder
 from omnigraph.versioning.locks.lease_object import LeaseNote, LeaseObject
-from omnigraph.versioning.manifest import HeadNote, ManifestState, fold
-from omnigraph.versioning.manifest_state import Checkpoint
+from omnigraph.versioning.manifest import ManifestState, fold
+from omnigraph.versioning.manifest_state import Checkpoint, HeadNote
 from omnigraph.versioning.recovery.sidecar import Sidecars, UnreadableSidecar
 from omnigraph.versioning.rows import (
     Row,
@@ -391,11 +392,11 @@ def test_vectors_are_bound_to_their_texts():
 
 
 def test_cursors_are_written_and_read():
-    place, feed = ("kö/1", "01KV"), FeedPlace(42, CommitId("01KV8Z6M4B0000000000000000"))
-    stored = golden("cursors.json", json.dumps([write_place(place), str(feed)]) + "\n")
+    place, feed = ("kö/1", "01KV"), FeedCursor(42, CommitId("01KV8Z6M4B0000000000000000"))
+    stored = golden("cursors.json", json.dumps([_cursor(place), str(feed)]) + "\n")
     of_diff, of_feed = json.loads(stored)
-    assert read_place(of_diff) == place
-    assert read_feed_place(of_feed) == feed
+    assert _parse_cursor(of_diff) == place
+    assert FeedCursor.parse(of_feed) == feed
 
 
 def test_operator_preferences_are_read(tmp_path: Path, monkeypatch):

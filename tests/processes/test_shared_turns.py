@@ -13,7 +13,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.commits import Commit
+from omnigraph.engine.history.commits import Commit
 from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.rows import RECOVERY_DIR

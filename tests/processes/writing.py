@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.commits import Commit
+from omnigraph.engine.history.commits import Commit
 from omnigraph.engine.write.mutate import PreparedMutation, prepare_mutation
 from omnigraph.errors import (
     BranchExists,

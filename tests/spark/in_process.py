@@ -11,15 +11,12 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from omnigraph.engine import shares
-from omnigraph.engine.compare import parts as compared_parts
-from omnigraph.engine.compare import snapshots
-from omnigraph.engine.compare import spread as spread_diff
+from omnigraph.engine.compare import changes, comparison
 from omnigraph.engine.embedding import embed
 from omnigraph.engine.export import bulk as bulk_export
 from omnigraph.engine.export import snapshot
-from omnigraph.engine.merge import plan
-from omnigraph.engine.merge import spread as spread_merge
-from omnigraph.engine.schema import fragments
+from omnigraph.engine.merge import plan, table_merge
+from omnigraph.engine.schema import tables as schema_tables
 from omnigraph.engine.write import load
 from omnigraph.engine.write.bulk import frames, prepare
 from omnigraph.engine.write.bulk import refill as bulk_refill
@@ -142,7 +139,7 @@ def embedding_in_this_process(run: Any = run_exchange) -> Iterator[None]:
 @contextmanager
 def small_parts(rows: int) -> Iterator[None]:
     """Diffs and merges whose tasks look at so many rows each."""
-    with patched((compared_parts, "COMPARED_ROWS_PER_TASK", rows)):
+    with patched((changes, "COMPARED_ROWS_PER_TASK", rows)):
         yield
 
 
@@ -152,9 +149,9 @@ def comparisons_in_this_process(rows: int) -> Iterator[None]:
     with (
         small_parts(rows),
         patched(
-            (spread_diff, "run_tasks", run_tasks),
-            (spread_merge, "run_tasks", run_tasks),
-            (snapshots, "session_of", lambda choice: None),
+            (comparison, "run_tasks", run_tasks),
+            (table_merge, "run_tasks", run_tasks),
+            (comparison, "session_of", lambda choice: None),
             (plan, "session_of", lambda choice: None),
         ),
     ):
@@ -165,8 +162,8 @@ def comparisons_in_this_process(rows: int) -> Iterator[None]:
 def rewrites_in_this_process(rows: int, run: Any = run_tasks) -> Iterator[None]:
     """Rewrites of a schema apply without Spark, by tasks of so many rows."""
     with patched(
-        (fragments, "run_tasks", run),
-        (fragments, "session_of", lambda choice: None),
-        (fragments, "LOAD_RANGE_ROWS", rows),
+        (schema_tables, "run_tasks", run),
+        (schema_tables, "session_of", lambda choice: None),
+        (schema_tables, "LOAD_RANGE_ROWS", rows),
     ):
         yield

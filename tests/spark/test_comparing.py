@@ -16,8 +16,7 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.cli.main import main
 from omnigraph.engine.engines import AUTO, INLINE, chosen_engine, compares_on_spark
-from omnigraph.engine.merge import disputes, plan
-from omnigraph.engine.merge import spread as spread_merge
+from omnigraph.engine.merge import conflicts, plan, table_merge
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold
 from omnigraph.errors import ExternalBlobRefused, MergeConflicts, StorageError, UsageError
@@ -227,13 +226,13 @@ def test_branches_that_merged_crosswise_merge_in_tasks_too(graph, target):
     assert found == [found[0]] * 3
 
 
-def test_enormous_numbers_of_conflicts_are_counted_and_the_first_are_told(graph, target):
+def test_very_many_conflicts_are_counted_and_the_first_are_reported(graph, target):
     records = [person(f"p{n}", age=100 + n) for n in range(40)]
     found = []
     for engine, tasks in ways():
         into = target(*records)
         limits = (
-            patch.object(module, "CONFLICTS_TOLD", 3) for module in (disputes, plan, spread_merge)
+            patch.object(module, "CONFLICTS_TOLD", 3) for module in (conflicts, plan, table_merge)
         )
         one, two, three = limits
         with tasks, one, two, three, pytest.raises(MergeConflicts) as refused:
@@ -276,7 +275,7 @@ def test_a_merge_whose_task_died_is_made_by_the_next_attempt(graph, target):
 @pytest.mark.parametrize("folds", [False, True], ids=["as written", "folded at once"])
 def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, target, folds):
     into = target(*CLEAN)
-    merge_on_spark, planned = spread_merge.merge_on_spark, []
+    merge_on_spark, planned = table_merge.merge_on_spark, []
 
     def slowly(*given: Any, **options: Any) -> Any:
         found = merge_on_spark(*given, **options)
@@ -287,7 +286,7 @@ def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, t
 
     with (
         comparisons_in_this_process(SEVERAL),
-        patch.object(spread_merge, "merge_on_spark", slowly),
+        patch.object(plan, "merge_on_spark", slowly),
         patch.object(fold, "FOLD_FRAGMENTS", 1 if folds else 64),
     ):
         commit = graph.merge("feature", into, engine="spark").receipt.graph_commit_id

@@ -13,8 +13,8 @@ from omnigraph.errors import BranchInUse
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
     from omnigraph.engine.engines import EngineArgument
-    from omnigraph.engine.merge.run import AppliedCommit, MergeOptions
-    from omnigraph.engine.refs import Ref
+    from omnigraph.engine.history.refs import Ref
+    from omnigraph.engine.merge.merger import AppliedCommit, MergeOptions
     from omnigraph.progress import Progress
     from omnigraph.versioning.branches import BranchRef
 
@@ -70,8 +70,8 @@ class Branches:
         >>> graph.branches.create("review/june", source="main")
         Graph('...', branch='review/june')
         """
-        from omnigraph.engine.branching import create_branch, resolve_source
-        from omnigraph.engine.refs import ResolvedRef
+        from omnigraph.engine.history.branches import create_branch, resolve_source
+        from omnigraph.engine.history.refs import ResolvedRef
         from omnigraph.versioning.branch_names import MAIN
 
         handle = self._graph
@@ -96,7 +96,7 @@ class Branches:
         >>> _ = graph.branches.create("scratch")
         >>> graph.branches.delete("scratch")
         """
-        from omnigraph.engine.branching import delete_branch
+        from omnigraph.engine.history.branches import delete_branch
 
         handle = self._graph
         core, old_name = handle._writable("delete a branch"), text_argument("name", name)
@@ -133,7 +133,7 @@ class Branches:
         >>> graph.get("Note", "n2") is None
         True
         """
-        from omnigraph.engine.merge.run import Merger
+        from omnigraph.engine.merge.merger import Merger
 
         handle = self._graph
         core = handle._writable("reset a branch")
@@ -144,12 +144,12 @@ class Branches:
         options = apply_options(
             handle, "reset", ref, dry_run, message, expected_head, idempotency_key, engine, progress
         )
-        merger = Merger(core.parts, core.writer)
-        earlier = merger.reset_before(branch, contract, options)
+        merger = Merger(core.parts, core.writer, branch, contract, options, quarantined)
+        earlier = merger.reset_before()
         if earlier is not None:
             return earlier
         target = core.resolve_ref(ref, handle._bound, "ref")
-        return merger.reset(target, branch, contract, options, quarantined)
+        return merger.reset(target)
 
 
 def apply_options(
@@ -165,14 +165,14 @@ def apply_options(
 ) -> MergeOptions:
     """The options of a call that applies one state or commit to a branch."""
     from omnigraph.engine.engines import chosen_engine
-    from omnigraph.engine.merge.choices import Choices
-    from omnigraph.engine.merge.run import MergeOptions
-    from omnigraph.engine.refs import written_form
+    from omnigraph.engine.history.refs import written_form
+    from omnigraph.engine.merge.merger import MergeOptions
+    from omnigraph.engine.merge.resolution import ConflictResolution
     from omnigraph.engine.write.keys import keyed_request
     from omnigraph.progress import SILENT
 
     return MergeOptions(
-        choices=Choices(),
+        resolution=ConflictResolution(),
         request=keyed_request(idempotency_key, operation, written_form(ref)),
         actor=handle.actor,
         message=optional_text("message", message),

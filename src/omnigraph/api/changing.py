@@ -23,7 +23,7 @@ from omnigraph.limits import MAX_LOAD_ERRORS
 if TYPE_CHECKING:
     from omnigraph.engine.embedding.embed import EmbedResult
     from omnigraph.engine.engines import EngineArgument
-    from omnigraph.engine.refs import Ref
+    from omnigraph.engine.history.refs import Ref
     from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
     from omnigraph.plan.ir import MutationPlan
@@ -130,7 +130,7 @@ class Changes(HasBranches):
         {'node:Note': 1}
         """
         from omnigraph.engine.engines import chosen_engine
-        from omnigraph.engine.receipts import receipt_of
+        from omnigraph.engine.history.commits import receipt_of
         from omnigraph.engine.write.load import Loader, LoadOptions, LoadResult, check_load_options
         from omnigraph.progress import SILENT
 

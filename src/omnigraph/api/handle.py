@@ -22,7 +22,7 @@ from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from omnigraph.engine.refs import Ref
+    from omnigraph.engine.history.refs import Ref
     from omnigraph.versioning.recovery.quarantine import Quarantined
 
 

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 from omnigraph.api.arguments import names_argument, optional_text, text_argument
 from omnigraph.api.handle import GraphHandle
-from omnigraph.engine.commits import Commit
+from omnigraph.engine.history.commits import Commit
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from omnigraph.engine.compare.diff import Diff
-    from omnigraph.engine.compare.entity_history import EntityChange
-    from omnigraph.engine.compare.feed import CommitChanges
+    from omnigraph.engine.compare.feed import CommitChanges, EntityChange
     from omnigraph.engine.engines import EngineArgument
+    from omnigraph.engine.history.refs import Ref
     from omnigraph.engine.read.view import ReadView
-    from omnigraph.engine.refs import Ref
     from omnigraph.progress import Progress
     from omnigraph.versioning.commits import CommitRecord
 
@@ -57,7 +56,7 @@ class History(GraphHandle):
         >>> [commit.operation for commit in graph.log()]
         ['load', 'init']
         """
-        from omnigraph.engine.commit_selection import CommitSelection
+        from omnigraph.engine.history.commits import CommitSelection
         from omnigraph.versioning.ancestry import newest_first
 
         core, ref = self._core, self._ref(branch)
@@ -82,7 +81,7 @@ class History(GraphHandle):
         >>> graph.commit("main~1").operation
         'init'
         """
-        from omnigraph.engine.refs import find_commit
+        from omnigraph.engine.history.refs import find_commit
 
         return self._commit(find_commit(self._core.parts, self._bound, ref))
 
@@ -106,14 +105,13 @@ class History(GraphHandle):
         >>> graph.diff("main~1", "main").stats()["inserts"]
         5
         """
-        from omnigraph.engine.compare.comparison import Comparison
+        from omnigraph.engine.compare.comparison import Comparison, compare_snapshots
         from omnigraph.engine.compare.diff import ChangeFilter, Diff
-        from omnigraph.engine.compare.snapshots import compare_snapshots
         from omnigraph.engine.engines import chosen_engine
         from omnigraph.progress import SILENT
 
         choice = chosen_engine(engine)
-        wanted = ChangeFilter.of(names_argument("types", types), kinds, ops)
+        wanted = ChangeFilter.parse(names_argument("types", types), kinds, ops)
         core, seen_as = self._core, self._seen_as(view)
         old = core.resolve(a, self._bound, "a")
         new = core.resolve(b, self._bound, "b")
@@ -142,12 +140,11 @@ class History(GraphHandle):
         >>> [len(commit.changes) for commit in graph.changes(start)]
         [1]
         """
-        from omnigraph.engine.compare.cursors import is_cursor
         from omnigraph.engine.compare.diff import ChangeFilter
-        from omnigraph.engine.compare.feed import ChangeFeed
+        from omnigraph.engine.compare.feed import ChangeFeed, is_cursor
 
         core, ref = self._core, self._ref(branch)
-        wanted = ChangeFilter.of(names_argument("types", types), kinds, ops)
+        wanted = ChangeFilter.parse(names_argument("types", types), kinds, ops)
         wanted.check(self._view.restrict(core.contract().catalog))
         since = cursor if isinstance(cursor, str) and is_cursor(cursor) else None
         if cursor is not None and since is None:
@@ -160,10 +157,10 @@ class History(GraphHandle):
         >>> list(graph.changes(graph.cursor()))
         []
         """
-        from omnigraph.engine.compare.cursors import FeedPlace
+        from omnigraph.engine.compare.feed import FeedCursor
 
         state = self._core.manifest.current(self._ref(branch).physical)
-        return str(FeedPlace(state.sequence, state.head))
+        return str(FeedCursor(state.sequence, state.head))
 
     def history(self, type: str, id: str, *, branch: str | None = None) -> Iterator[EntityChange]:
         """The commits that changed one node or edge, oldest first, with its values before and after.
@@ -171,7 +168,7 @@ class History(GraphHandle):
         >>> [change.op.value for change in graph.history("Note", "n1")]
         ['insert']
         """
-        from omnigraph.engine.compare.entity_history import entity_history
+        from omnigraph.engine.compare.feed import entity_history
 
         core, ref = self._core, self._ref(branch)
         type_name, entity_id = text_argument("type", type), text_argument("id", id)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from omnigraph.engine.maintain.cleanup import CleanupReport
-    from omnigraph.engine.maintain.index_report import IndexReport
+    from omnigraph.engine.maintain.indexes import IndexReport
     from omnigraph.engine.maintain.optimize import OptimizeReport
     from omnigraph.engine.maintain.repair import RepairReport
     from omnigraph.engine.maintain.status import GraphStatus

@@ -14,8 +14,8 @@ from omnigraph.versioning.commits import OperationKind, Warning
 
 if TYPE_CHECKING:
     from omnigraph.engine.engines import EngineArgument
-    from omnigraph.engine.merge.run import AppliedCommit, MergeOptions, MergeResult
-    from omnigraph.engine.refs import Ref, ResolvedRef
+    from omnigraph.engine.history.refs import Ref, ResolvedRef
+    from omnigraph.engine.merge.merger import AppliedCommit, MergeOptions, MergeResult
     from omnigraph.progress import Progress
 
 
@@ -53,23 +53,23 @@ class Merges(HasBranches):
         >>> graph.merge("june").outcome.value
         'fast_forward'
         """
-        from omnigraph.engine.branching import delete_branch, resolve_source
         from omnigraph.engine.engines import chosen_engine
-        from omnigraph.engine.merge.choices import Choices
-        from omnigraph.engine.merge.run import MergeOptions, Merger
-        from omnigraph.engine.refs import written_form
+        from omnigraph.engine.history.branches import delete_branch, resolve_source
+        from omnigraph.engine.history.refs import written_form
+        from omnigraph.engine.merge.merger import MergeOptions, Merger
+        from omnigraph.engine.merge.resolution import ConflictResolution
         from omnigraph.engine.write.keys import keyed_request
         from omnigraph.progress import SILENT
 
         core = self._writable("merge")
         decided = tuple(resolutions)
-        choices, ours = Choices.of(strategy, granularity, decided), self._ref(into)
+        resolution, ours = ConflictResolution.parse(strategy, granularity, decided), self._ref(into)
         if source == ours.public:
             raise InputError("a merge needs distinct source and target branches")
         named = written_form(source)
         self._allow(Action.BRANCH_MERGE, named, ours.public)
         options = MergeOptions(
-            choices=choices,
+            resolution=resolution,
             request=keyed_request(idempotency_key, "merge", named, strategy, granularity, decided),
             actor=self._actor,
             message=optional_text("message", message),
@@ -80,9 +80,9 @@ class Merges(HasBranches):
         )
         quarantined = self._recover(ours)
         contract = core.contract()
-        choices.check(contract.catalog)
-        merger = Merger(core.parts, core.writer)
-        earlier = merger.merged_before(named, ours, contract, options)
+        resolution.check(contract.catalog)
+        merger = Merger(core.parts, core.writer, ours, contract, options, quarantined)
+        earlier = merger.merged_before(named)
         if earlier is not None:
             return earlier
         self._require_head(ours, options.expected_head)
@@ -91,7 +91,7 @@ class Merges(HasBranches):
             self._refuse_kept(theirs)
         # What was interrupted on the source is recovered too, or it would come without its author.
         self._recover(theirs.branch)
-        merged = merger.merge(theirs, ours, contract, options, quarantined)
+        merged = merger.merge(theirs)
         if not delete_source or dry_run:
             return merged
         try:
@@ -171,7 +171,7 @@ class Merges(HasBranches):
     def _apply(
         self, operation: OperationKind, ref: Ref, branch: str | None, options: MergeOptions
     ) -> AppliedCommit:
-        from omnigraph.engine.merge.run import Merger
+        from omnigraph.engine.merge.merger import Merger
 
         core = self._writable(operation.value.replace("_", "-"))
         target = self._ref(branch)
@@ -179,10 +179,8 @@ class Merges(HasBranches):
         quarantined = self._recover(target)
         contract = core.contract()
         found = core.resolve_ref(ref, self._bound, "ref")
-        merger = Merger(core.parts, core.writer)
-        return merger.apply(
-            operation, found.commit, found.branch, target, contract, options, quarantined
-        )
+        merger = Merger(core.parts, core.writer, target, contract, options, quarantined)
+        return merger.apply(operation, found.commit, found.branch)
 
 
 def _with_warning(merged: MergeResult, warning: Warning) -> MergeResult:

@@ -19,27 +19,26 @@ if TYPE_CHECKING:
 
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
-    from omnigraph.engine.commits import Commit
     from omnigraph.engine.compare.diff import Diff
-    from omnigraph.engine.compare.entity_history import EntityChange
-    from omnigraph.engine.compare.feed import CommitChanges
+    from omnigraph.engine.compare.feed import CommitChanges, EntityChange
     from omnigraph.engine.embedding.embed import EmbedResult
     from omnigraph.engine.engines import EngineArgument
+    from omnigraph.engine.history.commits import Commit
+    from omnigraph.engine.history.refs import Ref
+    from omnigraph.engine.history.tags import Tag
     from omnigraph.engine.maintain.cleanup import CleanupReport
-    from omnigraph.engine.maintain.index_report import IndexReport
+    from omnigraph.engine.maintain.indexes import IndexReport
     from omnigraph.engine.maintain.optimize import OptimizeReport
     from omnigraph.engine.maintain.repair import RepairReport
     from omnigraph.engine.maintain.status import GraphStatus
     from omnigraph.engine.maintain.verify_report import VerifyReport
-    from omnigraph.engine.merge.run import AppliedCommit, MergeResult
+    from omnigraph.engine.merge.merger import AppliedCommit, MergeResult
     from omnigraph.engine.read.budget import CancelToken, QueryBudget
     from omnigraph.engine.read.entities import Blob
     from omnigraph.engine.read.explain import Explanation
     from omnigraph.engine.read.result import Result
     from omnigraph.engine.read.view import ReadView
-    from omnigraph.engine.refs import Ref
     from omnigraph.engine.schema import SchemaApplyResult
-    from omnigraph.engine.tags import Tag
     from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
     from omnigraph.progress import Progress

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.engine.engines import EngineArgument
+    from omnigraph.engine.history.refs import Ref
     from omnigraph.engine.read.budget import CancelToken, QueryBudget
     from omnigraph.engine.read.explain import Explanation
     from omnigraph.engine.read.result import Result
     from omnigraph.engine.read.view import ReadView
-    from omnigraph.engine.refs import Ref
     from omnigraph.progress import Progress
 
 

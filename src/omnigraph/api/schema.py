@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
     from omnigraph.engine.engines import EngineArgument
-    from omnigraph.engine.refs import Ref
+    from omnigraph.engine.history.refs import Ref
     from omnigraph.engine.schema import SchemaApplyResult
     from omnigraph.progress import Progress
 

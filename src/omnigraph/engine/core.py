@@ -29,8 +29,8 @@ from omnigraph.versioning.manifest import HeadNotes, Manifest, ManifestState
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from omnigraph.engine.history.refs import Ref, ResolvedRef
     from omnigraph.engine.parts import GraphParts
-    from omnigraph.engine.refs import Ref, ResolvedRef
     from omnigraph.engine.write.commit import TableWriter
     from omnigraph.versioning.locks import WriterLocks
     from omnigraph.versioning.recovery.heal import Recovery
@@ -203,7 +203,7 @@ class GraphCore:
 
     def resolve_ref(self, ref: Ref, bound: BranchRef, argument: str) -> ResolvedRef:
         """The commit a ref names. Raises `InputError` that names the argument."""
-        from omnigraph.engine.refs import resolve_ref
+        from omnigraph.engine.history.refs import resolve_ref
 
         return resolve_ref(self.parts, bound, ref, argument=argument)
 

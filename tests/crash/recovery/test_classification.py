@@ -141,7 +141,7 @@ def test_a_commit_that_landed_behind_a_foreign_one_is_left_to_an_operator(graph)
     with pytest.raises(RecoveryQuarantined, match=name):
         again.mutate(ADD, {"who": "Flo"})
     (table,) = [t for t in again.maintenance.repair().tables if t.table_key == PERSON]
-    assert (table.pinned, table.found) == (base, base + 2)
+    assert (table.published, table.found) == (base, base + 2)
     assert len(table.operations) == 2
     assert table.action.value == "preview"
     assert sidecars(again) == [name]

@@ -91,7 +91,7 @@ def test_a_compaction_is_shown_and_published_once_confirmed(graph, branch):
     before = state(graph)
     report = graph.maintenance.repair(branch)
     assert verdict(report) == ("verified_maintenance", "preview")
-    assert (key, of(report).pinned, of(report).found) == (PERSON, pin, found)
+    assert (key, of(report).published, of(report).found) == (PERSON, pin, found)
     assert state(graph) == before
     report = graph.maintenance.repair(branch, confirm=True)
     assert verdict(report) == ("verified_maintenance", "healed")

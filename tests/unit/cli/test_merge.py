@@ -130,8 +130,8 @@ def test_a_master_is_of_no_use_without_tasks(cli, parted, command):
     assert "--master is of no use with --engine inline." in err
 
 
-def test_very_many_conflicts_are_not_all_told(cli, parted, monkeypatch):
-    monkeypatch.setattr("omnigraph.engine.merge.disputes.CONFLICTS_TOLD", 1)
+def test_very_many_conflicts_are_not_all_reported(cli, parted, monkeypatch):
+    monkeypatch.setattr("omnigraph.engine.merge.conflicts.CONFLICTS_TOLD", 1)
     for branch, year in (("feature", 1), ("main", 2)):
         mutate(cli, parted, branch, "set_born", slug="bob", born=year)
     merge = ("merge", "--uri", parted, "feature")
@@ -160,7 +160,7 @@ def test_a_report_is_filled_in_and_given_back(cli, parted):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "No such file"), ("{", "is not valid JSON"), ("3", "no list"), ('[{"take": "ours"}]', "table_key")],
+    [(None, "No such file"), ("{", "is not valid JSON"), ("3", "not hold a list"), ('[{"take": "ours"}]', "table_key")],
 )  # fmt: skip
 def test_a_file_that_resolves_nothing_is_refused(cli, parted, content, message):
     if content is not None:

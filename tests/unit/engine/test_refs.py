@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.commits import Commit
-from omnigraph.engine.receipts import Receipt
-from omnigraph.engine.refs import ParsedRef, parse_ref, short_id, written_form
-from omnigraph.engine.tags import Tag
+from omnigraph.engine.history.commits import Commit, Receipt, short_id
+from omnigraph.engine.history.refs import ParsedRef, parse_ref, written_form
+from omnigraph.engine.history.tags import Tag
 from omnigraph.engine.write.mutation import MutationResult
 from omnigraph.errors import InputError, InvalidBranchName, InvalidTagName
 from omnigraph.versioning.branch_names import MAIN, branch_name

@@ -68,14 +68,14 @@ def _lines(uri: str, report: RepairReport) -> Iterator[str]:
         yield f"quarantined sidecar {found.name}: {found.reason}"
     if report.commit is not None:
         yield f"commit {report.commit.id}"
-    undecided = any(table.pinned != table.found for table in report.tables) or report.quarantined
+    undecided = any(table.published != table.found for table in report.tables) or report.quarantined
     if not report.options.confirm and undecided:
         yield "nothing was changed; run again with --confirm to act"
 
 
 def _table_line(table: RepairedTable) -> str:
-    moved = table.pinned != table.found
-    versions = f"{table.pinned} → {table.found}" if moved else f"{table.pinned}"
+    moved = table.published != table.found
+    versions = f"{table.published} → {table.found}" if moved else f"{table.published}"
     line = f"{table.table_key}  {table.action.value}  {table.drift.value}  {versions}"
     if table.operations:
         line += f"  [{', '.join(table.operations)}]"

@@ -1,1 +1,1 @@
-"""How two states of a graph differ, row by row, at a cost that follows the difference."""
+"""Compare two states of a graph row by row, at a cost proportional to the difference."""

@@ -1,7 +1,9 @@
-"""The net change between two snapshots, as Arrow, as documents and as numbers."""
+"""The net changes between two snapshots, as Arrow, JSON documents and counts."""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,15 +14,20 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EntityType, NodeType
 from omnigraph.diagnostics import counted, with_hint
-from omnigraph.engine.compare.changes import Op, TableChanges
-from omnigraph.engine.compare.cursors import read_place, write_place
-from omnigraph.engine.compare.sides import ABSENT, Side
-from omnigraph.engine.read.entities import compared_documents
+from omnigraph.engine.compare.changes import (
+    ABSENT,
+    Op,
+    Side,
+    TableChanges,
+    row_documents,
+    taken_where,
+)
 from omnigraph.errors import InputError
 from omnigraph.storage.changed_rows import Numbers
 from omnigraph.versioning.snapshot import Snapshot
 
-_PAGE_ROWS = 4096
+_ROWS_PER_READ = 4096
+_CURSOR_PREFIX = "p1."
 
 _CHANGES = pa.schema(
     [
@@ -35,23 +42,27 @@ _CHANGES = pa.schema(
         pa.field("row_version", pa.int64()),
     ]
 )
-_TOLD = [name for name in _CHANGES.names if not name.endswith("_version")]
-"""The columns that a change as a document has, too."""
+_DOCUMENT_COLUMNS = [name for name in _CHANGES.names if not name.endswith("_version")]
+"""The columns that a change document has too."""
+
+
+_Position = tuple[str, str]
+"""The table key and id of a change."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes are wanted. An empty set stands for no restriction."""
+    """The changes that a caller wants. An empty set does not restrict."""
 
     types: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
     ops: frozenset[Op] = frozenset()
 
     @classmethod
-    def of(
+    def parse(
         cls, types: Iterable[str] = (), kinds: Iterable[str] = (), ops: Iterable[str] = ()
     ) -> ChangeFilter:
-        """A filter as callers write it. Raises `InputError` for words that mean nothing."""
+        """Parse a caller's arguments. Raises `InputError` for an unknown kind or operation."""
         wanted = frozenset(kinds)
         if not wanted <= {"node", "edge"}:
             raise InputError(f"a kind is node or edge, not {', '.join(sorted(wanted))}")
@@ -62,7 +73,7 @@ class ChangeFilter:
         return cls(frozenset(types), wanted, known)
 
     def check(self, *catalogs: Catalog) -> None:
-        """Raises `InputError` for a type that none of the schemas has."""
+        """Raise `InputError` for a type that none of the schemas has."""
         known = {declared.name for catalog in catalogs for declared in catalog}
         for name in sorted(self.types - known):
             raise InputError(with_hint(f"there is no type '{name}'", name, known))
@@ -81,20 +92,20 @@ class ChangeFilter:
 
 @dataclass(frozen=True)
 class Changes:
-    """Changed rows by table key and id. Values are read when they are asked for."""
+    """Changed rows by table key and id. Values are read on demand."""
 
     tables: tuple[TableChanges, ...] = field(default_factory=tuple)
     version: int = 0
-    """The version of the graph that they lead to."""
+    """The graph version after the changes."""
 
     def __len__(self) -> int:
         return sum(len(table) for table in self.tables)
 
     def to_arrow(self) -> pa.Table:
-        """One row per change: what it is about and what happened, with the ends of edges.
+        """One row per change: table, id, operation and the endpoints of edges.
 
-        `manifest_version` is the version of the graph that the changes lead to, `row_version` the
-        version of its table that wrote the row, if both states are of one line of it.
+        `manifest_version` is the graph version after the changes. `row_version` is the table version
+        that wrote the row, if both states are on the same branch of the table.
         """
         found = [self._with_versions(table) for table in self.tables]
         return pa.concat_tables([_CHANGES.empty_table(), *found])
@@ -107,7 +118,7 @@ class Changes:
     def values(self, type_name: str) -> pa.Table:
         """The changed rows of one type: `op`, `id`, and the structs `before` and `after`.
 
-        A struct is null where there is no such row.
+        A struct is null if the row does not exist.
         """
         for table in self.tables:
             if table.declared.name == type_name:
@@ -122,7 +133,7 @@ class Changes:
         raise InputError(f"nothing of type '{type_name}' has changed")
 
     def stats(self) -> dict[str, Any]:
-        """How many rows came, went and became different, and of which types."""
+        """The numbers of inserts, updates and deletes, and the affected types."""
         counted = [table.counts() for table in self.tables]
         totals = {op: sum(counts[op] for counts in counted) for op in Op}
         return {
@@ -133,23 +144,23 @@ class Changes:
         }
 
     def documents(self, *, rows: bool = False) -> Iterator[dict[str, Any]]:
-        """The changes one by one; with `rows` their values before and after."""
+        """The changes as documents; with `rows`, with their values before and after."""
         for table in self.tables:
-            for start in range(0, len(table), _PAGE_ROWS):
+            for start in range(0, len(table), _ROWS_PER_READ):
                 part = np.zeros(len(table), np.bool_)
-                part[start : start + _PAGE_ROWS] = True
+                part[start : start + _ROWS_PER_READ] = True
                 yield from _documents(table.where(part), rows=rows)
 
-    def after(self, place: tuple[str, str] | None, limit: int | None) -> Changes:
-        """At most so many of the changes that come after a place, a table key and an id."""
+    def after(self, position: _Position | None, limit: int | None) -> Changes:
+        """At most `limit` changes after a position."""
         left, found = limit, []
         for table in self.tables:
             key = table.declared.table_key
-            if place is not None and key < place[0]:
+            if position is not None and key < position[0]:
                 continue
             mask = np.ones(len(table), np.bool_)
-            if place is not None and key == place[0]:
-                mask = pc.greater(table.ids, place[1]).to_numpy(zero_copy_only=False)
+            if position is not None and key == position[0]:
+                mask = pc.greater(table.ids, position[1]).to_numpy(zero_copy_only=False)
             if left is not None:
                 mask &= np.cumsum(mask) <= left
                 left -= int(mask.sum())
@@ -157,7 +168,7 @@ class Changes:
                 found.append(table.where(mask))
         return Changes(tuple(found), self.version)
 
-    def last_place(self) -> tuple[str, str] | None:
+    def last_position(self) -> _Position | None:
         if not self.tables:
             return None
         last = self.tables[-1]
@@ -166,7 +177,7 @@ class Changes:
 
 @dataclass(frozen=True, repr=False)
 class Diff:
-    """The net change between two states of a graph."""
+    """The net changes between two states of a graph."""
 
     from_target: str
     to_target: str
@@ -199,7 +210,7 @@ class Diff:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> dict[str, Any]:
-        """The document of a diff. With a `limit`, `next_cursor` leads to what was left out."""
+        """The document of a diff. With a `limit`, `next_cursor` continues after the last change."""
         head = {
             "from": self.from_target,
             "to": self.to_target,
@@ -208,14 +219,13 @@ class Diff:
         }
         if stat:
             return head | {"stats": self.stats()}
-        place = None if cursor is None else read_place(cursor)
-        page = self.changes.after(place, limit)
-        rest = self.changes.after(page.last_place(), 1) if len(page) else page
+        page = self.changes.after(None if cursor is None else _parse_cursor(cursor), limit)
+        rest = self.changes.after(page.last_position(), 1) if len(page) else page
         return {
             **head,
             "changes": list(page.documents(rows=rows)),
             "stats": self.stats(),
-            "next_cursor": write_place(page.last_place()) if len(rest) else None,
+            "next_cursor": _cursor(page.last_position()) if len(rest) else None,
         }
 
 
@@ -228,7 +238,7 @@ def _narrow(table: TableChanges) -> pa.Table:
     src, dst = table.endpoints()
     same = (declared.table_key, kind_of(declared), declared.name)
     constants = [pa.repeat(pa.scalar(text), len(table)) for text in same]
-    return pa.table([*constants, table.ids, table.ops(), src, dst], names=_TOLD)
+    return pa.table([*constants, table.ids, table.ops(), src, dst], names=_DOCUMENT_COLUMNS)
 
 
 def _structs(declared: EntityType, side: Side, numbers: Numbers) -> pa.Array:
@@ -237,14 +247,13 @@ def _structs(declared: EntityType, side: Side, numbers: Numbers) -> pa.Array:
     columns = [rows.column(name).combine_chunks() for name in rows.column_names]
     fields = [field.with_nullable(True) for field in rows.schema]
     structs = pa.StructArray.from_arrays(columns, fields=fields)
-    places = np.where(there, np.cumsum(there) - 1, 0)
-    return structs.take(pa.array(places, mask=~there))
+    return taken_where(structs, there)
 
 
 def _documents(table: TableChanges, *, rows: bool) -> Iterator[dict[str, Any]]:
     declared = table.declared
-    before = _values(declared, table.before, table.before_numbers) if rows else None
-    after = _values(declared, table.after, table.after_numbers) if rows else None
+    before = row_documents(declared, table.before, table.before_numbers) if rows else None
+    after = row_documents(declared, table.after, table.after_numbers) if rows else None
     for number, change in enumerate(_narrow(table).to_pylist()):
         src, dst = change.pop("src"), change.pop("dst")
         if src is not None:
@@ -254,8 +263,20 @@ def _documents(table: TableChanges, *, rows: bool) -> Iterator[dict[str, Any]]:
         yield change
 
 
-def _values(declared: EntityType, side: Side, numbers: Numbers) -> list[dict[str, Any] | None]:
-    there = numbers != ABSENT
-    rows = side.read(numbers[there], declared.columns)
-    found = iter(compared_documents(declared, rows.to_batches()))
-    return [next(found) if has else None for has in there.tolist()]
+def _cursor(position: _Position | None) -> str | None:
+    if position is None:
+        return None
+    text = json.dumps(position, ensure_ascii=False, separators=(",", ":")).encode()
+    return _CURSOR_PREFIX + base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+
+def _parse_cursor(text: str) -> _Position:
+    """Raises `InputError` for an invalid cursor."""
+    body = text.removeprefix(_CURSOR_PREFIX)
+    try:
+        match json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))):
+            case [str(key), str(id)]:
+                return key, id
+    except ValueError:
+        pass
+    raise InputError(f"'{text}' is not a valid diff cursor; pass a next_cursor of the same diff")

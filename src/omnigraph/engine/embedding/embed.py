@@ -34,8 +34,8 @@ from omnigraph.engine.engines import (
     runs_on_spark,
     session_of,
 )
+from omnigraph.engine.history.commits import Receipt, WriteResult, nothing_done, receipt_of
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.receipts import Receipt, WriteResult, nothing_done, receipt_of
 from omnigraph.engine.write.change import Change, SeenRows, TableWrite
 from omnigraph.engine.write.columns import rows_by_id
 from omnigraph.engine.write.commit import TableWriter, WriteRequest

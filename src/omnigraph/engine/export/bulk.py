@@ -19,7 +19,7 @@ from omnigraph.engine.export.folders import scratch_folder
 from omnigraph.engine.export.parts import (
     ExportFormat,
     ExportWork,
-    Part,
+    IdPartition,
     divide_type,
     parts_by_type,
 )
@@ -78,7 +78,7 @@ class BulkExport:
     @contextmanager
     def _parts(
         self, place: Path, format: ExportFormat
-    ) -> Iterator[tuple[Path, Iterator[tuple[str, list[Part]]]]]:
+    ) -> Iterator[tuple[Path, Iterator[tuple[str, list[IdPartition]]]]]:
         """A folder with all rows in parts, and by table key the parts in order."""
         with scratch_folder(place.resolve(), "omnigraph-export") as folder:
             snapshot, tables = self._snapshot, self._tables
@@ -99,7 +99,7 @@ class BulkExport:
     def _rows(self) -> int:
         return sum(self._snapshot.entry(t.table_key).row_count for t in self._types)
 
-    def _check(self, parts: Sequence[Part]) -> None:
+    def _check(self, parts: Sequence[IdPartition]) -> None:
         written = sum(part.rows for part in parts)
         if written != self._rows() or len({part.number for part in parts}) != len(parts):
             counts = f"{written} rows of {self._rows()}"

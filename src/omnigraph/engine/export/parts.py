@@ -46,7 +46,7 @@ class DividedType:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IdPartition:
     """A file with the rows of one range, in the order of their ids."""
 
     number: int
@@ -94,7 +94,7 @@ class ExportWork:
         else:
             yield None
 
-    def write(self, number: int, contents: Iterator[bytes]) -> tuple[int, Part | Failed]:
+    def write(self, number: int, contents: Iterator[bytes]) -> tuple[int, IdPartition | Failed]:
         """Sort the rows of a range and write them; the number of the range comes back with it."""
         return number, returning(lambda: self._write(number, contents))
 
@@ -109,7 +109,7 @@ class ExportWork:
         for place, part in divide(stored, divided.bounds):
             yield Sent(first + place, _packed(part))
 
-    def _write(self, number: int, contents: Iterator[bytes]) -> Part:
+    def _write(self, number: int, contents: Iterator[bytes]) -> IdPartition:
         type = max(t for t, first in enumerate(self.first_ranges()) if first <= number)
         declared = self.types[type].declared
         table = pa.concat_tables(map(_unpacked, contents))
@@ -127,7 +127,7 @@ class ExportWork:
             raise ExportError(f"{self.folder}: {problem}") from None
         except OSError as error:
             raise ExportError(f"{self.folder}: cannot be written: {error.strerror}") from None
-        return Part(number, file, written)
+        return IdPartition(number, file, written)
 
 
 def _packed(rows: pa.Table) -> bytes:
@@ -141,7 +141,9 @@ def _unpacked(content: bytes) -> pa.Table:
     return pa.ipc.open_stream(content).read_all()
 
 
-def parts_by_type(work: ExportWork, parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
+def parts_by_type(
+    work: ExportWork, parts: Sequence[IdPartition]
+) -> Iterator[tuple[str, list[IdPartition]]]:
     """The parts of every type under its table key, in the order of their ids."""
     by_number = {part.number: part for part in parts}
     for first, divided in zip(work.first_ranges(), work.types, strict=True):

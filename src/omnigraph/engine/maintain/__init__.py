@@ -1,1 +1,1 @@
-"""Work on stored tables that changes nothing a query can see."""
+"""Maintenance: compaction, indexes, cleanup, repair, status and verification."""

@@ -1,8 +1,7 @@
-"""Removing what is stored of the past, by a policy, without touching what any branch needs.
+"""Delete old table versions of main by a policy, except those that a branch or tag needs.
 
-Main only; the line of a branch keeps its versions until the branch is deleted. The commits stay listed,
-but the graph cannot be read any more as they left it. What an error keeps from being removed is told
-and keeps nothing else.
+A branch keeps its own versions until it is deleted. Commits stay listed, but deleted states can no longer
+be read. An error in one table is reported and does not stop the others.
 Tests: tests/behaviour/test_cleanup.py, tests/crash.
 """
 
@@ -41,19 +40,18 @@ from omnigraph.versioning.tags import Tags
 
 BEFORE_TABLE = declare("cleanup.table_gc", "before versions of each table are removed")
 
-_MANIFEST_AGE: Final = timedelta(hours=1)
-"""Versions of the manifest stay at least this long, which is far longer than a publish takes."""
-
+MIN_MANIFEST_AGE: Final = timedelta(hours=1)
+"""Manifest versions are kept at least this long, far longer than a publish takes."""
 
 MIN_AGE: Final = timedelta(seconds=CLEANUP_MIN_AGE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupPolicy:
-    """What may go: versions beyond the newest `keep_versions` and older than `older_than`.
+    """Which versions may be deleted: beyond the newest `keep_versions` and older than `older_than`.
 
-    With both, a version goes only if both say so. None goes that was the newest within `min_age`:
-    queries and merges that began then may still read it.
+    With both, both must hold. A version that was current within `min_age` is kept, because a query
+    or merge that started then may still read it.
     """
 
     keep_versions: int | None = None
@@ -70,21 +68,21 @@ class CleanupPolicy:
         if min(self.older_than or timedelta(), self.min_age) < timedelta():
             raise InputError("an age is not negative")
 
-    def why_kept(self, stored: Sequence[StoredVersion], place: int, now: datetime) -> str | None:
-        """The reason why one of the versions, oldest first, stays; None if it may go."""
-        newer = len(stored) - place - 1
+    def why_kept(self, stored: Sequence[StoredVersion], index: int, now: datetime) -> str | None:
+        """The reason to keep one of the versions, oldest first; None if it may be deleted."""
+        newer = len(stored) - index - 1
         if not newer:
             return "the newest"
         if self.keep_versions is not None and newer < self.keep_versions:
             return f"among the newest {self.keep_versions}"
-        if now - stored[place + 1].written_at < self.min_age:
+        if now - stored[index + 1].written_at < self.min_age:
             return "replaced too recently"
-        if self.older_than is not None and now - stored[place].written_at < self.older_than:
+        if self.older_than is not None and now - stored[index].written_at < self.older_than:
             return "not old enough"
         return None
 
     def keeps_dropped(self, age: timedelta) -> bool:
-        """Whether the table of a type that was dropped so long ago stays."""
+        """Whether to keep the table of a type that was dropped this long ago."""
         return self.older_than is None or age < max(self.older_than, self.min_age)
 
     def to_json(self) -> dict[str, Any]:
@@ -98,7 +96,7 @@ class CleanupPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CleanedTable:
-    """What was removed of one table, how many versions stay for which reason, or what went wrong."""
+    """What was deleted of one table, the number of versions kept per reason, or an error."""
 
     table_key: str
     removed: Removed = field(default_factory=Removed)
@@ -117,14 +115,14 @@ class CleanedTable:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CleanupReport:
-    """What a cleanup removed, or would remove."""
+    """What a cleanup deleted, or would delete."""
 
     policy: CleanupPolicy
     dry_run: bool
     tables: tuple[CleanedTable, ...]
     orphans: tuple[str, ...]
     temporary: int = 0
-    """How many temporary files and empty folders of killed writers went."""
+    """The number of temporary files and empty folders of killed writers."""
 
     def __repr__(self) -> str:
         what = "would remove" if self.dry_run else "removed"
@@ -150,25 +148,25 @@ class CleanupReport:
 
 
 class Cleanup:
-    """Cleans one graph up."""
+    """Cleans up one graph."""
 
     def __init__(self, parts: GraphParts) -> None:
         self._parts = parts
         self._tags = Tags(parts.objects)
 
     def run(self, policy: CleanupPolicy, *, dry_run: bool) -> CleanupReport:
-        """Remove what the policy lets go and nobody needs. Raises `RecoveryPending`."""
+        """Delete unneeded versions by a policy, and all orphans. Raises `RecoveryPending`."""
         with self._parts.locks.hold(None, "cleanup") as lock:
             refuse_pending(self._parts.recovery, "cleanup")
             merges = self._parts.recovery.interrupted_merges()
             if merges:
-                # What they refer to is needed as soon as they are finished.
+                # Recovery will complete them and needs the versions they refer to.
                 raise RecoveryPending("cleanup", merges)
             state = self._parts.recovery.state(None)
-            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
-            orphans = Orphans(self._parts, needed, lock)
+            retained = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
+            orphans = Orphans(self._parts, retained, lock)
             reclaimed = orphans.reclaim(dry_run=dry_run)
-            sweep = _Sweep(self._parts.tables, self._parts.objects, policy, needed, lock, dry_run)
+            sweep = _Sweep(self._parts.tables, self._parts.objects, policy, retained, lock, dry_run)
             snapshot = self._parts.snapshot_of(state)
             cleaned = [
                 sweep.table(entry.table_key, entry.table_id, entry.location, entry.version)
@@ -182,7 +180,7 @@ class Cleanup:
         return CleanupReport(policy, dry_run, tuple(cleaned), reclaimed, temporary)
 
     def _dropped_at(self, state: ManifestState) -> Mapping[TableId, datetime]:
-        """When tables that are registered and belong to main no more were dropped."""
+        """When each registered table that main no longer has was dropped."""
         if state.registered.keys() == state.tables.keys():
             return {}
         made = {
@@ -197,53 +195,51 @@ class Cleanup:
 
 @dataclass(frozen=True, slots=True)
 class _Sweep:
-    """One go over the tables of main, under its lock."""
+    """Cleans the tables of main, under its lock."""
 
     tables: TableStore
     objects: ObjectStore
     policy: CleanupPolicy
-    needed: Needed
+    retained: Needed
     lock: HeldLock
     dry_run: bool
 
-    def table(self, key: str, table_id: TableId, location: str, pinned: int) -> CleanedTable:
+    def table(self, key: str, table_id: TableId, location: str, published: int) -> CleanedTable:
         def clean() -> CleanedTable:
             table = self.tables.open(location)
-            if table.version != pinned:
-                advice = "a repair has to decide"
-                raise TableDrift(key, pinned, table.version, advice)
-            return self._clean(key, table, self.needed.versions.get(table_id, {}), self.policy)
+            if table.version != published:
+                raise TableDrift(key, published, table.version, "a repair has to decide")
+            return self._clean(key, table, self.retained.versions.get(table_id, {}), self.policy)
 
         return self._guarded(key, clean)
 
     def dropped(
         self, state: ManifestState, dropped_at: Mapping[TableId, datetime]
     ) -> Iterator[CleanedTable]:
-        """Tables of types that were dropped: whole, if that was long enough ago."""
+        """Clean tables of dropped types: delete them if they were dropped long enough ago."""
         for table_id, moment in sorted(dropped_at.items()):
             registered = state.registered[table_id]
             key = f"{registered.kind}:{registered.name}"
             if self.tables.exists(registered.location):
-                needed = self.needed.versions.get(table_id, {})
+                kept = self.retained.versions.get(table_id, {})
                 age = datetime.now(UTC) - moment
-                drop = partial(self._drop, key, registered.location, needed, age)
-                yield self._guarded(key, drop)
+                yield self._guarded(key, partial(self._drop, key, registered.location, kept, age))
 
     def _drop(
-        self, key: str, location: str, needed: Mapping[int, str], age: timedelta
+        self, key: str, location: str, kept: Mapping[int, str], age: timedelta
     ) -> CleanedTable:
         table = self.tables.open(location)
-        has_forks = any(forked == location for forked, _ in self.needed.forks)
-        if needed or has_forks or self.needed.moved or self.policy.keeps_dropped(age):
-            return self._clean(key, table, needed, self.policy)
+        has_forks = any(forked == location for forked, _ in self.retained.forks)
+        if kept or has_forks or self.retained.moved or self.policy.keeps_dropped(age):
+            return self._clean(key, table, kept, self.policy)
         size = Removed(len(stored_versions(table)), table.stored_bytes())
         if not self.dry_run:
             self.tables.remove(location, self.objects)
         return CleanedTable(key, size)
 
     def manifest(self) -> CleanedTable:
-        """History is in the rows of the manifest, so its versions need not be kept for it."""
-        age = max(self.policy.older_than or timedelta(), _MANIFEST_AGE)
+        """Clean the manifest. Its rows hold the history, so old versions of it are not needed."""
+        age = max(self.policy.older_than or timedelta(), MIN_MANIFEST_AGE)
         policy = CleanupPolicy(older_than=age, min_age=timedelta())
         return self._guarded(
             MANIFEST_PATH,
@@ -259,22 +255,22 @@ class _Sweep:
             return CleanedTable(key, error=str(error))
 
     def _clean(
-        self, key: str, table: Table, needed: Mapping[int, str], policy: CleanupPolicy
+        self, key: str, table: Table, retained: Mapping[int, str], policy: CleanupPolicy
     ) -> CleanedTable:
         kept: Counter[str] = Counter()
-        going: list[int] = []
+        unneeded: list[int] = []
         now = datetime.now(UTC)
         stored = stored_versions(table)
-        for place, version in enumerate(stored):
-            reason = needed.get(version.number) or policy.why_kept(stored, place, now)
-            if reason is None and self.needed.moved:
+        for index, version in enumerate(stored):
+            reason = retained.get(version.number) or policy.why_kept(stored, index, now)
+            if reason is None and self.retained.moved:
                 reason = "a branch made at another address may need it"
             if reason is None:
-                going.append(version.number)
+                unneeded.append(version.number)
             else:
                 kept[reason] += 1
-        removed = remove_versions(table, going, dry_run=self.dry_run)
-        if len(going) > removed.versions:
-            kept["branched or tagged"] += len(going) - removed.versions
+        removed = remove_versions(table, unneeded, dry_run=self.dry_run)
+        if len(unneeded) > removed.versions:
+            kept["branched or tagged"] += len(unneeded) - removed.versions
         removed += remove_leftovers(table, dry_run=self.dry_run)
         return CleanedTable(key, removed, dict(sorted(kept.items())))

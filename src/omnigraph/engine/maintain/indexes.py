@@ -1,30 +1,24 @@
-"""Making the indexes a schema asks for, where they are missing.
+"""Build the indexes that a schema asks for and a branch lacks, as one commit.
 
-What takes long, building them, is done before the branch is locked, and again under the lock only for
-tables that were written meanwhile. They become part of the graph by one commit of the usual kind.
-An index that is there is left as it is; folding brings it up to date.
+Indexes are built before the branch is locked, and again under the lock only for tables that were written
+meanwhile. Existing indexes are not touched; compaction brings them up to date.
 Tests: tests/behaviour/test_indexes.py, tests/crash.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from omnigraph.catalog.arrow import IndexKind, IndexSpec, index_specs
 from omnigraph.catalog.model import EntityType
-from omnigraph.engine.maintain.index_report import (
-    IndexedTable,
-    IndexReport,
-    IndexState,
-    PendingIndex,
-)
+from omnigraph.diagnostics import counted
+from omnigraph.engine.history.commits import Receipt, new_draft, nothing_done, receipt_of
 from omnigraph.engine.maintain.partitions import find_partitions
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.text_indexes import TextIndexStore
-from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.write.commit import TableWriter
 from omnigraph.errors import OmnigraphError, SchemaMoved
 from omnigraph.faults import declare
@@ -43,15 +37,8 @@ from omnigraph.storage.stage import CommitMark, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
-from omnigraph.versioning.commits import (
-    CommitDraft,
-    CommitId,
-    CommitRecord,
-    OperationId,
-    OperationKind,
-)
+from omnigraph.versioning.commits import CommitDraft, CommitRecord, OperationKind
 from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication
@@ -70,26 +57,83 @@ BEFORE_PUBLISH = declare(
 )
 
 _KINDS: Final = {IndexKind.BTREE: BTREE, IndexKind.VECTOR: PARTITIONED}
-"""Indexes that are part of a table; those of texts are kept beside it."""
+"""Indexes inside a table; text indexes are stored beside it."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
-    """A table as it was found: the indexes it has and those it lacks."""
+class IndexState:
+    """An existing index, and the number of rows it does not cover yet."""
+
+    column: str
+    kind: IndexKind
+    unindexed_rows: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "column": self.column,
+            "kind": self.kind.value,
+            "unindexed_rows": self.unindexed_rows,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PendingIndex:
+    """An index that could not be built, and why."""
+
+    column: str
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"column": self.column, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTable:
+    """The indexes of one type."""
+
+    table_key: str
+    created: tuple[IndexState, ...]
+    existing: tuple[IndexState, ...]
+    pending: tuple[PendingIndex, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table_key": self.table_key,
+            "created": [state.to_json() for state in self.created],
+            "existing": [state.to_json() for state in self.existing],
+            "pending": [missing.to_json() for missing in self.pending],
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IndexReport:
+    """The indexes of all types that have rows on the branch, and the receipt."""
+
+    tables: tuple[IndexedTable, ...]
+    receipt: Receipt
+
+    def __repr__(self) -> str:
+        return f"<IndexReport {counted(len(self.tables), 'table')}: {self.receipt.summary}>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A table that the branch may index, with the indexes it has and lacks."""
 
     entry: SnapshotEntry
     declared: EntityType
     table: Table
     forks: bool
+    """Whether the table belongs to another branch, so that indexing it creates a fork."""
     existing: tuple[IndexState, ...]
     missing: tuple[IndexSpec, ...]
 
 
 @dataclass(slots=True)
 class _Built:
-    """Indexes made for one version of a table."""
+    """Indexes built for one table version."""
 
     version: int
     indexes: list[BuiltIndex] = field(default_factory=list)
@@ -99,7 +143,7 @@ class _Built:
 
 
 def unindexed_rows(texts: TextIndexStore, table: Table, intent: IndexSpec) -> int | None:
-    """The rows an index does not know; None if there is no such index."""
+    """The number of rows that an index does not cover; None if the index does not exist."""
     if intent.kind is IndexKind.TEXT:
         return texts.unindexed_rows(table, intent.column)
     uncovered = uncovered_fragments(table, intent.column, _KINDS[intent.kind])
@@ -108,12 +152,26 @@ def unindexed_rows(texts: TextIndexStore, table: Table, intent: IndexSpec) -> in
     return sum(f.rows for f in table.fragments() if f.id in uncovered)
 
 
+def index_states(
+    texts: TextIndexStore, table: Table, declared: EntityType
+) -> tuple[tuple[IndexState, ...], tuple[IndexSpec, ...]]:
+    """The indexes that a table has, and those it lacks."""
+    existing, missing = [], []
+    for intent in index_specs(declared):
+        rows = unindexed_rows(texts, table, intent)
+        if rows is None:
+            missing.append(intent)
+        else:
+            existing.append(IndexState(intent.column, intent.kind, rows))
+    return tuple(existing), tuple(missing)
+
+
 class Indexing:
-    """Makes missing indexes of one graph."""
+    """Builds the missing indexes of one graph."""
 
     def __init__(self, parts: GraphParts, writer: TableWriter) -> None:
-        self.parts = parts
-        self.writer = writer
+        self._parts = parts
+        self._writer = writer
 
     def run(
         self,
@@ -123,67 +181,56 @@ class Indexing:
         actor: str | None,
         progress: Progress,
     ) -> IndexReport:
-        """Make what is missing. A commit is made only if something was."""
-        state = self.parts.manifest.current(branch.physical)
-        looked = self._look(branch, self.parts.snapshot_of(state))
-        # The line a fork will be is not there yet.
-        built = {t.entry.table_key: self._build(t, progress) for t in looked if not t.forks}
-        draft = _draft(contract, actor)
+        """Build missing indexes. Commits only if there are any."""
+        parts = self._parts
+        state = parts.manifest.current(branch.physical)
+        found = self._candidates(branch, parts.snapshot_of(state))
+        # A fork does not exist yet, so its indexes are built under the lock.
+        built = {t.entry.table_key: self._build(t, progress) for t in found if not t.forks}
+        draft = new_draft(OperationKind.ENSURE_INDICES, contract, actor)
         commit: CommitRecord | None = None
-        if any(b.indexes for b in built.values()) or any(t.forks and t.missing for t in looked):
-            with self.parts.locks.hold(branch.physical, "ensure_indices") as lock:
-                quarantined = self.parts.recovery.heal_locked(branch.physical, lock).quarantined
-                state = self.parts.recovery.state(branch.physical)
-                current = self.parts.snapshot_of(state)
+        if any(b.indexes for b in built.values()) or any(t.forks and t.missing for t in found):
+            with parts.locks.hold(branch.physical, "ensure_indices") as lock:
+                quarantined = parts.recovery.heal_locked(branch.physical, lock).quarantined
+                state = parts.recovery.state(branch.physical)
+                current = parts.snapshot_of(state)
                 if current.catalog.ir != contract.catalog.ir:
                     raise SchemaMoved()
-                looked = self._look(branch, current)
-                due = list(self._due(branch, looked, built, quarantined, progress))
-                if due:
-                    work = _Commit(self, branch, draft, state, due, built, lock, progress)
-                    commit = work.run()
-        receipt = (
-            nothing_done(self.parts.manifest.current(branch.physical), draft)
-            if commit is None
-            else receipt_of(commit, contract.catalog)
-        )
-        return IndexReport(tuple(_report(t, built) for t in looked), receipt)
+                found = self._candidates(branch, current)
+                chosen = list(self._chosen(branch, found, built, quarantined, progress))
+                if chosen:
+                    commit = self._commit(branch, draft, state, chosen, built, lock, progress)
+        if commit is None:
+            receipt = nothing_done(parts.manifest.current(branch.physical), draft)
+        else:
+            receipt = receipt_of(commit, contract.catalog)
+        return IndexReport(tuple(_report(t, built.get(t.entry.table_key)) for t in found), receipt)
 
-    # -- looking ----------------------------------------------------------------------------
-
-    def _look(self, branch: BranchRef, snapshot: Snapshot) -> list[_Looked]:
-        """The tables with rows that the branch may index: not those it only reads from main."""
+    def _candidates(self, branch: BranchRef, snapshot: Snapshot) -> list[_Candidate]:
+        """Tables with rows that the branch may index: not those it inherits from main."""
         found = []
         known = {declared.table_key for declared in snapshot.catalog}
         for key, entry in snapshot.entries.items():
             inherited = branch.physical is not None and entry.branch is None
             if inherited or not entry.row_count or key not in known:
                 continue
-            declared, table = snapshot.catalog.entity(key), snapshot.open(self.parts.tables, key)
-            existing, missing = [], []
-            for intent in index_specs(declared):
-                rows = unindexed_rows(self.parts.texts, table, intent)
-                if rows is None:
-                    missing.append(intent)
-                else:
-                    existing.append(IndexState(intent.column, intent.kind, rows))
+            declared, table = snapshot.catalog.entity(key), snapshot.open(self._parts.tables, key)
+            states = index_states(self._parts.texts, table, declared)
             forks = entry.branch != branch.physical
-            found.append(_Looked(entry, declared, table, forks, tuple(existing), tuple(missing)))
+            found.append(_Candidate(entry, declared, table, forks, *states))
         return found
 
-    # -- building ---------------------------------------------------------------------------
-
-    def _build(self, looked: _Looked, progress: Progress) -> _Built:
-        """Build what a table lacks. What cannot be built is noted and keeps nothing else back."""
-        built = _Built(looked.table.version)
-        # Quick ones first, so that those are done if the others take too long.
-        for intent in sorted(looked.missing, key=lambda i: i.kind is not IndexKind.BTREE):
-            progress.stage(f"{looked.declared.name}.{intent.column}")
+    def _build(self, found: _Candidate, progress: Progress) -> _Built:
+        """Build a table's missing indexes. One that fails is reported and stops no other."""
+        built = _Built(found.table.version)
+        # Look-up indexes are fast to build, so they come first.
+        for intent in sorted(found.missing, key=lambda i: i.kind is not IndexKind.BTREE):
+            name = f"{found.declared.name}.{intent.column}"
+            progress.stage(name)
             try:
-                reason = self._build_one(looked.table, intent, built)
+                reason = self._build_one(found.table, intent, built)
             except OmnigraphError as error:
-                name = f"{looked.declared.name}.{intent.column}"
-                _log.warning("%s stays without an index: %s", name, error)
+                _log.warning("could not index %s: %s", name, error)
                 reason = str(error)
             if reason is None:
                 built.created.append(IndexState(intent.column, intent.kind))
@@ -192,14 +239,14 @@ class Indexing:
         return built
 
     def _build_one(self, table: Table, intent: IndexSpec, built: _Built) -> str | None:
-        """Build one index; returns why there is none."""
+        """Build one index; returns the reason if it cannot be built yet."""
         if intent.column not in table.schema.names:
             return "no row has a value yet"
         match intent.kind:
             case IndexKind.BTREE:
                 built.indexes.append(build_btree(table, intent.column))
             case IndexKind.TEXT:
-                self.parts.texts.write(table, intent.column)
+                self._parts.texts.write(table, intent.column)
             case IndexKind.VECTOR:
                 partitions = find_partitions(table, intent.column)
                 if partitions is None:
@@ -208,16 +255,16 @@ class Indexing:
                 built.probes[intent.column] = partitions.probes
         return None
 
-    def _due(
+    def _chosen(
         self,
         branch: BranchRef,
-        looked: Sequence[_Looked],
+        candidates: Sequence[_Candidate],
         built: dict[str, _Built],
         quarantined: Sequence[Quarantined],
         progress: Progress,
-    ) -> Iterator[_Looked]:
-        """The tables to commit to, with what was built for them as they are under the lock."""
-        for found in looked:
+    ) -> Iterator[_Candidate]:
+        """The tables to commit; builds indexes again for tables that moved before the lock."""
+        for found in candidates:
             key, physical = found.entry.table_key, branch.physical
             if found.forks and found.missing:
                 yield found
@@ -228,90 +275,59 @@ class Indexing:
             if not known.indexes:
                 continue
             refuse_quarantined(found.entry, physical, quarantined)
-            head = self.parts.recovery.head_of(found.entry.location, physical)
+            head = self._parts.recovery.head_of(found.entry.location, physical)
             if head.version != found.entry.version:
-                raise refuse_drift(self.parts.recovery.sidecars, found.entry, head, quarantined)
+                raise refuse_drift(self._parts.recovery.sidecars, found.entry, head, quarantined)
             yield found
 
-    # -- effects ----------------------------------------------------------------------------
+    def _commit(
+        self,
+        branch: BranchRef,
+        draft: CommitDraft,
+        state: ManifestState,
+        chosen: Sequence[_Candidate],
+        built: dict[str, _Built],
+        lock: HeldLock,
+        progress: Progress,
+    ) -> CommitRecord:
+        kind, physical = WriterKind.ENSURE_INDICES, branch.physical
+        mark: CommitMark = {"operation_id": draft.operation_id, "writer_kind": kind.value}
 
-    def fork(self, found: _Looked, branch: BranchRef, progress: Progress) -> tuple[Table, _Built]:
-        """The branch's own line of a table it has from another branch, with its indexes built."""
-        table = self.writer.fork(found.entry, branch.physical)
-        own = replace(found, table=table, forks=False)
-        return table, self._build(own, progress)
+        def commit_table(found: _Candidate) -> Table:
+            key, table = found.entry.table_key, found.table
+            lock.check()
+            if found.forks:
+                table = self._writer.fork(found.entry, physical)
+                built[key] = self._build(replace(found, table=table, forks=False), progress)
+            made = built[key]
+            BEFORE_TABLE.hit(table=key)
+            lock.check()
+            if made.indexes:
+                table = commit_staged(table, stage_indexes(table, made.indexes), **mark)
+            if made.probes:
+                lock.check()
+                table = commit_staged(table, stage_probes(table, made.probes), **mark)
+            AFTER_TABLE.hit(table=key)
+            return table
 
+        def commit_tables() -> list[Publication]:
+            versions = (table_version(f.entry.table_id, commit_table(f)) for f in chosen)
+            publication = Publication(
+                draft=draft,
+                versions=tuple(versions),
+                expected={found.entry.table_id: found.entry.pin for found in chosen},
+                begun_at=state.sequence,
+            )
+            return [publication]
 
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    """From the sidecar to the publish, under the lock."""
-
-    indexing: Indexing
-    branch: BranchRef
-    draft: CommitDraft
-    state: ManifestState
-    due: Sequence[_Looked]
-    built: dict[str, _Built]
-    lock: HeldLock
-    progress: Progress
-
-    def run(self) -> CommitRecord:
-        tables = (
-            pinned_table(f.entry, self.branch.physical, data_commits=0, forks=f.forks)
-            for f in self.due
-        )
-        kind = WriterKind.ENSURE_INDICES
-        sidecar = sidecar_of(kind, self.branch, self.state, self.draft, tables)
-        operation = Operation(sidecar, self._commit_tables, BEFORE_PUBLISH)
-        return self.indexing.parts.sequence.run(operation, self.lock)[0]
-
-    def _commit_tables(self) -> list[Publication]:
-        versions = [
-            table_version(found.entry.table_id, self._commit_table(found)) for found in self.due
-        ]
-        publication = Publication(
-            draft=self.draft,
-            versions=tuple(versions),
-            expected={found.entry.table_id: found.entry.pin for found in self.due},
-            begun_at=self.state.sequence,
-        )
-        return [publication]
-
-    def _commit_table(self, found: _Looked) -> Table:
-        key, table = found.entry.table_key, found.table
-        self.lock.check()
-        if found.forks:
-            table, self.built[key] = self.indexing.fork(found, self.branch, self.progress)
-        built = self.built[key]
-        operation: CommitMark = {
-            "operation_id": self.draft.operation_id,
-            "writer_kind": WriterKind.ENSURE_INDICES.value,
-        }
-        BEFORE_TABLE.hit(table=key)
-        self.lock.check()
-        if built.indexes:
-            table = commit_staged(table, stage_indexes(table, built.indexes), **operation)
-        if built.probes:
-            self.lock.check()
-            table = commit_staged(table, stage_probes(table, built.probes), **operation)
-        AFTER_TABLE.hit(table=key)
-        return table
+        tables = (pinned_table(f.entry, physical, data_commits=0, forks=f.forks) for f in chosen)
+        sidecar = sidecar_of(kind, branch, state, draft, tables)
+        operation = Operation(sidecar, commit_tables, BEFORE_PUBLISH)
+        return self._parts.sequence.run(operation, lock)[0]
 
 
-def _draft(contract: SchemaContract, actor: str | None) -> CommitDraft:
-    return CommitDraft(
-        graph_commit_id=CommitId(new_ulid()),
-        operation=OperationKind.ENSURE_INDICES,
-        operation_id=OperationId(new_ulid()),
-        created_at=now_micros(),
-        schema_ir_hash=contract.hash,
-        schema_ref=contract.reference,
-        actor_id=actor,
-    )
-
-
-def _report(looked: _Looked, built: Mapping[str, _Built]) -> IndexedTable:
-    made = built.get(looked.entry.table_key) or _Built(looked.table.version)
+def _report(found: _Candidate, built: _Built | None) -> IndexedTable:
+    made = built or _Built(found.table.version)
     created = {state.column for state in made.created}
-    existing = tuple(state for state in looked.existing if state.column not in created)
-    return IndexedTable(looked.entry.table_key, tuple(made.created), existing, tuple(made.pending))
+    existing = tuple(state for state in found.existing if state.column not in created)
+    return IndexedTable(found.entry.table_key, tuple(made.created), existing, tuple(made.pending))

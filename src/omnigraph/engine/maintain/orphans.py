@@ -1,9 +1,8 @@
-"""Reclaiming what nobody refers to: forks of branches that are gone, tables that never were, scratch files,
-temporary files of writers that were killed.
+"""Remove unreferenced data: forks of deleted branches, unregistered tables, scratch and temporary files.
 
-Left behind by interrupted first writes, branch deletes, schema changes and loads. Each fork is reclaimed under the
-lock of its branch, after another look at whether the branch exists and what it names; one whose lock cannot be had,
-or that something still refers to, waits for the next time.
+Interrupted first writes, branch deletes, schema applies and loads leave them behind. A fork is removed
+under its branch's lock, after checking again that no branch refers to it. If the lock is taken, the fork
+waits for the next cleanup.
 Tests: tests/behaviour/test_cleanup.py, tests/processes/test_cleanup.py.
 """
 
@@ -37,46 +36,48 @@ _FOLDERS: Final = ("nodes", "edges")
 GRAPH_FOLDERS: Final = (
     *_FOLDERS, MANIFEST_PATH, *OLD_TABLES, RECOVERY_DIR, TAGS_DIR, HISTORY_DIR, PROBE_DIR, SCRATCH_DIR,
 )  # fmt: skip
-"""Where a graph keeps its files. What else is beside them is not ours."""
-_UNTOUCHED: Final = timedelta(hours=1)
-"""A table nobody has registered may belong to a change of the schema that is at work just now."""
+"""The folders that a graph owns. Other files beside them are never touched."""
+MIN_ORPHAN_AGE: Final = timedelta(hours=1)
+"""A younger unregistered table may belong to a running schema apply."""
 
-_FINISHED: Final = timedelta(days=1)
-"""A load that began longer ago than this has read its scratch files, or never will."""
+MIN_SCRATCH_AGE: Final = timedelta(days=1)
+"""Younger scratch and temporary files may belong to a running load."""
 
 _log = logging.getLogger(__name__)
 
 
 class Orphans:
-    """Finds and reclaims the orphans of one graph. The caller holds the lock of main."""
+    """Finds and removes the orphans of one graph. The caller holds main's lock."""
 
-    def __init__(self, parts: GraphParts, needed: Needed, lock: HeldLock) -> None:
+    def __init__(self, parts: GraphParts, retained: Needed, lock: HeldLock) -> None:
         self._parts = parts
-        self._needed = needed
+        self._retained = retained
         self._lock = lock
 
     def reclaim(self, *, dry_run: bool) -> tuple[str, ...]:
-        """Reclaim all orphans; returns what was reclaimed, or would be."""
+        """Remove all orphans; returns their locations, also of a dry run."""
         done = []
-        # What was made from a fork goes before it.
+        # A fork's own forks go first.
         for fork in reversed(list(self._unneeded_forks())):
             if self._reclaimed(fork, dry_run=dry_run):
                 done.append("/".join(fork))
-        for location in (*self._tables_of_nobody(), *self._old_tables()):
+        for location in (*self._unregistered_tables(), *self._old_tables()):
             if dry_run or self._removed(location):
                 done.append(location)
         objects = self._parts.objects
-        done += abandoned_scratch(objects) if dry_run else remove_scratch(objects, _is_over)
+        done += abandoned_scratch(objects) if dry_run else remove_scratch(objects, _is_abandoned)
         return tuple(sorted(done))
 
     def remove_temporary(self, *, dry_run: bool) -> int:
-        """Remove temporary objects of writers that were killed; how many went, or would.
+        """Remove temporary files of killed writers; returns their number, also of a dry run.
 
-        No lock is needed: they belong to nothing, and a writer at work has touched its own lately.
+        No lock is needed: a running writer's files are younger than the minimum age.
         """
         root, objects = self._parts.tables.root, self._parts.objects
-        age = _FINISHED.total_seconds()
-        probes = [path for path in objects.list_dir(PROBE_DIR) if _is_over(path.rpartition("/")[2])]
+        age = MIN_SCRATCH_AGE.total_seconds()
+        probes = [
+            path for path in objects.list_dir(PROBE_DIR) if _is_abandoned(path.rpartition("/")[2])
+        ]
         if dry_run:
             return len(probes) + len(list_temporary_files(root, GRAPH_FOLDERS, age))
         for path in probes:
@@ -84,24 +85,24 @@ class Orphans:
         return len(probes) + len(remove_temporary_files(root, GRAPH_FOLDERS, age))
 
     def _unneeded_forks(self) -> Iterator[Fork]:
-        """Forks that no branch needed when all were asked, older ones first.
+        """Forks that no branch needed when retention was computed, oldest first.
 
-        A branch is a fork of the manifest, and one that has a ref exists, unless it was retired. Of a
-        branch that is being made there are files before there is a ref.
+        A branch is a fork of the manifest. It exists if it has a ref, unless it was retired. A branch
+        that is being created has files before it has a ref.
         """
         tables = self._parts.tables
-        for branch in (*sorted(self._needed.unneeded), *self._parts.branches.incomplete()):
+        for branch in (*sorted(self._retained.unneeded), *self._parts.branches.incomplete()):
             yield MANIFEST_PATH, branch
         for branch in sorted(tables.zombie_branches(MANIFEST_PATH)):
             if decode_physical_name(branch) is not None:
                 yield MANIFEST_PATH, branch
-        for location in sorted(self._needed.locations):
+        for location in sorted(self._retained.locations):
             if not tables.exists(location):
                 continue
             known = list(tables.list_branches(location))
             for branch in [*known, *sorted(tables.zombie_branches(location))]:
                 fork = (location, branch)
-                if fork not in self._needed.forks and decode_physical_name(branch) is not None:
+                if fork not in self._retained.forks and decode_physical_name(branch) is not None:
                     yield fork
 
     def _reclaimed(self, fork: Fork, *, dry_run: bool) -> bool:
@@ -116,58 +117,58 @@ class Orphans:
                     lock.check()
                     self._parts.tables.reclaim_branch(location, branch, self._parts.objects)
         except BranchLocked:
-            return False  # It is being written to, made or deleted.
+            return False  # A writer of the branch is active.
         except OmnigraphError as error:
-            _log.warning("fork %s of %s stays for now: %s", branch, location, error)
+            _log.warning("removal of fork %s of %s postponed: %s", branch, location, error)
             return False
         return True
 
     def _is_used(self, fork: Fork) -> bool:
-        """Whether a fork is in use now, for one who holds the lock of its branch.
+        """Whether a fork is in use now. The caller holds its branch's lock.
 
-        The branch may have written to the table for the first time since all were asked, or may
-        have been made just then; or a writer of it has died and left the fork to recovery.
+        Since retention was computed, the branch may have been created or have written to the table for
+        the first time, or its writer may have died and left the fork to recovery.
         """
         location, branch = fork
-        if branch in self._parts.recovery.named_branches() or branch in self._needed.moved:
+        if branch in self._parts.recovery.named_branches() or branch in self._retained.moved:
             return True
         if branch not in [ref.physical for ref in self._parts.branches.list()]:
             return False
         return location == MANIFEST_PATH or names_fork(self._parts.manifest.current(branch), fork)
 
-    def _tables_of_nobody(self) -> Iterator[str]:
+    def _unregistered_tables(self) -> Iterator[str]:
         for folder in _FOLDERS:
             for location in self._parts.tables.directories(folder):
-                if location not in self._needed.locations and self._is_old(location):
+                if location not in self._retained.locations and self._is_old(location):
                     yield location
 
     def _old_tables(self) -> Iterator[str]:
-        """Tables of an older format. A graph that is written to has been converted."""
+        """Tables of an older format, which the conversion has replaced."""
         return (path for path in OLD_TABLES if self._parts.tables.exists(path))
 
     def _is_old(self, location: str) -> bool:
         try:
             written = self._parts.tables.open(location).written_at.astimezone()
         except OmnigraphError as error:
-            _log.warning("%s stays, as nobody can tell its age: %s", location, error)
+            _log.warning("keeping %s: cannot determine its age: %s", location, error)
             return False
-        return datetime.now(UTC) - written > _UNTOUCHED
+        return datetime.now(UTC) - written > MIN_ORPHAN_AGE
 
     def _removed(self, location: str) -> bool:
         try:
             self._lock.check()
             self._parts.tables.remove(location, self._parts.objects)
         except OmnigraphError as error:
-            _log.warning("%s stays for now: %s", location, error)
+            _log.warning("removal of %s postponed: %s", location, error)
             return False
         return True
 
 
 def abandoned_scratch(objects: ObjectStore) -> list[str]:
-    """Scratch files of loads that ended without removing them."""
-    return list_scratch(objects, _is_over)
+    """Scratch files of killed loads."""
+    return list_scratch(objects, _is_abandoned)
 
 
-def _is_over(job: str) -> bool:
+def _is_abandoned(job: str) -> bool:
     began = made_at(job)
-    return began is not None and datetime.now(UTC) - began > _FINISHED
+    return began is not None and datetime.now(UTC) - began > MIN_SCRATCH_AGE

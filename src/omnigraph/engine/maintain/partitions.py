@@ -1,7 +1,7 @@
-"""Partitions of a column of vectors: where their centres lie, and how many a search looks into.
+"""Partitions of a vector index: their centroids, and the number a search has to probe.
 
-Both are found from the vectors themselves: centres by k-means over a sample, and the number of
-partitions by asking for the nearest of some vectors and looking where the true answers lie.
+Centroids come from k-means over a sample. The number of probes is measured: it is the smallest that finds
+enough of the true neighbours of sampled vectors.
 Tests: tests/behaviour/test_indexes.py.
 """
 
@@ -21,66 +21,66 @@ from omnigraph.storage.indexes import Centres
 from omnigraph.storage.table import Table
 
 Units = npt.NDArray[np.float32]
-"""Vectors of length one, a row each."""
+"""Vectors of length one, one per row."""
 
-_PER_CENTRE: Final = 64
-"""Vectors of the sample for each centre. Four times as many make no better centres, only slower."""
+_SAMPLED_PER_CENTRE: Final = 64
+"""Sampled vectors per centroid. Four times as many give no better centroids."""
 
-_SAMPLE_BYTES: Final = 512 * 1024 * 1024
-_ROUNDS: Final = 10
-_BLOCK: Final = 8192
-"""Vectors compared with all centres at a time."""
+_MAX_SAMPLE_BYTES: Final = 512 * 1024 * 1024
+_KMEANS_ROUNDS: Final = 10
+_BLOCK_ROWS: Final = 8192
+"""Vectors compared with all centroids at a time."""
 
-_QUERIES: Final = 100
-_NEIGHBOURS: Final = 10
-"""How many vectors are asked for, and how many answers each has, to find out how far to look."""
+_MEASURED_QUERIES: Final = 100
+_MEASURED_NEIGHBOURS: Final = 10
+"""Queries, and true neighbours of each, that the number of probes is measured with."""
 
-_SAME: Final = 1 - 1e-5
-"""The cosine from which two vectors are the same one; single precision is not more precise."""
+_EQUAL_COSINE: Final = 1 - 1e-5
+"""The cosine from which two vectors count as equal, in single precision."""
 
-_NONE: Final = -2.0
-"""The cosine of no vector."""
+_NO_COSINE: Final = -2.0
+"""Less than the cosine of any two vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """The centres, and how many of the partitions nearest to a query hold its nearest vectors."""
+    """The centroids, and the number of partitions to probe."""
 
     centres: Centres
     probes: int
 
 
 def find_partitions(table: Table, column: str) -> Partitions | None:
-    """The partitions of a stored column; None while it holds no vector that points anywhere."""
-    chance = np.random.default_rng(0)
-    sample, known = _sample(table, column, chance)
+    """Partition a stored column; None if it has no vector other than zero."""
+    rng = np.random.default_rng(0)
+    sample, known = _sample(table, column, rng)
     if not known:
         return None
     count = 1 if known < APPROXIMATE_FROM else isqrt(known)
-    centres = _centres(sample, count, chance)
+    centres = _centres(sample, count, rng)
     if count == 1:
         return Partitions(centres, 1)
-    queries = sample[chance.choice(len(sample), min(_QUERIES, len(sample)), replace=False)]
+    queries = sample[rng.choice(len(sample), min(_MEASURED_QUERIES, len(sample)), replace=False)]
     return Partitions(centres, _probes(table, column, centres, queries))
 
 
-def _sample(table: Table, column: str, chance: np.random.Generator) -> tuple[Units, int]:
-    """Some of the vectors, chosen evenly, and how many there are."""
+def _sample(table: Table, column: str, rng: np.random.Generator) -> tuple[Units, int]:
+    """An even sample of the vectors, and their total number."""
     rows = table.row_count()
-    wanted = _PER_CENTRE * max(isqrt(rows), 1)
+    wanted = _SAMPLED_PER_CENTRE * max(isqrt(rows), 1)
     bytes_each = 4 * table.schema.field(column).type.list_size
-    share = min(wanted, max(_SAMPLE_BYTES // bytes_each, 1)) / max(rows, 1)
+    share = min(wanted, max(_MAX_SAMPLE_BYTES // bytes_each, 1)) / max(rows, 1)
     chosen: list[Units] = []
     known = 0
     for units in _units(table, column):
         known += len(units)
-        chosen.append(units[chance.random(len(units)) < share] if share < 1 else units)
+        chosen.append(units[rng.random(len(units)) < share] if share < 1 else units)
     sample = np.concatenate(chosen) if chosen else np.zeros((0, bytes_each // 4), np.float32)
     return sample, known if len(sample) else 0
 
 
 def _units(table: Table, column: str) -> Iterator[Units]:
-    """All vectors of a column, made length one, batch by batch, without those that have none."""
+    """The vectors of a column scaled to length one, by batch, without zero and infinite ones."""
     for batch in table.scan([column]):
         vectors = batch.column(0)
         numbers = numbers_of(vectors)[np.asarray(vectors.is_valid())]
@@ -89,10 +89,10 @@ def _units(table: Table, column: str) -> Iterator[Units]:
         yield numbers[usable] / lengths[usable, None]
 
 
-def _centres(sample: Units, count: int, chance: np.random.Generator) -> Centres:
-    """Centres by k-means on the sphere, begun at vectors of the sample."""
-    centres = sample[chance.choice(len(sample), count, replace=len(sample) < count)].copy()
-    for _ in range(_ROUNDS if count > 1 else 1):
+def _centres(sample: Units, count: int, rng: np.random.Generator) -> Centres:
+    """Centroids by spherical k-means, initialised with sampled vectors."""
+    centres = sample[rng.choice(len(sample), count, replace=len(sample) < count)].copy()
+    for _ in range(_KMEANS_ROUNDS if count > 1 else 1):
         nearest = _nearest_centres(sample, centres)
         members = np.bincount(nearest, minlength=count)
         held = np.flatnonzero(members)
@@ -102,23 +102,23 @@ def _centres(sample: Units, count: int, chance: np.random.Generator) -> Centres:
         moved = lengths > 0
         centres[held[moved]] = sums[moved] / lengths[moved, None]
         empty = np.flatnonzero(members == 0)
-        centres[empty] = sample[chance.choice(len(sample), len(empty))]
+        centres[empty] = sample[rng.choice(len(sample), len(empty))]
     return centres
 
 
 def _nearest_centres(vectors: Units, centres: Centres) -> npt.NDArray[np.int64]:
-    starts = range(0, max(len(vectors), 1), _BLOCK)
-    blocks = (vectors[start : start + _BLOCK] for start in starts)
+    starts = range(0, max(len(vectors), 1), _BLOCK_ROWS)
+    blocks = (vectors[start : start + _BLOCK_ROWS] for start in starts)
     return np.concatenate([np.argmax(block @ centres.T, axis=1) for block in blocks])
 
 
 def _probes(table: Table, column: str, centres: Centres, queries: Units) -> int:
-    """The fewest partitions, nearest to a query first, that hold enough of the true answers."""
+    """The fewest partitions, nearest first, that contain enough of the true neighbours."""
     order = np.argsort(-(queries @ centres.T), axis=1)
-    places = np.empty_like(order)
-    np.put_along_axis(places, order, np.arange(order.shape[1])[None, :], axis=1)
+    ranks_of = np.empty_like(order)
+    np.put_along_axis(ranks_of, order, np.arange(order.shape[1])[None, :], axis=1)
     neighbours = enumerate(_neighbours(table, column, queries))
-    held = [places[number, _nearest_centres(found, centres)] for number, found in neighbours]
+    held = [ranks_of[number, _nearest_centres(found, centres)] for number, found in neighbours]
     ranks = np.sort(np.concatenate(held))
     if not len(ranks):
         return LEAST_PROBES
@@ -127,17 +127,17 @@ def _probes(table: Table, column: str, centres: Centres, queries: Units) -> int:
 
 
 def _neighbours(table: Table, column: str, queries: Units) -> list[Units]:
-    """For each query its nearest vectors, without itself and its copies: who asks has none there."""
-    best = np.full((len(queries), _NEIGHBOURS), _NONE, np.float32)
-    found = np.zeros((len(queries), _NEIGHBOURS, queries.shape[1]), np.float32)
+    """The nearest vectors of each query, except equal ones: a real query is not stored itself."""
+    best = np.full((len(queries), _MEASURED_NEIGHBOURS), _NO_COSINE, np.float32)
+    found = np.zeros((len(queries), _MEASURED_NEIGHBOURS, queries.shape[1]), np.float32)
     for units in _units(table, column):
-        likeness = queries @ units.T
-        likeness[likeness > _SAME] = _NONE
-        some = min(_NEIGHBOURS, likeness.shape[1])
-        leading = np.argpartition(-likeness, some - 1, axis=1)[:, :some]
-        candidates = np.concatenate([best, np.take_along_axis(likeness, leading, axis=1)], axis=1)
-        kept = np.argsort(-candidates, axis=1)[:, :_NEIGHBOURS]
+        cosines = queries @ units.T
+        cosines[cosines > _EQUAL_COSINE] = _NO_COSINE
+        some = min(_MEASURED_NEIGHBOURS, cosines.shape[1])
+        leading = np.argpartition(-cosines, some - 1, axis=1)[:, :some]
+        candidates = np.concatenate([best, np.take_along_axis(cosines, leading, axis=1)], axis=1)
+        kept = np.argsort(-candidates, axis=1)[:, :_MEASURED_NEIGHBOURS]
         vectors = np.concatenate([found, units[leading]], axis=1)
         best = np.take_along_axis(candidates, kept, axis=1)
         found = np.take_along_axis(vectors, kept[:, :, None], axis=1)
-    return [mine[known] for mine, known in zip(found, best > _NONE, strict=True)]
+    return [mine[known] for mine, known in zip(found, best > _NO_COSINE, strict=True)]

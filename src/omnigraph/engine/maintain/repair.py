@@ -1,7 +1,7 @@
-"""Repair: an operator's decision about tables that moved without a publish.
+"""Repair: resolve table changes that were never published, by an operator's decision.
 
-Looks at every table a branch owns. Without confirmation it only reports. It never rewrites data to
-publish it: a table is either published as it is found or brought back to what the graph knows.
+Inspects every table that a branch owns, and only reports without confirmation. It never rewrites data:
+a table is either published as found or restored to its published version.
 Tests: tests/crash/recovery/test_repair.py.
 """
 
@@ -13,23 +13,20 @@ from enum import Enum
 from typing import Any, Final
 
 from omnigraph.diagnostics import counted
-from omnigraph.engine.commits import Commit
+from omnigraph.engine.history.commits import Commit, new_draft
+from omnigraph.engine.maintain.optimize import refuse_older
 from omnigraph.engine.parts import GraphParts
-from omnigraph.errors import InputError, ManifestDamaged, RecoveryPending, StorageError
-from omnigraph.json_structs import Document
+from omnigraph.errors import InputError, RecoveryPending, StorageError
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
-    CommitId,
     CommitRecord,
-    OperationId,
     OperationKind,
     TableId,
 )
 from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.act import table_version
@@ -40,12 +37,12 @@ from omnigraph.versioning.snapshot import SnapshotEntry
 REPAIR_ACTOR: Final = "omnigraph:repair"
 FORCED_REPAIR_ACTOR: Final = "omnigraph:repair:force"
 
-_MAINTENANCE: Final = frozenset(["rewrite", "unnamed"])
-"""Operations that leave every row as it was: compaction, and the numbers it reserves first."""
+_ROW_PRESERVING: Final = frozenset(["rewrite", "unnamed"])
+"""Lance operations that change no row: compaction, and the fragment ids it reserves first."""
 
 
 class Drift(Enum):
-    """How a table differs from what the graph knows."""
+    """How a table's head differs from its published version."""
 
     NONE = "no_drift"
     MAINTENANCE = "verified_maintenance"
@@ -63,7 +60,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RepairOptions:
-    """How far a repair may go. Raises `InputError` for a combination that makes no sense."""
+    """What a repair may do. Raises `InputError` for an invalid combination."""
 
     confirm: bool = False
     force: bool = False
@@ -76,28 +73,33 @@ class RepairOptions:
             raise InputError("rollback requires confirm and force: it discards what it finds")
 
 
-_KEYS: Final = {
-    "pinned": "manifest_version",
-    "found": "lance_head_version",
-    "drift": "classification",
-}
-
-
-class RepairedTable(Document, frozen=True, rename=_KEYS):
-    """One table of a repair: what was found, and what was done about it."""
+@dataclass(frozen=True, slots=True)
+class RepairedTable:
+    """One table: its drift, and the action taken."""
 
     table_key: str
-    pinned: int
+    published: int
     found: int
     drift: Drift
     action: Action
     operations: tuple[str, ...] = ()
     error: str | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table_key": self.table_key,
+            "manifest_version": self.published,
+            "lance_head_version": self.found,
+            "classification": self.drift.value,
+            "action": self.action.value,
+            "operations": list(self.operations),
+            "error": self.error,
+        }
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RepairReport:
-    """What a repair found and did on one branch."""
+    """The result of a repair of one branch."""
 
     branch: str
     options: RepairOptions
@@ -136,8 +138,10 @@ class Repair:
         self, branch: BranchRef, contract: SchemaContract, options: RepairOptions
     ) -> RepairReport:
         with self._parts.locks.hold(branch.physical, "repair") as lock:
-            self._refuse_pending(branch)
-            # Judged before anything is published: what a sidecar is about looks settled afterwards.
+            pending = self._parts.recovery.waiting_on(branch.physical)
+            if pending:
+                raise RecoveryPending("repair", pending)
+            # Read before publishing: afterwards the tables of a sidecar look recovered.
             quarantined = self._parts.recovery.status().quarantined
             state = self._parts.recovery.state(branch.physical)
             owned = [
@@ -145,19 +149,14 @@ class Repair:
                 for entry in self._parts.snapshot_of(state).entries.values()
                 if entry.branch == branch.physical
             ]
-            tables = tuple(_judge(entry, head, options) for entry, head in owned)
+            tables = tuple(_classify(entry, head, options) for entry, head in owned)
             commit = self._publish(branch, contract, options, owned, tables, lock)
             removed: tuple[str, ...] = ()
             if options.force:
                 removed = self._remove_sidecars(branch, quarantined)
         kept = tuple(found for found in quarantined if found.name not in removed)
-        told = None if commit is None else Commit.of(commit, contract.catalog)
-        return RepairReport(branch.public, options, tables, kept, removed, told)
-
-    def _refuse_pending(self, branch: BranchRef) -> None:
-        pending = self._parts.recovery.waiting_on(branch.physical)
-        if pending:
-            raise RecoveryPending("repair", pending)
+        made = None if commit is None else Commit.of(commit, contract.catalog)
+        return RepairReport(branch.public, options, tables, kept, removed, made)
 
     def _publish(
         self,
@@ -176,15 +175,8 @@ class Repair:
         if not chosen:
             return None
         forced = any(table.action is Action.FORCED for table in tables)
-        draft = CommitDraft(
-            graph_commit_id=CommitId(new_ulid()),
-            operation=OperationKind.REPAIR,
-            operation_id=OperationId(new_ulid()),
-            created_at=now_micros(),
-            schema_ir_hash=contract.hash,
-            schema_ref=contract.reference,
-            actor_id=FORCED_REPAIR_ACTOR if forced else REPAIR_ACTOR,
-        )
+        actor = FORCED_REPAIR_ACTOR if forced else REPAIR_ACTOR
+        draft = new_draft(OperationKind.REPAIR, contract, actor)
         versions = tuple(_version(entry, head, draft, options, lock) for entry, head in chosen)
         publication = Publication(
             draft=draft, versions=versions, expected={e.table_id: e.pin for e, _ in chosen}
@@ -194,12 +186,12 @@ class Repair:
     def _remove_sidecars(
         self, branch: BranchRef, quarantined: Sequence[Quarantined]
     ) -> tuple[str, ...]:
-        """Remove those whose tables are what the graph knows, so that nothing is left to decide."""
+        """Remove sidecars whose tables are all at their published versions."""
         drifted = self._drifted(branch.physical)
         removed = []
         for found in quarantined:
             if found.tables is None:
-                # It may be about any table of any branch.
+                # It may concern any table of any branch.
                 branches = self._parts.branches
                 keep = any(self._drifted(s.branch) for s in branches.states(branches.list()))
             else:
@@ -210,27 +202,23 @@ class Repair:
         return tuple(removed)
 
     def _drifted(self, branch: str | None) -> set[tuple[TableId, str | None]]:
-        """The tables a branch owns that are not where the graph knows them to be."""
+        """The tables of a branch whose heads are not their published versions."""
         entries = self._parts.snapshot_of(self._parts.manifest.current(branch)).entries.values()
         return {
             (entry.table_id, entry.branch)
             for entry in entries
-            if entry.branch == branch and not self._is_at_pin(entry)
+            if entry.branch == branch and not self._is_published(entry)
         }
 
-    def _is_at_pin(self, entry: SnapshotEntry) -> bool:
+    def _is_published(self, entry: SnapshotEntry) -> bool:
         try:
             return self._parts.tables.open(entry.location, entry.branch).version == entry.version
         except StorageError:
             return False
 
 
-def _judge(entry: SnapshotEntry, head: Table, options: RepairOptions) -> RepairedTable:
-    if head.version < entry.version:
-        raise ManifestDamaged(
-            f"'{entry.table_key}' is at version {head.version}, "
-            f"but the graph knows version {entry.version}"
-        )
+def _classify(entry: SnapshotEntry, head: Table, options: RepairOptions) -> RepairedTable:
+    refuse_older(entry, head)
     drift, operations, error = _drift(entry, head)
     action = _action(drift, options)
     return RepairedTable(
@@ -247,7 +235,7 @@ def _drift(entry: SnapshotEntry, head: Table) -> tuple[Drift, tuple[str, ...], s
             return Drift.UNVERIFIABLE, tuple(operations), str(error)
     if not operations:
         return Drift.NONE, (), None
-    harmless = _MAINTENANCE.issuperset(operations)
+    harmless = _ROW_PRESERVING.issuperset(operations)
     return Drift.MAINTENANCE if harmless else Drift.SUSPICIOUS, tuple(operations), None
 
 
@@ -266,9 +254,9 @@ def _action(drift: Drift, options: RepairOptions) -> Action:
 def _version(
     entry: SnapshotEntry, head: Table, draft: CommitDraft, options: RepairOptions, lock: HeldLock
 ) -> TableVersion:
-    """The version to publish: the one found, or the known content on top of it.
+    """The version to publish: the head, or a restore of the published content on top of it.
 
-    A crash after the restore leaves the table as far ahead as before, for the next repair.
+    A crash after the restore leaves the table drifted, for the next repair.
     """
     if options.rollback:
         staged = stage_restore(head, entry.version)

@@ -1,6 +1,6 @@
-"""How a graph is doing: how much is stored in how many pieces, and what somebody should see to.
+"""Graph status: sizes, index coverage, recommended actions.
 
-Reads only, and takes no lock. Rows are looked at for the state of vectors alone.
+Reads only and takes no lock. Rows are read only for the state of embeddings.
 Tests: tests/behaviour/test_status.py.
 """
 
@@ -10,14 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog.arrow import index_specs
 from omnigraph.catalog.model import EntityType, NodeType
 from omnigraph.diagnostics import counted
 from omnigraph.embed.configured import stored_name
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.embedding.vectors import StateCounts, count_states
-from omnigraph.engine.maintain.index_report import IndexState
-from omnigraph.engine.maintain.indexes import unindexed_rows
+from omnigraph.engine.maintain.indexes import IndexState, index_states
 from omnigraph.engine.maintain.orphans import abandoned_scratch
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.text_indexes import TextIndexStore
@@ -32,13 +30,13 @@ from omnigraph.versioning.recovery.heal import RecoveryStatus
 from omnigraph.versioning.rows import FORMAT_STAMP
 from omnigraph.versioning.snapshot import Snapshot
 
-_MANY_SMALL_FRAGMENTS = 16
-"""Small fragments of a table from which optimize is recommended."""
+_MAX_SMALL_FRAGMENTS = 16
+"""Small fragments per table before optimize is recommended."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorStatus:
-    """The vectors of one property that are computed from texts."""
+    """The embeddings of one property."""
 
     property: str
     source: str
@@ -50,7 +48,7 @@ class VectorStatus:
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """One type: its rows, how they are stored, and the indexes and vectors it has."""
+    """One type: its rows, storage, indexes and embeddings."""
 
     table_key: str
     rows: int
@@ -77,7 +75,7 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True)
 class MovedBranch:
-    """A branch that cannot be used, because the graph was at another address when it was made."""
+    """A branch that cannot be used because it was created at another address."""
 
     branch: str
     made_at: str
@@ -98,14 +96,14 @@ class Advice:
         return f"{self.call}: {self.reason}"
 
     def as_command(self) -> str:
-        """The same for the shell. Commands that write recover by themselves."""
+        """The advice for the shell, where every write command recovers first."""
         action = "run any write" if self.command is None else f"`{self.command}`"
         return f"{action}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphStatus:
-    """How one branch of a graph is doing, and what concerns all of them."""
+    """The status of one branch, and of the graph as a whole."""
 
     uri: str
     snapshot: Snapshot
@@ -115,7 +113,7 @@ class GraphStatus:
     recovery: RecoveryStatus
     leases: tuple[LeaseNote, ...]
     scratch: tuple[str, ...]
-    """Files of loads that were killed a day ago or longer."""
+    """Files of loads that were killed at least a day ago."""
     cached_bytes: int
 
     def __repr__(self) -> str:
@@ -154,7 +152,7 @@ class GraphStatus:
 
 
 def graph_status(parts: GraphParts, snapshot: Snapshot, cached_bytes: int) -> GraphStatus:
-    """The status of a branch, of which `snapshot` is the newest state."""
+    """The status of the branch whose head is `snapshot`."""
     return GraphStatus(
         uri=parts.tables.root.uri,
         snapshot=snapshot,
@@ -171,8 +169,8 @@ def graph_status(parts: GraphParts, snapshot: Snapshot, cached_bytes: int) -> Gr
 def table_statuses(
     snapshot: Snapshot, tables: TableStore, texts: TextIndexStore
 ) -> tuple[TableStatus, ...]:
-    """Every type of a snapshot by key."""
-    # A graph without such vectors needs no provider, not even the settings of one.
+    """The status of every type, by table key."""
+    # A graph without embeddings needs no provider settings.
     has_vectors = any(embedded_properties(declared) for declared in snapshot.catalog)
     configured = DocumentVectors().model if has_vectors else None
     return tuple(
@@ -189,13 +187,7 @@ def _table_status(
     configured: str | None,
 ) -> TableStatus:
     table = snapshot.open(tables, declared.table_key)
-    indexes, missing = [], []
-    for intent in index_specs(declared):
-        unknown = unindexed_rows(texts, table, intent)
-        if unknown is not None:
-            indexes.append(IndexState(intent.column, intent.kind, unknown))
-        else:
-            missing.append(intent.column)
+    indexes, missing = index_states(texts, table, declared)
     return TableStatus(
         table_key=declared.table_key,
         rows=snapshot.entry(declared.table_key).row_count,
@@ -203,8 +195,8 @@ def _table_status(
         small_fragments=small_fragments(table, FOLD_SMALL_ROWS),
         has_dropped=bool(fragments_with_dropped(table)),
         bytes=table.stored_bytes(),
-        indexes=tuple(indexes),
-        missing_indexes=tuple(missing),
+        indexes=indexes,
+        missing_indexes=tuple(intent.column for intent in missing),
         embeddings=tuple(_vectors(table, declared, configured)),
     )
 
@@ -250,7 +242,7 @@ def _advice(status: GraphStatus) -> Iterator[Advice]:
 
 
 def _optimize_reasons(status: GraphStatus) -> Iterator[str]:
-    small = [t.table_key for t in status.tables if t.small_fragments > _MANY_SMALL_FRAGMENTS]
+    small = [t.table_key for t in status.tables if t.small_fragments > _MAX_SMALL_FRAGMENTS]
     if small:
         yield f"many small files in {', '.join(small)}"
     dropped = [t.table_key for t in status.tables if t.has_dropped]

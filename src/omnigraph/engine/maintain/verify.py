@@ -1,8 +1,8 @@
-"""The check of a whole graph: every row against every rule, every reference against every file.
+"""Verify a whole graph: every row against every constraint, every reference against every file.
 
-Nothing is changed and no lock is taken. What is read comes from the store, not from what this process
-remembers. A problem never ends the check: what cannot be read is reported, and the rest is checked.
-The head of every branch is checked in full; of tagged commits only that their tables are still there.
+Changes nothing and takes no lock. Reads from storage, not from caches. Unreadable data is reported and
+does not stop the verification. Branch heads are verified in full; tagged commits only for the existence
+of their tables.
 Tests: tests/behaviour/test_verify.py, tests/behaviour/test_verify_files.py.
 """
 
@@ -38,23 +38,23 @@ from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 from omnigraph.versioning.tags import Tags
 from omnigraph.versioning.upgrade.view import OldManifest
 
-_TRIES: Final = 3
-"""How often a branch is checked that others write to while files of it seem to be missing."""
+_MAX_ATTEMPTS: Final = 3
+"""Attempts to verify a branch that moves while some of its files seem to be missing."""
 
 _MALFORMED: Final = (KeyError, TypeError, ValueError)
-"""What reading a JSON document raises that is not what was written."""
+"""Errors of reading a malformed JSON document."""
 
 
 def verify_graph(
     parts: GraphParts, *, branches: Sequence[str] | None = None, progress: Progress = SILENT
 ) -> VerifyReport:
-    """Check all branches, or those that are named. Raises `BranchNotFound` for an unknown one."""
+    """Verify all branches, or the named ones. Raises `BranchNotFound`."""
     return _Verification(parts, progress).run(branches)
 
 
 @dataclass(frozen=True, slots=True)
 class _TableAt:
-    """A table version under a schema. Branches that share it share what was found in it."""
+    """A table version under a schema. Branches that share it share its findings."""
 
     location: str
     branch: str | None
@@ -63,12 +63,12 @@ class _TableAt:
 
 
 _EdgesAt = tuple[_TableAt, _TableAt, _TableAt]
-"""The edges of a type between the nodes of two."""
+"""The tables of an edge type, its source type and its destination type."""
 
 
 @dataclass(slots=True)
 class _Branch:
-    """A branch as it is being checked; without a catalog its tables cannot be."""
+    """A branch under verification; its tables need a catalog."""
 
     ref: BranchRef
     findings: Findings
@@ -80,7 +80,7 @@ class _Branch:
     others: list[Findings] = field(default_factory=list)
 
     def entries(self) -> Iterator[tuple[SnapshotEntry, _TableAt]]:
-        """The tables that the manifest names."""
+        """The tables in the manifest."""
         if self.state is not None and self.catalog is not None and self.schema_ref is not None:
             for entry in Snapshot.of(self.state, self.catalog).entries.values():
                 at = _TableAt(entry.location, entry.branch, entry.version, self.schema_ref)
@@ -88,19 +88,19 @@ class _Branch:
 
 
 class _Verification:
-    """One check of one graph."""
+    """One verification of one graph."""
 
     def __init__(self, parts: GraphParts, progress: Progress) -> None:
         self._parts = parts
         self._progress = progress
         self._tables = parts.tables.uncached()
-        # A graph of an older format has neither commits nor earlier schemas to look at.
+        # A graph of an older format has neither commits nor earlier schemas.
         self._is_old = isinstance(parts.manifest, OldManifest)
         self._manifest = parts.manifest if self._is_old else Manifest(self._tables)
         self._branches = Branches(self._manifest, self._tables, parts.objects)
         self._schemas = parts.schemas if self._is_old else SchemaCache(parts.objects)
         self._graph = Findings()
-        """What concerns no branch in particular."""
+        """Findings that belong to no branch."""
         self._results: dict[_TableAt, TableResult] = {}
         self._dangling: dict[_EdgesAt, Findings] = {}
         self._uses: Counter[_TableAt] = Counter()
@@ -117,7 +117,7 @@ class _Verification:
         checked = [self._checked(branch, contract) for branch in branches]
         found = [branch for branch in checked if branch is not None]
         if not self._is_old:
-            self._check_half_made()
+            self._check_incomplete_branches()
             self._check_past_schemas()
             self._check_tags()
         return self._report(found)
@@ -133,9 +133,9 @@ class _Verification:
             for at in branch.tables:
                 if at not in tables:
                     problems += self._results[at].findings.on(name)
-            for ends in branch.edges:
-                if ends not in edges:
-                    problems += self._dangling[ends].on(name)
+            for at_edges in branch.edges:
+                if at_edges not in edges:
+                    problems += self._dangling[at_edges].on(name)
             tables.update(branch.tables)
             edges.update(branch.edges)
         return VerifyReport(
@@ -158,7 +158,7 @@ class _Verification:
     # -- branches ---------------------------------------------------------------------------
 
     def _opened(self, ref: BranchRef, contract: SchemaContract | None) -> _Branch:
-        """The state of a branch, with everything that is wrong with the manifest itself."""
+        """Read the state of a branch and verify its manifest."""
         branch = _Branch(ref, Findings())
         try:
             table = self._manifest.open(ref.physical)
@@ -177,8 +177,8 @@ class _Verification:
         return branch
 
     def _checked(self, branch: _Branch, contract: SchemaContract | None) -> _Branch | None:
-        """A branch with its tables checked; None if it was deleted meanwhile."""
-        for number in range(1, _TRIES + 1):
+        """Verify the tables of a branch; None if it was deleted meanwhile."""
+        for number in range(1, _MAX_ATTEMPTS + 1):
             self._check_tables(branch)
             results = (self._results[at].findings for at in branch.tables)
             every = (branch.findings, *branch.others, *results)
@@ -186,14 +186,14 @@ class _Verification:
                 break
             if not self._exists(branch.ref):
                 return None
-            # What was replaced since may have been cleaned up rightly.
-            if number == _TRIES or not self._has_moved(branch):
+            # A concurrent cleanup may have deleted versions that were replaced since.
+            if number == _MAX_ATTEMPTS or not self._has_moved(branch):
                 break
             branch = self._opened(branch.ref, contract)
         for at in branch.tables:
             self._uses[at] -= 1
             if self._uses[at] <= 0:
-                self._results[at].forget_hashes()
+                self._results[at].release_hashes()
         return branch
 
     def _exists(self, ref: BranchRef) -> bool:
@@ -211,7 +211,7 @@ class _Verification:
             return False
 
     def _check_manifest(self, table: Table, findings: Findings) -> None:
-        """The files of a branch's manifest, its indexes, and the keys that make commits unique."""
+        """Verify the files and indexes of a manifest, and that its keys are unique."""
         files = fragment_files(table)
         self._manifest_files += len(files)
         for problem in find_problems(table, files):
@@ -227,7 +227,7 @@ class _Verification:
         findings.extend(ProblemKind.COMMITS, len(twice), texts)
 
     def _check_torn(self, ref: BranchRef, findings: Findings) -> None:
-        """A newest version of the manifest that readers pass over, as after a power loss."""
+        """Report an unreadable newest manifest version, which readers skip, as after a power loss."""
         torn = self._tables.find_torn(MANIFEST_PATH, ref.physical)
         if torn is not None:
             text = (
@@ -237,21 +237,21 @@ class _Verification:
             findings.add(ProblemKind.BRANCH, text)
 
     def _check_commits(self, state: ManifestState, findings: Findings) -> Sequence[CommitRecord]:
-        """The commits of a branch, oldest first."""
+        """Verify the commits of a branch; returns its own, oldest first."""
         try:
-            own, brought = self._manifest.told_commits(state.branch, state.sequence)
+            own, merged = self._manifest.told_commits(state.branch, state.sequence)
         except (OmnigraphError, *_MALFORMED) as error:
             findings.add(ProblemKind.COMMITS, f"the commits cannot be read: {error!r}")
             return ()
         if not self._is_old:
-            problems = list(_broken_links(state, own, brought))
+            problems = list(_broken_links(state, own, merged))
             findings.extend(ProblemKind.COMMITS, len(problems), problems)
-            drafts = (commit.draft for commit in (*own, *brought))
+            drafts = (commit.draft for commit in (*own, *merged))
             self._past_schemas |= {(draft.schema_ref, draft.schema_ir_hash) for draft in drafts}
         return own
 
-    def _check_half_made(self) -> None:
-        """Branches that have a ref and no version: never made, or all their files are gone."""
+    def _check_incomplete_branches(self) -> None:
+        """Report branches that have a ref but no stored version."""
         for name in sorted(self._tables.torn_branches(MANIFEST_PATH)):
             text = f"branch '{public_name(name)}' has a ref, and no version of it is stored"
             self._graph.add(ProblemKind.BRANCH, text)
@@ -268,7 +268,7 @@ class _Verification:
     def _choose_schema(
         self, branch: _Branch, own: Sequence[CommitRecord], contract: SchemaContract | None
     ) -> None:
-        """The schema that the newest commit was made under."""
+        """Choose the schema of the newest commit."""
         assert branch.state is not None
         reference = branch.state.schema_ref
         if reference is None and own:
@@ -294,7 +294,7 @@ class _Verification:
             branch.findings.add(ProblemKind.SCHEMA, text)
 
     def _is_between_schemas(self, branch: _Branch) -> bool:
-        """Whether a change of the schema has published, and its files are about to follow."""
+        """Whether a schema apply has published and will move its schema files next."""
         try:
             if self._parts.recovery.status().pending:
                 return True
@@ -304,7 +304,7 @@ class _Verification:
         return same or self._has_moved(branch)
 
     def _check_past_schemas(self) -> None:
-        """The schemas that commits name, each filed under the hash of its own text."""
+        """Verify that every schema of a commit is stored under its own hash."""
         for reference, ir_hash in sorted(self._past_schemas):
             try:
                 ir = read_history(self._parts.objects, reference)
@@ -341,9 +341,9 @@ class _Verification:
             nodes = [branch.catalog.nodes[name] for name in (edge.from_type, edge.to_type)]
             keys = (edge.table_key, *(node.table_key for node in nodes))
             if known.keys() >= set(keys):
-                ends = (known[keys[0]], known[keys[1]], known[keys[2]])
-                self._check_ends(edge, ends)
-                branch.edges.append(ends)
+                at_edges = (known[keys[0]], known[keys[1]], known[keys[2]])
+                self._check_endpoints(edge, at_edges)
+                branch.edges.append(at_edges)
 
     def _check_table(self, entry: SnapshotEntry, at: _TableAt, declared: EntityType) -> None:
         findings = Findings(entry.table_key)
@@ -354,7 +354,7 @@ class _Verification:
             check = TableCheck(declared, table, findings, self._progress)
             self._results[at] = check.run(entry.row_count)
             _check_indexes(table, findings)
-            self._check_words(table, declared, findings)
+            self._check_text_indexes(table, declared, findings)
         except TableMissing as error:
             findings.add(ProblemKind.MISSING_TABLE, str(error))
         except GraphMoved as error:
@@ -363,15 +363,15 @@ class _Verification:
             findings.add(ProblemKind.DAMAGED_FILE, str(error))
 
     def _check_fork(self, at: _TableAt, findings: Findings) -> None:
-        """A branch of a table has to have a ref: without, files that it shares may be removed."""
+        """Verify that a table's branch has a ref; without it, cleanup may delete shared files."""
         if at.branch is None or self._is_old:
             return
         if at.branch not in self._forks.get(at.location, ()):
-            # It may have been made since they were listed.
+            # It may have been created since the branches were listed.
             try:
                 self._forks[at.location] = set(self._tables.list_branches(at.location))
             except TableMissing:
-                return  # Opening its version tells that.
+                return  # Reported when its version is opened.
             except StoreCallFailed as error:
                 findings.add(ProblemKind.DAMAGED_FILE, str(error))
                 return
@@ -379,24 +379,24 @@ class _Verification:
             text = f"branch '{at.branch}' of '{at.location}' has versions, and its ref is missing"
             findings.add(ProblemKind.MISSING_TABLE, text)
 
-    def _check_words(self, table: Table, declared: EntityType, findings: Findings) -> None:
+    def _check_text_indexes(self, table: Table, declared: EntityType, findings: Findings) -> None:
         for intent in index_specs(declared):
             if intent.kind is IndexKind.TEXT:
                 cause = self._parts.texts.damage(table, intent.column)
                 if cause is not None:
                     findings.add(ProblemKind.DAMAGED_INDEX, f"{intent.column}: {cause}")
 
-    def _check_ends(self, edge: EdgeType, ends: _EdgesAt) -> None:
-        if ends in self._dangling:
+    def _check_endpoints(self, edge: EdgeType, tables: _EdgesAt) -> None:
+        if tables in self._dangling:
             return
-        findings = self._dangling[ends] = Findings(edge.table_key)
-        at, *nodes = ends
+        findings = self._dangling[tables] = Findings(edge.table_key)
+        at, *nodes = tables
         edges = self._results[at]
         for end, node in zip(("src", "dst"), nodes, strict=True):
-            # Where nodes cannot be read, nothing can be said about edges to them.
-            if end not in edges.ends or not self._results[node].is_whole:
+            # Edges to unreadable nodes cannot be verified.
+            if end not in edges.endpoints or not self._results[node].is_whole:
                 continue
-            absent = missing_in(edges.ends[end], self._results[node].ids)
+            absent = missing_in(edges.endpoints[end], self._results[node].ids)
             if len(absent):
                 try:
                     table = self._tables.open(at.location, at.branch, at.version)
@@ -408,7 +408,7 @@ class _Verification:
     # -- tags -------------------------------------------------------------------------------
 
     def _check_tags(self) -> None:
-        """Whether what is to stay readable is still stored. Rows are not read."""
+        """Verify that the tables of tagged commits are stored. Reads no rows."""
         try:
             tags = Tags(self._parts.objects).list()
         except OmnigraphError as error:
@@ -436,10 +436,10 @@ def _check_indexes(table: Table, findings: Findings) -> None:
 
 
 def _broken_links(
-    state: ManifestState, own: Sequence[CommitRecord], brought: Sequence[CommitRecord]
+    state: ManifestState, own: Sequence[CommitRecord], merged: Sequence[CommitRecord]
 ) -> Iterator[str]:
-    """What is wrong with a history: every commit has a number and a parent, and both are there."""
-    told = {commit.graph_commit_id for commit in (*own, *brought)}
+    """Problems of a history: gaps in the numbers, wrong or missing parents."""
+    known = {commit.graph_commit_id for commit in (*own, *merged)}
     before: CommitRecord | None = None
     for commit in own:
         name, last = commit.graph_commit_id, 0 if before is None else before.sequence
@@ -448,9 +448,9 @@ def _broken_links(
         elif commit.parent_commit_id != (None if before is None else before.graph_commit_id):
             yield f"the parent of commit {name} is {commit.parent_commit_id}, not the commit before it"
         before = commit
-    for commit in (*own, *brought):
+    for commit in (*own, *merged):
         for parent in commit.parents:
-            if parent not in told:
+            if parent not in known:
                 yield f"commit {commit.graph_commit_id} has parent {parent}, which is missing"
     if before is None or before.graph_commit_id != state.head:
         yield f"the newest commit is {before and before.graph_commit_id}, and the state names {state.head}"

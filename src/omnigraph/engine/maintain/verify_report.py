@@ -1,7 +1,4 @@
-"""What a check of a whole graph found, as values.
-
-Every kind of problem of every table is listed once, with how often it was found and some examples.
-"""
+"""The report of a verification: each kind of problem once per table, with its count and examples."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ from omnigraph.diagnostics import counted
 from omnigraph.json_structs import Document
 
 MAX_EXAMPLES: Final = 100
-"""Examples that are kept of one kind of problem in one table; all of them are counted."""
+"""Examples kept per kind of problem and table; all problems are counted."""
 
 Mask = npt.NDArray[np.bool_]
 
 
 class ProblemKind(Enum):
-    """What can be wrong with a graph."""
+    """The kinds of problems in a graph."""
 
     DANGLING_EDGE = "dangling_edge"
     DUPLICATE_ID = "duplicate_id"
@@ -48,7 +45,7 @@ class ProblemKind(Enum):
     TAG = "tag"
 
 
-_WORDS: Final[Mapping[ProblemKind, tuple[str, str, str]]] = {
+_NOUNS: Final[Mapping[ProblemKind, tuple[str, str, str]]] = {
     ProblemKind.DANGLING_EDGE: ("endpoint", "endpoints", "of edges that no node has"),
     ProblemKind.DUPLICATE_ID: ("row", "rows", "with the id of another row"),
     ProblemKind.DUPLICATE_VALUE: ("row", "rows", "with unique values that another row has"),
@@ -80,7 +77,7 @@ DAMAGE: Final = frozenset(
         ProblemKind.BRANCH,
     ]
 )
-"""Kinds that a file which was rightly removed meanwhile can look like."""
+"""Kinds that a concurrent cleanup can cause, if it deletes files during the verification."""
 
 
 class VerifyProblem(Document, frozen=True):
@@ -102,7 +99,7 @@ class VerifyProblem(Document, frozen=True):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VerifyReport:
-    """What was checked, and everything that is wrong with it."""
+    """What was verified, and all problems found."""
 
     problems: tuple[VerifyProblem, ...]
     branches: tuple[str, ...]
@@ -112,7 +109,7 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
     def to_json(self) -> dict[str, Any]:
@@ -141,47 +138,47 @@ class _Found:
 
 
 class Findings:
-    """Collects what is found in one table version, or in a branch as a whole."""
+    """Collects the problems of one table version, or of a branch as a whole."""
 
     def __init__(self, table_key: str | None = None) -> None:
         self._table_key = table_key
         self._found: dict[ProblemKind, _Found] = {}
 
     def add(self, kind: ProblemKind, example: str) -> None:
-        """One problem."""
+        """Add one problem."""
         self.extend(kind, 1, [example])
 
     def extend(self, kind: ProblemKind, count: int, examples: Iterable[str]) -> None:
-        """Some problems; examples are taken as long as there is room for them."""
+        """Add problems, with examples up to the limit."""
         if count:
             found = self._found.setdefault(kind, _Found())
             found.count += count
             found.examples += islice(examples, MAX_EXAMPLES - len(found.examples))
 
     def rows(self, kind: ProblemKind, mask: Mask, example: Callable[[int], str]) -> None:
-        """The rows of a batch at which a mask is true."""
+        """Add the rows of a batch where a mask is true."""
         positions = np.flatnonzero(mask)
         if len(positions):
-            # Only as many texts are made as there is room for.
+            # Only examples within the limit are formatted.
             first = positions[:MAX_EXAMPLES].tolist()
             self.extend(kind, len(positions), (example(row) for row in first))
 
     def take(self, others: Findings) -> None:
-        """All of what others have."""
+        """Add all problems of other findings."""
         for kind, found in others._found.items():
             self.extend(kind, found.count, found.examples)
 
     @property
     def has_damage(self) -> bool:
-        """Whether there is anything that a removed file could be the reason for."""
+        """Whether a concurrent cleanup could have caused a problem."""
         return not DAMAGE.isdisjoint(self._found)
 
     def on(self, branch: str) -> Iterator[VerifyProblem]:
-        """The problems as those of a branch, in the order of kinds."""
+        """The problems as those of a branch, by kind."""
         for kind in ProblemKind:
             found = self._found.get(kind)
             if found is not None:
-                noun, plural, rest = _WORDS[kind]
+                noun, plural, rest = _NOUNS[kind]
                 where = f"branch {branch}"
                 if self._table_key is not None:
                     where = f"{self._table_key} on {where}"

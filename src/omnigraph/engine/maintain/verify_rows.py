@@ -1,8 +1,7 @@
-"""Every row of a table version against every rule of its type.
+"""Verify every row of a table version against every constraint of its type.
 
-Rows are streamed once. What they have to tell each other is kept as 64-bit hashes: of ids, of unique
-tuples, of endpoints. Where hashes say that something may be wrong, the rows in question are read again
-and compared as values. Rules, their words and what fits a type are those that writes go by.
+Rows are streamed once. Ids, unique tuples and endpoints are kept as 64-bit hashes. Where hashes collide,
+the rows are read again and compared by value. Constraints and messages are those of writes.
 Tests: tests/behaviour/test_verify.py.
 """
 
@@ -36,6 +35,7 @@ from omnigraph.catalog.model import EdgeType, EntityType, Group, Property
 from omnigraph.engine.maintain.verify_report import Findings, Mask, ProblemKind
 from omnigraph.engine.write.columns import property_columns
 from omnigraph.errors import StoreCallFailed
+from omnigraph.language.schema.ast import ENDPOINTS
 from omnigraph.load.columns import convert_column
 from omnigraph.progress import Progress
 from omnigraph.rows.bindings import embedded_properties
@@ -55,23 +55,22 @@ from omnigraph.storage.file_checks import (
 from omnigraph.storage.scan import ROW_ADDRESS
 from omnigraph.storage.table import Table
 
-_ENDS: Final = ("src", "dst")
 _RULES: Final = {
     "enum": ProblemKind.ENUM,
     "range": ProblemKind.RANGE,
     "check": ProblemKind.CHECK,
 }
 _NO_HASHES: Final = np.zeros(0, np.uint64)
-_SHOWN: Final = 60
-"""Characters of a value that an example shows."""
+_MAX_SHOWN_CHARS: Final = 60
+"""Characters of a value in an example."""
 
 Columns = dict[str, pa.Array]
-"""Columns of a batch under the names of properties; those that the table lacks are absent."""
+"""Columns of a batch by property name, without those that the table lacks."""
 
 
 @dataclass(slots=True)
 class TableResult:
-    """What was found in one table version, and what the check of edges needs to know of it."""
+    """The findings of one table version, and the hashes that the check of endpoints needs."""
 
     findings: Findings
     rows: int = 0
@@ -80,19 +79,19 @@ class TableResult:
     """Whether all rows could be read."""
     ids: Hashes = field(default_factory=_NO_HASHES.copy)
     """The hashes of a node type's ids, sorted."""
-    ends: dict[str, Hashes] = field(default_factory=dict)
+    endpoints: dict[str, Hashes] = field(default_factory=dict)
     """The hashes of the distinct sources and destinations of an edge type, sorted."""
     fragments: Sequence[int] = ()
-    """Those that could be read."""
+    """The numbers of readable fragments."""
     has_hashes: bool = True
 
-    def forget_hashes(self) -> None:
-        """Let go of what only the check of edges needs."""
-        self.ids, self.ends, self.has_hashes = _NO_HASHES, {}, False
+    def release_hashes(self) -> None:
+        """Free what only the check of endpoints needs."""
+        self.ids, self.endpoints, self.has_hashes = _NO_HASHES, {}, False
 
 
 class TableCheck:
-    """The check of one table version under one schema."""
+    """Verifies one table version under one schema."""
 
     def __init__(
         self,
@@ -102,7 +101,7 @@ class TableCheck:
         progress: Progress,
         fragments: Sequence[int] | None = None,
     ) -> None:
-        """`fragments` are those whose rows can be read; without, all of them are tried."""
+        """`fragments` are the numbers of readable fragments; all are tried by default."""
         self._declared = declared
         self._table = table
         self._findings = findings
@@ -112,7 +111,7 @@ class TableCheck:
         self._fragments = list(every if fragments is None else fragments)
 
     def run(self, recorded_rows: int) -> TableResult:
-        """Check files, columns and rows. `recorded_rows` is what the commit says."""
+        """Verify files, columns and rows. `recorded_rows` is the row count in the manifest."""
         result = TableResult(self._findings)
         files = fragment_files(self._table)
         result.files = len(files)
@@ -135,7 +134,7 @@ class TableCheck:
         self._check_blobs(seen)
         if isinstance(self._declared, EdgeType):
             self._check_cardinality(self._declared, seen)
-            result.ends = {end: np.unique(_together(seen.tuples[(end,)])) for end in _ENDS}
+            result.endpoints = {end: np.unique(_together(seen.tuples[(end,)])) for end in ENDPOINTS}
         else:
             result.ids = np.sort(_together(seen.tuples[("id",)]))
         return result
@@ -159,22 +158,22 @@ class TableCheck:
         self._findings.extend(ProblemKind.COLUMNS, len(problems), problems)
 
     def _has_identity(self) -> bool:
-        """Whether the columns are there by which rows are told apart."""
-        names = ("id", *_ENDS) if isinstance(self._declared, EdgeType) else ("id",)
+        """Whether the id and endpoint columns exist."""
+        names = ("id", *ENDPOINTS) if isinstance(self._declared, EdgeType) else ("id",)
         schema = self._table.schema
         return all(name in schema.names and schema.field(name).type == pa.utf8() for name in names)
 
     # -- reading ----------------------------------------------------------------------------
 
     def _read(self) -> _Seen:
-        """All rows that can be read; fragments that cannot are left out from then on."""
+        """Verify all readable rows; unreadable fragments are skipped from then on."""
         seen = _Seen(self._declared)
         try:
             for batch in self._batches(self._fragments):
                 self._progress.advance(batch.num_rows)
                 self._add(batch, seen)
         except StoreCallFailed:
-            # Which fragment it is shows when they are read one by one, from the beginning.
+            # Read fragment by fragment, from the start, to find the damaged one.
             seen = self._read_by_fragment()
         self._findings.take(seen.findings)
         return seen
@@ -199,7 +198,7 @@ class TableCheck:
     def _batches(
         self, fragments: Collection[int], names: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of some fragments: with these columns, or with all columns and the row addresses."""
+        """Rows of some fragments: the named columns, or all columns and row addresses."""
         if not fragments:
             return
         every = [*self._stored.values(), ROW_ADDRESS]
@@ -208,7 +207,7 @@ class TableCheck:
         for batch in self._table.scan(wanted, fragment_ids=None if is_all else fragments):
             try:
                 for column in batch.columns:
-                    _counting(column).validate(full=True)
+                    _dates_as_integers(column).validate(full=True)
             except pa.ArrowInvalid as error:
                 raise StoreCallFailed("read", self._table.lineage.uri, str(error)) from error
             yield batch
@@ -216,7 +215,7 @@ class TableCheck:
     def _typed(
         self, batch: pa.RecordBatch, names: Collection[str]
     ) -> tuple[Columns, dict[str, Mask]]:
-        """Columns as property columns, and where values do not fit their type: those become null."""
+        """Columns by property name, with invalid values as null, and masks of invalid values."""
         columns: Columns = {}
         unfit: dict[str, Mask] = {}
         for name in names:
@@ -246,7 +245,7 @@ class TableCheck:
             last = last_blobs(columns[name], batch.column(ROW_ADDRESS))
             seen.blobs.setdefault(name, []).append(last)
 
-    # -- rows together ----------------------------------------------------------------------
+    # -- uniqueness -------------------------------------------------------------------------
 
     def _check_repeated(self, seen: _Seen) -> None:
         unkeyable = unkeyable_column(self._declared)
@@ -258,7 +257,7 @@ class TableCheck:
             self._repeated(group, seen, ProblemKind.DUPLICATE_VALUE)
 
     def _repeated(self, group: Group, seen: _Seen, kind: ProblemKind) -> None:
-        """Rows that share a tuple. Those that share the id too count as duplicates of the id only."""
+        """Report rows that share a tuple. Rows with the same id count as duplicate ids only."""
         suspects = _repeated_hashes(_together(seen.tuples[group]))
         if not len(suspects):
             return
@@ -306,14 +305,14 @@ class TableCheck:
             return
         rows = self._rows_with(("src",), sources[wrong])
         counted = pc.value_counts(rows.column("src").combine_chunks())
-        # Two sources of one hash are counted apart here, so some may be right after all.
+        # Counting by value separates sources whose hashes collide.
         for source, count in zip(counted.field("values"), counted.field("counts"), strict=True):
             problem = cardinality_problem(edge, source.as_py(), count.as_py())
             if problem is not None:
                 self._findings.add(ProblemKind.CARDINALITY, problem)
 
     def dangling(self, end: str, absent: Hashes) -> None:
-        """Report the edges whose source or destination is one of those that no node has."""
+        """Report edges whose endpoint has one of the hashes, which no node has."""
         edge = self._declared
         assert isinstance(edge, EdgeType)
         rows = self._rows_with((end,), absent)
@@ -334,7 +333,7 @@ class TableCheck:
         allowed = BlobBases.from_environment()
         for name, batches in sorted(seen.blobs.items()):
             for blob in joined(batches):
-                # An address that no read would follow is not checked either.
+                # A URI that reads refuse is not checked either.
                 if blob.uri is not None and not allowed.allow_reading(blob.uri):
                     continue
                 try:
@@ -345,20 +344,20 @@ class TableCheck:
 
 
 class _Seen:
-    """What is kept of the rows of a table while they are read."""
+    """What is kept of a table's rows while they are read."""
 
     def __init__(self, declared: EntityType) -> None:
         self.findings = Findings()
         self.rows = 0
         groups = [("id",), *_unique_groups(declared)]
         if isinstance(declared, EdgeType):
-            groups += [(end,) for end in _ENDS]
+            groups += [(end,) for end in ENDPOINTS]
         self.tuples: dict[Group, list[Hashes]] = {group: [] for group in groups}
         self.blobs: dict[str, list[pa.Table]] = {}
 
 
 class _BatchCheck:
-    """The rules on single rows, for one batch of them."""
+    """Validates the rows of one batch, each on its own."""
 
     def __init__(self, declared: EntityType, columns: Columns, findings: Findings) -> None:
         self._declared = declared
@@ -367,7 +366,7 @@ class _BatchCheck:
         self._ids = columns["id"]
 
     def unfit(self, prop: Property, stored: pa.Array, misfits: Mask) -> None:
-        """Values that their type does not allow, numbers that are not finite among them."""
+        """Report values that are invalid for their type, such as infinite numbers."""
         where, kind = f"{self._declared.name}.{prop.name}", prop.type.display
         self._report(
             ProblemKind.UNFIT_VALUE,
@@ -376,9 +375,9 @@ class _BatchCheck:
         )
 
     def nulls(self, unfit: Mapping[str, Mask]) -> None:
-        """Nulls where a value is required; what did not fit a type is not reported again."""
+        """Report nulls where a value is required, except values already reported as invalid."""
         declared, columns = self._declared, self._columns
-        for name in ("id", *_ENDS) if isinstance(declared, EdgeType) else ("id",):
+        for name in ("id", *ENDPOINTS) if isinstance(declared, EdgeType) else ("id",):
             text = f"{declared.name} has no {name}"
             self._report(ProblemKind.MISSING_VALUE, _mask(columns[name].is_null()), text)
         absent = {
@@ -396,7 +395,7 @@ class _BatchCheck:
             self._report(ProblemKind.MISSING_VALUE, mask, text)
 
     def rule(self, rule: ValueRule) -> None:
-        """Enum, `@range` or `@check`."""
+        """Report violations of an enum, `@range` or `@check`."""
         column = self._columns.get(rule.property)
         if column is None or not len(column):
             return
@@ -412,7 +411,7 @@ class _BatchCheck:
         )
 
     def ids(self) -> None:
-        """Ids that are not those that the key or the identity gives."""
+        """Report ids that differ from those derived from key or identity."""
         group = identity_group(self._declared)
         if group is None or not self._columns.keys() >= set(group):
             return
@@ -434,7 +433,7 @@ class _BatchCheck:
 
 
 def _unique_groups(declared: EntityType) -> tuple[Group, ...]:
-    """The tuples that rows must not share, those that ids are derived from included."""
+    """The unique tuples of a type, including the one that its ids derive from."""
     if unkeyable_column(declared) is not None:
         return ()
     own = identity_group(declared)
@@ -449,7 +448,7 @@ def _hashes(columns: Columns, group: Group) -> Hashes:
 
 
 def _complete(columns: Columns, group: Group) -> Mask:
-    """Where all values of a tuple are there: a null exempts its row."""
+    """Rows whose tuple has no null; a null exempts its row."""
     complete = np.ones(len(columns[group[0]]), np.bool_)
     for name in group:
         if columns[name].null_count:
@@ -467,11 +466,11 @@ def _repeated_hashes(hashes: Hashes) -> Hashes:
 
 
 def missing_in(wanted: Hashes, there: Hashes) -> Hashes:
-    """Those of the sorted hashes that are not among the other sorted ones."""
+    """The hashes of one sorted array that are not in another."""
     if not len(there):
         return wanted
-    places = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
-    missing: Hashes = wanted[there[places] != wanted]
+    positions = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
+    missing: Hashes = wanted[there[positions] != wanted]
     return missing
 
 
@@ -480,8 +479,8 @@ def _mask(mask: pa.Array) -> Mask:
     return found
 
 
-def _counting(column: pa.Array) -> pa.Array:
-    """A column of points in time as one of numbers: Arrow wants whole days, and stored are milliseconds."""
+def _dates_as_integers(column: pa.Array) -> pa.Array:
+    """A date64 column as integers: Arrow validates whole days, but milliseconds are stored."""
     kind = column.type
     if pa.types.is_date64(kind):
         return column.view(pa.int64())
@@ -500,4 +499,4 @@ def _shown(column: pa.Array, row: int) -> str:
         text = str(column[row])
     except (ValueError, OverflowError):  # Python's dates end at the year 9999.
         text = "a time that has no text"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"

@@ -1,1 +1,1 @@
-"""Bringing the changes of one state of a graph into another, row by row, or saying why not."""
+"""Three-way merges, reverts, cherry-picks and resets of branches, row by row."""

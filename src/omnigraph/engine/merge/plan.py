@@ -1,4 +1,4 @@
-"""Planning a merge: table by table, then the rules on what comes together. Nothing is committed here."""
+"""Plan a merge: merge table by table, then validate the result. Nothing is committed here."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from dataclasses import dataclass
 
 from omnigraph.catalog.model import EntityType
 from omnigraph.engine.engines import INLINE, EngineChoice, compares_on_spark, session_of
-from omnigraph.engine.merge.choices import Choices
-from omnigraph.engine.merge.images import Image, Overlay
+from omnigraph.engine.merge.resolution import ConflictResolution
 from omnigraph.engine.merge.rows import MergedRows
-from omnigraph.engine.merge.rules import MergeRules, RowChange
-from omnigraph.engine.merge.table_merge import TableMerge, allowed_blobs
+from omnigraph.engine.merge.table_merge import (
+    GraphState,
+    Overlay,
+    TableMerge,
+    allowed_blobs,
+    merge_on_spark,
+    remove_files,
+)
+from omnigraph.engine.merge.validation import MergeValidator, RowChange
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.change import AdoptedTable, Change, TableWrite
 from omnigraph.engine.write.committed import SnapshotRows
@@ -25,23 +31,23 @@ from omnigraph.versioning.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class MergePlan:
-    """What a merge comes to: the change it makes, or the conflicts in its way."""
+    """The change that a merge makes, or the conflicts that prevent it."""
 
     change: Change
     counts: dict[str, Counts]
     conflicts: tuple[MergeConflict, ...]
-    """The first ones, if there are very many."""
+    """At most `CONFLICTS_TOLD`."""
     conflicts_total: int
     unused: tuple[tuple[str, str], ...]
-    """Resolutions, by table key and row id, of rows that are in no conflict."""
+    """Table key and row id of resolutions for rows without a conflict."""
 
     @property
     def rows(self) -> int:
-        """How many rows are written or removed."""
+        """The number of rows that are written or deleted."""
         return sum(c.inserted + c.updated + c.deleted for c in self.counts.values())
 
     def refuse_conflicts(self) -> None:
-        """Raises `MergeConflicts` that lists them, if there are any."""
+        """Raise `MergeConflicts` if there are conflicts."""
         if self.conflicts:
             raise MergeConflicts(self.conflicts, self.conflicts_total)
 
@@ -52,63 +58,65 @@ class MergePlanner:
 
     parts: GraphParts
     branch: str | None = None
-    """The storage name of the target."""
+    """The target's storage name."""
     adopts: bool = False
-    """Whether the target, if it is not main, may point at versions of the main line."""
+    """Whether a target other than main may refer to table versions of main."""
     writes: bool = False
-    """Whether tasks write the rows they have merged."""
+    """Whether Spark tasks write the rows they merge."""
     engine: EngineChoice = INLINE
     progress: Progress = SILENT
 
-    def plan(self, base: Image, source: Snapshot, target: Snapshot, choices: Choices) -> MergePlan:
-        """Bring what leads from base to source into the target. All conflicts are found at once."""
-        theirs, ours = Image(source), Image(target)
+    def plan(
+        self, base: GraphState, source: Snapshot, target: Snapshot, resolution: ConflictResolution
+    ) -> MergePlan:
+        """Apply the changes from base to source to the target. Finds all conflicts."""
+        theirs, ours = GraphState(source), GraphState(target)
         merges = [
-            self._table_merge(declared, base, theirs, ours, choices)
+            TableMerge(
+                declared,
+                self.parts.tables,
+                base,
+                theirs,
+                ours,
+                resolution,
+                is_adopted=self._adopts(declared, base, source, target),
+            )
             for declared in _differing_types(base, theirs, ours)
         ]
         merged = self._merge(merges)
         try:
-            return self._checked(merges, merged, source, target, choices)
+            return self._validated(merges, merged, source, target, resolution)
         except OmnigraphError:
             self._discard(merged.values())
             raise
 
-    def combine(self, base: Image, theirs: Image, ours: Image) -> Image:
-        """The merge of two images as an image; where they disagree, nothing is certain."""
+    def combine(self, base: GraphState, theirs: GraphState, ours: GraphState) -> GraphState:
+        """Merge two states into one; rows on which they disagree become unclear."""
         overlays = dict(ours.overlays)
-        choices = Choices.of("ours")
+        resolution = ConflictResolution.parse("ours")
         for declared in _differing_types(base, theirs, ours):
-            merge = TableMerge(declared, self.parts.tables, base, theirs, ours, choices)
+            merge = TableMerge(declared, self.parts.tables, base, theirs, ours, resolution)
             rows = merge.run(merge.sides())
-            if _has_effect(rows) or len(rows.contested):
+            if rows.has_effect or len(rows.contested):
                 key = declared.table_key
                 new = Overlay(rows.upserts, rows.deletes, rows.contested)
                 overlays[key] = overlays[key].under(new) if key in overlays else new
-        return Image(ours.snapshot, overlays)
+        return GraphState(ours.snapshot, overlays)
 
-    def _table_merge(
-        self, declared: EntityType, base: Image, theirs: Image, ours: Image, choices: Choices
-    ) -> TableMerge:
-        takes_over = self._takes_over(declared, base, theirs.snapshot, ours.snapshot)
-        return TableMerge(
-            declared, self.parts.tables, base, theirs, ours, choices, is_taken_over=takes_over
-        )
-
-    def _takes_over(
-        self, declared: EntityType, base: Image, source: Snapshot, target: Snapshot
+    def _adopts(
+        self, declared: EntityType, base: GraphState, source: Snapshot, target: Snapshot
     ) -> bool:
-        """Whether the target can simply point at the version of the main line the source has."""
+        """Whether the target can refer to the source's table version, which belongs to main."""
         key = declared.table_key
         is_possible = self.adopts and self.branch is not None
         if not is_possible or key not in source.entries or key not in target.entries:
             return False
         is_on_main = source.entry(key).branch is None
         owns = target.entry(key).branch == self.branch
-        return is_on_main and not owns and base.has_same(Image(target), declared)
+        return is_on_main and not owns and base.has_same(GraphState(target), declared)
 
     def _merge(self, merges: list[TableMerge]) -> dict[str, MergedRows]:
-        """The merged rows by table key: here, or by tasks if there are many."""
+        """Merge the rows by table key: in this process, or on Spark if there are many."""
         self.progress.stage("find rows")
         sides = [merge.sides() for merge in merges]
         sizes = [len(side.ids) for side in sides]
@@ -121,31 +129,32 @@ class MergePlanner:
                 found[key] = merge.run(side, self.progress)
                 merge.check_blobs(found[key], blobs)
             return found
-        from omnigraph.engine.merge.spread import merge_on_spark
-
-        spread = list(zip(merges, sizes, strict=True))
         rows = merge_on_spark(
-            session_of(self.engine), spread, self.parts.objects, self.branch, writes=self.writes
+            session_of(self.engine),
+            list(zip(merges, sizes, strict=True)),
+            self.parts.objects,
+            self.branch,
+            writes=self.writes,
         )
         self.progress.advance(sum(sizes))
         return dict(zip(keys, rows, strict=True))
 
-    def _checked(
+    def _validated(
         self,
         merges: list[TableMerge],
         merged: dict[str, MergedRows],
         source: Snapshot,
         target: Snapshot,
-        choices: Choices,
+        resolution: ConflictResolution,
     ) -> MergePlan:
-        """What is merged as a plan, if it keeps the rules."""
+        """Validate merged rows and make them a plan."""
         self.progress.stage("check rules")
         changes = {
             key: RowChange(rows.upserts, rows.deletes)
             for key, rows in merged.items()
-            if _has_effect(rows)
+            if rows.has_effect
         }
-        rules = MergeRules(
+        validator = MergeValidator(
             target.catalog,
             changes,
             SnapshotRows(source, self.parts.tables),
@@ -154,37 +163,37 @@ class MergePlanner:
         conflicts = [conflict for rows in merged.values() for conflict in rows.conflicts]
         total = sum(rows.conflicts_total for rows in merged.values())
         if not conflicts:
-            conflicts = rules.conflicts()
+            conflicts = validator.conflicts()
             total = len(conflicts)
         if conflicts:
             self._discard(merged.values())
-        taken_over = {merge.declared.table_key for merge in merges if merge.is_taken_over}
-        writes = (_table_write(key, merged[key]) for key in sorted(changes.keys() - taken_over))
+        adopted_keys = {merge.declared.table_key for merge in merges if merge.is_adopted}
+        writes = (_table_write(key, merged[key]) for key in sorted(changes.keys() - adopted_keys))
         adopted = (
             AdoptedTable(source.entry(key), _counts(merged[key]))
-            for key in sorted(changes.keys() & taken_over)
+            for key in sorted(changes.keys() & adopted_keys)
         )
         resolved = {(key, id) for key, rows in merged.items() for id in rows.resolved}
         return MergePlan(
-            Change(tuple(writes), frozenset(rules.reads - changes.keys()), tuple(adopted)),
+            Change(tuple(writes), frozenset(validator.reads - changes.keys()), tuple(adopted)),
             {key: _counts(merged[key]) for key in sorted(changes)},
             tuple(sorted(conflicts, key=lambda conflict: conflict.order)[:CONFLICTS_TOLD]),
             total,
-            tuple(sorted(choices.resolutions.keys() - resolved)),
+            tuple(sorted(resolution.resolutions.keys() - resolved)),
         )
 
     def _discard(self, merged: Iterable[MergedRows]) -> None:
-        """Remove rows in files that will not be committed."""
+        """Remove files that will not be committed."""
         written = [rows.written for rows in merged if rows.written is not None]
         if written:
-            from omnigraph.engine.merge.spread import remove
-
-            with suppress(OmnigraphError):  # What stays is nobody's.
-                remove(self.parts.objects, written)
+            with suppress(OmnigraphError):  # Cleanup removes leftover files.
+                remove_files(self.parts.objects, written)
 
 
-def _differing_types(base: Image, theirs: Image, ours: Image) -> Iterator[EntityType]:
-    """The types of which the source has other rows than both the base and the target."""
+def _differing_types(
+    base: GraphState, theirs: GraphState, ours: GraphState
+) -> Iterator[EntityType]:
+    """Types whose rows in the source differ from both the base and the target."""
     for declared in ours.snapshot.catalog:
         if theirs.has_same(ours, declared) or theirs.has_same(base, declared):
             continue
@@ -197,10 +206,6 @@ def _table_write(key: str, rows: MergedRows) -> TableWrite:
         return TableWrite(key, "delta", rows.upserts, rows.deletes)
     nothing = rows.written.table.schema.empty_table()
     return TableWrite(key, "delta", nothing, written=rows.written)
-
-
-def _has_effect(rows: MergedRows) -> bool:
-    return bool(rows.upserts.num_rows or len(rows.deletes))
 
 
 def _counts(rows: MergedRows) -> Counts:

@@ -1,33 +1,52 @@
-"""Merging the rows of one table: the truth table on what the three states hold, and who decides the rest.
+"""Merge the rows of one table: apply the decision table, then resolve contested rows.
 
-Rows are read some thousands at a time. What is to be written waits in memory, or in scratch files when
-it is much. Tests: tests/behaviour/test_merge_rows.py.
+Rows are read a few thousand at a time. Rows to write wait in memory and, beyond a budget, in scratch
+files. Tests: tests/behaviour/test_merge_rows.py.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import EntityType
-from omnigraph.engine.compare.changes import chunks, plain_and_wide, same_rows
-from omnigraph.engine.compare.sides import ABSENT, Side, find
-from omnigraph.engine.merge.choices import Choices, Granularity, Strategy, Take
-from omnigraph.engine.merge.disputes import Disputed, Disputes, kinds_of
-from omnigraph.engine.merge.scratch import ScratchRows
-from omnigraph.engine.merge.truth import Presence, Verdicts, judge
+from omnigraph.engine.compare.changes import (
+    ABSENT,
+    Side,
+    chunks,
+    find,
+    plain_and_wide,
+    same_rows,
+)
+from omnigraph.engine.merge.conflicts import (
+    ConflictCollector,
+    ConflictingRows,
+    Decisions,
+    Presence,
+    decide,
+)
+from omnigraph.engine.merge.resolution import ConflictResolution, Granularity, Strategy, Take
 from omnigraph.engine.write.change import WrittenTable
 from omnigraph.errors import MergeConflict
+from omnigraph.limits import MERGE_MEMORY_BYTES
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.equality import Mask, equal_values
 from omnigraph.storage.changed_rows import Numbers, picked
+from omnigraph.temporary import TemporaryFolder
+
+STAGING_DIR: Final = "OMNIGRAPH_MERGE_STAGING_DIR"
 
 _TAKES: Mapping[Strategy, Take | None] = {
     Strategy.FAIL: None,
@@ -36,64 +55,87 @@ _TAKES: Mapping[Strategy, Take | None] = {
 }
 
 
+class ScratchRows:
+    """Rows of one table in insertion order: in memory, beyond a budget in memory-mapped files."""
+
+    def __init__(self, table_key: str, schema: pa.Schema) -> None:
+        self._key = table_key
+        self._schema = schema
+        self._held: list[pa.Table] = []
+        self._held_bytes = 0
+        self._spilled: list[pa.Table] = []
+
+    def add(self, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self._held.append(rows)
+            self._held_bytes += rows.nbytes
+        if self._held_bytes > MERGE_MEMORY_BYTES:
+            self._spill()
+
+    def table(self) -> pa.Table:
+        """All rows. Spilled rows stay readable: a mapped file outlives its name."""
+        return pa.concat_tables([self._schema.empty_table(), *self._spilled, *self._held])
+
+    def _spill(self) -> None:
+        name = re.sub(r"[:/\\]", "-", self._key)
+        prefix = f"omnigraph-merge-{name}-"
+        with TemporaryFolder(prefix, os.environ.get(STAGING_DIR)) as folder:
+            path = Path(folder) / "rows.arrow"
+            with pa.ipc.new_file(str(path), self._schema) as file:
+                for rows in self._held:
+                    file.write_table(rows)
+            self._spilled.append(pa.ipc.open_file(pa.memory_map(str(path))).read_all())
+        self._held, self._held_bytes = [], 0
+
+
 @dataclass(frozen=True)
 class ThreeSides:
-    """The rows in which the source can differ from the base, and those in which the target can."""
+    """The rows in which source and base can differ, and those in which target and base can."""
 
     base_of_source: Side
     source: Side
     base_of_target: Side
     target: Side
     unclear: pa.Array
+    """Ids of rows on which several merge bases disagree."""
 
     @cached_property
     def ids(self) -> pa.Array:
-        """The rows that a merge has to look at."""
+        """The rows that the merge has to compare."""
         return pc.unique(pa.concat_arrays([self.base_of_source.ids, self.source.ids]))
 
 
 @dataclass
 class MergedRows:
-    """What a merge does to the target's rows of one table."""
+    """The changes that a merge makes to the target's rows of one table."""
 
     upserts: pa.Table
     deletes: pa.Array
     inserted: int
     contested: pa.Array
-    """Rows that both sides changed, decided or not."""
+    """Ids of rows that both sides changed, resolved or not."""
     conflicts: list[MergeConflict]
-    """The first by id, if there are very many."""
+    """At most `CONFLICTS_TOLD`, the first by id."""
     conflicts_total: int
     resolved: set[str]
-    """Rows that a resolution was for."""
+    """Ids of contested rows that a resolution names."""
     written: WrittenTable | None = None
-    """The upserts in full, if tasks have written them; they have the columns of rules only then."""
+    """Files of Spark tasks with the complete upserts; `upserts` then has constraint columns only."""
 
-
-def merge_rows(
-    declared: EntityType,
-    sides: ThreeSides,
-    choices: Choices,
-    *,
-    keep: Sequence[str] | None = None,
-    progress: Progress = SILENT,
-) -> MergedRows:
-    """Merge the rows of a table. With `keep`, upserts hold only these columns."""
-    return _RowMerge(declared, sides, choices, keep, progress).run()
+    @property
+    def has_effect(self) -> bool:
+        return bool(self.upserts.num_rows or len(self.deletes))
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """What a state holds of some rows.
-
-    Columns that will be needed are read at once; others, which are wide, when somebody asks for them.
-    """
+    """One state's values of some rows. Wide columns are read on demand."""
 
     side: Side
     numbers: Numbers
     values: pa.Table
     at: Numbers
-    """Where in `values` each row is."""
+    """The position of each row in `values`."""
     is_whole: bool
     """Whether `values` has all columns."""
 
@@ -110,7 +152,7 @@ class _Rows:
         return there
 
     def where(self, mask: Mask, columns: Sequence[str] | None = None) -> pa.Table:
-        """The values of rows that the state has all of; all columns if none are named."""
+        """The values of rows that are all present; all columns unless some are named."""
         if columns is None and self.is_whole:
             return picked(self.values, self.at[mask])
         if columns is not None and set(columns) <= set(self.values.column_names):
@@ -118,7 +160,7 @@ class _Rows:
         return self.side.read(self.numbers[mask], columns)
 
     def equal(self, other: _Rows, declared: EntityType) -> Mask:
-        """Rows that both states have and that are the same there."""
+        """Rows that are present and equal in both states."""
         same = self.present & other.present
         both = np.flatnonzero(same)
         one, two = (partial(_among, rows, both) for rows in (self, other))
@@ -127,7 +169,6 @@ class _Rows:
 
 
 def _among(rows: _Rows, numbers: Numbers, chosen: Mask, columns: Sequence[str]) -> pa.Table:
-    """Columns of those rows among some that a mask chooses."""
     mask = np.zeros(len(rows.numbers), np.bool_)
     mask[numbers[chosen]] = True
     return rows.where(mask, columns)
@@ -135,14 +176,14 @@ def _among(rows: _Rows, numbers: Numbers, chosen: Mask, columns: Sequence[str]) 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Some rows with what each state holds of them."""
+    """Some rows with their values in each state."""
 
     ids: pa.Array
     base: _Rows
     source: _Rows
     target: _Rows
     touched: Mask
-    """Rows in which the target can differ from the base. The others are the base's."""
+    """Rows in which target and base can differ; elsewhere they are equal."""
     unclear: Mask
 
     def presence(self, declared: EntityType) -> Presence:
@@ -159,11 +200,23 @@ class _Chunk:
         )
 
 
+def merge_rows(
+    declared: EntityType,
+    sides: ThreeSides,
+    resolution: ConflictResolution,
+    *,
+    keep: Sequence[str] | None = None,
+    progress: Progress = SILENT,
+) -> MergedRows:
+    """Merge the rows of a table. With `keep`, upserts have only these columns."""
+    return _RowMerge(declared, sides, resolution, keep, progress).run()
+
+
 @dataclass
 class _RowMerge:
     declared: EntityType
     sides: ThreeSides
-    choices: Choices
+    resolution: ConflictResolution
     keep: Sequence[str] | None
     progress: Progress
     _deletes: list[pa.Array] = field(default_factory=list)
@@ -178,24 +231,24 @@ class _RowMerge:
             self.declared.table_key, pa.schema([schema.field(name) for name in kept])
         )
         self._columns = [name for name in self.declared.columns if name != "id"]
-        self._disputes = Disputes(self.declared, self._columns)
-        words = self.choices.resolved(self.declared.table_key)
-        self._named = pa.array(list(words), pa.utf8())
-        self._words = np.array(list(words.values()), object)
+        self._conflicts = ConflictCollector(self.declared, self._columns)
+        takes = self.resolution.resolved(self.declared.table_key)
+        self._resolutions = pa.array(list(takes), pa.utf8())
+        self._takes = np.array(list(takes.values()), object)
 
     def run(self) -> MergedRows:
         sides = self.sides
         for chunk in self._chunks():
             self._merge(chunk)
             self.progress.advance(len(chunk.ids))
-        told = self._disputes.conflicts(sides.base_of_source, sides.target, sides.source)
+        conflicts = self._conflicts.conflicts(sides.base_of_source, sides.target, sides.source)
         return MergedRows(
             upserts=self._upserts.table(),
-            deletes=_joined(self._deletes),
+            deletes=_concat(self._deletes),
             inserted=self._inserted,
-            contested=_joined(self._contested),
-            conflicts=list(told),
-            conflicts_total=self._disputes.total,
+            contested=_concat(self._contested),
+            conflicts=list(conflicts),
+            conflicts_total=self._conflicts.total,
             resolved=self._resolved,
         )
 
@@ -206,7 +259,7 @@ class _RowMerge:
         target = find(sides.target, ids)
         touched = (target != ABSENT) | (find(sides.base_of_target, ids) != ABSENT)
         unclear = pc.is_in(ids, value_set=sides.unclear).to_numpy(zero_copy_only=False)
-        # Rows come in the order in which the source has stored them.
+        # The source is read in its stored order.
         order = np.argsort(source, kind="stable")
         plain, _ = plain_and_wide(self.declared)
         for part in chunks(order):
@@ -221,85 +274,70 @@ class _RowMerge:
 
     def _merge(self, chunk: _Chunk) -> None:
         rows = chunk.presence(self.declared)
-        verdicts = judge(rows)
-        self._take(chunk, rows, verdicts.taken)
-        contested = (
-            verdicts.divergent_insert | verdicts.divergent_update | verdicts.delete_vs_update
-        )
+        decisions = decide(rows)
+        self._take(chunk, rows, chunk.source, decisions.taken)
+        contested = decisions.contested
         if contested.any():
             self._contested.append(chunk.ids.filter(pa.array(contested)))
-            self._decide(chunk, rows, verdicts, contested)
+            self._resolve(chunk, rows, decisions, contested)
 
-    # -- what is written --------------------------------------------------------------------
-
-    def _take(self, chunk: _Chunk, rows: Presence, mask: Mask) -> None:
-        """The source's state instead of the target's."""
-        self._put(chunk.source.where(mask & rows.source), rows, mask & rows.source)
-        self._delete(chunk, mask & ~rows.source & rows.target)
-
-    def _take_base(self, chunk: _Chunk, rows: Presence, mask: Mask) -> None:
-        """The base's state instead of the target's."""
-        there = mask & chunk.base.present
-        self._put(chunk.base.where(there), rows, there)
-        self._delete(chunk, mask & ~there & rows.target)
+    def _take(self, chunk: _Chunk, rows: Presence, state: _Rows, mask: Mask) -> None:
+        """Replace the target's rows by those of the source or the base."""
+        there = mask & state.present
+        self._put(state.where(there), rows, there)
+        self._deletes.append(chunk.ids.filter(pa.array(mask & ~there & rows.target)))
 
     def _put(self, upserts: pa.Table, rows: Presence, mask: Mask) -> None:
         self._inserted += int((mask & ~rows.target).sum())
         self._upserts.add(upserts if self.keep is None else upserts.select(list(self.keep)))
 
-    def _delete(self, chunk: _Chunk, mask: Mask) -> None:
-        self._deletes.append(chunk.ids.filter(pa.array(mask)))
-
     # -- rows that both sides changed -------------------------------------------------------
 
-    def _decide(self, chunk: _Chunk, rows: Presence, verdicts: Verdicts, contested: Mask) -> None:
-        named = self._named_in(chunk) & contested
-        takes = self._takes(chunk, contested, named)
+    def _resolve(
+        self, chunk: _Chunk, rows: Presence, decisions: Decisions, contested: Mask
+    ) -> None:
+        named = pc.is_in(chunk.ids, value_set=self._resolutions)
+        has_resolution = contested & named.to_numpy(zero_copy_only=False)
+        takes = self._chosen_takes(chunk, has_resolution)
         undecided = contested.copy()
         clashes = np.zeros((len(contested), len(self._columns)), np.bool_)
-        if self.choices.granularity is Granularity.PROPERTY:
-            split = verdicts.divergent_update & ~chunk.unclear & ~named
+        if self.resolution.granularity is Granularity.PROPERTY:
+            split = decisions.divergent_update & ~chunk.unclear & ~has_resolution
             clashes[split] = self._merge_properties(chunk, rows, split)
             undecided &= ~split
-        for take, mask in takes.items():
-            chosen = undecided & mask
-            if take is Take.THEIRS:
-                self._take(chunk, rows, chosen)
-            elif take is Take.BASE:
-                self._take_base(chunk, rows, chosen)
-            undecided &= ~mask
+        self._take(chunk, rows, chunk.source, undecided & (takes == Take.THEIRS))
+        self._take(chunk, rows, chunk.base, undecided & (takes == Take.BASE))
+        for take in Take:
+            undecided &= takes != take
         undecided |= clashes.any(axis=1)
         if undecided.any():
-            disputed = Disputed(
+            every = ConflictingRows(
                 chunk.ids,
-                kinds_of(verdicts),
+                decisions.kinds(),
                 chunk.base.numbers,
                 chunk.target.numbers,
                 chunk.source.numbers,
                 clashes,
             )
-            self._disputes.add(disputed.at(np.flatnonzero(undecided)))
+            self._conflicts.add(every.take(np.flatnonzero(undecided)))
 
-    def _named_in(self, chunk: _Chunk) -> Mask:
-        """Rows that a resolution is for."""
-        if not len(self._named):
-            return np.zeros(len(chunk.ids), np.bool_)
-        named: Mask = pc.is_in(chunk.ids, value_set=self._named).to_numpy(zero_copy_only=False)
-        return named
-
-    def _takes(self, chunk: _Chunk, contested: Mask, named: Mask) -> dict[Take, Mask]:
-        """Who decides each of the contested rows: its resolution, or the strategy of its type."""
-        words = np.full(len(contested), _TAKES[self.choices.for_type(self.declared)], object)
-        if named.any():
-            ids = chunk.ids.filter(pa.array(named))
-            words[named] = self._words[pc.index_in(ids, value_set=self._named).to_numpy()]
+    def _chosen_takes(self, chunk: _Chunk, has_resolution: Mask) -> npt.NDArray[np.object_]:
+        """The `Take` of each row by its resolution or the strategy of its type; None if neither."""
+        takes = np.full(
+            len(has_resolution), _TAKES[self.resolution.for_type(self.declared)], object
+        )
+        if has_resolution.any():
+            ids = chunk.ids.filter(pa.array(has_resolution))
+            takes[has_resolution] = self._takes[
+                pc.index_in(ids, value_set=self._resolutions).to_numpy()
+            ]
             self._resolved.update(ids.to_pylist())
-        return {take: contested & (words == take) for take in Take}
+        return takes
 
     def _merge_properties(self, chunk: _Chunk, rows: Presence, mask: Mask) -> Mask:
-        """Rows changed on both sides, property by property.
+        """Merge rows that both sides updated, property by property.
 
-        Returns, by row and column, where that is no way out; such rows are not written.
+        Returns the clashes by row and column. Rows with a clash are not written.
         """
         clashes = np.zeros((int(mask.sum()), len(self._columns)), np.bool_)
         if not mask.any():
@@ -313,10 +351,10 @@ class _RowMerge:
             kept = equal_values(source.column(name), base.column(name))
             theirs = ~kept & equal_values(target.column(name), base.column(name))
             both = ~kept & ~theirs & ~equal_values(source.column(name), target.column(name))
-            word = self.choices.for_property(self.declared, name)
-            if word is Strategy.THEIRS:
+            strategy = self.resolution.for_property(self.declared, name)
+            if strategy is Strategy.THEIRS:
                 theirs |= both
-            elif word is Strategy.FAIL:
+            elif strategy is Strategy.FAIL:
                 clashes[:, number] = both
             for column in self._with_binding(name):
                 merged[column] = _chosen(target.column(column), source.column(column), theirs)
@@ -328,7 +366,7 @@ class _RowMerge:
         return clashes
 
     def _with_binding(self, name: str) -> list[str]:
-        """A property and, of a vector, what binds it to its text."""
+        """A property's columns: an embedding also has one that binds it to its text."""
         prop = self.declared.properties.get(name)
         if prop is None or prop.embed_source is None:
             return [name]
@@ -336,10 +374,10 @@ class _RowMerge:
 
 
 def _chosen(ours: pa.ChunkedArray, theirs: pa.ChunkedArray, mask: Mask) -> pa.Array:
-    """A column with their value where the mask says so."""
+    """A column with their value where the mask is true."""
     both = pa.concat_arrays([ours.combine_chunks(), theirs.combine_chunks()])
     return both.take(pa.array(np.arange(len(mask)) + mask * len(mask)))
 
 
-def _joined(pieces: Sequence[pa.Array]) -> pa.Array:
-    return pa.concat_arrays(pieces) if pieces else pa.array([], pa.utf8())
+def _concat(ids: Sequence[pa.Array]) -> pa.Array:
+    return pa.concat_arrays(ids) if ids else pa.array([], pa.utf8())

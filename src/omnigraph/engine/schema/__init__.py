@@ -1,4 +1,4 @@
-"""Changing the schema of a graph: what a plan does to tables, and the protocol that applies it."""
+"""Change the schema of a graph: migrate its tables and publish the new schema in one commit."""
 
 from omnigraph.engine.schema.apply import SchemaApplication, SchemaApplyOptions, SchemaApplyResult
 

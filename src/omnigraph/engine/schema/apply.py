@@ -1,20 +1,25 @@
-"""Applying a schema: all steps of a plan become visible in one publish, or none of them.
+"""Apply a schema: all steps of a migration plan become visible in one publish, or none.
 
-The lock of main is held from the plan to the end, and main is the only branch, so nothing can move
-meanwhile. Phase A writes the sidecar, also when no table moves; B makes and changes tables, and then
-puts the new schema files beside the accepted ones; C publishes; D puts the files in place and
-removes the sidecar. A crash before all three files wait is undone, a later one is completed.
+Main's lock is held throughout and main is the only branch, so no concurrent write is possible. Phase A
+writes the sidecar, even if no table changes. Phase B creates and changes tables, then stages the new
+schema files beside the accepted ones. Phase C publishes. Phase D moves the staged files into place and
+deletes the sidecar. Recovery undoes a crash before all three files are staged, and completes a later one.
+
+A hard drop then removes dropped data from storage, so that no earlier version can be read with it. What
+fails there is left to optimize and cleanup.
 Tests: tests/behaviour/test_schema_*.py, tests/crash.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from omnigraph.catalog.arrow import physical_schema
 from omnigraph.catalog.compile import build_declared, check_reserved_names
 from omnigraph.catalog.migrate import (
     MigrationPlan,
@@ -22,41 +27,68 @@ from omnigraph.catalog.migrate import (
     plan_migration,
     refuse_unsupported,
 )
+from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import counted
 from omnigraph.engine.engines import AUTO, EngineChoice
+from omnigraph.engine.history.commits import (
+    Receipt,
+    WriteResult,
+    new_draft,
+    nothing_done,
+    receipt_of,
+)
+from omnigraph.engine.maintain.optimize import TableRewrite
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.receipts import Receipt, WriteResult, nothing_done, receipt_of
-from omnigraph.engine.schema.commit import SchemaCommit
-from omnigraph.engine.schema.fragments import EachFragment
-from omnigraph.engine.schema.hard_drop import remove_dropped, rewrite_without_dropped
-from omnigraph.engine.schema.new_tables import new_tables
-from omnigraph.engine.schema.queries import refuse_broken_queries
-from omnigraph.engine.schema.tables import ready_tables
-from omnigraph.engine.schema.work import schema_work
+from omnigraph.engine.schema.tables import (
+    FragmentRunner,
+    SchemaWork,
+    register_tables,
+    schema_work,
+    stage_tables,
+)
+from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
 from omnigraph.engine.write.keys import KeyedRequest
 from omnigraph.errors import (
     BranchLocked,
+    BrokenQuery,
     OmnigraphError,
+    QueriesBroken,
     RecoveryPending,
     SchemaApplyBlocked,
     SchemaApplyRunning,
 )
 from omnigraph.faults import declare
 from omnigraph.language.syntax import Source
+from omnigraph.plan.lint import lint_queries
 from omnigraph.progress import SILENT, Progress
-from omnigraph.versioning.commits import (
-    CommitDraft,
-    CommitId,
-    CommitRecord,
-    OperationId,
-    OperationKind,
-)
-from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.ids import new_ulid, now_micros
+from omnigraph.storage.compact import commit_rewritten
+from omnigraph.storage.dropped_columns import fragments_with_dropped, rewrite_fragment
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.removal import remove_versions, stored_versions
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.branch_names import MAIN
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commit_sequence import Operation, sidecar_of
+from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationKind
+from omnigraph.versioning.contract import SchemaContract, write_history
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.retention import what_is_needed
+from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.publish import Publication
+from omnigraph.versioning.recovery.act import table_version
+from omnigraph.versioning.recovery.schema_change import DroppedTable, SchemaChange
+from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.retention import Needed, what_is_needed
+from omnigraph.versioning.schema_staging import stage_schema
+from omnigraph.versioning.snapshot import Snapshot, table_id
 from omnigraph.versioning.tags import Tags
 
+BEFORE_CREATE = declare("schema_apply.pre_table_create", "before each new table is made")
+BEFORE_TABLE = declare("schema_apply.pre_table_commit", "before each table commit")
+AFTER_TABLE = declare("schema_apply.post_table_commit", "after each table commit")
+BEFORE_STAGING = declare("schema_apply.before_staging_write", "tables done, no file waits yet")
+AFTER_STAGING = declare("schema_apply.after_staging_write", "files wait, nothing is published")
+AFTER_PUBLISH = declare("schema_apply.after_manifest_commit", "published, files still wait")
 BEFORE_REMOVAL = declare("schema_apply.before_removal", "before dropped data is removed")
 
 OPERATION = "schema apply"
@@ -66,7 +98,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SchemaApplyOptions:
-    """What is recorded with a change of the schema, and what it may do."""
+    """What a schema apply may do, and what its commit records."""
 
     request: KeyedRequest
     allow_data_loss: bool = False
@@ -74,15 +106,15 @@ class SchemaApplyOptions:
     message: str | None = None
     expected_head: CommitId | None = None
     engine: EngineChoice = AUTO
-    """Where tables are written anew: here, or as Spark tasks."""
+    """Where tables are rewritten: in this process, or on Spark."""
     queries: tuple[Source, ...] = ()
-    """Queries that have to fit the desired schema."""
+    """Queries that must be valid under the desired schema."""
     progress: Progress = SILENT
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SchemaApplyResult(WriteResult):
-    """The steps that were made; none when the schema was the accepted one already."""
+    """The applied steps; none if the schema was already accepted."""
 
     plan: MigrationPlan
     receipt: Receipt
@@ -113,7 +145,7 @@ class SchemaApplication:
         self._tags = Tags(parts.objects)
 
     def plan(self, desired: Source, *, allow_data_loss: bool) -> MigrationPlan:
-        """The steps from the accepted schema to the desired one. Looks at no rows."""
+        """The steps from the accepted schema to the desired one. Reads no rows."""
         accepted, declared = self._parts.schemas.contract().ir, build_declared(desired)
         return plan_migration(accepted, declared, allow_data_loss=allow_data_loss)
 
@@ -121,21 +153,21 @@ class SchemaApplication:
         """Make the desired schema the accepted one.
 
         Raises `UnsupportedMigration`, `QueriesBroken`, `SchemaApplyBlocked`, `SchemaApplyRunning`
-        or `RecoveryPending`; nothing has changed then.
+        or `RecoveryPending`, and changes nothing then.
         """
+        parts = self._parts
         with self._locked() as lock:
-            healed = self._parts.recovery.heal_locked(None, lock)
-            if healed.quarantined:
-                raise RecoveryPending(OPERATION, [found.name for found in healed.quarantined])
-            earlier = options.request.earlier(self._parts.manifest, None)
+            recovered = parts.recovery.heal_locked(None, lock)
+            if recovered.quarantined:
+                raise RecoveryPending(OPERATION, [found.name for found in recovered.quarantined])
+            earlier = options.request.earlier(parts.manifest, None)
             if earlier is not None:
                 return self._replayed(earlier, desired, options)
-            others = [ref.public for ref in self._parts.branches.list() if ref.physical is not None]
+            others = [ref.public for ref in parts.branches.list() if ref.physical is not None]
             if others:
                 raise SchemaApplyBlocked(others)
-            accepted = self._parts.schemas.contract()
-            state = self._parts.recovery.state(None)
-            self._parts.manifest.require_head(state, options.expected_head)
+            accepted, state = parts.schemas.contract(), parts.recovery.state(None)
+            parts.manifest.require_head(state, options.expected_head)
             declared = build_declared(desired)
             plan = plan_migration(accepted.ir, declared, allow_data_loss=options.allow_data_loss)
             refuse_unsupported(plan, desired)
@@ -144,42 +176,31 @@ class SchemaApplication:
             check_reserved_names(desired)
             ir = carry_identities(accepted.ir, declared, plan, self._columns_ever())
             target = SchemaContract.accept(desired.text, ir)
-            refuse_broken_queries(options.queries, target.catalog)
-            change = self._change(accepted, target, options, lock)
-            commit = change.run()
+            _refuse_broken_queries(options.queries, target.catalog)
+            snapshot = parts.snapshot_of(state)
+            work = schema_work(accepted.catalog, target.catalog)
+            draft = options.request.on(_draft(target, options))
+            each = FragmentRunner(parts.tables, options.engine, options.progress)
+            commit = self._commit(accepted, target, state, snapshot, work, draft, each, lock)
             if options.allow_data_loss:
-                self._remove_dropped(change, options, lock)
-        return SchemaApplyResult(plan, receipt_of(commit, change.target.catalog))
+                self._remove_dropped(work, snapshot, draft, each, lock)
+        return SchemaApplyResult(plan, receipt_of(commit, target.catalog))
 
     def _replayed(
         self, commit: CommitRecord, desired: Source, options: SchemaApplyOptions
     ) -> SchemaApplyResult:
         """The result of the call that made the commit."""
         before = self._parts.manifest.find_commit(None, commit.parent_commit_id or CommitId(""))
-        assert before is not None, "a schema is never applied by the first commit"
+        assert before is not None, "the first commit never applies a schema"
         previous = self._parts.schemas.past(before.draft.schema_ref)
         declared, allowed = build_declared(desired), options.allow_data_loss
         plan = plan_migration(previous.ir, declared, allow_data_loss=allowed)
         catalog = self._parts.schemas.contract().catalog
         return SchemaApplyResult(plan, receipt_of(commit, catalog, replayed=True))
 
-    def _remove_dropped(
-        self, change: SchemaCommit, options: SchemaApplyOptions, lock: HeldLock
-    ) -> None:
-        """The change is made; what cannot be removed now is left for `optimize` and `cleanup`."""
-        try:
-            BEFORE_REMOVAL.hit()
-            each = self._each(options)
-            rewrite_without_dropped(self._parts, change.work, change.draft, each, lock)
-            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
-            work, before = change.work, change.snapshot
-            remove_dropped(self._parts.tables, self._parts.objects, work, before, needed, lock)
-        except OmnigraphError as error:
-            _log.warning("dropped data stays stored for now: %s", error)
-
     @contextmanager
     def _locked(self) -> Iterator[HeldLock]:
-        """The lock of main; another change of the schema is not waited for."""
+        """Hold main's lock, without waiting for another schema apply."""
         with ExitStack() as stack:
             try:
                 lock = stack.enter_context(self._parts.locks.hold(None, OPERATION, wait_ms=0))
@@ -190,7 +211,7 @@ class SchemaApplication:
             yield lock
 
     def _columns_ever(self) -> Mapping[int, set[str]]:
-        """The columns each type has had under any schema that something was committed under."""
+        """The columns that each type had under any committed schema."""
         found: dict[int, set[str]] = {}
         for reference in sorted({c.draft.schema_ref for c in self._parts.manifest.commits(None)}):
             for declared in self._parts.schemas.past(reference):
@@ -198,41 +219,165 @@ class SchemaApplication:
                 found.setdefault(declared.type_id, set()).update(columns)
         return found
 
-    def _change(
+    def _commit(
         self,
         accepted: SchemaContract,
         target: SchemaContract,
-        options: SchemaApplyOptions,
+        state: ManifestState,
+        snapshot: Snapshot,
+        work: SchemaWork,
+        draft: CommitDraft,
+        each: FragmentRunner,
         lock: HeldLock,
-    ) -> SchemaCommit:
-        state = self._parts.recovery.state(None)
-        snapshot = self._parts.snapshot_of(state)
-        work = schema_work(accepted.catalog, target.catalog)
-        return SchemaCommit(
-            parts=self._parts,
-            accepted=accepted,
-            target=target,
-            state=state,
-            snapshot=snapshot,
-            work=work,
-            added=new_tables(self._parts.tables, self._parts.objects, state, work.added),
-            moved=ready_tables(self._parts.recovery, snapshot, work.changed, self._each(options)),
-            draft=options.request.on(_draft(target, options)),
-            lock=lock,
-        )
+    ) -> CommitRecord:
+        """Run phases A to D."""
+        parts = self._parts
+        added = register_tables(parts.tables, parts.objects, state, work.added)
+        moved = stage_tables(parts.recovery, snapshot, work.changed, each)
+        entries = [snapshot.entry(declared.table_key) for declared in work.dropped]
 
-    def _each(self, options: SchemaApplyOptions) -> EachFragment:
-        return EachFragment(self._parts.tables, options.engine, options.progress)
+        def commit_tables() -> list[Publication]:
+            versions = []
+            for registration, declared in zip(added, work.added, strict=True):
+                lock.check()
+                BEFORE_CREATE.hit(table=declared.table_key)
+                made = parts.tables.create(registration.location, physical_schema(declared))
+                versions.append(table_version(registration.table_id, made))
+            for table in moved:
+                lock.check()
+                BEFORE_TABLE.hit(table=table.entry.table_key)
+                committed = table.commit(draft.operation_id)
+                AFTER_TABLE.hit(table=table.entry.table_key)
+                versions.append(table_version(table.entry.table_id, committed))
+            BEFORE_STAGING.hit()
+            lock.check()
+            stage_schema(parts.objects, target)
+            AFTER_STAGING.hit()
+            publication = Publication(
+                draft=draft,
+                versions=tuple(versions),
+                registrations=added,
+                dropped=tuple(table_id(declared) for declared in work.dropped),
+                changes_schema=True,
+                expected={e.table_id: e.pin for e in snapshot.entries.values()},
+                expected_head=state.head,
+                begun_at=state.sequence,
+            )
+            return [publication]
+
+        write_history(parts.objects, target.ir)
+        dropped = tuple(DroppedTable(e.table_key, e.table_id, e.version) for e in entries)
+        sidecar = sidecar_of(
+            WriterKind.SCHEMA_APPLY,
+            BranchRef(MAIN, None),
+            state,
+            draft,
+            (table.pinned() for table in moved),
+            schema=SchemaChange(accepted.hash, accepted.reference, added, dropped),
+        )
+        operation = Operation(sidecar, commit_tables, after_publish=AFTER_PUBLISH)
+        return parts.sequence.run(operation, lock)[0]
+
+    def _remove_dropped(
+        self,
+        work: SchemaWork,
+        before: Snapshot,
+        draft: CommitDraft,
+        each: FragmentRunner,
+        lock: HeldLock,
+    ) -> None:
+        """Remove dropped data. The change is published; leftovers wait for optimize and cleanup."""
+        parts = self._parts
+        try:
+            BEFORE_REMOVAL.hit()
+            _rewrite_without_dropped(parts, work, draft, each, lock)
+            retained = what_is_needed(parts.manifest, parts.branches, self._tags.list())
+            _remove_dropped(parts.tables, parts.objects, work, before, retained, lock)
+        except OmnigraphError as error:
+            _log.warning("removal of dropped data postponed: %s", error)
 
 
 def _draft(target: SchemaContract, options: SchemaApplyOptions) -> CommitDraft:
-    return CommitDraft(
-        graph_commit_id=CommitId(new_ulid()),
-        operation=OperationKind.SCHEMA_APPLY,
-        operation_id=OperationId(new_ulid()),
-        created_at=now_micros(),
-        schema_ir_hash=target.hash,
-        schema_ref=target.reference,
-        actor_id=options.actor,
-        message=options.message,
-    )
+    return new_draft(OperationKind.SCHEMA_APPLY, target, options.actor, options.message)
+
+
+def _refuse_broken_queries(sources: Sequence[Source], catalog: Catalog) -> None:
+    """Raise `QueriesBroken` with all queries that are not valid under a schema."""
+    broken = [query for source in sources for query in _broken(source, catalog)]
+    if broken:
+        raise QueriesBroken(broken)
+
+
+def _broken(source: Source, catalog: Catalog) -> Iterator[BrokenQuery]:
+    report = lint_queries(source, catalog)
+    for finding in report.findings:
+        if finding.severity == "error" and finding.diagnostic is not None:
+            yield BrokenQuery(None, finding.diagnostic)
+    for result in report.results:
+        if result.diagnostic is not None:
+            yield BrokenQuery(result.name, result.diagnostic)
+
+
+# -- hard drops -----------------------------------------------------------------------------
+
+
+def _rewrite_without_dropped(
+    parts: GraphParts, work: SchemaWork, applied: CommitDraft, each: FragmentRunner, lock: HeldLock
+) -> None:
+    """Rewrite tables that lost columns, so that their current files do not contain them."""
+    lost = {table_id(change.declared) for change in work.changed if change.dropped}
+    state = parts.recovery.state(None)
+    snapshot = parts.snapshot_of(state)
+    heads = {
+        entry.table_key: parts.recovery.head_of(entry.location, entry.branch)
+        for entry in snapshot.entries.values()
+        if entry.table_id in lost
+    }
+    entries = [snapshot.entry(key) for key, head in heads.items() if fragments_with_dropped(head)]
+    if not entries:
+        return
+    draft = optimize_draft(applied.schema_ir_hash, applied.schema_ref, applied.actor_id)
+    sidecar = optimize_sidecar(BranchRef(MAIN, None), state, entries, draft)
+    rewrite = TableRewrite(parts, sidecar, lock, partial(_without_dropped, each))
+    rewrite.run(state, entries, heads)
+    rewrite.extend_texts(snapshot.catalog)
+
+
+def _without_dropped(each: FragmentRunner, key: str, table: Table) -> Table:
+    numbers = fragments_with_dropped(table)
+    return commit_rewritten(table, each.run(f"rewrite {key}", table, numbers, rewrite_fragment))
+
+
+def _remove_dropped(
+    tables: TableStore,
+    objects: ObjectStore,
+    work: SchemaWork,
+    before: Snapshot,
+    retained: Needed,
+    lock: HeldLock,
+) -> None:
+    """Remove tables of dropped types, and all earlier versions of tables that lost columns.
+
+    Tagged versions stay.
+    """
+    locations = {entry.table_id: entry.location for entry in before.entries.values()}
+    for declared in work.dropped:
+        if retained.versions.get(table_id(declared)):
+            continue
+        try:
+            lock.check()
+            tables.remove(locations[table_id(declared)], objects)
+        except OmnigraphError as error:
+            _log.warning("removal of %s postponed: %s", declared.table_key, error)
+    for change in work.changed:
+        if not change.dropped:
+            continue
+        kept = retained.versions.get(table_id(change.declared), {})
+        try:
+            lock.check()
+            table = tables.open(locations[table_id(change.declared)])
+            stored = [version.number for version in stored_versions(table)]
+            remove_versions(table, [v for v in stored if v < table.version and v not in kept])
+        except OmnigraphError as error:
+            name = change.declared.table_key
+            _log.warning("removal of earlier versions of %s postponed: %s", name, error)

@@ -22,8 +22,8 @@ from omnigraph.engine.engines import (
     runs_on_spark,
     session_of,
 )
+from omnigraph.engine.history.commits import Receipt, WriteResult
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.receipts import Receipt, WriteResult
 from omnigraph.engine.write.bulk.frames import SparkFrames
 from omnigraph.engine.write.bulk.input_size import input_bytes
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode

@@ -9,9 +9,9 @@ from typing import Any, assert_never
 from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import counted
 from omnigraph.embed.documents import DocumentVectors
+from omnigraph.engine.history.commits import Receipt, WriteResult, nothing_done, receipt_of
 from omnigraph.engine.known_schema import KnownSchema
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.receipts import Receipt, WriteResult, nothing_done, receipt_of
 from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.engine.write.keys import KeyedRequest

@@ -1,17 +1,17 @@
-"""The truth table of a merge: every way in which three states can have a row."""
+"""The decision table of a merge: every combination of a row in three states."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from omnigraph.engine.merge.truth import Presence, judge
+from omnigraph.engine.merge.conflicts import Presence, decide
 
 KINDS = ("taken", "divergent_insert", "divergent_update", "delete_vs_update")
 
 
-def verdict(base: int | None, source: int | None, target: int | None) -> str:
-    """What becomes of a row that holds these values; None where it is not there."""
+def decision(base: int | None, source: int | None, target: int | None) -> str:
+    """The decision for a row with these values; None if it is absent."""
 
     def mask(holds: bool) -> np.ndarray:
         return np.array([holds])
@@ -27,7 +27,7 @@ def verdict(base: int | None, source: int | None, target: int | None) -> str:
         same(target, base),
         same(source, target),
     )
-    found = [kind for kind in KINDS if getattr(judge(rows), kind)[0]]
+    found = [kind for kind in KINDS if getattr(decide(rows), kind)[0]]
     assert len(found) <= 1
     return found[0] if found else "kept"
 
@@ -53,4 +53,4 @@ def verdict(base: int | None, source: int | None, target: int | None) -> str:
     ],
 )
 def test_three_states_decide(base, source, target, expected):
-    assert verdict(base, source, target) == expected
+    assert decision(base, source, target) == expected

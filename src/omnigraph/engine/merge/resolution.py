@@ -1,4 +1,4 @@
-"""What decides rows that both sides changed: a strategy, by type or property, or a word per row."""
+"""How a merge resolves rows that both sides changed: by strategy per type or property, or row by row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.json_text import JsonError, parse_json
 
 
 class Strategy(Enum):
-    """Whose state is taken. Ours is the target's, theirs what is being merged."""
+    """Which side wins a conflict: ours is the target, theirs the source of the merge."""
 
     FAIL = "fail"
     OURS = "ours"
@@ -23,14 +23,14 @@ class Strategy(Enum):
 
 
 class Granularity(Enum):
-    """Whether two updates of different properties of one row are a conflict."""
+    """Whether updates of different properties of one row conflict."""
 
     ROW = "row"
     PROPERTY = "property"
 
 
 class Take(Enum):
-    """What a resolution says about one row."""
+    """The state that a resolution chooses for one row."""
 
     OURS = "ours"
     THEIRS = "theirs"
@@ -38,46 +38,46 @@ class Take(Enum):
 
 
 Resolutions = Mapping[tuple[str, str], Take]
-"""Table key and id to what is taken."""
+"""The chosen state by table key and row id."""
 
 
 @dataclass(frozen=True)
-class Choices:
-    """How a merge decides. The most particular word counts: row, then property, type and overall."""
+class ConflictResolution:
+    """How a merge resolves conflicts. The most specific setting wins: row, property, type, default."""
 
-    overall: Strategy = Strategy.FAIL
+    default: Strategy = Strategy.FAIL
     granularity: Granularity = Granularity.ROW
     by_type: Mapping[str, Strategy] = field(default_factory=dict)
     by_property: Mapping[tuple[str, str], Strategy] = field(default_factory=dict)
     resolutions: Resolutions = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def parse(
         cls,
         strategy: str | Mapping[str, str] = "fail",
         granularity: str = "row",
         resolutions: Iterable[Mapping[str, Any]] = (),
-    ) -> Choices:
-        """Choices as callers write them.
+    ) -> ConflictResolution:
+        """Parse a caller's arguments. Raises `InputError`.
 
-        `strategy` is one word, or words by `Type` and `Type.property`, with `*` for all others.
-        Raises `InputError`.
+        `strategy` is one word, or a word per `Type` and `Type.property` with `*` for all others.
         """
         given = {"*": strategy} if isinstance(strategy, str) else dict(strategy)
-        words = {name: _word(Strategy, "strategy", word) for name, word in given.items()}
-        grain = _word(Granularity, "granularity", granularity)
-        overall = words.pop("*", Strategy.FAIL)
-        by_type = {name: word for name, word in words.items() if "." not in name}
-        by_property = {
-            (name.partition(".")[0], name.partition(".")[2]): word
-            for name, word in words.items()
-            if "." in name
-        }
+        strategies = {name: _member(Strategy, "strategy", word) for name, word in given.items()}
+        grain = _member(Granularity, "granularity", granularity)
+        default = strategies.pop("*", Strategy.FAIL)
+        by_type, by_property = {}, {}
+        for name, chosen in strategies.items():
+            type_name, dot, prop = name.partition(".")
+            if dot:
+                by_property[type_name, prop] = chosen
+            else:
+                by_type[type_name] = chosen
         if by_property and grain is Granularity.ROW:
             raise InputError(
                 "a strategy for a property needs granularity 'property': whole rows are merged"
             )
-        return cls(overall, grain, by_type, by_property, _resolutions(resolutions))
+        return cls(default, grain, by_type, by_property, _resolutions(resolutions))
 
     def check(self, catalog: Catalog) -> None:
         """Raises `InputError` for a type or property the schema does not have."""
@@ -97,20 +97,20 @@ class Choices:
                 raise InputError(with_hint(f"unknown table '{key}' in resolution", key, keys))
 
     def for_type(self, declared: EntityType) -> Strategy:
-        return self.by_type.get(declared.name, self.overall)
+        return self.by_type.get(declared.name, self.default)
 
     def for_property(self, declared: EntityType, name: str) -> Strategy:
         return self.by_property.get((declared.name, name), self.for_type(declared))
 
     def resolved(self, table_key: str) -> dict[str, Take]:
-        """What is said about rows of a table, by id."""
+        """The resolutions of a table's rows, by id."""
         return {id: take for (key, id), take in self.resolutions.items() if key == table_key}
 
 
 def read_resolutions(path: Path) -> list[Mapping[str, Any]]:
-    """The resolutions in a JSON file: a list, or a conflict report with some conflicts decided.
+    """Read the resolutions in a JSON file: a list, or a conflict report.
 
-    Conflicts of a report without a `take` are left undecided.
+    Conflicts of a report that have no `take` are left out.
     """
     try:
         document = parse_json(path.read_text(encoding="utf-8"))
@@ -123,7 +123,7 @@ def read_resolutions(path: Path) -> list[Mapping[str, Any]]:
         raise InputError(f"{path} is not valid JSON: {error}") from None
     found = document.get("conflicts") if isinstance(document, dict) else document
     if not isinstance(found, list):
-        raise InputError(f"{path} holds no list of resolutions")
+        raise InputError(f"{path} does not hold a list of resolutions")
     return [entry for entry in found if not isinstance(entry, dict) or entry.get("take")]
 
 
@@ -135,13 +135,13 @@ def _resolutions(given: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Ta
         key, id = entry.get("table_key"), entry.get("row_id")
         if not isinstance(key, str) or not isinstance(id, str):
             raise InputError("a resolution needs the table_key and the row_id of a conflict")
-        take = _word(Take, "take", entry.get("take"))
+        take = _member(Take, "take", entry.get("take"))
         if found.setdefault((key, id), take) is not take:
             raise InputError(f"two resolutions of {key}:{id} contradict each other")
     return found
 
 
-def _word(kind: type[Any], what: str, word: object) -> Any:
+def _member(kind: type[Any], what: str, word: object) -> Any:
     try:
         return kind(word)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Creating branches at any stored state (a branch head, an earlier commit, a tag), and deleting them.
+"""Create branches at any stored state, and delete them.
 
-Nothing is copied. A branch that begins at an earlier commit has the history up to that commit and
-nothing of what came later, so that a merge finds the right base.
+Creating copies no data. A branch from an earlier commit has the history up to that commit only, so that
+a merge finds the right merge base.
 Tests: tests/behaviour/test_branches_from_refs.py, tests/crash.
 """
 
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.refs import (
+from omnigraph.engine.history.refs import (
     Ref,
     ResolvedRef,
     home_of,
@@ -18,6 +17,7 @@ from omnigraph.engine.refs import (
     refuse_removed,
     resolve_ref,
 )
+from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import BranchExists, BranchNotFound, CommitNotFound, GraphMoved
 from omnigraph.side_by_side import both
 from omnigraph.versioning.branch_names import BranchName
@@ -36,7 +36,7 @@ from omnigraph.versioning.recovery.heal import Healed
 def resolve_source(
     parts: GraphParts, bound: BranchRef, ref: Ref, *, argument: str = "source"
 ) -> ResolvedRef:
-    """What a branch is to be made or merged from. A name that nothing has is taken for that of a branch."""
+    """Resolve the source of a new branch or a merge. An unknown name raises `BranchNotFound`."""
     try:
         return resolve_ref(parts, bound, ref, argument=argument)
     except CommitNotFound:
@@ -47,23 +47,23 @@ def resolve_source(
 
 
 def create_branch(parts: GraphParts, name: str, source: ResolvedRef) -> BranchRef:
-    """Make a branch that begins at a ref: a branch as it is by then, or exactly a commit.
+    """Create a branch at the current head of another branch, or at a commit.
 
     Raises `InvalidBranchName`, `BranchExists`, `TagExists`, `RefUnderOtherSchema`, and
-    `HistoryRemoved` when the commit was cleaned up. Nothing has been made then.
+    `HistoryRemoved` if cleanup deleted the commit. Nothing is created then.
     """
     checked = new_branch_name(name)
     origin = source.branch if source.is_branch_head else home_of(parts, source)
-    # Whatever the source is, main is locked: branches are made one at a time, and none while
-    # another process cleans up.
+    # Main is locked whatever the source is: branches are created one at a time, and never during a
+    # cleanup.
     with parts.locks.hold(None, "branch create") as main_lock:
-        around = _heal_and_look(parts, checked, origin, main_lock)
+        around = _recover_and_look(parts, checked, origin, main_lock)
         is_cut = not source.is_branch_head and not _is_head_of_main(parts, source)
         if is_cut:
             _refuse_unusable(parts, origin, source)
             parts.branches.reclaim_incomplete(main_lock.check)
         if parts.objects.is_remote:
-            # A name that was never used has no left-overs, and no sidecar refers to it.
+            # A storage name that was never used has no leftovers, and no sidecar refers to it.
             if any(ref.public == checked for ref in branches_of(around.refs, retired=False)):
                 raise BranchExists(checked)
             physical = parts.branches.free_name(
@@ -72,7 +72,7 @@ def create_branch(parts: GraphParts, name: str, source: ResolvedRef) -> BranchRe
         else:
             avoid = parts.recovery.named_branches()
             physical = parts.branches.free_name(checked, avoid, is_cut=is_cut)
-        # A branch that is made in a single step on an object store cannot be found before it.
+        # On an object store, a branch created in a single step cannot be found before it exists.
         is_hidden = parts.objects.is_remote and not is_cut
         locked = {origin.physical, None if is_hidden else physical} - {None}
         with parts.locks.hold_all(locked, "branch create", beside=main_lock) as lock:
@@ -83,16 +83,16 @@ def create_branch(parts: GraphParts, name: str, source: ResolvedRef) -> BranchRe
             return parts.branches.create(checked, physical, origin, lock.check, sequence, around)
 
 
-def _heal_and_look(
+def _recover_and_look(
     parts: GraphParts, name: BranchName, origin: BranchRef, main_lock: HeldLock
 ) -> BranchSurroundings:
-    """Complete or undo what was interrupted on main, then read what the creation depends on.
+    """Recover main, then read what the new branch depends on.
 
-    A change of the schema that died is recovered first: it was made for a graph that has only main,
-    and the new branch would keep the tables of the old schema.
+    An interrupted schema apply has to be recovered first: it ran on a graph with only main, and the
+    new branch would keep tables of the old schema.
     """
 
-    def heal() -> Healed:
+    def recover() -> Healed:
         return parts.recovery.heal_locked(None, main_lock)
 
     is_left = origin.physical is None and parts.recovery.is_undisturbed(None, main_lock)
@@ -101,9 +101,9 @@ def _heal_and_look(
         return parts.branches.look_around(name, origin, is_source_known=is_left)
 
     if parts.objects.is_remote:
-        healed, around = both(heal, look)
-        return look() if healed.settled else around
-    heal()
+        recovered, around = both(recover, look)
+        return look() if recovered.settled else around
+    recover()
     return look()
 
 
@@ -112,7 +112,7 @@ def _is_head_of_main(parts: GraphParts, source: ResolvedRef) -> bool:
 
 
 def _refuse_unusable(parts: GraphParts, origin: BranchRef, source: ResolvedRef) -> None:
-    """Raise what keeps a branch from beginning at a commit."""
+    """Raise the reason why a branch cannot start at a commit."""
     try:
         commit = parts.manifest.find_commit(origin.physical, source.commit_id)
     except BranchNotFound:
@@ -125,12 +125,12 @@ def _refuse_unusable(parts: GraphParts, origin: BranchRef, source: ResolvedRef) 
 
 def delete_branch(parts: GraphParts, ref: BranchRef, expected_head: CommitId | None = None) -> None:
     """Delete a branch. Raises `BranchInUse` while others depend on it, `HeadMoved` at another head."""
-    # With main locked nothing is merged, so it is known what later merges compare with.
+    # While main is locked there are no merges, so the merge bases of later ones are known.
     with parts.locks.hold_all((None, ref.physical), "branch delete") as lock:
         parts.recovery.heal_locked(None, lock)
         # A writer may have died since the branch was found. Its sidecar must not outlive the
-        # branch: the next branch of that name would be given what it wrote. The sidecar of a branch
-        # created at another address is discarded once the branch is gone.
+        # branch: recovery would apply it to the next branch of that name. The sidecar of a branch
+        # created at another address is discarded once the branch is deleted.
         with suppress(GraphMoved):
             parts.recovery.heal_locked(ref.physical, lock)
         if expected_head is not None:

@@ -1,7 +1,7 @@
-"""The rules that merged rows have to keep together: what neither side broke, both may break.
+"""Constraints that merged rows can break although each side keeps them: uniqueness, endpoints, cardinality.
 
-Looked at is what the merge writes and removes, not the whole graph: an edge that dangled and a source
-that had too few edges before are none of its business. Tests: tests/behaviour/test_merge_rules.py.
+Only rows that the merge writes or removes are validated. An edge that dangled before the merge, or a
+source with too few edges, is not reported. Tests: tests/behaviour/test_merge_rules.py.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from omnigraph.catalog.constraints import (
     value_rules,
 )
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
+from omnigraph.engine.compare.changes import endpoints_of
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.errors import MergeConflict
+from omnigraph.language.schema.ast import ENDPOINTS
 from omnigraph.rows.keys import distinct_tuples, shared_tuples, tuple_values, tuples_of
 from omnigraph.rows.validation import value_violations
-
-_ENDS = ("src", "dst")
 
 
 @dataclass(frozen=True)
 class RowChange:
-    """What a merge does to the target's rows of one type; upserts may lack columns no rule needs."""
+    """A merge's changes to the target's rows of one type; upserts have at least the constraint columns."""
 
     upserts: pa.Table
     deletes: pa.Array
 
     @property
     def hidden(self) -> pa.Array:
-        """The ids whose rows in the target no longer count."""
+        """Ids whose rows in the target are replaced or deleted."""
         return pa.concat_arrays([_ids(self.upserts), self.deletes])
 
 
-def columns_of_rules(declared: EntityType) -> list[str]:
-    """The columns that rules on rows of a type look at."""
+def constraint_columns(declared: EntityType) -> list[str]:
+    """The columns of a type that validation reads."""
     names = {"id"} | {rule.property for rule in value_rules(declared)}
     names |= {name for group in other_unique_groups(declared) for name in group}
     if isinstance(declared, EdgeType):
-        names |= set(_ENDS)
+        names |= set(ENDPOINTS)
     return [name for name in declared.columns if name in names]
 
 
 @dataclass
-class MergeRules:
-    """Judges what a merge would do to a target."""
+class MergeValidator:
+    """Validates the changes of a merge against its target."""
 
     catalog: Catalog
     changes: Mapping[str, RowChange]
     source: SnapshotRows
     target: SnapshotRows
     reads: set[str] = field(default_factory=set)
-    """Tables of the target that were looked at."""
+    """Keys of the target's tables that were read."""
 
     def conflicts(self) -> list[MergeConflict]:
         found: list[MergeConflict] = []
@@ -69,26 +69,22 @@ class MergeRules:
             change = self.changes.get(declared.table_key)
             if change is not None and change.upserts.num_rows:
                 found += self._values(declared, change)
-                found += self._unique(declared, change)
+                for group in other_unique_groups(declared):
+                    found += self._unique(declared, group, change)
+                if isinstance(declared, EdgeType):
+                    found += self._edges_to_missing_nodes(declared, change)
             if isinstance(declared, EdgeType):
-                found += self._brought_ends(declared, change)
-                found += self._bereft_ends(declared, change)
+                found += self._edges_of_deleted_nodes(declared, change)
                 if change is not None:
                     found += self._cardinality(declared, change)
         return found
-
-    # -- rows by themselves and tuples ------------------------------------------------------
 
     def _values(self, declared: EntityType, change: RowChange) -> Iterator[MergeConflict]:
         columns = {r.property: _column(change.upserts, r.property) for r in value_rules(declared)}
         for violation in value_violations(declared, columns):
             yield _conflict(declared, None, "value_constraint_violation", violation.message)
 
-    def _unique(self, declared: EntityType, change: RowChange) -> Iterator[MergeConflict]:
-        for group in other_unique_groups(declared):
-            yield from self._unique_group(declared, group, change)
-
-    def _unique_group(
+    def _unique(
         self, declared: EntityType, group: Group, change: RowChange
     ) -> Iterator[MergeConflict]:
         names = ["id", *group]
@@ -106,44 +102,42 @@ class MergeRules:
                 message = shared_tuple(where, shown, first, other)
                 yield _conflict(declared, other, "unique_violation", message)
 
-    # -- ends -------------------------------------------------------------------------------
-
-    def _brought_ends(self, edge: EdgeType, change: RowChange | None) -> Iterator[MergeConflict]:
-        """Edges of the source that lead to nodes which the target has not."""
-        if change is None or not change.upserts.num_rows:
-            return
-        for end, type_name in self._types(edge):
+    def _edges_to_missing_nodes(self, edge: EdgeType, change: RowChange) -> Iterator[MergeConflict]:
+        """Edges of the source whose endpoints the target does not have."""
+        for end, type_name in endpoints_of(edge):
             node = self.catalog.nodes[type_name]
             absent = self._absent(node, pc.unique(_column(change.upserts, end)))
-            # What is missing in the source as well was missing before.
+            # A node that the source lacks too was missing before the merge.
             absent = self.source.existing(node, absent) if len(absent) else absent
-            yield from _orphans(edge, end, change.upserts, absent)
+            yield from _orphan_edges(edge, end, change.upserts, absent)
 
-    def _bereft_ends(self, edge: EdgeType, change: RowChange | None) -> Iterator[MergeConflict]:
-        """Edges of the target that lead to nodes which the source has removed."""
-        gone = {
+    def _edges_of_deleted_nodes(
+        self, edge: EdgeType, change: RowChange | None
+    ) -> Iterator[MergeConflict]:
+        """Edges of the target whose endpoints the source deleted."""
+        deleted = {
             end: self.changes[key].deletes
-            for end, type_name in self._types(edge)
+            for end, type_name in endpoints_of(edge)
             if (key := self.catalog.nodes[type_name].table_key) in self.changes
             and len(self.changes[key].deletes)
         }
-        if not gone or not self.target.has_rows(edge):
+        if not deleted or not self.target.has_rows(edge):
             return
         self.reads.add(edge.table_key)
-        edges = self.target.edges_at(edge, gone)
+        edges = self.target.edges_at(edge, deleted)
         if change is not None:
             edges = edges.filter(_outside(edges.column("id"), change.hidden))
         if not edges.num_rows:
             return
-        # An edge that the source has as well dangles there, and was left so on purpose.
+        # An edge that the source has too dangles there already, so this merge does not break it.
         edges = edges.filter(
             _outside(edges.column("id"), self.source.existing(edge, _column(edges, "id")))
         )
-        for end, nodes in gone.items():
-            yield from _orphans(edge, end, edges, nodes)
+        for end, nodes in deleted.items():
+            yield from _orphan_edges(edge, end, edges, nodes)
 
     def _absent(self, node: NodeType, ids: pa.Array) -> pa.Array:
-        """Those of the ids that no node will have after the merge."""
+        """The ids that no node will have after the merge."""
         self.reads.add(node.table_key)
         change = self.changes.get(node.table_key)
         if change is None:
@@ -152,20 +146,15 @@ class MergeRules:
         there = self.target.existing(node, ids.filter(_outside(ids, change.deletes)))
         return ids.filter(_outside(ids, there))
 
-    def _types(self, edge: EdgeType) -> tuple[tuple[str, str], tuple[str, str]]:
-        return ("src", edge.from_type), ("dst", edge.to_type)
-
-    # -- cardinality ------------------------------------------------------------------------
-
     def _cardinality(self, edge: EdgeType, change: RowChange) -> Iterator[MergeConflict]:
         low, high = edge.cardinality.low, edge.cardinality.high
         if low <= 1 and high is None:
             return
         self.reads.add(edge.table_key)
-        brought = _column(change.upserts, "src")
-        sources = pc.unique(pa.concat_arrays([brought, self._old_sources(edge, change)]))
-        counts = _added(
-            _per_source(pc.value_counts(brought)),
+        added = _column(change.upserts, "src")
+        sources = pc.unique(pa.concat_arrays([added, self._old_sources(edge, change)]))
+        counts = _summed(
+            _per_source(pc.value_counts(added)),
             self.target.outgoing(edge, sources, change.hidden),
         )
         wrong = counts.filter(_outside_bounds(counts.column("count"), low, high)).sort_by("src")
@@ -177,18 +166,18 @@ class MergeRules:
         ]
         for source, count in _by_source(wrong).items():
             problem = cardinality_problem(edge, source, count)
-            # A side that had just as many edges had left it at that, by deleting some.
+            # If one side already had this count, deletions there caused it, not the merge.
             if problem is not None and all(side.get(source, 0) != count for side in before):
                 yield _conflict(edge, None, "cardinality_violation", problem)
 
     def _old_sources(self, edge: EdgeType, change: RowChange) -> pa.Array:
-        """The sources of edges of the target that are removed or replaced."""
+        """Sources of the target's edges that are deleted or replaced."""
         if not len(change.hidden) or not self.target.has_rows(edge):
             return pa.array([], pa.utf8())
         return _column(self.target.open(edge).lookup(change.hidden, ["id", "src"]), "src")
 
 
-def _orphans(
+def _orphan_edges(
     edge: EdgeType, end: str, edges: pa.Table, absent: pa.Array
 ) -> Iterator[MergeConflict]:
     if not len(absent):
@@ -206,8 +195,8 @@ def _per_source(counted: pa.StructArray) -> pa.Table:
     return pa.table(counted.flatten(), names=["src", "count"])
 
 
-def _added(one: pa.Table, other: pa.Table) -> pa.Table:
-    """Counts per source together."""
+def _summed(one: pa.Table, other: pa.Table) -> pa.Table:
+    """Counts per source, summed."""
     both = pa.concat_tables([one, other.cast(one.schema)])
     summed = both.group_by("src").aggregate([("count", "sum")])
     return summed.select(["src", "count_sum"]).rename_columns(["src", "count"])

@@ -1,9 +1,9 @@
-"""Refs: the one grammar in which every call names a state of the graph.
+"""Refs: how every call names a state of the graph.
 
-A ref is the name of a branch or tag, a commit id or a unique part of one, `ref~n`,
-`branch@{time}`, a `datetime`, the number of a commit on the bound branch, or an object that a commit
-came back in. Exact names win, branches first. `parse_ref` is pure; `resolve_ref` looks names up and
-reads no more than it must: only abbreviated ids look through the ids of all commits.
+A ref is a branch or tag name, a commit id or a unique part of one, `ref~n`, `branch@{time}`, a
+`datetime`, a commit's number on the bound branch, or an object that carries a commit. Exact names win,
+branches first. `parse_ref` is pure. `resolve_ref` reads as little as possible: only abbreviated ids
+search the ids of all commits.
 Tests: tests/unit/engine/test_refs.py, tests/behaviour/test_refs.py.
 """
 
@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final, Protocol, TypeAlias
 
 from omnigraph.diagnostics import shortened, suggest
+from omnigraph.engine.history.commits import short_id, to_micros
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import (
     AmbiguousRef,
@@ -39,26 +40,22 @@ from omnigraph.versioning.retention import removed_tables
 from omnigraph.versioning.snapshot import table_keys
 from omnigraph.versioning.tags import Tags
 
-SHORT_ID: Final = 8
-"""Characters of a printed short id, taken from its end."""
+_MIN_ABBREVIATION: Final = 6
+"""Characters of an abbreviated id. Ids begin with the time, so fewer would match many commits."""
 
-_SHORTEST_PART: Final = 6
-"""Ids begin with the time: fewer characters would belong to many."""
+_MAX_SUGGESTION_COMMITS: Final = 1000
+"""The newest commits of a branch that a suggestion for an unknown id is taken from."""
 
-_SEARCHED_COMMITS: Final = 1000
-"""The newest commits of a branch among which the meant one is looked for."""
+_FIRST_PAGE_COMMITS: Final = 64
+"""Commits read first to find the one at a time; every further page is four times as large."""
 
-_FIRST_LOOK: Final = 64
-"""Commits looked at first to find the one of a time; four times as many after that."""
-
-_CANDIDATES: Final = 5
-"""Commits that the message about an ambiguous ref lists."""
+_MAX_CANDIDATES: Final = 5
+"""Commits listed in the message about an ambiguous ref."""
 
 _ID: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _PART: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]+")
 _STEPS: Final = re.compile(r"~([0-9]{0,18})")
 _TIME: Final = re.compile(r"(?P<branch>[^~{}]+)@\{(?P<time>[^{}]*)\}")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class HasCommit(Protocol):
@@ -80,12 +77,12 @@ bound branch; a commit, a tag, a receipt, or the result of a write.
 """
 
 
-# -- the grammar ----------------------------------------------------------------------------
+# -- parsing --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedRef:
-    """A ref as it is written: a name or id, a time on that branch, and steps back from there."""
+    """A ref's text: a name or id, a time on that branch, and the steps back from there."""
 
     base: str
     moment: int | None = None
@@ -94,7 +91,7 @@ class ParsedRef:
 
 
 def parse_ref(written: str, argument: str = "ref") -> ParsedRef:
-    """Read the text of a ref. Raises `InputError` for a text that breaks the grammar."""
+    """Parse the text of a ref. Raises `InputError` for a syntax error."""
     head, tilde, rest = written.partition("~")
     back = 0
     if tilde:
@@ -111,7 +108,7 @@ def parse_ref(written: str, argument: str = "ref") -> ParsedRef:
 
 
 def _steps(written: str, text: str, argument: str) -> int:
-    """The first parents that `~1~2` leads back, all together."""
+    """The number of first parents that a suffix such as `~1~2` goes back."""
     total, at = 0, 0
     while at < len(text):
         step = _STEPS.match(text, at)
@@ -128,7 +125,7 @@ def _moment(written: str, text: str, argument: str) -> int:
     except ValueError:
         advice = "the time is a date, or a date and time like `2026-01-31T12:00:00Z`"
         raise _malformed(written, argument, advice) from None
-    # Commits are shown with milliseconds: what was made within this one is not after it.
+    # Times are printed in milliseconds, so the whole millisecond is included.
     return millis * 1000 + 999
 
 
@@ -136,24 +133,14 @@ def _malformed(written: str, argument: str, advice: str) -> InputError:
     return InputError(f"`{argument}` {shortened(repr(written))} is not a ref: {advice}")
 
 
-def _micros(moment: datetime) -> int:
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(microseconds=1)
-
-
-def short_id(commit_id: str) -> str:
-    """The end of a commit id, which is how commits are told apart when they are printed."""
-    return commit_id[-SHORT_ID:]
-
-
-# -- looking up -----------------------------------------------------------------------------
+# -- resolving ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRef:
-    """The commit a ref stands for, and a living branch whose history has it.
+    """The commit that a ref names, and an existing branch that contains it.
 
-    `is_branch_head` says that a branch was named, and not the commit it happens to be at.
+    `is_branch_head` is set if the ref named the branch itself, not the commit at its head.
     """
 
     branch: BranchRef
@@ -171,12 +158,12 @@ class ResolvedRef:
 
     @property
     def state(self) -> ManifestState:
-        """What the commit left. Read at most once for a branch head, at every call otherwise."""
+        """The state after the commit. Kept for a branch head; read on every call otherwise."""
         return self._state or self._manifest.at(self.branch.physical, self.sequence)
 
     @property
     def commit(self) -> CommitRecord:
-        """The record of the commit."""
+        """The commit record."""
         found = self._commit or self._manifest.find_commit(self.branch.physical, self.commit_id)
         if found is None:
             raise CommitNotFound(self.commit_id)
@@ -186,25 +173,18 @@ class ResolvedRef:
 def resolve_ref(
     parts: GraphParts, bound: BranchRef, ref: Ref, *, argument: str = "ref"
 ) -> ResolvedRef:
-    """The commit that a ref stands for, asked by a handle that is bound to a branch.
+    """Resolve a ref for a handle that is bound to a branch.
 
     Raises `CommitNotFound`, `CommitBranchGone`, `RefNotFound`, `UnknownVersion`, `AmbiguousRef`, and
-    `InputError` for what is not a ref; `argument` is what its message calls it.
+    `InputError` for a value that is not a ref, which the message calls `argument`.
     """
     return _Resolver(parts, bound, argument).resolve(ref)
-
-
-def resolve_branch(parts: GraphParts, ref: Ref, *, argument: str = "branch") -> BranchRef:
-    """A branch by its name. Raises `BranchNotFound`, and `InputError` for another type."""
-    if not isinstance(ref, str):
-        raise InputError(f"`{argument}` is the name of a branch, not {_type_of(ref)}")
-    return parts.branches.find(ref)
 
 
 def find_commit(
     parts: GraphParts, bound: BranchRef, ref: Ref, *, argument: str = "ref"
 ) -> CommitRecord:
-    """The record of a ref's commit, also of one whose own branch was deleted after a merge."""
+    """The commit record of a ref, even if its branch was deleted after a merge."""
     try:
         return resolve_ref(parts, bound, ref, argument=argument).commit
     except CommitBranchGone as gone:
@@ -230,11 +210,9 @@ class _Resolver:
                 return self._numbered(ref)
             case datetime():
                 shown = f"{self.bound.public}@{{{ref.isoformat()}}}"
-                return self._timed(self._living(self.bound.public), _micros(ref), shown)
+                return self._timed(self._living(self.bound.public), to_micros(ref), shown)
             case _:
                 return self._object(ref)
-
-    # -- other values than text -------------------------------------------------------------
 
     def _numbered(self, number: int) -> ResolvedRef:
         branch = self._living(self.bound.public)
@@ -257,8 +235,6 @@ class _Resolver:
         kinds = "a branch, tag or commit id as text, a commit, a receipt, a datetime or a number"
         return InputError(f"`{self.argument}` is {kinds}, not {_type_of(ref)}")
 
-    # -- text -------------------------------------------------------------------------------
-
     def _text(self, written: str) -> ResolvedRef:
         parsed = parse_ref(written, self.argument)
         if parsed.moment is not None:
@@ -273,7 +249,7 @@ class _Resolver:
         return self._at(found.branch, found.sequence - parsed.back)
 
     def _named(self, name: str) -> ResolvedRef:
-        """A name or id without anything behind it. An exact name wins, then an exact id."""
+        """Resolve a bare name or id. An exact name wins, then an exact id."""
         if name == MAIN:
             return self._head(BranchRef(MAIN, None))
         if name == RESERVED:
@@ -297,8 +273,8 @@ class _Resolver:
     def _abbreviated(
         self, name: str, written: str, listed: Sequence[BranchRef]
     ) -> ResolvedRef | None:
-        """The one commit with an id that begins or ends like this. Raises `AmbiguousRef`."""
-        if len(written) < _SHORTEST_PART or not _PART.fullmatch(written):
+        """The only commit whose id starts or ends with a text. Raises `AmbiguousRef`."""
+        if len(written) < _MIN_ABBREVIATION or not _PART.fullmatch(written):
             return None
         found: dict[CommitId, tuple[BranchRef, int]] = {}
         for branch, ids in self._all_ids(listed):
@@ -311,7 +287,9 @@ class _Resolver:
             [(commit_id, (branch, sequence))] = found.items()
             return ResolvedRef(branch, commit_id, sequence, False, self.parts.manifest)
         newest = sorted(found, reverse=True)
-        shown = [self._candidate(commit_id, found[commit_id]) for commit_id in newest[:_CANDIDATES]]
+        shown = [
+            self._candidate(commit_id, found[commit_id]) for commit_id in newest[:_MAX_CANDIDATES]
+        ]
         raise AmbiguousRef(name, shown, len(found))
 
     def _candidate(self, commit_id: CommitId, home: tuple[BranchRef, int]) -> str:
@@ -326,13 +304,11 @@ class _Resolver:
         self, listed: Sequence[BranchRef]
     ) -> Iterator[tuple[BranchRef, Iterable[tuple[int, CommitId]]]]:
         for branch in self._preferred(listed):
-            # A branch that is deleted meanwhile, or was made elsewhere, has nothing for us.
+            # Skip branches that were deleted meanwhile, or created at another address.
             with suppress(BranchNotFound, GraphMoved):
                 head = self.parts.manifest.current(branch.physical).sequence
                 ids = self.parts.manifest.commit_ids(branch.physical, 1, head)
                 yield branch, ids.items()
-
-    # -- states -----------------------------------------------------------------------------
 
     def _living(self, name: str) -> BranchRef:
         return self.parts.branches.find(name)
@@ -348,9 +324,9 @@ class _Resolver:
         return ResolvedRef(branch, commit_id, sequence, False, manifest)
 
     def _timed(self, branch: BranchRef, moment: int, written: str) -> ResolvedRef:
-        """The newest commit of a branch that was not made after a moment."""
+        """The newest commit of a branch at a time."""
         manifest = self.parts.manifest
-        last, step = manifest.current(branch.physical).sequence, _FIRST_LOOK
+        last, step = manifest.current(branch.physical).sequence, _FIRST_PAGE_COMMITS
         commits: Sequence[CommitRecord] = ()
         while last >= 1:
             first = max(1, last - step + 1)
@@ -363,20 +339,20 @@ class _Resolver:
         raise RefNotFound(written, f"the first commit of '{branch.public}' was made at {oldest}")
 
     def _located(self, commit_id: CommitId) -> ResolvedRef:
-        """A commit by its whole id."""
+        """Resolve a complete commit id."""
         listed = self.parts.branches.list()
         return self._required(self._find(commit_id, listed), commit_id, listed)
 
     def _find(
         self, commit_id: CommitId, listed: Sequence[BranchRef]
     ) -> ResolvedRef | GraphMoved | None:
-        """A commit by its whole id: every branch that has it has the same one.
+        """Find a complete commit id on any branch. Raises `CommitBranchGone`.
 
-        `GraphMoved` if a branch could not be asked. Raises `CommitBranchGone`.
+        Returns `GraphMoved` if a branch that could contain it cannot be read.
         """
         elsewhere: GraphMoved | None = None
         for branch in self._preferred(listed):
-            with suppress(BranchNotFound):  # It is deleted while we look.
+            with suppress(BranchNotFound):  # Deleted meanwhile.
                 try:
                     commit = self.parts.manifest.find_commit(branch.physical, commit_id)
                 except GraphMoved as moved:
@@ -396,15 +372,15 @@ class _Resolver:
         listed: Sequence[BranchRef],
         tags: Iterable[str] = (),
     ) -> ResolvedRef:
-        """What was found. Raises `CommitNotFound` with the name or id that was probably meant."""
+        """Return what was found. Raises `CommitNotFound` with a suggestion."""
         if isinstance(found, ResolvedRef):
             return found
         if found is not None:
             raise found
         branches = [branch.physical for branch in listed]
-        meant = suggest(written, [*(branch.public for branch in listed), *tags])
-        meant = meant or meant_commit(self.parts.manifest, branches, written)
-        raise CommitNotFound(written, meant)
+        suggestion = suggest(written, [*(branch.public for branch in listed), *tags])
+        suggestion = suggestion or suggest_commit(self.parts.manifest, branches, written)
+        raise CommitNotFound(written, suggestion)
 
     def _of(self, branch: BranchRef, commit: CommitRecord) -> ResolvedRef:
         manifest = self.parts.manifest
@@ -424,7 +400,7 @@ def _type_of(value: object) -> str:
 def _merged_commit(
     parts: GraphParts, listed: Sequence[BranchRef], commit_id: CommitId
 ) -> CommitRecord | None:
-    """A commit that merges have brought to a branch, and whose own branch is gone."""
+    """A merged commit whose own branch was deleted."""
     for branch in listed:
         with suppress(BranchNotFound, GraphMoved):
             found = parts.manifest.find_ancestor(branch.physical, commit_id)
@@ -433,16 +409,16 @@ def _merged_commit(
     return None
 
 
-def meant_commit(manifest: Manifest, branches: Iterable[str | None], written: str) -> str | None:
-    """The one commit whose id begins or ends as written, or else the one spelt most like it."""
+def suggest_commit(manifest: Manifest, branches: Iterable[str | None], written: str) -> str | None:
+    """The only commit whose id starts or ends with a text, or else the most similar id."""
     text = written.upper()
     known: set[str] = set()
     for branch in branches:
-        # A branch that is deleted meanwhile has nothing for us.
+        # Skip branches that were deleted meanwhile.
         with suppress(BranchNotFound, GraphMoved):
             head = manifest.current(branch).sequence
-            known.update(manifest.commit_ids(branch, head - _SEARCHED_COMMITS, head).values())
-    if len(text) >= _SHORTEST_PART:
+            known.update(manifest.commit_ids(branch, head - _MAX_SUGGESTION_COMMITS, head).values())
+    if len(text) >= _MIN_ABBREVIATION:
         found = [id for id in known if id.startswith(text) or id.endswith(text)]
         if len(found) == 1:
             return found[0]
@@ -450,7 +426,7 @@ def meant_commit(manifest: Manifest, branches: Iterable[str | None], written: st
 
 
 def written_form(ref: Ref) -> str:
-    """A ref as a request records it: the same ref has the same text, whatever is committed later."""
+    """The text under which a request records a ref. It does not depend on later commits."""
     match ref:
         case str():
             return ref
@@ -462,11 +438,11 @@ def written_form(ref: Ref) -> str:
             return str(getattr(ref, "commit_id", ref))
 
 
-# -- what a ref can be used for -------------------------------------------------------------
+# -- checking -------------------------------------------------------------------------------
 
 
 def home_of(parts: GraphParts, resolved: ResolvedRef) -> BranchRef:
-    """The branch that a commit was made on, if it is still there: others only inherit it."""
+    """The branch that a commit was made on, if it still exists; else one that contains it."""
     made_on = resolved.commit.branch
     for branch in parts.branches.list():
         if branch.physical == made_on:
@@ -475,9 +451,9 @@ def home_of(parts: GraphParts, resolved: ResolvedRef) -> BranchRef:
 
 
 def refuse_removed(parts: GraphParts, state: ManifestState) -> None:
-    """Raise `HistoryRemoved` if cleanup has removed what a state is stored in.
+    """Raise `HistoryRemoved` if cleanup deleted a table version of a state.
 
-    The caller holds the lock of main, so that nothing is removed from then on.
+    The caller holds main's lock, so that none is deleted afterwards.
     """
     for table_id in removed_tables(parts.tables, state):
         registered = state.registered[table_id]
@@ -487,7 +463,7 @@ def refuse_removed(parts: GraphParts, state: ManifestState) -> None:
 
 
 def refuse_other_schema(parts: GraphParts, resolved: ResolvedRef, what: str) -> None:
-    """Raise `RefUnderOtherSchema` if a commit was made under another schema than main has now."""
+    """Raise `RefUnderOtherSchema` unless a commit was made under main's current schema."""
     present = parts.manifest.current(None)
     newest = parts.manifest.find_commit(None, present.head)
     if newest is None or resolved.commit.draft.schema_ref != newest.draft.schema_ref:

@@ -1,4 +1,4 @@
-"""What a reader may see of the rows that differ. A row that comes into sight was inserted for them.
+"""Apply a read view to the rows of a comparison. A row that becomes visible counts as inserted.
 
 Tests: tests/behaviour/test_diff_views.py.
 """
@@ -13,8 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, EntityType
-from omnigraph.engine.compare.changes import TableChanges
-from omnigraph.engine.compare.sides import ABSENT, Side, Stored, StoredSide
+from omnigraph.engine.compare.changes import (
+    ABSENT,
+    Side,
+    Stored,
+    StoredSide,
+    TableChanges,
+    endpoints_of,
+)
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.rows.bindings import bound_schema
@@ -25,25 +31,25 @@ from omnigraph.storage.filters.bound import bound_columns
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 
-Turned = Mapping[str, pa.Array]
-"""By node type, the nodes that came into sight or went out of it."""
+VisibilityChanges = Mapping[str, pa.Array]
+"""By node type, the ids of nodes that are visible in only one of two snapshots."""
 
 
 @dataclass(frozen=True)
-class Sight:
+class Visibility:
     """A view on one snapshot."""
 
     view: ReadView
     snapshot: Snapshot
     tables: TableStore
 
-    def of(self, declared: EntityType, side: Side, numbers: Numbers) -> Numbers:
-        """Numbers of rows, `ABSENT` in the place of those that are out of sight."""
+    def visible(self, declared: EntityType, side: Side, numbers: Numbers) -> Numbers:
+        """Row numbers, with `ABSENT` for invisible rows."""
         seen: Mask = np.not_equal(numbers, ABSENT)
         seen[seen] = self._matches(declared, side, numbers[seen])
         if isinstance(declared, EdgeType):
-            for end, type_name in ends_of(declared):
-                seen[seen] = self._has_end(type_name, end, side, numbers[seen])
+            for end, type_name in endpoints_of(declared):
+                seen[seen] = self._has_endpoint(type_name, end, side, numbers[seen])
         return np.where(seen, numbers, ABSENT)
 
     def _matches(self, declared: EntityType, side: Side, numbers: Numbers) -> Mask:
@@ -55,43 +61,41 @@ class Sight:
         found: Mask = matches(bound, rows).to_numpy(zero_copy_only=False)
         return found
 
-    def _has_end(self, type_name: str, end: str, side: Side, numbers: Numbers) -> Mask:
+    def _has_endpoint(self, type_name: str, end: str, side: Side, numbers: Numbers) -> Mask:
         if type_name not in self.view.rows or not len(numbers):
             return np.ones(len(numbers), np.bool_)
-        ends = side.read(numbers, [end]).column(end)
+        endpoints = side.read(numbers, [end]).column(end)
         node = self.snapshot.catalog.nodes[type_name]
         table = self.snapshot.open(self.tables, node.table_key)
-        nodes = StoredSide(node, places_of(table, pc.unique(ends)))
+        nodes = StoredSide(node, places_of(table, pc.unique(endpoints)))
         seen = self._matches(node, nodes, np.arange(len(nodes.ids)))
         visible = nodes.ids.filter(pa.array(seen))
-        found: Mask = pc.is_in(ends, value_set=visible).to_numpy()
+        found: Mask = pc.is_in(endpoints, value_set=visible).to_numpy()
         return found
 
 
-def in_sight(found: TableChanges, shown: EntityType, before: Sight, after: Sight) -> TableChanges:
-    """Rows as a reader sees them, of a type as it is shown to them."""
+def visible_changes(
+    found: TableChanges, shown: EntityType, before: Visibility, after: Visibility
+) -> TableChanges:
+    """The rows as a reader sees them; `shown` is the type in the reader's view."""
     return replace(
         found,
         declared=shown,
-        before_numbers=before.of(found.declared, found.before, found.before_numbers),
-        after_numbers=after.of(found.declared, found.after, found.after_numbers),
+        before_numbers=before.visible(found.declared, found.before, found.before_numbers),
+        after_numbers=after.visible(found.declared, found.after, found.after_numbers),
     )
 
 
-def ends_of(edge: EdgeType) -> tuple[tuple[str, str], tuple[str, str]]:
-    return ("src", edge.from_type), ("dst", edge.to_type)
-
-
-def with_turned_ends(
+def with_affected_edges(
     edge: EdgeType,
     tables: TableStore,
     stored: tuple[Stored | None, Stored | None],
     sides: tuple[Side, Side],
-    turned: Turned,
+    changed: VisibilityChanges,
     wanted: Wanted | None,
 ) -> tuple[Side, Side]:
-    """The sides with edges that nothing has changed but the sight of their ends."""
-    nodes = {end: turned[name] for end, name in ends_of(edge) if len(turned.get(name, ()))}
+    """Add unchanged edges whose endpoints became visible or invisible."""
+    nodes = {end: changed[name] for end, name in endpoints_of(edge) if len(changed.get(name, ()))}
     known = [state for state in stored if state is not None and state[1].row_count]
     if not nodes or not known:
         return sides
@@ -101,8 +105,8 @@ def with_turned_ends(
             for state in known
         ]
     )
-    told = pa.concat_arrays([side.ids for side in sides])
-    ids = pc.unique(found.filter(pc.invert(pc.is_in(found, value_set=told))))
+    compared = pa.concat_arrays([side.ids for side in sides])
+    ids = pc.unique(found.filter(pc.invert(pc.is_in(found, value_set=compared))))
     if wanted is not None:
         ids = ids.filter(pa.array(wanted(ids)))
     left, right = (

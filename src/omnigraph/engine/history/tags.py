@@ -1,4 +1,4 @@
-"""Tags as callers see them: making, removing and listing names for commits.
+"""Tags as callers see them: create, delete and list names of commits.
 
 Tests: tests/behaviour/test_tags.py.
 """
@@ -6,11 +6,12 @@ Tests: tests/behaviour/test_tags.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
+from omnigraph.engine.history.commits import from_micros, short_id, to_micros
+from omnigraph.engine.history.refs import ResolvedRef, home_of, refuse_removed
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.refs import ResolvedRef, home_of, refuse_removed
 from omnigraph.errors import BranchExists, BranchNotFound, CommitNotFound
 from omnigraph.faults import declare
 from omnigraph.versioning.branch_names import BranchName, public_name
@@ -21,12 +22,10 @@ from omnigraph.versioning.tags import StoredTag, Tags, check_tag_name
 BEFORE_CREATE = declare("tag_create.before_tag_written", "before the tag is written")
 BEFORE_DELETE = declare("tag_delete.before_tag_removed", "before the tag is removed")
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tag:
-    """A name for a commit, which is kept from cleanup. A tag is a ref.
+    """A name of a commit that protects it from cleanup. A tag is a ref.
 
     `number` is the commit's number on `branch`, the branch it was made on.
     """
@@ -45,12 +44,14 @@ class Tag:
             commit_id=stored.graph_commit_id,
             branch=public_name(stored.branch),
             number=stored.version,
-            created_at=_EPOCH + timedelta(microseconds=stored.created_at),
+            created_at=from_micros(stored.created_at),
             actor=stored.actor_id,
         )
 
     def __repr__(self) -> str:
-        return f"<Tag {self.name}: commit {self.commit_id[-8:]} #{self.number} on {self.branch}>"
+        return (
+            f"<Tag {self.name}: commit {short_id(self.commit_id)} #{self.number} on {self.branch}>"
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -58,7 +59,7 @@ class Tag:
             "graph_commit_id": self.commit_id,
             "branch": self.branch,
             "version": self.number,
-            "created_at": (self.created_at - _EPOCH) // timedelta(microseconds=1),
+            "created_at": to_micros(self.created_at),
             "actor_id": self.actor,
         }
 
@@ -72,10 +73,10 @@ def create_tag(parts: GraphParts, name: str, target: ResolvedRef, actor: str | N
     """Name a commit, and keep it readable until the tag is deleted.
 
     Raises `InvalidTagName`, `TagExists`, `BranchExists` for the name of a branch, and `HistoryRemoved`
-    when the commit was cleaned up already.
+    if cleanup deleted the commit.
     """
     checked = check_tag_name(name)
-    # Main is locked: nothing is cleaned up meanwhile, and no branch is made or deleted.
+    # Main's lock keeps out cleanups, and the creation and deletion of branches.
     with parts.locks.hold(None, "tag create") as lock:
         if any(branch.public == checked for branch in parts.branches.list()):
             raise BranchExists(checked)
@@ -97,7 +98,7 @@ def create_tag(parts: GraphParts, name: str, target: ResolvedRef, actor: str | N
 
 
 def delete_tag(parts: GraphParts, name: str) -> None:
-    """Remove a tag; its commit goes with the next cleanup. Raises `TagNotFound`."""
+    """Delete a tag; its commit is no longer protected from cleanup. Raises `TagNotFound`."""
     with parts.locks.hold(None, "tag delete") as lock:
         BEFORE_DELETE.hit(tag=name)
         lock.check()
