@@ -24,10 +24,12 @@ import pyarrow.json as pj
 from benchmarks.support.social import SCHEMA, write_social_graph
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
-from omnigraph.export import export_lines, select_types
+from omnigraph.export.json_lines import export_lines
+from omnigraph.export.run import select_types
 from omnigraph.language.span import Source
-from omnigraph.load import PreparedLoad, RowStore, prepare_load, recognise_sources
-from omnigraph.load.reading import read_sources
+from omnigraph.load.prepare import PreparedLoad, prepare_load
+from omnigraph.load.reading import RowStore, read_sources
+from omnigraph.load.recognition import recognise_sources
 from omnigraph.rows.bindings import bound_schema
 
 LOAD_ID = "01J00000000000000000000000"

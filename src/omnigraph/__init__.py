@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from omnigraph.engine.compare.diff import Diff
     from omnigraph.engine.compare.entity_history import EntityChange
     from omnigraph.engine.compare.feed import CommitChanges
-    from omnigraph.engine.engines import Spark
     from omnigraph.engine.maintain.cleanup import CleanupReport
     from omnigraph.engine.maintain.index_report import IndexReport
     from omnigraph.engine.maintain.optimize import OptimizeReport
@@ -42,11 +41,12 @@ if TYPE_CHECKING:
     from omnigraph.engine.result import Result
     from omnigraph.engine.schema.apply import SchemaApplyResult
     from omnigraph.engine.tags import Tag
-    from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
     from omnigraph.engine.write.refill_report import EmbedResult
     from omnigraph.errors import OmnigraphError
+    from omnigraph.load.run import LoadResult
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import Spark
     from omnigraph.versioning.audit import RecordedAudit
 
 __all__ = [
@@ -116,7 +116,7 @@ _MODULES = {
     "GraphProtocol": "omnigraph.api.protocol",
     "GraphStatus": "omnigraph.engine.maintain.status",
     "IndexReport": "omnigraph.engine.maintain.index_report",
-    "LoadResult": "omnigraph.engine.write.load",
+    "LoadResult": "omnigraph.load.run",
     "Maintenance": "omnigraph.api.maintenance",
     "MergeResult": "omnigraph.engine.merge.run",
     "MigrationPlan": "omnigraph.catalog.migrate",
@@ -133,7 +133,7 @@ _MODULES = {
     "Result": "omnigraph.engine.result",
     "Schema": "omnigraph.api.schema",
     "SchemaApplyResult": "omnigraph.engine.schema.apply",
-    "Spark": "omnigraph.engine.engines",
+    "Spark": "omnigraph.spark.choice",
     "Tag": "omnigraph.engine.tags",
     "Tags": "omnigraph.api.tags",
     "VerifyReport": "omnigraph.engine.maintain.verify_report",

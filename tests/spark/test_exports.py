@@ -16,9 +16,10 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.cli.main import main
-from omnigraph.engine.engines import AUTO, runs_on_spark
-from omnigraph.engine.export import parts, snapshot
 from omnigraph.errors import ExportError, SparkJobFailed, UsageError
+from omnigraph.export import run as export_run
+from omnigraph.export import spark_export
+from omnigraph.spark.choice import AUTO, runs_on_spark
 from omnigraph.spark.tasks import Exchanged, noting_jobs
 from tests.behaviour.graphs import Backstage
 from tests.spark.in_process import (
@@ -216,7 +217,7 @@ def test_a_full_disk_is_told_and_nothing_is_made(graph, tmp_path):
     full = OSError(28, "No space left on device")
     with (
         exports_in_this_process(),
-        patch.object(parts, "write_parquet", side_effect=full),
+        patch.object(spark_export, "write_parquet", side_effect=full),
         pytest.raises(ExportError, match="cannot be written: No space left on device"),
     ):
         graph.export(tmp_path / "out", format="parquet", engine="spark")
@@ -229,8 +230,8 @@ def test_a_full_disk_is_told_and_nothing_is_made(graph, tmp_path):
 def test_large_graphs_are_exported_by_spark(graph, monkeypatch, limit, expected):
     used: list[object] = []
     monkeypatch.setattr("omnigraph.spark.session.is_running", lambda: False)
-    monkeypatch.setattr("omnigraph.engine.engines.spark_pays_from", lambda: limit)
-    with exports_in_this_process(), patched((snapshot, "session_of", used.append)):
+    monkeypatch.setattr("omnigraph.spark.choice.spark_pays_from", lambda: limit)
+    with exports_in_this_process(), patched((export_run, "session_of", used.append)):
         assert lines(graph, "auto") == lines(graph)
     assert (len(used) == 1) == expected
 

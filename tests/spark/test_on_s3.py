@@ -27,7 +27,7 @@ def endpoint() -> Iterator[str]:
 def test_every_mode_and_a_branch(endpoint, spark, tmp_path, monkeypatch):
     for name, value in environment_for(endpoint).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("omnigraph.engine.write.bulk.prepare.LOAD_RANGE_BYTES", 3_000)
+    monkeypatch.setattr("omnigraph.load.spark_load.LOAD_RANGE_BYTES", 3_000)
     here = init(str(tmp_path / "graph"), SCHEMA)
     there = init(f"s3://{BUCKET}/spark", SCHEMA)
     for graph in (here, there):

@@ -12,11 +12,10 @@ from unittest.mock import patch
 
 import pytest
 
-from omnigraph.engine.engines import AUTO, Spark, chosen_engine, runs_on_spark, spark_pays_from
-from omnigraph.engine.write.bulk.input_size import input_bytes
 from omnigraph.errors import SparkUnavailable, UsageError
-from omnigraph.load.sources import JsonFile, JsonText
+from omnigraph.load.sources import JsonFile, JsonText, input_bytes
 from omnigraph.spark import session
+from omnigraph.spark.choice import AUTO, Spark, chosen_engine, runs_on_spark, spark_pays_from
 from omnigraph.spark.gateway import start_java
 from omnigraph.spark.java import find_java
 
@@ -93,7 +92,7 @@ def test_large_files_are_for_spark(tmp_path, size, expected):
         file.truncate(size)
     with (
         patch("omnigraph.spark.session.is_running", return_value=False),
-        patch("omnigraph.engine.engines.spark_pays_from", return_value=8 * 2**20),
+        patch("omnigraph.spark.choice.spark_pays_from", return_value=8 * 2**20),
     ):
         file, text = [JsonFile(str(path))], [JsonText(b"x" * size)]
         assert runs_on_spark(AUTO, lambda: input_bytes(file), shared=True) == expected

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from omnigraph.errors import SparkExecutorUnfit, SparkJobFailed
-from omnigraph.spark.executors import installed
+from omnigraph.spark.session import installed
 from omnigraph.spark.tasks import Sent, _in_order, failure, noting_jobs, run_exchange, run_tasks
 
 

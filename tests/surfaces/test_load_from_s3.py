@@ -13,8 +13,8 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.errors import LoadSourceError, SourceUnreadable
-from omnigraph.load.pieces import JsonRange, cut_sources
 from omnigraph.load.sources import JsonFile
+from omnigraph.load.splits import JsonRange, cut_sources
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.uris import normalise_root

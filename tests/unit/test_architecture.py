@@ -219,7 +219,6 @@ NOT_FOR_A_READ = (
     "omnigraph.catalog.past",
     "omnigraph.embed",
     "omnigraph.engine.compare",
-    "omnigraph.engine.export",
     "omnigraph.engine.maintain",
     "omnigraph.engine.merge",
     "omnigraph.engine.read.explain",
@@ -243,6 +242,7 @@ NOT_FOR_A_READ = (
     "omnigraph.versioning.publish",
     "omnigraph.versioning.recovery",
     "omnigraph.versioning.retention",
+    "omnigraph.versioning.snapshot_rows",
     "omnigraph.versioning.upgrade",
 )
 """Packages and modules that write, convert, search or describe."""
@@ -313,5 +313,5 @@ def test_a_module_fits_in_a_reader_s_head(module):
 def test_the_contracts_cover_the_packages_checked_here():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = config["tool"]["importlinter"]["contracts"]
-    sources = [name for contract in contracts for name in contract.get("source_modules", ())]
-    assert sources == [f"omnigraph.{package}" for package in PURE_PACKAGES]
+    pure = next(c for c in contracts if c["name"] == "Language, catalog and plan are pure")
+    assert pure["source_modules"] == [f"omnigraph.{package}" for package in PURE_PACKAGES]

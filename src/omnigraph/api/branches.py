@@ -12,10 +12,10 @@ from omnigraph.errors import BranchInUse
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.merge.run import AppliedCommit, MergeOptions
     from omnigraph.engine.refs import Ref
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.branches import BranchRef
 
 
@@ -157,12 +157,12 @@ def apply_options(
     progress: Progress | None,
 ) -> MergeOptions:
     """The options of a call that applies one state or commit to a branch."""
-    from omnigraph.engine.engines import chosen_engine
     from omnigraph.engine.merge.choices import Choices
     from omnigraph.engine.merge.run import MergeOptions
     from omnigraph.engine.refs import written_form
     from omnigraph.engine.write.keys import keyed_request
     from omnigraph.progress import SILENT
+    from omnigraph.spark.choice import chosen_engine
 
     return MergeOptions(
         choices=Choices(),

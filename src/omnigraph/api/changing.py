@@ -20,12 +20,12 @@ from omnigraph.errors import BranchNotFound, InputError
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.refs import Ref
-    from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
     from omnigraph.engine.write.refill_report import EmbedResult
+    from omnigraph.load.run import LoadResult
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.branches import BranchRef
 
 
@@ -111,10 +111,10 @@ class Changes(HasBranches):
         >>> graph.load({"Note": [{"slug": "n2", "text": "Fixed"}]}, "merge").rows_loaded
         {'node:Note': 1}
         """
-        from omnigraph.engine.engines import chosen_engine
         from omnigraph.engine.receipts import receipt_of
-        from omnigraph.engine.write.load import Loader, LoadOptions, LoadResult, check_load_options
+        from omnigraph.load.run import Loader, LoadOptions, LoadResult, check_load_options
         from omnigraph.progress import SILENT
+        from omnigraph.spark.choice import chosen_engine
 
         core = self._writable("load")
         known_mode, known_id = check_load_options(
@@ -232,10 +232,10 @@ class Changes(HasBranches):
         >>> graph.embed(dry_run=True).properties
         ()
         """
-        from omnigraph.engine.engines import chosen_engine
         from omnigraph.engine.write.refill import Refiller
         from omnigraph.engine.write.refill_report import RefillOptions
         from omnigraph.progress import SILENT
+        from omnigraph.spark.choice import chosen_engine
 
         if (pending or stale) and all:
             raise InputError("all=True already includes pending and stale; pass only one")
@@ -275,7 +275,7 @@ class Changes(HasBranches):
         engine: EngineArgument,
     ) -> LoadResult:
         from omnigraph.engine.read.scan import find_type
-        from omnigraph.load.python_rows import is_rows
+        from omnigraph.load.recognition import is_rows
 
         core = self._writable("insert" if mode == "append" else "upsert")
         declared = find_type(core.contract().catalog, text_argument("type", type))

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from omnigraph.engine.compare.diff import Diff
     from omnigraph.engine.compare.entity_history import EntityChange
     from omnigraph.engine.compare.feed import CommitChanges
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.read.view import ReadView
     from omnigraph.engine.refs import Ref
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.commits import CommitRecord
 
 
@@ -109,8 +109,8 @@ class History(GraphHandle):
         from omnigraph.engine.compare.comparison import Comparison
         from omnigraph.engine.compare.diff import ChangeFilter, Diff
         from omnigraph.engine.compare.snapshots import compare_snapshots
-        from omnigraph.engine.engines import chosen_engine
         from omnigraph.progress import SILENT
+        from omnigraph.spark.choice import chosen_engine
 
         choice = chosen_engine(engine)
         wanted = ChangeFilter.of(names_argument("types", types), kinds, ops)

@@ -13,10 +13,10 @@ from omnigraph.errors import BranchInUse, HeadMoved, InputError
 from omnigraph.versioning.commits import OperationKind, Warning
 
 if TYPE_CHECKING:
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.merge.run import AppliedCommit, MergeOptions, MergeResult
     from omnigraph.engine.refs import Ref, ResolvedRef
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
 
 
 class Merges(HasBranches):
@@ -54,12 +54,12 @@ class Merges(HasBranches):
         'fast_forward'
         """
         from omnigraph.engine.branching import delete_branch, resolve_source
-        from omnigraph.engine.engines import chosen_engine
         from omnigraph.engine.merge.choices import Choices
         from omnigraph.engine.merge.run import MergeOptions, Merger
         from omnigraph.engine.refs import written_form
         from omnigraph.engine.write.keys import keyed_request
         from omnigraph.progress import SILENT
+        from omnigraph.spark.choice import chosen_engine
 
         core = self._writable("merge")
         decided = tuple(resolutions)

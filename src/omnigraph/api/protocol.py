@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from omnigraph.engine.compare.diff import Diff
     from omnigraph.engine.compare.entity_history import EntityChange
     from omnigraph.engine.compare.feed import CommitChanges
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.maintain.cleanup import CleanupReport
     from omnigraph.engine.maintain.index_report import IndexReport
     from omnigraph.engine.maintain.optimize import OptimizeReport
@@ -39,10 +38,11 @@ if TYPE_CHECKING:
     from omnigraph.engine.result import Result
     from omnigraph.engine.schema import SchemaApplyResult
     from omnigraph.engine.tags import Tag
-    from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
     from omnigraph.engine.write.refill_report import EmbedResult
+    from omnigraph.load.run import LoadResult
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.audit import RecordedAudit
     from omnigraph.versioning.commits import CommitId
 

@@ -15,8 +15,8 @@ from typing import Any, Final, cast, get_args
 import click
 
 from omnigraph.cli.style import warn
-from omnigraph.engine.engines import ENGINE_VARIABLE, Engine, EngineChoice
 from omnigraph.errors import OperatorConfigError
+from omnigraph.spark.choice import ENGINE_VARIABLE, Engine, EngineChoice
 
 HOME_VARIABLE: Final = "OMNIGRAPH_HOME"
 
@@ -48,7 +48,7 @@ def settled_engine(engine: str | None, master: str | None) -> EngineChoice:
         engine = told if master is None else "spark"
     if engine == "spark":
         # Before Java is started; a call without Spark would only find out later.
-        from omnigraph.spark.installed import require_spark
+        from omnigraph.spark.java import require_spark
 
         require_spark("engine 'spark'" if master is None else f"the Spark master '{master}'")
         from omnigraph.spark.session import expect_session

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import Property
 from omnigraph.embed.configured import stored_name
-from omnigraph.engine.shares import Share, shares_of
 from omnigraph.engine.vector_states import read_states
 from omnigraph.rows.bindings import VectorStates
+from omnigraph.spark.tasks import Share, shares_of
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 

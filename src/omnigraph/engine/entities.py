@@ -12,17 +12,17 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog.model import EdgeType, EntityType
-from omnigraph.engine.export.rows import read_rows
 from omnigraph.engine.python_values import python_rows
 from omnigraph.engine.read.scan import VisibleRows, find_type
 from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import InputError
-from omnigraph.export import export_lines
+from omnigraph.export.json_lines import export_lines
 from omnigraph.storage.blobs import find_blob
 from omnigraph.storage.filters import Comparison
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import read_rows
 
 
 def get_entity(

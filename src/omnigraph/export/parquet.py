@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.catalog.model import EdgeType, EntityType
-from omnigraph.export.values import blob_texts
+from omnigraph.export.json_lines import blob_texts
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.limits import BLOB_ROWS
 

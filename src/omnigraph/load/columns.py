@@ -1,7 +1,7 @@
 """Source columns to property columns, a whole column at a time.
 
 One converter for parsed JSON, Parquet and data frames. A value that does not fit is marked and left
-null; `omnigraph.load.record` looks at marked rows again, one by one, and finds the words. So a mark
+null; `omnigraph.load.values` looks at marked rows again, one by one, and finds the words. So a mark
 may be cautious, but a value that is not marked must be exactly what that module would have made.
 """
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
-from omnigraph.load.spellings import read_dates, read_datetimes
+from omnigraph.load.temporal import read_dates, read_datetimes
 from omnigraph.rows.build import blob_column
 from omnigraph.rows.schema import row_type
 from omnigraph.rows.values import BASE64, decode_base64

@@ -1,21 +1,217 @@
-"""CSV records to typed rows: parsed as columns of text, then converted as a plan says."""
+"""CSV records to typed rows: parsed as columns of text, then converted as a plan says.
+
+MERGED: Where the records of a CSV text begin and end, and what its columns are called.
+"""
 
 from __future__ import annotations
 
+import csv
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from typing import BinaryIO, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from omnigraph.load.csv_framing import Dialect
-from omnigraph.load.framing import Records
-from omnigraph.load.given_keys import Mask
+from omnigraph.limits import LOAD_BLOCK_BYTES, LOAD_RECORD_BYTES
 from omnigraph.load.json_table import content_of, is_utf8
+from omnigraph.load.json_text import BYTE_ORDER_MARK, Malformed, Records
+from omnigraph.load.records import Mask, Numbers, Problem, Reading
 from omnigraph.load.row_plan import RowPlan
-from omnigraph.load.table_rows import read_cells
-from omnigraph.load.text_cells import TextCells
-from omnigraph.load.typed_rows import Numbers, Problem, Reading
+from omnigraph.load.table_rows import TextCells, read_cells
+
+_Bytes = npt.NDArray[np.uint8]
+_Mask = npt.NDArray[np.bool_]
+
+_NEW_LINE, _RETURN = b"\n\r"
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a CSV text is written. Delimiter and quote are one ASCII character each."""
+
+    delimiter: str = ","
+    quote: str = '"'
+    header: bool = True
+    null: tuple[str, ...] = ("",)
+    list_separator: str | None = None
+
+
+def read_columns(stream: BinaryIO, dialect: Dialect) -> tuple[str, ...]:
+    """The names in the header, or `c1`, `c2`, … as many as the first record has fields.
+
+    Raises `UnicodeDecodeError` for a header that is no UTF-8.
+    """
+    first = next(_pieces(stream, dialect), None)
+    if first is None or not len(first.texts):
+        return ()
+    text = first.texts[0].as_py().decode().rstrip("\r\n")
+    fields = next(csv.reader([text], delimiter=dialect.delimiter, quotechar=dialect.quote))
+    if dialect.header:
+        return tuple(fields)
+    return tuple(f"c{number}" for number in range(1, len(fields) + 1))
+
+
+def read_csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[Records]:
+    """The records of a text in pieces of a few megabytes, without the header."""
+    header = dialect.header
+    for records in _pieces(stream, dialect):
+        if not header:
+            yield records
+        elif records.count:
+            header = False
+            yield _without_first(records)
+
+
+def _without_first(records: Records) -> Records:
+    is_text = len(records.positions) > 0 and records.positions[0] == 0
+    skipped = int(is_text)
+    return Records(
+        records.texts.slice(skipped),
+        records.positions[skipped:] - 1,
+        records.lines[1:],
+        tuple(
+            Malformed(m.position - 1, m.problem, m.raw) for m in records.malformed[1 - skipped :]
+        ),
+    )
+
+
+def _pieces(stream: BinaryIO, dialect: Dialect) -> Iterator[Records]:
+    held = stream.read(LOAD_BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)
+    line, wanted = 1, LOAD_BLOCK_BYTES
+    ended = False
+    while not ended:
+        more = stream.read(wanted)
+        ended = not more
+        held += more
+        framed = frame_records(held, line, dialect, ended=ended)
+        if not framed.used and len(held) >= LOAD_RECORD_BYTES:
+            first = _LINE_END.search(held)
+            cut = first.end() if first else len(held)
+            framed = frame_records(held[:cut], line, dialect, ended=True)
+        if framed.records.count:
+            yield framed.records
+        # Nothing complete in it: read as much again, so that a long record is not framed for ever.
+        wanted = LOAD_BLOCK_BYTES if framed.used else max(len(held), LOAD_BLOCK_BYTES)
+        line += framed.line_ends
+        held = held[framed.used :]
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """The records a piece of text begins with, and the bytes and line ends they take of it."""
+
+    records: Records
+    used: int
+    line_ends: int
+
+
+def frame_records(data: bytes, first_line: int, dialect: Dialect, *, ended: bool) -> Framed:
+    """The records of a piece of text that begins with one.
+
+    When more of the text follows, a record that lacks its end is left for the next piece.
+    """
+    if ended and data and data[-1] not in (_NEW_LINE, _RETURN):
+        data += b"\n"
+    content = np.frombuffer(data, np.uint8)
+    breaks = _line_ends(content, ended=ended)
+    outside = _outside_quotes(content, breaks, dialect)
+    malformed: dict[int, str] = {}
+    if outside is None:
+        ends, malformed = _field_by_field(data, dialect, ended=ended)
+    else:
+        ends = breaks[outside]
+        if ended and len(breaks) and not outside[-1]:
+            ends, malformed = _field_by_field(data, dialect, ended=True)
+    used = int(ends[-1]) + 1 if len(ends) else 0
+    starts = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)[: len(ends)]
+    lines = first_line + np.searchsorted(breaks, starts)
+    filled = (content[starts] != _NEW_LINE) & (content[starts] != _RETURN)
+    good = filled.copy()
+    good[list(malformed)] = False
+    offsets = pa.py_buffer(np.concatenate([[0], ends + 1]).astype(np.int32))
+    texts = pa.Array.from_buffers(pa.binary(), len(ends), [None, offsets, pa.py_buffer(data)])
+    number = np.cumsum(filled) - 1
+    records = Records(
+        texts if good.all() else texts.filter(pa.array(good)),
+        number[good],
+        lines[filled],
+        tuple(
+            Malformed(int(number[row]), problem, _shown(texts[row].as_py()))
+            for row, problem in malformed.items()
+        ),
+    )
+    return Framed(records, used, int(np.searchsorted(breaks, used)))
+
+
+def _line_ends(content: _Bytes, *, ended: bool) -> Numbers:
+    """The last byte of every line end: `\\n`, `\\r\\n` or `\\r` alone."""
+    is_end: _Mask = content == _NEW_LINE
+    returns = np.flatnonzero(content == _RETURN)
+    if len(returns):
+        following = np.append(content, _NEW_LINE if not ended else 0)[returns + 1]
+        is_end[returns[following != _NEW_LINE]] = True
+    return np.flatnonzero(is_end).astype(np.int64)
+
+
+def _outside_quotes(content: _Bytes, breaks: Numbers, dialect: Dialect) -> _Mask | None:
+    """Which line ends are outside of quotes; None when quotes stand where they need a closer look."""
+    quote = ord(dialect.quote)
+    quotes = np.flatnonzero(content == quote)
+    if not len(quotes):
+        return np.ones(len(breaks), np.bool_)
+    borders = np.zeros(256, np.bool_)
+    borders[[ord(dialect.delimiter), quote, _NEW_LINE, _RETURN]] = True
+    padded = np.concatenate([[_NEW_LINE], content, [_NEW_LINE]])
+    opening, closing = quotes[0::2], quotes[1::2]
+    if not borders[padded[opening]].all() or not borders[padded[closing + 2]].all():
+        return None
+    outside: _Mask = np.searchsorted(quotes, breaks) % 2 == 0
+    return outside
+
+
+@cache
+def _record_pattern(delimiter: str, quote: str) -> re.Pattern[bytes]:
+    mark, stop = re.escape(quote.encode()), re.escape(delimiter.encode())
+    rest = rb"[^%s\r\n]*+" % stop
+    field = rb"(?:%s(?:[^%s]|%s%s)*+%s%s|(?!%s)%s)" % (
+        *(mark, mark, mark, mark, mark, rest),
+        *(mark, rest),
+    )
+    return re.compile(rb"%s(?:%s%s)*+(?:\r\n|\n|\r)" % (field, stop, field))
+
+
+def _field_by_field(
+    data: bytes, dialect: Dialect, *, ended: bool
+) -> tuple[Numbers, dict[int, str]]:
+    """The last byte of every record, and those records that have no end."""
+    pattern = _record_pattern(dialect.delimiter, dialect.quote)
+    ends: list[int] = []
+    malformed: dict[int, str] = {}
+    start = 0
+    while start < len(data):
+        match = pattern.match(data, start)
+        if match is None and not ended:
+            break
+        if match is None:
+            # Nobody can say where it was meant to end; the next line gets a chance of its own.
+            match = _LINE_END.search(data, start)
+            assert match is not None, "a text that has ended has a line end"
+            malformed[len(ends)] = "a quoted field has no end"
+        elif match.end() == len(data) and data[-1] == _RETURN and not ended:
+            break
+        start = match.end()
+        ends.append(start - 1)
+    return np.array(ends, np.int64), malformed
+
+
+def _shown(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,19 @@ from omnigraph.catalog.ir import compact_json
 from omnigraph.catalog.keys import node_id
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.diagnostics import shortened, with_hint
-from omnigraph.load.given_keys import GIVEN, given_column
 from omnigraph.load.json_table import SeveralRecords
-from omnigraph.load.json_values import MalformedText, read_record
-from omnigraph.load.record import convert_value
+from omnigraph.load.json_text import MalformedText, read_record
+from omnigraph.load.records import (
+    GIVEN,
+    MisfitValue,
+    Problem,
+    Reading,
+    Spot,
+    TypedRows,
+    given_column,
+)
 from omnigraph.load.row_plan import KeyColumns, RowPlan
-from omnigraph.load.typed_rows import MisfitValue, Problem, Reading, Spot, TypedRows
+from omnigraph.load.values import convert_value
 from omnigraph.rows.build import StoredValue, build_column
 from omnigraph.rows.values import Misfit
 

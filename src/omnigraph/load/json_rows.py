@@ -3,11 +3,14 @@
 The reader learns how the records of a type are spelled (dates as text or as numbers, keys the schema
 does not know) from the first ones it cannot parse, so that even an unusual file is read in columns.
 Records that still do not fit are read one by one.
+
+MERGED: Plain JSON objects to typed rows of one type, as a plan says: parsed as columns, converted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,23 +22,34 @@ import pyarrow.types as kinds
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.load.columns import convert_column
-from omnigraph.load.framing import Records, Stretch
-from omnigraph.load.given_keys import GIVEN, given_column, given_in_texts, has_key
-from omnigraph.load.json_records import read_records
-from omnigraph.load.json_samples import are_json, sampled_objects, scalar_kind
+from omnigraph.load.json_records import are_sound, read_objects, read_records
 from omnigraph.load.json_table import (
     TIMES,
     JsonMismatch,
+    Router,
     SeveralRecords,
+    are_json,
     is_utf8,
     json_shape,
+    learn_keys,
     only_chunk,
     parse_objects,
+    sampled_objects,
+    scalar_kind,
 )
-from omnigraph.load.routing import Router
-from omnigraph.load.typed_rows import Reading, TypedRows
-
-Mask = npt.NDArray[np.bool_]
+from omnigraph.load.json_text import Records, Stretch
+from omnigraph.load.records import (
+    GIVEN,
+    Mask,
+    Numbers,
+    Reading,
+    TypedRows,
+    given_column,
+    given_in_texts,
+    has_key,
+)
+from omnigraph.load.row_plan import KeyColumns, RowPlan
+from omnigraph.load.table_rows import TypedCells, read_cells
 
 _SLICE: Final = 1000
 """Rows that are read one by one when one of them cannot be parsed in columns."""
@@ -251,3 +265,101 @@ def _first(value: object) -> object:
     if isinstance(value, list):
         return next((item for item in value if item is not None), None)
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReader:
+    """Reads the objects of a stream; a value that tasks can share."""
+
+    plan: RowPlan
+    patches: bool = False
+
+    def read(self, stretch: Stretch) -> Reading:
+        """The rows and problems of a stretch of a stream."""
+        try:
+            return self._read(stretch.records)
+        except SeveralRecords:
+            return self._read(stretch.read_by_value())
+
+    def _read(self, records: Records) -> Reading:
+        reading = Reading(records.count, records.lines)
+        reading.problems += records.problems("invalid_json")
+        texts, positions = records.texts, records.positions
+        if is_utf8(texts):
+            self._read_part(texts, positions, reading)
+        else:
+            reading.add(self._read_singly(texts, positions))
+        return reading
+
+    def _read_singly(self, texts: pa.Array, positions: Numbers) -> Reading:
+        return read_objects(self.plan, texts, positions.tolist(), patches=self.patches)
+
+    def _read_part(self, texts: pa.Array, positions: Numbers, reading: Reading) -> None:
+        table = self._parse(texts)
+        if table is not None:
+            for batch in table.combine_chunks().to_batches():
+                self._read_batch(batch, texts, positions, reading)
+            return
+        if len(texts) <= _SLICE:
+            reading.add(self._read_singly(texts, positions))
+            return
+        for start in range(0, len(texts), _SLICE):
+            part = slice(start, start + _SLICE)
+            self._read_part(texts[part], positions[part], reading)
+
+    def _read_batch(
+        self, batch: pa.RecordBatch, texts: pa.Array, positions: Numbers, reading: Reading
+    ) -> None:
+        """The rows of all texts; of a patch, those whose keys are not clear are read one by one."""
+        given: dict[str, Mask] | None = None
+        if self.patches:
+            columns = {name: (key, batch.column(key)) for name, key in self.plan.columns.items()}
+            given, doubtful = given_in_texts(columns, texts, ())
+            # In an object within the object a key is another one.
+            nested = pc.greater(pc.count_substring(texts, "{"), 1).to_numpy(zero_copy_only=False)
+            some_absent = np.zeros(len(texts), np.bool_)
+            for column in batch.columns:
+                some_absent |= column.is_null().to_numpy(zero_copy_only=False)
+            doubtful |= nested & some_absent
+            if doubtful.any():
+                clear = pa.array(~doubtful)
+                unclear = texts.filter(pa.array(doubtful))
+                reading.add(self._read_singly(unclear, positions[doubtful]))
+                given = {name: mask[~doubtful] for name, mask in given.items()}
+                batch, positions = batch.filter(clear), positions[~doubtful]
+        reading.rows.append(read_cells(self.plan, batch, positions, TypedCells(typed=False), given))
+
+    def _parse(self, texts: pa.Array) -> pa.Table | None:
+        """The columns of the plan; None when the objects have to be read one by one."""
+        others = learn_keys(texts, self.plan.sources())
+        for shape in () if others is None else self._shapes():
+            asked = pa.schema([*shape, *(others or {}).items()])
+            with suppress(JsonMismatch):
+                table = parse_objects(texts, asked)
+                if all(are_json(only_chunk(table.column(name))) for name in others or ()):
+                    return table.select(shape.names)
+        for shape in self._shapes():
+            with suppress(JsonMismatch):
+                table = parse_objects(texts, shape, ignore_others=True)
+                return table if are_sound(texts) else None
+        return None
+
+    def _shapes(self) -> Iterator[pa.Schema]:
+        """The objects that are expected: times as texts or, all of them, as numbers."""
+        plan = self.plan
+        types = {name: prop.type for name, prop in plan.declared.properties.items()}
+        wanted = [(key, types[name]) for name, key in plan.columns.items()]
+        texts = [] if plan.id is None else [plan.id]
+        for end in plan.ends.values():
+            if isinstance(end, KeyColumns):
+                keys = end.columns.items()
+                wanted += [(key, end.node.properties[name].type) for name, key in keys]
+            else:
+                texts.append(end)
+        has_times = any(kind.scalar in TIMES for _, kind in wanted)
+        for numeric in (False, True)[: 1 + has_times]:
+            fields = [(key, json_shape(kind, numeric_times=numeric)) for key, kind in wanted]
+            shape = dict.fromkeys([*fields, *((key, pa.utf8()) for key in texts)])
+            # A key that two parts of a row want as different types is left to single reading.
+            if len({key for key, _ in shape}) == len(shape):
+                yield pa.schema(list(shape))

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import LoadSourceError, SourceUnreadable
-from omnigraph.load.csv_framing import Dialect
+from omnigraph.load.csv_rows import Dialect
 from omnigraph.load.row_plan import ENDS, Assignment, Constant
 from omnigraph.storage.input_files import is_remote
 

@@ -17,17 +17,14 @@ from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.diagnostics import shortened, with_hint
 from omnigraph.errors import UnknownPropertiesRefused, UnknownProperty
 from omnigraph.limits import MAX_LOAD_ERRORS
-from omnigraph.load.committed import CommittedRows
-from omnigraph.load.findings import Finding, FindingLog, in_order
-from omnigraph.load.patching import patched
-from omnigraph.load.pieces import Piece
-from omnigraph.load.placing import PLACE_COLUMNS, placed_schema
+from omnigraph.load.patch import patched
 from omnigraph.load.quarantine import BadRecord, set_aside, split_rows
-from omnigraph.load.reading import read_sources
-from omnigraph.load.row_store import RowStore
-from omnigraph.load.set_phase import LoadMode, collapse, judge_set
+from omnigraph.load.reading import RowStore, read_sources
+from omnigraph.load.record_validation import PLACE_COLUMNS, placed_schema
+from omnigraph.load.records import Finding, FindingLog, Key, UnknownProperties, in_order
+from omnigraph.load.set_validation import CommittedRows, LoadMode, collapse, judge_set
 from omnigraph.load.sources import JsonFile, JsonText, Source
-from omnigraph.load.typed_rows import Key, UnknownProperties
+from omnigraph.load.splits import Piece
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases

@@ -18,13 +18,13 @@ import pyarrow as pa
 from omnigraph.catalog.ir import compact_json
 from omnigraph.diagnostics import cut_values
 from omnigraph.language.temporal import format_date, format_datetime
-from omnigraph.load.findings import Finding, Place
-from omnigraph.load.framing import Records, read_stretches
-from omnigraph.load.pieces import Piece
-from omnigraph.load.placing import RECORD, SOURCE
-from omnigraph.load.record import Day, Moment
+from omnigraph.load.json_text import Records, read_stretches
+from omnigraph.load.record_validation import RECORD, SOURCE
+from omnigraph.load.records import Finding, Place
 from omnigraph.load.sources import CsvFile, JsonFile, JsonObjects, JsonText, Source, TableSource
+from omnigraph.load.splits import Piece
 from omnigraph.load.table_rows import python_value
+from omnigraph.load.values import Day, Moment
 from omnigraph.rows.values import BASE64
 
 

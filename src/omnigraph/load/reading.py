@@ -2,36 +2,43 @@
 
 At most one piece more than there are threads is in flight; each is a block of a few megabytes of
 text, or some tens of thousands of rows of a table, and its columns.
+
+MERGED: The rows of a load until it is decided: in memory, and beyond a budget in scratch files.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
+from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
+from omnigraph.limits import LOAD_MEMORY_BYTES
 from omnigraph.load.csv_rows import CsvReader
-from omnigraph.load.findings import Finding, place_problem
-from omnigraph.load.framing import Records, Stretch, read_stretches
-from omnigraph.load.generated_ids import id_prefix
-from omnigraph.load.json_objects import ObjectReader
-from omnigraph.load.json_rows import JsonReader
-from omnigraph.load.judging import JudgedRows, judge_rows
-from omnigraph.load.outside_blobs import refuse_outside
-from omnigraph.load.pieces import Piece
-from omnigraph.load.placing import place_rows
+from omnigraph.load.json_rows import JsonReader, ObjectReader
+from omnigraph.load.json_text import Records, Stretch, read_stretches
+from omnigraph.load.record_validation import (
+    JudgedRows,
+    id_prefix,
+    judge_rows,
+    place_rows,
+    refuse_outside,
+)
+from omnigraph.load.records import Finding, Problem, Reading, UnknownProperties, place_problem
 from omnigraph.load.row_plan import RowPlan
 from omnigraph.load.sources import CsvFile, JsonFile, JsonObjects, JsonText, Source
+from omnigraph.load.splits import Piece
 from omnigraph.load.table_rows import TypedCells, read_table
-from omnigraph.load.typed_rows import Problem, Reading, UnknownProperties
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
+from omnigraph.temporary import TemporaryFolder
 
 _Task = Callable[[], "JudgedPiece"]
 
@@ -214,3 +221,67 @@ def place_piece(
         if unnamed and isinstance(judged.declared, EdgeType):
             read.unnamed_edges[judged.declared.name] += unnamed
     return read
+
+
+class RowStore:
+    """Placed rows by table key, in the order they were added."""
+
+    def __init__(self, scratch: Path | None = None, budget: int = LOAD_MEMORY_BYTES) -> None:
+        self._scratch = scratch
+        self._budget = budget
+        self._folder: TemporaryFolder | None = None
+        self._declared: dict[str, EntityType] = {}
+        self._held: dict[str, list[pa.RecordBatch]] = {}
+        self._held_bytes = 0
+        self._files: dict[str, list[Path]] = {}
+
+    def __enter__(self) -> RowStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the scratch files. Tables handed out stay readable where files can be unlinked."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def add(self, declared: EntityType, rows: pa.RecordBatch) -> None:
+        if rows.num_rows == 0:
+            return
+        key = declared.table_key
+        self._declared[key] = declared
+        self._held.setdefault(key, []).append(rows)
+        self._held_bytes += rows.nbytes
+        if self._held_bytes > self._budget:
+            self._spill()
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        """All rows by table key; types without rows are absent."""
+        return {key: self._table(key) for key in sorted(self._declared)}
+
+    def _table(self, key: str) -> pa.Table:
+        batches: list[pa.RecordBatch] = []
+        for path in self._files.get(key, ()):
+            batches += pa.ipc.open_file(pa.memory_map(str(path))).read_all().to_batches()
+        return pa.Table.from_batches([*batches, *self._held.get(key, ())])
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = TemporaryFolder("omnigraph-load-", self._scratch)
+        number = sum(map(len, self._files.values()))
+        for key, batches in self._held.items():
+            path = Path(self._folder.name) / f"{number}.arrow"
+            number += 1
+            with pa.ipc.new_file(str(path), batches[0].schema) as file:
+                for batch in batches:
+                    file.write_batch(batch)
+            self._files.setdefault(key, []).append(path)
+        self._held.clear()
+        self._held_bytes = 0

@@ -15,7 +15,7 @@ from omnigraph.catalog.constraints import identity_group
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.diagnostics import with_hint
 from omnigraph.errors import LoadSourceError
-from omnigraph.load.record import convert_value
+from omnigraph.load.values import convert_value
 from omnigraph.rows.build import StoredValue
 from omnigraph.rows.values import Misfit
 

@@ -2,6 +2,8 @@
 
 Sources are values that can be read more than once and sent to another process. Opening one is the
 only thing here that touches a file; `omnigraph.load.recognition` finds out which ones a caller means.
+
+MERGED: How much a load has to read, as far as that says where it should run.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ import pyarrow.parquet as pq
 
 from omnigraph.catalog.model import EntityType
 from omnigraph.errors import LoadSourceError, SourceUnreadable
-from omnigraph.load.csv_framing import Dialect, read_columns, read_csv_records
-from omnigraph.load.framing import Records, read_stretches
+from omnigraph.load.csv_rows import Dialect, read_columns, read_csv_records
+from omnigraph.load.json_text import Records, read_stretches
 from omnigraph.load.row_plan import RowPlan
-from omnigraph.storage.input_files import is_remote, open_remote
+from omnigraph.storage.input_files import is_remote, open_remote, stamp_of
 
 TEXT_NAME: Final = "<data>"
 """What messages call input that has no file name."""
@@ -336,3 +338,25 @@ def _decompressed(stream: BinaryIO, name: str) -> BinaryIO:
     if not is_compressed(start):
         return stream
     return io.BufferedReader(_Gunzipped(stream, name))
+
+
+def input_bytes(sources: Sequence[Source]) -> int:
+    """The size of files as they are, compressed or not.
+
+    What is in memory is loaded by the process that has it: sending it to tasks takes longer.
+    """
+    return sum(map(_file_bytes, sources))
+
+
+def _file_bytes(source: Source) -> int:
+    match source:
+        case JsonObjects(stream=stream):
+            return _file_bytes(stream)
+        case JsonFile() | ParquetFile() | CsvFile(held=None):
+            try:
+                with open_file(source.path) as file:
+                    return stamp_of(file)[0]
+            except SourceUnreadable:
+                return 0  # Whoever reads it says what is wrong.
+        case _:
+            return 0

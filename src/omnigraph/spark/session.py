@@ -3,6 +3,8 @@
 The own session is started by the first call that needs it and kept for later ones. It ends with the
 process, or when another master is asked for.
 Tests: tests/spark/test_session.py.
+
+MERGED: Whether the processes that run tasks can run ours, asked before the first job on a cluster.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import platform
 import re
 import socket
 import sys
@@ -18,17 +21,21 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.errors import SparkUnavailable
+from omnigraph.errors import SparkExecutorUnfit, SparkUnavailable
 from omnigraph.extras import CONNECT, is_installed
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
 from omnigraph.spark.gateway import Gateway, StartingJava, has_room_for_sockets, start_java
 from omnigraph.spark.java import find_java
 from omnigraph.spark.start_cache import cache_flags
+from omnigraph.spark.tasks import is_embedded, run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
 EMBEDDED: Final = "local[*,4]"
@@ -291,3 +298,43 @@ def _leave() -> None:
 
 
 atexit.register(_leave)
+
+
+_PACKAGES: Final = ("omnigraph", "pylance", "pyarrow", "numpy")
+_ASKED: Final = 4
+"""Executors asked. One image usually serves all of them."""
+
+
+def check_executors(spark: SparkSession) -> None:
+    """Compare what is installed there with what is here. Raises `SparkError`.
+
+    Executors of an embedded session are children of this process.
+    """
+    if not is_embedded(spark):
+        _check(spark)
+
+
+@lru_cache(maxsize=8)
+def _check(spark: SparkSession) -> None:
+    here = installed()
+    for there in run_tasks(spark, "look at the executors", _ASKED, _installed_there):
+        for name, found in there.items():
+            if found != here[name]:
+                raise SparkExecutorUnfit(f"{name} is {found} there and {here[name]} here")
+
+
+def installed() -> dict[str, str]:
+    """The versions that tasks depend on."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"Python": python, **{name: _version(name) for name in _PACKAGES}}
+
+
+def _installed_there(_task: int) -> dict[str, str]:
+    return installed()
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"

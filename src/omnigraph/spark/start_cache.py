@@ -22,8 +22,7 @@ from typing import Any, Final
 from omnigraph.errors import StartCacheFailed
 from omnigraph.limits import START_CACHE_SECONDS
 from omnigraph.progress import SILENT, Progress
-from omnigraph.spark.installed import require_spark
-from omnigraph.spark.java import Java, find_java
+from omnigraph.spark.java import Java, find_java, require_spark
 
 VARIABLE: Final = "OMNIGRAPH_SPARK_CACHE"
 """The folder of such files, or `off` for none."""

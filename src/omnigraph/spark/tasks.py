@@ -4,6 +4,8 @@ A kernel answers with values that pickle and returns its errors instead of raisi
 caller always hears of everything that was done. What still fails is Spark's own affair: it repeats
 a task whose process died, and only one attempt's answer arrives.
 Tests: tests/spark/test_tasks.py.
+
+MERGED: Errors as answers: a task returns what went wrong, so that nothing else it did is lost with it. | Data frames of Spark: tables by their names, and frames with some of their columns. | How tasks share the reading of a table: whole fragments, some of them together.
 """
 
 from __future__ import annotations
@@ -22,10 +24,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.errors import SparkExecutorUnfit, SparkJobFailed
+from omnigraph.errors import LoadSourceError, OmnigraphError, SparkExecutorUnfit, SparkJobFailed
+from omnigraph.limits import LOAD_RANGE_ROWS
+from omnigraph.storage.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
 
 Answer = TypeVar("Answer")
 Verdict = TypeVar("Verdict")
@@ -306,3 +311,71 @@ def _row(task: int, bucket: int, content: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(
         [{"task": task, "bucket": bucket, "content": content}], schema=_SCHEMA
     )
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An error that is returned instead of raised."""
+
+    error: OmnigraphError
+
+
+def returning(call: Callable[[], Result]) -> Result | Failed:
+    """The result of a call, or its error as one."""
+    try:
+        return call()
+    except OmnigraphError as error:
+        return Failed(error)
+
+
+def value_of(answer: Result | Failed) -> Result:
+    """The result; raises the error that was returned in its place."""
+    if isinstance(answer, Failed):
+        raise answer.error
+    return answer
+
+
+def table_named(spark: SparkSession, name: str) -> DataFrame:
+    """A table of the session's catalog. Raises `LoadSourceError`."""
+    with _naming(name):
+        return spark.table(name)
+
+
+def with_columns(frame: DataFrame, names: Sequence[str], source: str) -> DataFrame:
+    """The data frame with these columns alone, whatever characters their names have."""
+    with _naming(source):
+        return frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
+
+
+@contextmanager
+def _naming(source: str) -> Iterator[None]:
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException as error:
+        reason = str(error).partition("\n")[0]
+        raise LoadSourceError(source, f"cannot be read by Spark: {reason}") from None
+
+
+Share = tuple[int, ...]
+"""The ids of fragments that one task reads."""
+
+
+def shares_of(table: Table) -> tuple[Share, ...]:
+    """All fragments of a table with rows, in parts of about as many rows as a task reads."""
+    shares: list[Share] = []
+    held: list[int] = []
+    count = 0
+    for fragment in table.fragments():
+        if held and count + fragment.rows > LOAD_RANGE_ROWS:
+            shares.append(tuple(held))
+            held, count = [], 0
+        held.append(fragment.id)
+        count += fragment.rows
+    if held:
+        shares.append(tuple(held))
+    return tuple(shares)

@@ -14,11 +14,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 from omnigraph.errors import LoadError, OmnigraphError
-from omnigraph.load.findings import Finding
-from omnigraph.load.json_values import MalformedText, read_value
-from omnigraph.load.pieces import count_piece, cut_sources, placed
+from omnigraph.load.json_text import MalformedText, read_value
 from omnigraph.load.reading import ReadPiece, read_piece
+from omnigraph.load.records import Finding
 from omnigraph.load.sources import JsonText
+from omnigraph.load.splits import count_piece, cut_sources, placed
 from tests.unit.load.loading import Anywhere, catalog_of, load
 
 CATALOG = catalog_of("""
@@ -172,7 +172,7 @@ def check_stream(data: bytes, folder: Path) -> None:
     whole = outcome(lambda: load(data, CATALOG, load_id="job"))
     assert whole == outcome(lambda: load(gzip.compress(data), CATALOG, load_id="job"))
     for block in (16, 200):
-        with patch("omnigraph.load.framing.LOAD_BLOCK_BYTES", block):
+        with patch("omnigraph.load.json_text.LOAD_BLOCK_BYTES", block):
             outcome(lambda: load(data, CATALOG, load_id="job"))
     outcome(lambda: load(data, CATALOG, "patch"))
     if not data.startswith(b"\x1f\x8b"):

@@ -13,7 +13,9 @@ from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.language.span import Source as SourceText
 from omnigraph.language.types import Scalar
-from omnigraph.load import PreparedLoad, RowStore, prepare_load, recognise_sources
+from omnigraph.load.prepare import PreparedLoad, prepare_load
+from omnigraph.load.reading import RowStore
+from omnigraph.load.recognition import recognise_sources
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.rows.build import build_column

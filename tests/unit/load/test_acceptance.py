@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.errors import ExportError, LoadError, LoadSourceError
-from omnigraph.export import export_lines, select_types
+from omnigraph.export.json_lines import export_lines
+from omnigraph.export.run import select_types
 from tests.unit.load.loading import (
     PAGES,
     WF,

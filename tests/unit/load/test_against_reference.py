@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadError
-from omnigraph.load.placing import GENERATED, RECORD
 from omnigraph.load.reading import read_sources
+from omnigraph.load.record_validation import GENERATED, RECORD
 from omnigraph.load.sources import JsonText
 from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.load import load as reference_load
@@ -39,7 +39,7 @@ EVERYTHING = 10**9
 def small_steps(size: int) -> Iterator[None]:
     """Blocks of a few bytes and slices of a few rows, so that every seam is crossed."""
     with (
-        patch("omnigraph.load.framing.LOAD_BLOCK_BYTES", size),
+        patch("omnigraph.load.json_text.LOAD_BLOCK_BYTES", size),
         patch("omnigraph.load.json_rows._SLICE", max(1, size // 40)),
     ):
         yield

@@ -15,12 +15,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadError, LoadProblem, LoadSourceError
-from omnigraph.load import csv_framing
-from omnigraph.load.csv_framing import Dialect, read_csv_records
-from omnigraph.load.csv_rows import CsvReader
-from omnigraph.load.framing import Records
+from omnigraph.load import csv_rows
+from omnigraph.load.csv_rows import CsvReader, Dialect, read_csv_records
+from omnigraph.load.json_text import Records
 from omnigraph.load.row_plan import RowPlan
-from omnigraph.load.text_cells import TextCells
+from omnigraph.load.table_rows import TextCells
 from omnigraph.rows.build import build_column
 from tests.unit.load.loading import W, catalog_of, load, rows_of
 
@@ -305,7 +304,7 @@ def naive_records(text: str, delimiter: str, quote: str) -> list[tuple[int, str]
 def records_of(text: str, block: int) -> list[Records]:
     """The records of a text that is read in blocks of so many bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_framing, "LOAD_BLOCK_BYTES", block)
+        patch.setattr(csv_rows, "LOAD_BLOCK_BYTES", block)
         return list(read_csv_records(io.BytesIO(text.encode()), Dialect(header=False)))
 
 

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import ExportError
-from omnigraph.export import export_lines, select_types
+from omnigraph.export.json_lines import export_lines
+from omnigraph.export.run import select_types
 from omnigraph.language.types import INTEGER_RANGES, Scalar
-from omnigraph.load.framing import read_stretches
 from omnigraph.load.json_rows import JsonReader
+from omnigraph.load.json_text import read_stretches
 from omnigraph.rows.json_text import float_texts
 from omnigraph.testing.model.export import export as reference_export
 from omnigraph.testing.model.image import Image

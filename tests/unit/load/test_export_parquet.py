@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.export import file_names, select_types, write_parquet
+from omnigraph.export.parquet import file_names, write_parquet
+from omnigraph.export.run import select_types
 from omnigraph.load.row_plan import Assignment, plan_rows
 from omnigraph.load.table_rows import TypedCells, read_table
 from tests.unit.load.inputs import catalogs

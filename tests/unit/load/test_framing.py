@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.load.framing import read_stretch, read_stretches, split_lines
+from omnigraph.load.json_text import read_stretch, read_stretches, split_lines
 from tests.unit.load.loading import W, load
 
 
@@ -18,8 +18,8 @@ def framed(text, block=4 << 20, limit=1 << 30):
     """Every record of a stream: its number, line and text, malformed ones with their problem."""
     found, before = [], 1
     with (
-        patch("omnigraph.load.framing.LOAD_BLOCK_BYTES", block),
-        patch("omnigraph.load.framing.LOAD_RECORD_BYTES", limit),
+        patch("omnigraph.load.json_text.LOAD_BLOCK_BYTES", block),
+        patch("omnigraph.load.json_text.LOAD_RECORD_BYTES", limit),
     ):
         for stretch in read_stretches(io.BytesIO(text)):
             records = stretch.records

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadSourceError, SourceUnreadable
-from omnigraph.load.findings import Finding
-from omnigraph.load.pieces import Piece, PieceSize, bundled, count_piece, cut_sources, placed
 from omnigraph.load.reading import read_piece
 from omnigraph.load.recognition import recognise_sources
+from omnigraph.load.records import Finding
 from omnigraph.load.sources import JsonText
+from omnigraph.load.splits import Piece, PieceSize, bundled, count_piece, cut_sources, placed
 from tests.unit.load.inputs import DENSE, dense_inputs, inputs
 from tests.unit.load.loading import W, catalog_of
 
@@ -164,7 +164,7 @@ def test_pieces_of_several_sources_are_counted_apart():
 
 
 def test_small_blocks_inside_a_piece_change_nothing():
-    with patch("omnigraph.load.framing.LOAD_BLOCK_BYTES", 64):
+    with patch("omnigraph.load.json_text.LOAD_BLOCK_BYTES", 64):
         assert assert_same_records(lines(200), W, 1000) > 1
 
 

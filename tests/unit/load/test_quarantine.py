@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import LoadError
-from omnigraph.load.findings import Place
-from omnigraph.load.placing import RECORD, SOURCE
 from omnigraph.load.quarantine import report, split_rows
+from omnigraph.load.record_validation import RECORD, SOURCE
+from omnigraph.load.records import Place
 from tests.unit.load.loading import W, catalog_of, load, rows_of
 
 GRAPH = catalog_of(

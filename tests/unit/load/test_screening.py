@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadError
-from omnigraph.load.pieces import cut_sources
+from omnigraph.load.bucket_validation import glance, is_beyond_glancing, keys_of
 from omnigraph.load.prepare import emptied
-from omnigraph.load.reading import read_piece
-from omnigraph.load.row_store import RowStore
-from omnigraph.load.screening import glance, is_beyond_glancing, keys_of
+from omnigraph.load.reading import RowStore, read_piece
 from omnigraph.load.sources import JsonText
+from omnigraph.load.splits import cut_sources
 from tests.unit.load.inputs import DENSE, dense_inputs
 from tests.unit.load.loading import (
     WORKSHOP_RECORDS,

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.errors import LoadError, LoadSourceError, SourceUnreadable
-from omnigraph.load import recognise_sources
+from omnigraph.load.recognition import recognise_sources
 from omnigraph.load.sources import CsvFile, Frame, JsonFile, JsonObjects, JsonText, ParquetFile
 from tests.unit.load.loading import W, catalog_of, load, rows_of
 

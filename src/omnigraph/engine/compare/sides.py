@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EntityType
-from omnigraph.engine.write.columns import carried_blobs, property_columns
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.changed_rows import (
     Numbers,
@@ -26,6 +25,7 @@ from omnigraph.storage.changed_rows import (
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+from omnigraph.versioning.snapshot_rows import carried_blobs, property_columns
 
 ABSENT = -1
 """The number of a row that a side does not have."""

@@ -16,7 +16,6 @@ from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.engine.compare.changes import TableChanges
 from omnigraph.engine.compare.sides import ABSENT, Side, Stored, StoredSide
 from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.equality import Mask
 from omnigraph.storage.changed_rows import Numbers, Wanted, places_of
@@ -24,6 +23,7 @@ from omnigraph.storage.filters import bind, matches
 from omnigraph.storage.filters.bound import bound_columns
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import SnapshotRows
 
 Turned = Mapping[str, pa.Array]
 """By node type, the nodes that came into sight or went out of it."""

@@ -12,8 +12,8 @@ from omnigraph.engine.compare.changes import Op, TableChanges
 from omnigraph.engine.compare.comparison import ComparedTable, Comparison
 from omnigraph.engine.compare.diff import ChangeFilter, Changes
 from omnigraph.engine.compare.sight import Turned
-from omnigraph.engine.engines import INLINE, EngineChoice, compares_on_spark, session_of
 from omnigraph.progress import SILENT, Progress
+from omnigraph.spark.choice import INLINE, EngineChoice, compares_on_spark, session_of
 
 
 def compare_snapshots(

@@ -17,8 +17,7 @@ from omnigraph.engine.compare.changes import TableChanges
 from omnigraph.engine.compare.comparison import ComparedTable, Comparison
 from omnigraph.engine.compare.parts import Part, parts_for
 from omnigraph.engine.compare.sides import ABSENT, Side, StoredSide, no_rows
-from omnigraph.spark.answers import Failed, returning, value_of
-from omnigraph.spark.tasks import run_tasks
+from omnigraph.spark.tasks import Failed, returning, run_tasks, value_of
 from omnigraph.storage.changed_rows import Numbers, RowPlaces
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 

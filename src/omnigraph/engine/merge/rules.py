@@ -22,10 +22,10 @@ from omnigraph.catalog.constraints import (
     value_rules,
 )
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
-from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.errors import MergeConflict
 from omnigraph.rows.checks import value_violations
 from omnigraph.rows.uniqueness import distinct_tuples, shared_tuples, tuple_values, tuples_of
+from omnigraph.versioning.snapshot_rows import SnapshotRows
 
 _ENDS = ("src", "dst")
 

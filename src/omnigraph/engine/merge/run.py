@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from omnigraph.diagnostics import counted
-from omnigraph.engine.engines import AUTO, EngineChoice
 from omnigraph.engine.merge.choices import Choices
 from omnigraph.engine.merge.images import Image
 from omnigraph.engine.merge.plan import MergePlan, MergePlanner
@@ -39,6 +38,7 @@ from omnigraph.errors import (
     SchemaMoved,
 )
 from omnigraph.progress import SILENT, Progress
+from omnigraph.spark.choice import AUTO, EngineChoice
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,

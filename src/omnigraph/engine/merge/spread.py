@@ -16,13 +16,11 @@ from omnigraph.engine.merge.rows import MergedRows
 from omnigraph.engine.merge.rules import columns_of_rules
 from omnigraph.engine.merge.table_merge import TableMerge, allowed_blobs
 from omnigraph.engine.write.change import WrittenTable
-from omnigraph.engine.write.columns import stored_rows
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import declare
 from omnigraph.limits import CONFLICTS_TOLD
 from omnigraph.rows.blob_bases import BlobBases
-from omnigraph.spark.answers import Failed, returning
-from omnigraph.spark.tasks import run_tasks
+from omnigraph.spark.tasks import Failed, returning, run_tasks
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.written import (
@@ -32,6 +30,7 @@ from omnigraph.storage.written import (
     shrink,
     write_part,
 )
+from omnigraph.versioning.snapshot_rows import stored_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

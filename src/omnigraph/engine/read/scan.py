@@ -18,12 +18,10 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.engine.blobs import blob_of_row
-from omnigraph.engine.export.rows import in_parts
 from omnigraph.engine.python_values import public_column, public_type
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
 from omnigraph.engine.read.stored import condition_filter, id_filter, stored_filter
 from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write.columns import carried_blobs, property_columns, rows_by_id
 from omnigraph.errors import InputError, ParameterError, UnknownColumn, UnknownType
 from omnigraph.language.query.parse import parse_condition
 from omnigraph.language.span import Source
@@ -38,6 +36,7 @@ from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import carried_blobs, in_parts, property_columns, rows_by_id
 
 _UNLIMITED: Final = QueryBudget(sys.maxsize, sys.maxsize, math.inf)
 

@@ -23,7 +23,6 @@ from omnigraph.catalog.migrate import (
     refuse_unsupported,
 )
 from omnigraph.diagnostics import counted
-from omnigraph.engine.engines import AUTO, EngineChoice
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, WriteResult, nothing_done, receipt_of
 from omnigraph.engine.schema.commit import SchemaCommit
@@ -44,6 +43,7 @@ from omnigraph.errors import (
 from omnigraph.faults import declare
 from omnigraph.language.span import Source
 from omnigraph.progress import SILENT, Progress
+from omnigraph.spark.choice import AUTO, EngineChoice
 from omnigraph.versioning.commits import (
     CommitDraft,
     CommitId,

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from omnigraph.engine.engines import INLINE, EngineChoice, rewrites_on_spark, session_of
 from omnigraph.faults import declare
 from omnigraph.limits import LOAD_RANGE_ROWS
 from omnigraph.progress import SILENT, Progress
-from omnigraph.spark.answers import Failed, returning, value_of
-from omnigraph.spark.tasks import run_tasks
+from omnigraph.spark.choice import INLINE, EngineChoice, rewrites_on_spark, session_of
+from omnigraph.spark.tasks import Failed, returning, run_tasks, value_of
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 

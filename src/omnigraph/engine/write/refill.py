@@ -17,18 +17,10 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import NodeType, Property
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.due_texts import Chosen, DueTexts
-from omnigraph.engine.engines import (
-    AUTO,
-    EngineChoice,
-    inline_for_want_of_spark,
-    runs_on_spark,
-    session_of,
-)
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import nothing_done, receipt_of
 from omnigraph.engine.vector_states import count_states, read_states
 from omnigraph.engine.write.change import Change, SeenRows, TableWrite
-from omnigraph.engine.write.columns import rows_by_id
 from omnigraph.engine.write.commit import TableWriter, WriteRequest
 from omnigraph.engine.write.embedding import Outcome, embed_columns, embedding_warnings
 from omnigraph.engine.write.refill_report import EmbedResult, RefilledProperty, RefillOptions
@@ -36,6 +28,13 @@ from omnigraph.errors import SchemaMoved
 from omnigraph.limits import LOOKUP_CHUNK, SPARK_TEXT_BYTES
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bound_schema
+from omnigraph.spark.choice import (
+    AUTO,
+    EngineChoice,
+    inline_for_want_of_spark,
+    runs_on_spark,
+    session_of,
+)
 from omnigraph.storage.delta import PLACE
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -46,6 +45,7 @@ from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import rows_by_id
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class Refiller:
 
         if runs_on_spark(engine, size, shared=shared, at_least=SPARK_TEXT_BYTES):
             # Imported only now because work in this process needs none of it.
-            from omnigraph.engine.write.bulk.refill import ask_in_tasks
+            from omnigraph.engine.write.embed_tasks import ask_in_tasks
 
             ask_in_tasks(session_of(engine), due, vectors, progress)
         elif note := inline_for_want_of_spark(engine, size, shared=shared):

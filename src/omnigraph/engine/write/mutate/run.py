@@ -15,7 +15,6 @@ from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.read.stored import condition_filter
 from omnigraph.engine.write.change import Change, TableWrite
-from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.engine.write.embedding import (
     embed_columns,
     embedding_warnings,
@@ -56,6 +55,7 @@ from omnigraph.rows.identity import derived_ids
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.commits import Warning
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import SnapshotRows
 
 BEFORE_NODE_DELETE = declare(
     "mutation.delete_node_pre_primary_delete", "before a statement that deletes nodes is applied"

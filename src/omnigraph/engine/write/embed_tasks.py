@@ -21,8 +21,7 @@ from omnigraph.engine.due_texts import DueTexts, SharedVector
 from omnigraph.errors import EmbeddingError, OmnigraphError, SparkExecutorUnfit
 from omnigraph.progress import Progress
 from omnigraph.rows.hashing import buckets_of, hashes_of
-from omnigraph.spark.answers import Failed, returning, value_of
-from omnigraph.spark.tasks import Sent, run_exchange
+from omnigraph.spark.tasks import Failed, Sent, returning, run_exchange, value_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

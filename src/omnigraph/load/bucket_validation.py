@@ -2,7 +2,7 @@
 
 Pieces of a load send their keys to buckets, so that equal keys meet. A bucket answers whether it
 looks suspicious, and may do so without reason but never fails to when there is one. Only if some
-bucket does, rows are brought together for the exact judgement (`omnigraph.load.set_phase`), which
+bucket does, rows are brought together for the exact judgement (`omnigraph.load.set_validation`), which
 has the words for what is wrong.
 """
 
@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.constraints import other_unique_groups, unkeyable_column
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
-from omnigraph.load.committed import CommittedRows
-from omnigraph.load.set_phase import LoadMode, given_ids
+from omnigraph.load.set_validation import CommittedRows, LoadMode, given_ids
 from omnigraph.rows.hashing import buckets_of, hashes_of_tuples
 from omnigraph.rows.uniqueness import distinct_tuples, tuples_of
 

@@ -17,11 +17,9 @@ import pyarrow.compute as pc
 from omnigraph.catalog.constraints import group_text, identity_group
 from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import EdgeType, EntityType
-from omnigraph.load.committed import CommittedRows
-from omnigraph.load.findings import Finding
-from omnigraph.load.given_keys import given_flags
-from omnigraph.load.placing import GENERATED, PLACE_COLUMNS, PLACE_FIELDS
-from omnigraph.load.set_phase import places_of
+from omnigraph.load.record_validation import GENERATED, PLACE_COLUMNS, PLACE_FIELDS
+from omnigraph.load.records import Finding, given_flags
+from omnigraph.load.set_validation import CommittedRows, places_of
 from omnigraph.rows.bindings import (
     binding_fields,
     embedded_properties,

@@ -15,38 +15,31 @@ import pyarrow as pa
 from omnigraph.catalog.model import NodeType
 from omnigraph.diagnostics import counted
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.engines import (
+from omnigraph.engine.parts import GraphParts
+from omnigraph.engine.receipts import Receipt, WriteResult
+from omnigraph.engine.write.change import Change, TableWrite, WriteMode
+from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
+from omnigraph.engine.write.keys import check_key
+from omnigraph.engine.write.newest_state import prepare_on_newest
+from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved
+from omnigraph.limits import MAX_LOAD_ERRORS
+from omnigraph.load.prepare import PreparedLoad, prepare_load
+from omnigraph.load.quarantine import report
+from omnigraph.load.reading import RowStore
+from omnigraph.load.recognition import recognise_sources
+from omnigraph.load.set_validation import LoadMode
+from omnigraph.load.sources import Source, input_bytes
+from omnigraph.load.spark_frames import SparkFrames
+from omnigraph.load.stage import NO_CASCADE, Cascade, ReadyLoad, cascade_of, change_of, embed_load
+from omnigraph.progress import SILENT, Progress
+from omnigraph.rows.blob_bases import BlobBases
+from omnigraph.spark.choice import (
     AUTO,
     EngineChoice,
     inline_for_want_of_spark,
     runs_on_spark,
     session_of,
 )
-from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.receipts import Receipt, WriteResult
-from omnigraph.engine.write.bulk.frames import SparkFrames
-from omnigraph.engine.write.bulk.input_size import input_bytes
-from omnigraph.engine.write.change import Change, TableWrite, WriteMode
-from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
-from omnigraph.engine.write.committed import SnapshotRows
-from omnigraph.engine.write.keys import check_key
-from omnigraph.engine.write.load_vectors import embed_load
-from omnigraph.engine.write.newest_state import prepare_on_newest
-from omnigraph.engine.write.ready_load import ReadyLoad, change_of
-from omnigraph.engine.write.removed_nodes import NO_CASCADE, Cascade, cascade_of
-from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved
-from omnigraph.limits import MAX_LOAD_ERRORS
-from omnigraph.load import (
-    LoadMode,
-    PreparedLoad,
-    RowStore,
-    Source,
-    prepare_load,
-    recognise_sources,
-)
-from omnigraph.load.quarantine import report
-from omnigraph.progress import SILENT, Progress
-from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
@@ -63,9 +56,10 @@ from omnigraph.versioning.manifest import KeyedCommit
 from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import SnapshotRows
 
 if TYPE_CHECKING:
-    from omnigraph.engine.write.bulk.prepare import BulkLoad
+    from omnigraph.load.spark_load import BulkLoad
 
 MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite", "patch")
 
@@ -274,7 +268,7 @@ class Loader:
         inline: Callable[[Snapshot], ReadyLoad],
     ) -> BulkLoad:
         """The preparation of a load on Spark."""
-        from omnigraph.engine.write.bulk.prepare import BulkJob, BulkLoad, BulkOptions
+        from omnigraph.load.spark_load import BulkJob, BulkLoad, BulkOptions
 
         asked = BulkOptions(
             mode=options.mode,

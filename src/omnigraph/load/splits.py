@@ -2,6 +2,8 @@
 
 A piece of a text does not know how many records and lines come before it; `count_piece` is asked of
 all of them first. Tables know. A source that cannot be cut, compressed text for one, is one piece.
+
+MERGED: Where a JSON stream may be cut in two, so that both parts hold the same records as the whole.
 """
 
 from __future__ import annotations
@@ -9,16 +11,15 @@ from __future__ import annotations
 import heapq
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from omnigraph.errors import LoadSourceError
-from omnigraph.limits import LOAD_RANGE_ROWS
-from omnigraph.load.cutting import ReadAt, find_cuts
-from omnigraph.load.framing import read_stretches
+from omnigraph.limits import LOAD_RANGE_ROWS, LOAD_RECORD_BYTES
+from omnigraph.load.json_text import read_stretches
 from omnigraph.load.sources import (
     JsonFile,
     JsonObjects,
@@ -34,6 +35,55 @@ from omnigraph.load.sources import (
     open_parquet,
 )
 from omnigraph.storage.input_files import Stamp, stamp_of
+
+ReadAt = Callable[[int, int], bytes]
+"""So many bytes from a position on; fewer at the end."""
+
+_WINDOW: Final = 64 * 1024
+
+
+def find_cuts(read_at: ReadAt, size: int, step: int) -> Iterator[int]:
+    """Positions at which the stream falls into parts of about `step` bytes."""
+    at = step
+    while at < size:
+        cut = _first_cut(read_at, at, size)
+        if cut is None:
+            return
+        yield cut
+        at = max(at + step, cut + 1)
+
+
+def _first_cut(read_at: ReadAt, start: int, size: int) -> int | None:
+    length = _WINDOW
+    while True:
+        window = read_at(start, length)
+        cut = _cut_in(window)
+        if cut is not None:
+            return start + cut
+        if start + length >= size or length > LOAD_RECORD_BYTES:
+            return None
+        length *= 4
+
+
+def _cut_in(window: bytes) -> int | None:
+    """The beginning of the first line that may begin a part, both it and the one before complete."""
+    # What stands before the first line end began somewhere else.
+    before = window.find(b"\n") + 1
+    if not before:
+        return None
+    start = window.find(b"\n", before) + 1
+    while start:
+        end = window.find(b"\n", start)
+        if end < 0:
+            return None
+        if _is_object(window[before : start - 1]) and _is_object(window[start:end]):
+            return start
+        before, start = start, end + 1
+    return None
+
+
+def _is_object(line: bytes) -> bool:
+    return line.startswith(b"{") and line.rstrip(b" \t\r").endswith(b"}")
 
 
 @dataclass(frozen=True, slots=True)

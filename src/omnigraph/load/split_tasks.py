@@ -16,25 +16,22 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.write.columns import stored_rows
-from omnigraph.engine.write.committed import SnapshotRows
-from omnigraph.engine.write.load_vectors import embed_load
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import declare
-from omnigraph.load import LoadedType, LoadMode, LoadWarning, PreparedLoad, RowStore
-from omnigraph.load.findings import Finding, FindingLog, Place
-from omnigraph.load.pieces import Piece, PieceSize, count_piece
-from omnigraph.load.placing import GENERATED, PLACE_COLUMNS
-from omnigraph.load.prepare import whole_rows
+from omnigraph.load.bucket_validation import Glance, glance, keys_of, screened_columns
+from omnigraph.load.prepare import LoadedType, LoadWarning, PreparedLoad, whole_rows
 from omnigraph.load.quarantine import split_rows
-from omnigraph.load.reading import read_piece
-from omnigraph.load.screening import Glance, glance, keys_of, screened_columns
-from omnigraph.load.typed_rows import UnknownProperties
+from omnigraph.load.reading import RowStore, read_piece
+from omnigraph.load.record_validation import GENERATED, PLACE_COLUMNS
+from omnigraph.load.records import Finding, FindingLog, Place, UnknownProperties
+from omnigraph.load.set_validation import LoadMode
+from omnigraph.load.splits import Piece, PieceSize, count_piece
+from omnigraph.load.stage import embed_load
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
-from omnigraph.spark.answers import Failed, returning
-from omnigraph.spark.tasks import Sent
+from omnigraph.spark.tasks import Failed, Sent, returning
 from omnigraph.storage.written import Shrunk, WriteKind, WrittenRows, shrink, write_part
+from omnigraph.versioning.snapshot_rows import SnapshotRows, stored_rows
 
 BEFORE_WRITE = declare("load.task_pre_write", "a task has read its piece and written nothing")
 AFTER_WRITE = declare("load.task_post_write", "a task has written all its rows")

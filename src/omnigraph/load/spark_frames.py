@@ -16,15 +16,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from omnigraph.engine.engines import EngineChoice, session_of
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.faults import declare
 from omnigraph.limits import LOAD_RANGE_BYTES, LOAD_RANGE_ROWS
 from omnigraph.load.sources import SparkFrame, StagedFile, StagedRows
 from omnigraph.progress import Progress
-from omnigraph.spark.answers import Failed, returning, value_of
-from omnigraph.spark.frames import table_named, with_columns
-from omnigraph.spark.tasks import run_on_frame
+from omnigraph.spark.choice import EngineChoice, session_of
+from omnigraph.spark.tasks import (
+    Failed,
+    returning,
+    run_on_frame,
+    table_named,
+    value_of,
+    with_columns,
+)
 from omnigraph.storage.scratch import Scratch
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.ids import new_ulid

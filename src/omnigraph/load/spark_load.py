@@ -19,35 +19,33 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog, NodeType
-from omnigraph.engine.write.bulk.piece import (
+from omnigraph.engine.write.change import TableWrite, WrittenTable
+from omnigraph.errors import LoadError, OmnigraphError, SparkJobFailed
+from omnigraph.limits import LOAD_RANGE_BYTES
+from omnigraph.load.bucket_validation import is_beyond_glancing
+from omnigraph.load.prepare import LoadWarning, Notes, emptied, judge_together
+from omnigraph.load.quarantine import set_aside
+from omnigraph.load.record_validation import RECORD, SOURCE
+from omnigraph.load.records import Finding, FindingLog, Place, in_order
+from omnigraph.load.set_validation import LoadMode, collapse, places_of
+from omnigraph.load.sources import Source
+from omnigraph.load.split_tasks import (
     WRITE_KINDS,
     PieceAnswer,
     PieceWork,
     count_records,
 )
-from omnigraph.engine.write.change import TableWrite, WrittenTable
-from omnigraph.engine.write.committed import SnapshotRows
-from omnigraph.engine.write.ready_load import ReadyLoad, change_of
-from omnigraph.engine.write.removed_nodes import NO_CASCADE, Cascade, cascade_of
-from omnigraph.errors import LoadError, OmnigraphError, SparkJobFailed
-from omnigraph.limits import LOAD_RANGE_BYTES
-from omnigraph.load import LoadMode, LoadWarning, Source
-from omnigraph.load.findings import Finding, FindingLog, Place, in_order
-from omnigraph.load.pieces import Piece, PieceSize, bundled, cut_sources, placed
-from omnigraph.load.placing import RECORD, SOURCE
-from omnigraph.load.prepare import Notes, emptied, judge_together
-from omnigraph.load.quarantine import set_aside
-from omnigraph.load.screening import is_beyond_glancing
-from omnigraph.load.set_phase import collapse, places_of
+from omnigraph.load.splits import Piece, PieceSize, bundled, cut_sources, placed
+from omnigraph.load.stage import NO_CASCADE, Cascade, ReadyLoad, cascade_of, change_of
 from omnigraph.progress import Progress
 from omnigraph.rows.bindings import embedded_properties
 from omnigraph.rows.blob_bases import BlobBases
-from omnigraph.spark.answers import value_of
-from omnigraph.spark.tasks import run_exchange, run_tasks
+from omnigraph.spark.tasks import run_exchange, run_tasks, value_of
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.written import Shrunk, by_fragment, remove_written
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import SnapshotRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

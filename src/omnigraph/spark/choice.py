@@ -20,7 +20,7 @@ from omnigraph.limits import (
     SPARK_REWRITTEN_ROWS,
     SPARK_SECONDS_PER_GB,
 )
-from omnigraph.spark.installed import has_spark, require_spark
+from omnigraph.spark.java import has_spark, require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -148,8 +148,7 @@ def session_of(choice: EngineChoice) -> SparkSession:
 
     Raises `SparkUnavailable`, and `MissingExtra` when Spark is not installed.
     """
-    from omnigraph.spark.executors import check_executors
-    from omnigraph.spark.session import open_session
+    from omnigraph.spark.session import check_executors, open_session
 
     if choice.spark is None:
         require_spark(_asked(choice))

@@ -1,13 +1,18 @@
 """The record phase: typed rows to rows with ids, or everything that is wrong with a record.
 
 Nothing here compares two rows. A row that has no id of its own gets one when it is placed in the
-load (`omnigraph.load.placing`), because that id depends on the record's number.
+load (`omnigraph.load.record_validation`), because that id depends on the record's number.
+
+MERGED: Records with blobs that are kept where the graph may not keep any. | Ids for rows that bring none: 26 characters in the form of a ULID, the same on every attempt. | Rows get their place in the load: source, record number, line, and an id if they have none.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
-from omnigraph.load.given_keys import GIVEN
-from omnigraph.load.typed_rows import Numbers, Problem, TypedRows
+from omnigraph.errors import ExternalBlobRefused
+from omnigraph.load.records import GIVEN, Numbers, Problem, TypedRows
+from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.rows.checks import Violation, find_nulls, rows_where, value_violations
 from omnigraph.rows.identity import derived_ids
 from omnigraph.rows.schema import row_schema
@@ -147,3 +153,106 @@ def _mismatches(typed: TypedRows, derived: pa.Array) -> Iterator[_Blame]:
     for row, explicit in different.items():
         message = f"explicit id '{explicit}' that does not match @key property '{keys}'"
         yield row, "bad_key", message, None
+
+
+def refuse_outside(judged: JudgedRows, allowed: BlobBases) -> tuple[JudgedRows, list[Problem]]:
+    """The rows all of whose blobs may be kept where they are, and the problems of the others."""
+    bad = np.zeros(judged.rows.num_rows, np.bool_)
+    problems = []
+    for name in sorted(judged.declared.blobs):
+        uris = pc.struct_field(judged.rows.column(name), "uri")
+        if uris.null_count == len(uris):
+            continue
+        distinct = pc.unique(uris.drop_null()).to_pylist()
+        refused = pa.array([uri for uri in distinct if not allowed.allow(uri)], pa.utf8())
+        for row in np.flatnonzero(pc.is_in(uris, value_set=refused).to_numpy(zero_copy_only=False)):
+            message = str(ExternalBlobRefused(name, uris[row].as_py()))
+            position = int(judged.positions[row])
+            problems.append(Problem(position, "bad_value", message, judged.declared.name, name))
+            bad[row] = True
+    if not problems:
+        return judged, []
+    kept = JudgedRows(
+        judged.declared,
+        judged.rows.filter(pa.array(~bad)),
+        judged.positions[~bad],
+        judged.ignored_ids,
+    )
+    return kept, problems
+
+
+_ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_LETTERS: Final = np.frombuffer(_ALPHABET.encode(), np.uint8)
+_ULID: Final = re.compile(rf"[0-7][{_ALPHABET}]{{25}}")
+_TIME_LENGTH: Final = 10
+_PREFIX_LENGTH: Final = 18
+_LENGTH: Final = 26
+_NUMBER_SHIFTS: Final = np.arange(5 * (_LENGTH - _PREFIX_LENGTH - 1), -1, -5, dtype=np.int64)
+
+
+def id_prefix(load_id: str, source: int) -> str:
+    """What the generated ids of one source of a load begin with."""
+    digest = hashlib.sha256(f"{source}:{load_id}".encode()).digest()
+    number = int.from_bytes(digest[:11], "big")
+    text = "".join(_ALPHABET[(number >> shift) & 31] for shift in range(85, -1, -5))
+    if _ULID.fullmatch(load_id):
+        return load_id[:_TIME_LENGTH] + text[_TIME_LENGTH:]
+    return text
+
+
+def generated_ids(prefix: str, records: Numbers) -> pa.Array:
+    """One id per record number."""
+    letters = np.empty((len(records), _LENGTH), np.uint8)
+    letters[:, :_PREFIX_LENGTH] = np.frombuffer(prefix.encode(), np.uint8)
+    letters[:, _PREFIX_LENGTH:] = _LETTERS[(records[:, None] >> _NUMBER_SHIFTS) & 31]
+    bounds = np.arange(0, (len(records) + 1) * _LENGTH, _LENGTH, dtype=np.int32)
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(letters)]
+    return pa.Array.from_buffers(pa.utf8(), len(records), buffers)
+
+
+SOURCE: Final = "__source"
+RECORD: Final = "__record"
+LINE: Final = "__line"
+GENERATED: Final = "__generated"
+PLACE_COLUMNS: Final = [SOURCE, RECORD, LINE]
+"""The columns that say which record a row was."""
+
+PLACE_FIELDS: Final = (
+    pa.field(SOURCE, pa.int32(), nullable=False),
+    pa.field(RECORD, pa.int64(), nullable=False),
+    pa.field(LINE, pa.int64()),
+    pa.field(GENERATED, pa.bool_(), nullable=False),
+)
+
+
+def placed_schema(declared: EntityType) -> pa.Schema:
+    """The columns of placed rows."""
+    return pa.schema([*row_schema(declared), *PLACE_FIELDS])
+
+
+def place_rows(
+    judged: JudgedRows, source: int, before: int, lines: Numbers | None, prefix: str
+) -> pa.RecordBatch:
+    """The rows with their places; `before` records of the source come before position 0."""
+    rows, positions = judged.rows, judged.positions
+    records = positions + (before + 1)
+    count = rows.num_rows
+    ids = rows.column(0)
+    absent = np.zeros(count, np.bool_)
+    if ids.null_count == count:
+        absent[:] = True
+        ids = generated_ids(prefix, records)
+    elif ids.null_count:
+        absent = ids.is_null().to_numpy(zero_copy_only=False)
+        made = generated_ids(prefix, records[absent])
+        ids = pc.replace_with_mask(ids, pa.array(absent), made)
+    line = pa.nulls(count, pa.int64()) if lines is None else pa.array(lines[positions])
+    columns = [
+        ids,
+        *rows.columns[1:],
+        pa.array(np.full(count, source, np.int32)),
+        pa.array(records),
+        line,
+        pa.array(absent),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([*rows.schema, *PLACE_FIELDS]))
