@@ -99,17 +99,17 @@ def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, 
     graph = init(str(tmp_path / "graph"), "node Person { name: String @key }")
     for name in "abc":
         graph.load(_person(name).encode(), "append", engine="inline")
-    prepared = spark_load.BulkLoad.prepare
+    prepared = spark_load.SparkLoad.stage
     attempts: list[Any] = []
 
-    def prepare_slowly(load: spark_load.BulkLoad, against: Any) -> Any:
+    def prepare_slowly(load: spark_load.SparkLoad, against: Any) -> Any:
         found = prepared(load, against)
         if not attempts:
             graph.load(_person("late").encode(), "append", engine="inline")
         attempts.append(found)
         return found
 
-    monkeypatch.setattr(spark_load.BulkLoad, "prepare", prepare_slowly)
+    monkeypatch.setattr(spark_load.SparkLoad, "stage", prepare_slowly)
     monkeypatch.setattr(fold, "FOLD_FRAGMENTS", 1)
     with tasks_in_this_process(2**20):
         rows = "\n".join(map(_person, ["x", "y"]))

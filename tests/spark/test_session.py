@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from omnigraph.errors import SparkUnavailable, UsageError
-from omnigraph.load.sources import JsonFile, JsonText, input_bytes
+from omnigraph.load.sources import JsonSource, input_bytes
 from omnigraph.spark import session
 from omnigraph.spark.choice import AUTO, Spark, chosen_engine, runs_on_spark, spark_pays_from
 from omnigraph.spark.gateway import start_java
@@ -94,7 +94,7 @@ def test_large_files_are_for_spark(tmp_path, size, expected):
         patch("omnigraph.spark.session.is_running", return_value=False),
         patch("omnigraph.spark.choice.spark_pays_from", return_value=8 * 2**20),
     ):
-        file, text = [JsonFile(str(path))], [JsonText(b"x" * size)]
+        file, text = [JsonSource(name=str(path))], [JsonSource(b"x" * size)]
         assert runs_on_spark(AUTO, lambda: input_bytes(file), shared=True) == expected
         assert not runs_on_spark(AUTO, lambda: input_bytes(text), shared=True)
 

@@ -1,8 +1,8 @@
-"""The set phase at a glance: whether anything could be wrong, judged bucket by bucket.
+"""Whether rows of several splits may violate a rule together, checked bucket by bucket.
 
-Pieces of a load send their keys to buckets, so that equal keys meet. A bucket answers whether it
-looks suspicious, and may do so without reason but never fails to when there is one. Only if some
-bucket does, rows are brought together for the exact judgement (`omnigraph.load.set_validation`), which
+Splits of a load send their keys to buckets, so that equal keys meet. A bucket answers whether its keys
+may violate a rule; it may say so without reason, but never misses a violation. Only if some bucket
+does, rows are brought together for full validation (`omnigraph.load.set_validation`), which
 has the words for what is wrong.
 """
 
@@ -24,24 +24,24 @@ from omnigraph.rows.hashing import buckets_of, hashes_of_tuples
 from omnigraph.rows.uniqueness import distinct_tuples, tuples_of
 
 _ASPECT: Final = b"aspect"
-_IDS, _ENDS, _TUPLES, _COUNTS = "ids", "ends", "tuples", "counts"
+_IDS, _ENDPOINTS, _TUPLES, _COUNTS = "ids", "endpoints", "tuples", "counts"
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
-    """What one bucket says."""
+class BucketCheck:
+    """What the keys of one bucket show."""
 
-    suspicious: bool = False
-    leaning: frozenset[str] = frozenset()
-    """Node types of which committed rows are needed as ends of edges."""
+    may_violate: bool = False
+    endpoint_types: frozenset[str] = frozenset()
+    """Tables whose committed rows are needed as endpoints of edges."""
 
 
-def is_beyond_glancing(declared: EntityType) -> bool:
-    """Whether a type always needs the exact judgement."""
+def needs_full_validation(declared: EntityType) -> bool:
+    """Whether the keys of a type cannot be compared in buckets."""
     return unkeyable_column(declared) is not None
 
 
-def screened_columns(declared: EntityType) -> list[str]:
+def validated_columns(declared: EntityType) -> list[str]:
     """The columns by which rows of a type are told apart, in their order."""
     names = {"id", *(name for group in other_unique_groups(declared) for name in group)}
     if isinstance(declared, EdgeType):
@@ -57,28 +57,28 @@ def screened_columns(declared: EntityType) -> list[str]:
 def keys_of(
     catalog: Catalog, tables: Mapping[str, pa.Table], buckets: int
 ) -> Iterator[tuple[int, bytes]]:
-    """The keys in placed rows of one piece, each with the bucket it goes to."""
-    ends: dict[str, list[pa.Array]] = {}
+    """The keys in located rows of one split, each with the bucket it goes to."""
+    endpoints: dict[str, list[pa.Array]] = {}
     for key, rows in tables.items():
         declared = catalog.entity(key)
         ids = given_ids(rows)
         yield from _sent((_IDS, key), pa.table({"id": ids}), buckets)
-        for group in () if is_beyond_glancing(declared) else other_unique_groups(declared):
+        for group in () if needs_full_validation(declared) else other_unique_groups(declared):
             tuples, numbers = tuples_of(rows, group)
             owners = rows.column("id").take(pa.array(numbers))
             owned = tuples.append_column("id", owners)
             yield from _sent((_TUPLES, key, *group), owned, buckets, columns=len(group))
         if isinstance(declared, EdgeType):
-            ends.setdefault(declared.from_type, []).append(pc.unique(rows.column("src")))
-            ends.setdefault(declared.to_type, []).append(pc.unique(rows.column("dst")))
+            endpoints.setdefault(declared.from_type, []).append(pc.unique(rows.column("src")))
+            endpoints.setdefault(declared.to_type, []).append(pc.unique(rows.column("dst")))
             if _has_bounds(declared):
                 counted = pc.value_counts(rows.column("src"))
                 sources, counts = counted.field("values"), counted.field("counts")
                 table = pa.table({"src": sources, "count": counts})
                 yield from _sent((_COUNTS, key), table, buckets)
-    for name, found in ends.items():
+    for name, found in endpoints.items():
         distinct = pc.unique(pa.chunked_array(found))
-        yield from _sent((_ENDS, name), pa.table({"id": distinct}), buckets)
+        yield from _sent((_ENDPOINTS, name), pa.table({"id": distinct}), buckets)
 
 
 def _has_bounds(edge: EdgeType) -> bool:
@@ -106,41 +106,41 @@ def _sent(
         yield number, sink.getvalue().to_pybytes()
 
 
-# -- judging ------------------------------------------------------------------------------------
+# -- checking -----------------------------------------------------------------------------------
 
 
-def glance(
+def check_bucket(
     catalog: Catalog, mode: LoadMode, committed: CommittedRows, contents: Iterable[bytes]
-) -> Glance:
-    """What the keys in one bucket look like."""
+) -> BucketCheck:
+    """Compare the keys in one bucket with each other and with committed rows."""
     aspects = _received(contents)
     ids = {aspect[1]: _distinct(keys) for aspect, keys in aspects.items() if aspect[0] == _IDS}
-    leaning: set[str] = set()
+    endpoint_types: set[str] = set()
     for aspect, keys in aspects.items():
         kind, name, *group = aspect
         match kind:
             case "ids":
                 declared = catalog.entity(name)
-                suspicious = len(ids[name]) != keys.num_rows or (
+                may_violate = len(ids[name]) != keys.num_rows or (
                     mode == "append" and len(committed.existing(declared, ids[name])) > 0
                 )
             case "tuples":
                 declared = catalog.entity(name)
-                suspicious = _is_owned(declared, tuple(group), keys, mode, committed)
+                may_violate = _is_owned(declared, tuple(group), keys, mode, committed)
             case "counts":
                 edge = catalog.entity(name)
                 assert isinstance(edge, EdgeType)
-                suspicious = _is_out_of_bounds(edge, keys, mode, committed)
+                may_violate = _is_out_of_bounds(edge, keys, mode, committed)
             case _:
                 node = catalog.nodes[name]
                 absent = _without(_distinct(keys), ids.get(node.table_key))
                 if len(absent):
-                    leaning.add(node.table_key)
+                    endpoint_types.add(node.table_key)
                 there = committed.existing(node, absent) if len(absent) else absent
-                suspicious = len(there) != len(absent)
-        if suspicious:
-            return Glance(suspicious=True)
-    return Glance(leaning=frozenset(leaning))
+                may_violate = len(there) != len(absent)
+        if may_violate:
+            return BucketCheck(may_violate=True)
+    return BucketCheck(endpoint_types=frozenset(endpoint_types))
 
 
 def _received(contents: Iterable[bytes]) -> dict[tuple[str, ...], pa.Table]:
@@ -184,8 +184,8 @@ def _is_out_of_bounds(
     total = new.copy()
     if mode != "overwrite":
         before = committed.outgoing(edge, sources, pa.array([], pa.utf8()))
-        places = pc.index_in(before.column("src"), value_set=sources).to_numpy()
-        total[places] += before.column("count").to_numpy()
+        rows = pc.index_in(before.column("src"), value_set=sources).to_numpy()
+        total[rows] += before.column("count").to_numpy()
     # Of committed edges a merge may replace any, so they do not make up for missing ones.
     least = new if mode in ("merge", "patch") else total
     low, high = edge.cardinality.low, edge.cardinality.high

@@ -19,8 +19,8 @@ import pyarrow.csv as pcsv
 
 from omnigraph.limits import LOAD_BLOCK_BYTES, LOAD_RECORD_BYTES
 from omnigraph.load.json_table import content_of, is_utf8
-from omnigraph.load.json_text import BYTE_ORDER_MARK, Malformed, Records
-from omnigraph.load.records import Mask, Numbers, Problem, Reading
+from omnigraph.load.json_text import BYTE_ORDER_MARK, MalformedRecord, Records
+from omnigraph.load.records import Mask, Numbers, ParsedRecords, Problem, problem_at
 from omnigraph.load.row_plan import RowPlan
 from omnigraph.load.table_rows import TextCells, read_cells
 
@@ -45,9 +45,9 @@ class Dialect:
 def read_columns(stream: BinaryIO, dialect: Dialect) -> tuple[str, ...]:
     """The names in the header, or `c1`, `c2`, … as many as the first record has fields.
 
-    Raises `UnicodeDecodeError` for a header that is no UTF-8.
+    Raises `UnicodeDecodeError` for a header that is not UTF-8.
     """
-    first = next(_pieces(stream, dialect), None)
+    first = next(_blocks(stream, dialect), None)
     if first is None or not len(first.texts):
         return ()
     text = first.texts[0].as_py().decode().rstrip("\r\n")
@@ -58,9 +58,9 @@ def read_columns(stream: BinaryIO, dialect: Dialect) -> tuple[str, ...]:
 
 
 def read_csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[Records]:
-    """The records of a text in pieces of a few megabytes, without the header."""
+    """The records of a text in blocks of a few megabytes, without the header."""
     header = dialect.header
-    for records in _pieces(stream, dialect):
+    for records in _blocks(stream, dialect):
         if not header:
             yield records
         elif records.count:
@@ -76,12 +76,13 @@ def _without_first(records: Records) -> Records:
         records.positions[skipped:] - 1,
         records.lines[1:],
         tuple(
-            Malformed(m.position - 1, m.problem, m.raw) for m in records.malformed[1 - skipped :]
+            MalformedRecord(_unparsable(m.problem.position() - 1), m.raw)
+            for m in records.malformed[1 - skipped :]
         ),
     )
 
 
-def _pieces(stream: BinaryIO, dialect: Dialect) -> Iterator[Records]:
+def _blocks(stream: BinaryIO, dialect: Dialect) -> Iterator[Records]:
     held = stream.read(LOAD_BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)
     line, wanted = 1, LOAD_BLOCK_BYTES
     ended = False
@@ -104,7 +105,7 @@ def _pieces(stream: BinaryIO, dialect: Dialect) -> Iterator[Records]:
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """The records a piece of text begins with, and the bytes and line ends they take of it."""
+    """The records a block of text begins with, and the bytes and line ends they take of it."""
 
     records: Records
     used: int
@@ -112,16 +113,16 @@ class Framed:
 
 
 def frame_records(data: bytes, first_line: int, dialect: Dialect, *, ended: bool) -> Framed:
-    """The records of a piece of text that begins with one.
+    """The records of a block of text that begins with one.
 
-    When more of the text follows, a record that lacks its end is left for the next piece.
+    When more of the text follows, a record that lacks its end is left for the next block.
     """
     if ended and data and data[-1] not in (_NEW_LINE, _RETURN):
         data += b"\n"
     content = np.frombuffer(data, np.uint8)
     breaks = _line_ends(content, ended=ended)
     outside = _outside_quotes(content, breaks, dialect)
-    malformed: dict[int, str] = {}
+    malformed: list[int] = []
     if outside is None:
         ends, malformed = _field_by_field(data, dialect, ended=ended)
     else:
@@ -133,7 +134,7 @@ def frame_records(data: bytes, first_line: int, dialect: Dialect, *, ended: bool
     lines = first_line + np.searchsorted(breaks, starts)
     filled = (content[starts] != _NEW_LINE) & (content[starts] != _RETURN)
     good = filled.copy()
-    good[list(malformed)] = False
+    good[malformed] = False
     offsets = pa.py_buffer(np.concatenate([[0], ends + 1]).astype(np.int32))
     texts = pa.Array.from_buffers(pa.binary(), len(ends), [None, offsets, pa.py_buffer(data)])
     number = np.cumsum(filled) - 1
@@ -142,8 +143,8 @@ def frame_records(data: bytes, first_line: int, dialect: Dialect, *, ended: bool
         number[good],
         lines[filled],
         tuple(
-            Malformed(int(number[row]), problem, _shown(texts[row].as_py()))
-            for row, problem in malformed.items()
+            MalformedRecord(_unparsable(int(number[row])), _shown(texts[row].as_py()))
+            for row in malformed
         ),
     )
     return Framed(records, used, int(np.searchsorted(breaks, used)))
@@ -160,7 +161,7 @@ def _line_ends(content: _Bytes, *, ended: bool) -> Numbers:
 
 
 def _outside_quotes(content: _Bytes, breaks: Numbers, dialect: Dialect) -> _Mask | None:
-    """Which line ends are outside of quotes; None when quotes stand where they need a closer look."""
+    """Which line ends are outside of quotes; None when quotes stand where only fields tell."""
     quote = ord(dialect.quote)
     quotes = np.flatnonzero(content == quote)
     if not len(quotes):
@@ -186,28 +187,30 @@ def _record_pattern(delimiter: str, quote: str) -> re.Pattern[bytes]:
     return re.compile(rb"%s(?:%s%s)*+(?:\r\n|\n|\r)" % (field, stop, field))
 
 
-def _field_by_field(
-    data: bytes, dialect: Dialect, *, ended: bool
-) -> tuple[Numbers, dict[int, str]]:
+def _field_by_field(data: bytes, dialect: Dialect, *, ended: bool) -> tuple[Numbers, list[int]]:
     """The last byte of every record, and those records that have no end."""
     pattern = _record_pattern(dialect.delimiter, dialect.quote)
     ends: list[int] = []
-    malformed: dict[int, str] = {}
+    malformed: list[int] = []
     start = 0
     while start < len(data):
         match = pattern.match(data, start)
         if match is None and not ended:
             break
         if match is None:
-            # Nobody can say where it was meant to end; the next line gets a chance of its own.
+            # Where it was meant to end is unknown; parsing goes on with the next line.
             match = _LINE_END.search(data, start)
             assert match is not None, "a text that has ended has a line end"
-            malformed[len(ends)] = "a quoted field has no end"
+            malformed.append(len(ends))
         elif match.end() == len(data) and data[-1] == _RETURN and not ended:
             break
         start = match.end()
         ends.append(start - 1)
     return np.array(ends, np.int64), malformed
+
+
+def _unparsable(position: int) -> Problem:
+    return problem_at(position, "bad_record", "a quoted field has no end")
 
 
 def _shown(raw: bytes) -> str:
@@ -223,22 +226,22 @@ class CsvReader:
     dialect: Dialect
     patches: bool = False
 
-    def read(self, records: Records) -> Reading:
-        """The rows and problems of a piece of a CSV text."""
-        reading = Reading(records.count, records.lines)
-        reading.problems += records.problems("bad_record")
+    def read(self, records: Records) -> ParsedRecords:
+        """The rows and problems of a block of a CSV text."""
+        parsed = ParsedRecords(records.count, records.lines)
+        parsed.problems += (malformed.problem for malformed in records.malformed)
         texts, positions = records.texts, records.positions
         if not is_utf8(texts):
-            texts, positions = _without_other_text(texts, positions, reading)
-        batch, positions = self._parse(texts, positions, reading)
+            texts, positions = _without_other_text(texts, positions, parsed)
+        batch, positions = self._parse(texts, positions, parsed)
         if batch.num_rows:
             cells = TextCells(self.dialect.list_separator)
             given: dict[str, Mask] | None = {} if self.patches else None
-            reading.rows.append(read_cells(self.plan, batch, positions, cells, given))
-        return reading
+            parsed.rows.append(read_cells(self.plan, batch, positions, cells, given))
+        return parsed
 
     def _parse(
-        self, texts: pa.Array, positions: Numbers, reading: Reading
+        self, texts: pa.Array, positions: Numbers, parsed: ParsedRecords
     ) -> tuple[pa.RecordBatch, Numbers]:
         """The columns of the plan as text, and the records that have all of their fields."""
         wanted = self.plan.sources()
@@ -251,14 +254,14 @@ class CsvReader:
         content = content_of(texts)
         if not content.size:
             return pa.RecordBatch.from_pylist([], pa.schema([])), positions[:0]
-        # Columns go by their place: a name may be empty, or stand twice where nobody asks for it.
-        places = {name: f"{place}" for place, name in enumerate(self.names)}
+        # Columns go by number: a name may be empty, or stand twice where it is not asked for.
+        numbers = {name: f"{number}" for number, name in enumerate(self.names)}
         table = pcsv.read_csv(
             pa.BufferReader(content),
             read_options=pcsv.ReadOptions(
                 use_threads=False,
                 block_size=content.size + 1,
-                column_names=[f"{place}" for place in range(len(self.names))],
+                column_names=[f"{number}" for number in range(len(self.names))],
             ),
             parse_options=pcsv.ParseOptions(
                 delimiter=self.dialect.delimiter,
@@ -267,8 +270,8 @@ class CsvReader:
                 invalid_row_handler=skip,
             ),
             convert_options=pcsv.ConvertOptions(
-                column_types={places[name]: pa.utf8() for name in wanted},
-                include_columns=[places[name] for name in wanted],
+                column_types={numbers[name]: pa.utf8() for name in wanted},
+                include_columns=[numbers[name] for name in wanted],
                 null_values=list(self.dialect.null),
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
@@ -280,7 +283,8 @@ class CsvReader:
             kept[row.number - 1] = False
             expected, found = _fields(len(self.names)), row.actual_columns
             problem = f"expected {expected}, got {found}"
-            reading.problems.append(Problem(int(positions[row.number - 1]), "bad_record", problem))
+            position = int(positions[row.number - 1])
+            parsed.problems.append(problem_at(position, "bad_record", problem))
         columns = [column.combine_chunks() for column in table.columns]
         batch = pa.RecordBatch.from_arrays(columns, names=wanted)
         assert batch.num_rows == kept.sum(), "records were framed as Arrow reads them"
@@ -292,10 +296,10 @@ def _fields(count: int) -> str:
 
 
 def _without_other_text(
-    texts: pa.Array, positions: Numbers, reading: Reading
+    texts: pa.Array, positions: Numbers, parsed: ParsedRecords
 ) -> tuple[pa.Array, Numbers]:
     """The records that are UTF-8; the others become problems."""
-    good = np.array([is_utf8(texts.slice(place, 1)) for place in range(len(texts))], np.bool_)
+    good = np.array([is_utf8(texts.slice(row, 1)) for row in range(len(texts))], np.bool_)
     for position in positions[~good].tolist():
-        reading.problems.append(Problem(position, "bad_record", "invalid UTF-8"))
+        parsed.problems.append(problem_at(position, "bad_record", "invalid UTF-8"))
     return texts.filter(pa.array(good)), positions[good]

@@ -19,11 +19,11 @@ from omnigraph.load.json_text import MalformedText, read_record
 from omnigraph.load.records import (
     GIVEN,
     MisfitValue,
+    ParsedRecords,
     Problem,
-    Reading,
-    Spot,
     TypedRows,
     given_column,
+    problem_at,
 )
 from omnigraph.load.row_plan import KeyColumns, RowPlan
 from omnigraph.load.values import convert_value
@@ -90,32 +90,32 @@ class _Rows:
 
 def read_records(
     catalog: Catalog, texts: pa.Array, positions: list[int], *, patches: bool = False
-) -> Reading:
+) -> ParsedRecords:
     """The records of the texts. Raises `SeveralRecords` when a text holds more than one."""
-    reading = Reading(len(texts))
+    parsed = ParsedRecords(len(texts))
     rows: dict[str, _Rows] = {}
-    for position, record in _values(texts, positions, reading.problems):
-        declared = _declared(catalog, record, position, reading.problems)
+    for position, record in _values(texts, positions, parsed.problems):
+        declared = _declared(catalog, record, position, parsed.problems)
         if declared is not None:
             data = record.get("data") or {}
             new = _Rows(declared, patches=patches)
             rows.setdefault(declared.table_key, new).add(position, record, data)
             for key in data:
                 if key != "id" and key not in declared.properties:
-                    reading.unknown.note((declared.name, key), [position])
-    reading.rows += (r.typed() for r in rows.values())
-    return reading
+                    parsed.notes.add_unknown((declared.name, key), [position])
+    parsed.rows += (r.typed() for r in rows.values())
+    return parsed
 
 
 def read_objects(
     plan: RowPlan, texts: pa.Array, positions: list[int], *, patches: bool = False
-) -> Reading:
+) -> ParsedRecords:
     """Plain objects as rows of one type. Raises `SeveralRecords`."""
-    reading = Reading(len(texts))
+    parsed = ParsedRecords(len(texts))
     rows = _Rows(plan.declared, patches=patches)
-    for position, record in _values(texts, positions, reading.problems):
+    for position, record in _values(texts, positions, parsed.problems):
         if not isinstance(record, dict):
-            reading.problems.append(Problem(position, "bad_record", "expected a JSON object"))
+            parsed.problems.append(problem_at(position, "bad_record", "expected a JSON object"))
             continue
         data = {name: record[key] for name, key in plan.columns.items() if key in record}
         if plan.id is not None:
@@ -131,8 +131,8 @@ def read_objects(
                 rows.misfits.append(MisfitValue(len(rows.positions), end, f"'{end}': {misfit}"))
         rows.add(position, ends, {**plan.constants, **data})
     if rows.positions:
-        reading.rows.append(rows.typed())
-    return reading
+        parsed.rows.append(rows.typed())
+    return parsed
 
 
 def are_sound(texts: pa.Array) -> bool:
@@ -164,8 +164,8 @@ def _values(
         try:
             value, end, repeated = read_record(text)
         except MalformedText as error:
-            spot = Spot(*error.place_in(text, 0))
-            problems.append(Problem(position, "invalid_json", str(error), spot=spot))
+            offset = error.offset_in(text, 0)
+            problems.append(problem_at(position, "invalid_json", str(error), offset=offset))
             continue
         if text[end:].strip():
             raise SeveralRecords
@@ -173,7 +173,7 @@ def _values(
             yield position, value
         else:
             message = f"an object has the key '{shortened(repeated)}' twice"
-            problems.append(Problem(position, "bad_record", message))
+            problems.append(problem_at(position, "bad_record", message))
 
 
 def _declared(
@@ -183,22 +183,22 @@ def _declared(
     fields = record if isinstance(record, dict) else {}
     node, edge, data = fields.get("type"), fields.get("edge"), fields.get("data")
     if not isinstance(node, str) and not isinstance(edge, str):
-        problems.append(Problem(position, "bad_record", "expected 'type' or 'edge' field"))
+        problems.append(problem_at(position, "bad_record", "expected 'type' or 'edge' field"))
     elif data is not None and not isinstance(data, dict):
-        problems.append(Problem(position, "bad_record", "'data' must be a JSON object"))
+        problems.append(problem_at(position, "bad_record", "'data' must be a JSON object"))
     elif isinstance(node, str):
         declared = catalog.nodes.get(node)
         if declared is not None:
             return declared
         problems.append(
-            Problem(position, "unknown_type", _unknown_type("node", node, tuple(catalog.nodes)))
+            problem_at(position, "unknown_type", _unknown_type("node", node, tuple(catalog.nodes)))
         )
     elif isinstance(edge, str):
         edge_type = catalog.edge_for_traversal(edge)
         if edge_type is not None:
             return edge_type
         problems.append(
-            Problem(position, "unknown_type", _unknown_type("edge", edge, tuple(catalog.edges)))
+            problem_at(position, "unknown_type", _unknown_type("edge", edge, tuple(catalog.edges)))
         )
     return None
 

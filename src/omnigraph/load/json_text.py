@@ -1,13 +1,14 @@
-"""Where the records of a JSON stream begin and end.
+"""JSON text: what counts as a JSON value, and where the records of a stream begin and end.
+
+Arrow's reader (`omnigraph.load.json_table`) takes the same texts faster, and leaves every text it cannot
+take to `read_value`, which decides.
 
 A stream is a sequence of JSON values with any white space, or none, between them. Reading it value
-by value (`read_stretch`) is the rule and always right. Most streams have one object per line, and
+by value (`read_values`) is the rule and always right. Most streams have one object per line, and
 for those cutting at line ends (`split_lines`) gives the same records much sooner: a line that begins
 with `{` in its first column and ends with `}` cannot be continued by another one that does, because
 between `}` and `{` JSON wants a comma or a colon, and a string cannot hold a line end. What is in
 such a line, one record, several or a malformed one, is found when it is parsed.
-
-MERGED: JSON text to Python values, one at a time: what is accepted, and where reading failed.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.limits import LOAD_BLOCK_BYTES, LOAD_RECORD_BYTES, MAX_JSON_NESTING
-from omnigraph.load.records import Problem, Spot
+from omnigraph.load.records import Numbers, Problem, problem_at
 
 _STRING: Final = r'"(?:[^"\\]|\\.)*+"'
 _BRACKETS: Final = re.compile(rf"{_STRING}|([\[{{])|([\]}}])", re.DOTALL)
@@ -44,7 +44,7 @@ class MalformedText(ValueError):
         self.at = at
         self.position = position
 
-    def place_in(self, text: str, start: int) -> tuple[int, int]:
+    def offset_in(self, text: str, start: int) -> tuple[int, int]:
         """Line ends between the start of the value and the problem, and its column from 1."""
         return text.count("\n", start, self.at), self.at - text.rfind("\n", 0, self.at)
 
@@ -156,8 +156,6 @@ def _outside_strings(text: str, start: int, pattern: str) -> int:
     return start
 
 
-Numbers = npt.NDArray[np.int64]
-
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _WHITE_SPACE: Final = re.compile(r"[ \t\r\n]*")
 _OBJECT_LINE: Final = re.compile(r"^\{", re.MULTILINE)
@@ -166,18 +164,16 @@ _OPEN, _CLOSE = b"{}"
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
-    """A record that cannot be read; `spot` is the place of the problem, if one is known."""
+class MalformedRecord:
+    """A record that cannot be parsed, and its text."""
 
-    position: int
-    problem: str
+    problem: Problem
     raw: str
-    spot: Spot | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records of a stretch of a stream, numbered from 0 by position.
+    """The texts of records in a block, numbered from 0 by position.
 
     `texts` ends each record with a line end; `positions` says which record each text is, as
     malformed ones have none. `lines` holds the line each record starts in.
@@ -186,20 +182,16 @@ class Records:
     texts: pa.Array
     positions: Numbers
     lines: Numbers
-    malformed: tuple[Malformed, ...] = ()
+    malformed: tuple[MalformedRecord, ...] = ()
 
     @property
     def count(self) -> int:
         return len(self.lines)
 
-    def problems(self, code: str) -> list[Problem]:
-        """The malformed records, each as a problem with this code."""
-        return [Problem(m.position, code, m.problem, spot=m.spot) for m in self.malformed]
-
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """A piece of a stream that holds whole records only."""
+class Block:
+    """A part of a stream, a few megabytes, that holds whole records only."""
 
     data: bytes
     first_line: int
@@ -207,12 +199,12 @@ class Stretch:
 
     def read_by_value(self) -> Records:
         """The records as the rule has them."""
-        records, _ = read_stretch(self.data, self.first_line, ended=True)
+        records, _ = read_values(self.data, self.first_line, ended=True)
         return records
 
 
-def read_stretches(stream: BinaryIO) -> Iterator[Stretch]:
-    """The stream in pieces of a few megabytes, more only where a single record is longer."""
+def read_blocks(stream: BinaryIO) -> Iterator[Block]:
+    """The stream in blocks of a few megabytes, more only where a single record is longer."""
     held = stream.read(LOAD_BLOCK_BYTES)
     if held.startswith(BYTE_ORDER_MARK):
         held = held[len(BYTE_ORDER_MARK) :]
@@ -232,12 +224,12 @@ def read_stretches(stream: BinaryIO) -> Iterator[Stretch]:
         data, rest = held[:cut] or held, held[cut:] if cut else b""
         records = split_lines(data, line)
         if records is not None:
-            yield Stretch(data, line, records)
+            yield Block(data, line, records)
         else:
             over = len(held) >= LOAD_RECORD_BYTES
-            records, used = read_stretch(data, line, ended=ended or over)
+            records, used = read_values(data, line, ended=ended or over)
             if records.count:
-                yield Stretch(data[:used], line, records)
+                yield Block(data[:used], line, records)
             elif not ended:
                 wanted = len(held)
             data, rest = data[:used], data[used:] + rest
@@ -273,17 +265,17 @@ def split_lines(data: bytes, first_line: int) -> Records | None:
     return Records(texts, np.arange(len(lines), dtype=np.int64), lines)
 
 
-def read_stretch(data: bytes, first_line: int, *, ended: bool) -> tuple[Records, int]:
-    """The records of a piece, value by value, and how many of its bytes they take.
+def read_values(data: bytes, first_line: int, *, ended: bool) -> tuple[Records, int]:
+    """The records of a block, value by value, and how many of its bytes they take.
 
     After malformed text reading goes on at the next line that begins with `{`. When more of the
-    stream follows, a record that lacks only its end is left for the next piece.
+    stream follows, a record that lacks only its end is left for the next block.
     """
     text = data.decode("utf-8", "surrogateescape")
     texts: list[bytes] = []
     positions: list[int] = []
     lines: list[int] = []
-    malformed: list[Malformed] = []
+    malformed: list[MalformedRecord] = []
     line, counted = first_line, 0
     start = _after_white_space(text, 0)
     while start < len(text):
@@ -294,8 +286,9 @@ def read_stretch(data: bytes, first_line: int, *, ended: bool) -> tuple[Records,
                 break
             end = _next_object_line(text, error.position)
             raw = text[start:end].rstrip()
-            spot = Spot(*error.place_in(text, start))
-            malformed.append(Malformed(len(lines), str(error), raw, spot))
+            offset = error.offset_in(text, start)
+            problem = problem_at(len(lines), "invalid_json", str(error), offset=offset)
+            malformed.append(MalformedRecord(problem, raw))
         else:
             texts.append(text[start:end].encode() + b"\n")
             positions.append(len(lines))

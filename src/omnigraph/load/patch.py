@@ -1,7 +1,7 @@
 """Patches: what records leave out is taken from the rows they change.
 
 Records of one id are applied in their order, each on what the one before it left, the first on the
-stored row. What comes out are whole rows, one per id, in the place of its last record; from there on
+stored row. What comes out are whole rows, one per id, in the location of its last record; from there on
 a patch is a merge.
 """
 
@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from omnigraph.catalog.constraints import group_text, identity_group
 from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import EdgeType, EntityType
-from omnigraph.load.record_validation import GENERATED, PLACE_COLUMNS, PLACE_FIELDS
-from omnigraph.load.records import Finding, given_flags
-from omnigraph.load.set_validation import CommittedRows, places_of
+from omnigraph.load.record_validation import GENERATED, LOCATION_COLUMNS, LOCATION_FIELDS
+from omnigraph.load.records import Problem, given_flags
+from omnigraph.load.set_validation import CommittedRows, locations_of
 from omnigraph.rows.bindings import (
     binding_fields,
     embedded_properties,
@@ -35,16 +35,16 @@ Numbers = npt.NDArray[np.int64]
 
 def patched_schema(declared: EntityType) -> pa.Schema:
     """The columns of whole rows: those of placed rows, and the bindings of vectors."""
-    return pa.schema([*row_schema(declared), *binding_fields(declared), *PLACE_FIELDS])
+    return pa.schema([*row_schema(declared), *binding_fields(declared), *LOCATION_FIELDS])
 
 
 def patched(
     declared: EntityType, rows: pa.Table, committed: CommittedRows
-) -> tuple[pa.Table, list[Finding]]:
+) -> tuple[pa.Table, list[Problem]]:
     """Whole rows, and what is wrong with them by themselves."""
     patch = _Patch(declared, rows, committed)
     whole = patch.rows()
-    return whole, _findings(declared, whole)
+    return whole, _problems(declared, whole)
 
 
 class _Patch:
@@ -68,7 +68,7 @@ class _Patch:
         """For each id the number of its last row in the mask, or -1."""
         last = np.full(len(self._ids), -1, np.int64)
         numbers = np.flatnonzero(mask)
-        # Of several values for one place the last one stays, and rows are in order.
+        # Of several values for one location the last one stays, and rows are in order.
         last[self._group[numbers]] = numbers
         return last
 
@@ -92,9 +92,9 @@ class _Patch:
 
     def rows(self) -> pa.Table:
         """A whole row for each id, in order of their last records."""
-        self._place = pc.index_in(self._ids, value_set=_one(self._stored.column("id")))
+        self._stored_rows = pc.index_in(self._ids, value_set=_one(self._stored.column("id")))
         columns: dict[str, pa.Array | pa.ChunkedArray] = {}
-        for name in ("id", "src", "dst", *PLACE_COLUMNS, GENERATED):
+        for name in ("id", "src", "dst", *LOCATION_COLUMNS, GENERATED):
             if name in self._rows.column_names:
                 columns[name] = self._taken(name, self._last)
         for name in self._declared.properties:
@@ -106,7 +106,7 @@ class _Patch:
             bound = given_bindings(vector, text)
             kept = pa.array(self._sources[prop.name] < 0)
             if pc.any(kept).as_py() and hidden in self._stored.column_names:
-                stored = _one(self._stored.column(hidden)).take(self._place)
+                stored = _one(self._stored.column(hidden)).take(self._stored_rows)
                 # A vector that is kept beside another text is that of an earlier one.
                 changed = pa.array(self._sources[prop.embed_source] >= 0)
                 stored = pc.if_else(changed, given_for_unknown(vector, stored), stored)
@@ -131,18 +131,18 @@ class _Patch:
         if name not in self._stored.column_names:
             return self._taken(name, last)
         given, stored = _one(self._rows.column(name)), _one(self._stored.column(name))
-        from_stored = pc.add(self._place.cast(pa.int64()), len(given))
+        from_stored = pc.add(self._stored_rows.cast(pa.int64()), len(given))
         source = pc.if_else(pa.array(last >= 0), pa.array(last), from_stored)
         return pa.concat_arrays([given, stored]).take(source)
 
 
-def _findings(declared: EntityType, rows: pa.Table) -> list[Finding]:
+def _problems(declared: EntityType, rows: pa.Table) -> list[Problem]:
     """Values that new rows lack, and edges that are no longer what their ids say."""
-    found: list[Finding] = []
+    found: list[Problem] = []
     required = [prop.name for prop in declared.properties.values() if not prop.type.nullable]
     if any(rows.column(name).null_count for name in required):
         for missing in find_nulls(declared, _columns(declared, rows)).missing:
-            found.append(_finding(declared, rows, missing.row, missing.code, missing.message))
+            found.append(_problem(declared, rows, missing.row, missing.code, missing.message))
             found[-1] = replace(found[-1], property=missing.property)
     if isinstance(declared, EdgeType) and _may_lack_identity(declared):
         derived = derived_ids(declared, _columns(declared, rows))
@@ -150,7 +150,7 @@ def _findings(declared: EntityType, rows: pa.Table) -> list[Finding]:
         where = group_text(declared, identity_group(declared) or ())
         for row in rows_where(different):
             message = f"id '{rows.column('id')[row].as_py()}' is not that of its {where}"
-            found.append(_finding(declared, rows, row, "bad_key", message))
+            found.append(_problem(declared, rows, row, "bad_key", message))
     return found
 
 
@@ -165,9 +165,9 @@ def _may_lack_identity(declared: EdgeType) -> bool:
     return any(properties[name].type.nullable for name in group if name in properties)
 
 
-def _finding(declared: EntityType, rows: pa.Table, row: int, code: str, message: str) -> Finding:
-    (place,) = places_of(rows, [row])
-    return Finding(place, code, message, declared.name, rows.column("id")[row].as_py())
+def _problem(declared: EntityType, rows: pa.Table, row: int, code: str, message: str) -> Problem:
+    (location,) = locations_of(rows, [row])
+    return Problem(location, code, message, declared.name, rows.column("id")[row].as_py())
 
 
 def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -1,36 +1,32 @@
-"""Loading: the kernels' prepared rows, written as one commit."""
+"""Runs a load: recognises sources, stages rows with either engine, and writes them as one commit."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from omnigraph.catalog.model import NodeType
 from omnigraph.diagnostics import counted
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, WriteResult
-from omnigraph.engine.write.change import Change, TableWrite, WriteMode
+from omnigraph.engine.write.change import Change
 from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.engine.write.keys import check_key
 from omnigraph.engine.write.newest_state import prepare_on_newest
 from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved
 from omnigraph.limits import MAX_LOAD_ERRORS
-from omnigraph.load.prepare import PreparedLoad, prepare_load
-from omnigraph.load.quarantine import report
+from omnigraph.load.quarantine import write_quarantine
 from omnigraph.load.reading import RowStore
 from omnigraph.load.recognition import recognise_sources
 from omnigraph.load.set_validation import LoadMode
 from omnigraph.load.sources import Source, input_bytes
 from omnigraph.load.spark_frames import SparkFrames
-from omnigraph.load.stage import NO_CASCADE, Cascade, ReadyLoad, cascade_of, change_of, embed_load
+from omnigraph.load.stage import StagedLoad, stage_load
+from omnigraph.load.validation import LoadJob, validate_load
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.spark.choice import (
@@ -59,7 +55,7 @@ from omnigraph.versioning.snapshot import Snapshot
 from omnigraph.versioning.snapshot_rows import SnapshotRows
 
 if TYPE_CHECKING:
-    from omnigraph.load.spark_load import BulkLoad
+    from omnigraph.load.spark_load import SparkLoad
 
 MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite", "patch")
 
@@ -140,7 +136,7 @@ class Loader:
         options: LoadOptions,
         quarantined: tuple[Quarantined, ...],
     ) -> Loaded:
-        """Read, check and commit. Raises `LoadError` that lists what is wrong; nothing is loaded."""
+        """Read, validate and commit. Raises `LoadError` that lists what is wrong; nothing is loaded."""
         with ExitStack() as stores:
             frames = stores.enter_context(self._frames(options))
             sources = recognise_sources(
@@ -148,80 +144,84 @@ class Loader:
             )
             options = replace(options, engine=frames.engine)
             vectors = DocumentVectors()
-            bulk: BulkLoad | None = None
-            prepare_rows: Callable[[Snapshot], ReadyLoad]
+            stage_rows = self._inline_load(sources, contract, options, vectors, stores)
+            spark_load: SparkLoad | None = None
             size = partial(input_bytes, sources)
-            told: tuple[Warning, ...] = ()
+            notes: tuple[Warning, ...] = ()
             shared = self._parts.tables.is_shared
             if runs_on_spark(options.engine, size, shared=shared):
-                inline = self._inline_load(sources, contract, options, vectors, stores)
-                bulk = self._bulk_load(sources, branch, contract, options, inline)
-                prepare_rows = bulk.prepare
-            else:
-                prepare_rows = self._inline_load(sources, contract, options, vectors, stores)
-                if note := inline_for_want_of_spark(options.engine, size, shared=shared):
-                    told = (Warning("spark_not_installed", note),)
+                spark_load = self._spark_load(sources, branch, contract, options, stage_rows)
+                stage_rows = spark_load.stage
+            elif note := inline_for_want_of_spark(options.engine, size, shared=shared):
+                notes = (Warning("spark_not_installed", note),)
 
-            def prepare(against: Snapshot) -> ReadyLoad:
+            def stage(against: Snapshot) -> StagedLoad:
                 if against.catalog.ir != contract.ir:
                     raise SchemaMoved()
-                return prepare_rows(against)
+                return stage_rows(against)
 
-            prepared: ReadyLoad
+            staged: StagedLoad
 
-            def prepare_again(current: Snapshot) -> Change:
-                """The branch moved since the load was checked; it must still be right there."""
-                nonlocal prepared
-                again = prepare(current)
-                if len(again.quarantined) != len(prepared.quarantined):
-                    message = "the branch changed while the load was checked; other records are bad"
-                    raise InputError(f"{message} now, repeat the load")
-                prepared = again
+            def stage_again(current: Snapshot) -> Change:
+                """The branch moved since the load was validated; it must still be valid there."""
+                nonlocal staged
+                again = stage(current)
+                if len(again.quarantined) != len(staged.quarantined):
+                    message = "the branch moved during validation and different records now fail"
+                    raise InputError(f"{message}; nothing was loaded, run it again")
+                staged = again
                 return again.change
 
             try:
-                snapshot, prepared = prepare_on_newest(self._parts, branch, contract, prepare)
+                snapshot, staged = prepare_on_newest(self._parts, branch, contract, stage)
             except LoadError:
-                # The records may be in the way of themselves: loaded by another call meanwhile.
+                # Another call with the same id may have loaded these records meanwhile.
                 earlier = self.replay(branch, options)
                 if earlier is None:
                     raise
                 return earlier
-            if options.quarantine is not None and prepared.quarantined:
-                # Before the commit: records that are set aside must not be lost because a folder
-                # cannot be written.
-                _write_quarantine(options.quarantine / options.load_id, options.load_id, prepared)
+            if options.quarantine is not None and staged.quarantined:
+                # Before the commit: quarantined records must not be lost because a folder cannot
+                # be written.
+                bad = staged.quarantined
+                write_quarantine(options.quarantine, options.load_id, staged.records, bad)
             request = WriteRequest(
                 branch=branch,
                 kind=WriterKind.LOAD,
                 draft=_draft(contract, options),
-                change=prepared.change,
+                change=staged.change,
                 checked=snapshot,
-                may_write=_shared_tables(prepared, options) if bulk is None else None,
+                may_write=_shared_tables(staged, options) if spark_load is None else None,
                 is_key_new=options.is_id_new,
-                complete_draft=lambda draft: _completed(draft, options, prepared, told),
-                prepare=prepare_again,
+                complete_draft=lambda draft: replace(
+                    draft,
+                    load_note=_note(options, staged),
+                    warnings=(*staged.warnings, *notes),
+                ),
+                prepare=stage_again,
                 expected_head=options.expected_head,
                 commits_without_rows=True,
                 quarantined=quarantined,
                 vectors=vectors,
                 progress=options.progress,
             )
-            options.progress.stage("write", sum(prepared.rows_loaded.values()))
+            options.progress.stage("write", sum(staged.rows_loaded.values()))
             try:
                 commit = self._writer.commit(request)
             except AlreadyWritten as already:
                 return _same_load(already.found, options)
             assert commit is not None
-            if bulk is not None:
-                # As the load left it: a fold may have come after it and replaced its files.
-                made, place = self._parts, commit.sequence
-                bulk.finish(lambda: made.snapshot_of(made.manifest.at(branch.physical, place)))
-        engine = "inline" if bulk is None else "spark"
-        return Loaded(commit, _note(options, prepared), replayed=False, engine=engine)
+            if spark_load is not None:
+                # As the load left it: a compaction after it may have replaced its files.
+                made, sequence = self._parts, commit.sequence
+                spark_load.finish(
+                    lambda: made.snapshot_of(made.manifest.at(branch.physical, sequence))
+                )
+        engine = "inline" if spark_load is None else "spark"
+        return Loaded(commit, _note(options, staged), replayed=False, engine=engine)
 
     def _frames(self, options: LoadOptions) -> SparkFrames:
-        """What stages data frames of Spark, should the load have any."""
+        """Stages Spark data frames, should the load have any."""
         whole_rows = options.quarantine is not None
         tables, progress = self._parts.tables, options.progress
         return SparkFrames(options.engine, tables, progress, whole_rows=whole_rows)
@@ -233,62 +233,42 @@ class Loader:
         options: LoadOptions,
         vectors: DocumentVectors,
         stores: ExitStack,
-    ) -> Callable[[Snapshot], ReadyLoad]:
-        """The preparation of a load in this process."""
-        blobs = BlobBases.from_environment()
+    ) -> Callable[[Snapshot], StagedLoad]:
+        """Stages a load in this process."""
+        job_on = _job_on(sources, contract, options)
 
-        def prepare(against: Snapshot) -> ReadyLoad:
+        def stage(against: Snapshot) -> StagedLoad:
             committed = SnapshotRows(against, self._parts.tables)
-            checked = prepare_load(
-                sources,
-                contract.catalog,
-                options.mode,
-                options.load_id,
-                committed,
-                store=stores.enter_context(RowStore()),
-                blobs=blobs,
-                quarantine=options.quarantine is not None,
-                strict=options.strict,
-                max_errors=options.max_errors,
-                progress=options.progress,
+            job, store = job_on(committed), stores.enter_context(RowStore())
+            load = validate_load(
+                job, sources, store, strict=options.strict, progress=options.progress
             )
-            # Before the provider is asked: what is refused costs no vectors.
-            cascade = _cascade(contract, checked, committed, options)
-            embedded = embed_load(checked, committed, vectors, options.max_errors)
-            return _ready(contract, embedded, cascade)
+            return stage_load(job, load, committed, vectors, cascade=options.cascade)
 
-        return prepare
+        return stage
 
-    def _bulk_load(
+    def _spark_load(
         self,
         sources: Sequence[Source],
         branch: BranchRef,
         contract: SchemaContract,
         options: LoadOptions,
-        inline: Callable[[Snapshot], ReadyLoad],
-    ) -> BulkLoad:
-        """The preparation of a load on Spark."""
-        from omnigraph.load.spark_load import BulkJob, BulkLoad, BulkOptions
+        inline: Callable[[Snapshot], StagedLoad],
+    ) -> SparkLoad:
+        """Stages a load on Spark."""
+        from omnigraph.load.spark_load import SparkJob, SparkLoad
 
-        asked = BulkOptions(
-            mode=options.mode,
-            load_id=options.load_id,
-            max_errors=options.max_errors,
-            quarantine=options.quarantine is not None,
+        spark_job = SparkJob(
+            spark=session_of(options.engine),
+            sources=tuple(sources),
+            tables=self._parts.tables,
+            objects=self._parts.objects,
+            branch=branch.physical,
             progress=options.progress,
             cascade=options.cascade,
             strict=options.strict,
         )
-        job = BulkJob(
-            spark=session_of(options.engine),
-            sources=tuple(sources),
-            catalog=contract.catalog,
-            options=asked,
-            tables=self._parts.tables,
-            objects=self._parts.objects,
-            branch=branch.physical,
-        )
-        return BulkLoad(job, inline)
+        return SparkLoad(spark_job, _job_on(sources, contract, options), inline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,41 +305,20 @@ def check_load_options(
     return known, load_id
 
 
-_WRITE_MODES: Final[Mapping[LoadMode, WriteMode]] = {
-    "append": "append",
-    "merge": "delta",
-    "overwrite": "overwrite",
-    "patch": "delta",
-}
-
-
-def _cascade(
-    contract: SchemaContract, checked: PreparedLoad, committed: SnapshotRows, options: LoadOptions
-) -> Cascade:
-    """What becomes of edges whose nodes the load removes. Raises `DanglingEdges`."""
-    if options.mode != "overwrite":
-        return NO_CASCADE
-
-    def new_ids(nodes: Collection[NodeType]) -> dict[str, pa.Array]:
-        tables = {node.table_key: checked.types[node.table_key].rows for node in nodes}
-        return {key: rows.column("id").combine_chunks() for key, rows in tables.items()}
-
-    catalog, deletes = contract.catalog, options.cascade
-    return cascade_of(catalog, committed, checked.types, new_ids, deletes=deletes)
-
-
-def _ready(contract: SchemaContract, prepared: PreparedLoad, cascade: Cascade) -> ReadyLoad:
-    """Prepared rows as table writes."""
-    writes = (
-        TableWrite(key, _WRITE_MODES[prepared.mode], loaded.rows)
-        for key, loaded in sorted(prepared.types.items())
-    )
-    return ReadyLoad(
-        change=change_of(contract.catalog, writes, cascade),
-        records=prepared.records,
-        rows_loaded={key: loaded.rows_loaded for key, loaded in prepared.types.items()},
-        warnings=prepared.warnings,
-        quarantined=prepared.quarantined,
+def _job_on(
+    sources: Sequence[Source], contract: SchemaContract, options: LoadOptions
+) -> Callable[[SnapshotRows], LoadJob]:
+    """What splits of the load need, given the rows it is validated against."""
+    names, blobs = tuple(source.name for source in sources), BlobBases.from_environment()
+    return lambda committed: LoadJob(
+        catalog=contract.catalog,
+        mode=options.mode,
+        load_id=options.load_id,
+        names=names,
+        committed=committed,
+        quarantine=options.quarantine is not None,
+        max_errors=options.max_errors,
+        blobs=blobs,
     )
 
 
@@ -377,34 +336,13 @@ def _draft(contract: SchemaContract, options: LoadOptions) -> CommitDraft:
     )
 
 
-def _completed(
-    draft: CommitDraft, options: LoadOptions, prepared: ReadyLoad, told: tuple[Warning, ...]
-) -> CommitDraft:
-    warnings = (Warning(w.code, w.message, w.count) for w in prepared.warnings)
-    return replace(draft, load_note=_note(options, prepared), warnings=(*warnings, *told))
-
-
-def _shared_tables(prepared: ReadyLoad, options: LoadOptions) -> frozenset[str] | None:
+def _shared_tables(staged: StagedLoad, options: LoadOptions) -> frozenset[str] | None:
     """The tables of a small load, which may share a turn with other writes."""
-    change = prepared.change
+    change = staged.change
     if not change.is_small or options.mode == "overwrite" or options.progress is not SILENT:
         return None
     return frozenset(write.table_key for write in change.writes)
 
 
-def _note(options: LoadOptions, prepared: ReadyLoad) -> LoadNote:
-    return LoadNote(options.mode, prepared.rows_loaded, len(prepared.quarantined))
-
-
-def _write_quarantine(target: Path, load_id: str, prepared: ReadyLoad) -> None:
-    """Keep the bad records. Raises `InputError` when the folder cannot be written."""
-    lines = (json.dumps(bad.to_json(), ensure_ascii=False) for bad in prepared.quarantined)
-    summary = report(load_id, prepared.records, prepared.quarantined)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        (target / "bad.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        text = json.dumps(summary, indent=2, ensure_ascii=False)
-        (target / "report.json").write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        message = f"the quarantine folder '{target}' cannot be written: {error.strerror}"
-        raise InputError(f"{message}; nothing was loaded, choose another folder") from error
+def _note(options: LoadOptions, staged: StagedLoad) -> LoadNote:
+    return LoadNote(options.mode, staged.rows_loaded, len(staged.quarantined))

@@ -1,6 +1,6 @@
-"""The set phase: ids, unique tuples, ends and cardinality over the whole load and what is committed.
+"""The set phase: ids, unique tuples, endpoints and cardinality over the whole load and what is committed.
 
-Tables hold placed rows, each type in order of source and record. The answer is a list of findings;
+Tables hold placed rows, each type in order of source and record. The answer is a list of problems;
 on the way to an empty one no row is looked at by itself.
 
 MERGED: What a load asks about rows that are committed already.
@@ -30,8 +30,8 @@ from omnigraph.catalog.constraints import (
     unsupported_unique,
 )
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
-from omnigraph.load.record_validation import GENERATED, PLACE_COLUMNS
-from omnigraph.load.records import Finding, Place, in_order
+from omnigraph.load.record_validation import GENERATED, LOCATION_COLUMNS
+from omnigraph.load.records import Location, Problem, in_order
 from omnigraph.rows.uniqueness import (
     RowNumbers,
     comparable,
@@ -98,36 +98,36 @@ def _last_of_each_id(rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(np.sort(last.to_numpy())))
 
 
-def judge_set(
+def validate_set(
     catalog: Catalog,
     tables: Tables,
     mode: LoadMode,
     committed: CommittedRows,
     names: Sequence[str],
-) -> list[Finding]:
+) -> list[Problem]:
     """Everything that is wrong with the rows together, in order of source and record.
 
     `names` are those of the sources, for messages about records of two of them.
     """
-    judge = _Judge(catalog, tables, mode, committed, names)
-    findings: list[Finding] = []
+    validator = _SetValidator(catalog, tables, mode, committed, names)
+    problems: list[Problem] = []
     for node in catalog.nodes.values():
         if node.table_key in tables:
             rows = tables[node.table_key]
-            findings += judge.ids(node, rows)
-            findings += judge.unique_tuples(node, rows)
+            problems += validator.ids(node, rows)
+            problems += validator.unique_tuples(node, rows)
     edges = [(e, tables[e.table_key]) for e in catalog.edges.values() if e.table_key in tables]
-    absent = judge.absent_ends(edges)
+    absent = validator.absent_endpoints(edges)
     for edge, rows in edges:
-        findings += judge.ends(edge, rows, absent)
-        findings += judge.ids(edge, rows)
-        findings += judge.unique_tuples(edge, rows)
-        findings += judge.cardinality(edge, rows)
-    return in_order(findings)
+        problems += validator.endpoints(edge, rows, absent)
+        problems += validator.ids(edge, rows)
+        problems += validator.unique_tuples(edge, rows)
+        problems += validator.cardinality(edge, rows)
+    return in_order(problems)
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
+class _SetValidator:
     catalog: Catalog
     tables: Tables
     mode: LoadMode
@@ -136,7 +136,7 @@ class _Judge:
 
     # -- ids and tuples --------------------------------------------------------------------------
 
-    def ids(self, declared: EntityType, rows: pa.Table) -> Iterator[Finding]:
+    def ids(self, declared: EntityType, rows: pa.Table) -> Iterator[Problem]:
         """Ids that occur twice and, in `append`, ids that are taken."""
         given = given_ids(rows)
         if not len(given):
@@ -154,25 +154,25 @@ class _Judge:
             for row in _rows_in(rows.column("id"), taken):
                 if row not in repeated:
                     id = rows.column("id")[row].as_py()
-                    place = _place(rows, row)
-                    yield Finding(place, "exists", taken_id(declared, id), declared.name, id)
+                    location = _location(rows, row)
+                    yield Problem(location, "exists", taken_id(declared, id), declared.name, id)
 
-    def unique_tuples(self, declared: EntityType, rows: pa.Table) -> Iterator[Finding]:
+    def unique_tuples(self, declared: EntityType, rows: pa.Table) -> Iterator[Problem]:
         """Tuples of unique groups that two ids share, in the load or with a committed row."""
         if not rows.num_rows:
             return
         if unkeyable := unkeyable_column(declared):
             message = unsupported_unique(declared, *unkeyable)
             prop = unkeyable[1].name
-            spoils = places_of(rows, range(rows.num_rows))
-            yield Finding(None, "unique", message, declared.name, None, prop, spoils)
+            invalidates = locations_of(rows, range(rows.num_rows))
+            yield Problem(None, "unique", message, declared.name, None, prop, invalidates)
             return
         for group in other_unique_groups(declared):
             yield from self._unique_group(declared, group, rows)
 
     def _unique_group(
         self, declared: EntityType, group: Group, rows: pa.Table
-    ) -> Iterator[Finding]:
+    ) -> Iterator[Problem]:
         tuples, numbers = tuples_of(rows, group)
         if not len(numbers):
             return
@@ -182,7 +182,7 @@ class _Judge:
             owned.add(row)
             shown = tuple_text(declared, group, tuple_values(rows, group, row))
             message = taken_tuple(where, shown, owner)
-            yield Finding(_place(rows, row), "unique", message, declared.name, _id(rows, row))
+            yield Problem(_location(rows, row), "unique", message, declared.name, _id(rows, row))
         for same in shared_tuples(tuples, numbers):
             ids = {_id(rows, row) for row in same.tolist()}
             if len(ids) > 1 and int(same[0]) not in owned:
@@ -216,40 +216,40 @@ class _Judge:
 
     def _shared(
         self, declared: EntityType, group: Group, rows: pa.Table, same: RowNumbers
-    ) -> Iterator[Finding]:
+    ) -> Iterator[Problem]:
         """Every row of the same tuple but the first is reported, together with the first."""
         values = tuple_values(rows, group, int(same[0]))
         if None in values:
             # An edge outside its type's identity, told by its explicit id.
             group, values = ("id",), (_id(rows, int(same[0])),)
         where, shown = group_text(declared, group), tuple_text(declared, group, values)
-        first, *others = places_of(rows, same.tolist())
-        for row, place in zip(same[1:].tolist(), others, strict=True):
-            message = duplicate_tuple(where, shown, self._both(first, place))
+        first, *others = locations_of(rows, same.tolist())
+        for row, location in zip(same[1:].tolist(), others, strict=True):
+            message = duplicate_tuple(where, shown, self._both(first, location))
             id = _id(rows, row)
-            yield Finding(place, "unique", message, declared.name, id, spoils=(first,))
+            yield Problem(location, "unique", message, declared.name, id, invalidates=(first,))
 
-    def _both(self, first: Place, second: Place) -> str:
+    def _both(self, first: Location, second: Location) -> str:
         if first.source == second.source:
             return f"records {first.record} and {second.record}"
         here, there = (f"{self.names[p.source]} record {p.record}" for p in (first, second))
         return f"{here} and {there}"
 
-    # -- ends ------------------------------------------------------------------------------------
+    # -- endpoints ------------------------------------------------------------------------------------
 
-    def absent_ends(self, edges: Sequence[tuple[EdgeType, pa.Table]]) -> dict[str, pa.Array]:
-        """By node type: the ends of input edges that no node has."""
+    def absent_endpoints(self, edges: Sequence[tuple[EdgeType, pa.Table]]) -> dict[str, pa.Array]:
+        """By node type: the endpoints of input edges that no node has."""
         wanted: dict[str, list[pa.Array]] = {}
         for edge, rows in edges:
-            for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
-                wanted.setdefault(type_name, []).append(pc.unique(rows.column(end)))
+            for endpoint, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
+                wanted.setdefault(type_name, []).append(pc.unique(rows.column(endpoint)))
         return {
-            type_name: self._absent(self.catalog.nodes[type_name], pa.chunked_array(ends))
-            for type_name, ends in wanted.items()
+            type_name: self._absent(self.catalog.nodes[type_name], pa.chunked_array(endpoints))
+            for type_name, endpoints in wanted.items()
         }
 
-    def _absent(self, node: NodeType, ends: pa.ChunkedArray) -> pa.Array:
-        absent = pc.unique(ends)
+    def _absent(self, node: NodeType, endpoints: pa.ChunkedArray) -> pa.Array:
+        absent = pc.unique(endpoints)
         mine = self.tables.get(node.table_key)
         if mine is not None:
             ids = mine.column("id").combine_chunks()
@@ -261,21 +261,21 @@ class _Judge:
             absent = absent.filter(pc.invert(pc.is_in(absent, value_set=there)))
         return absent
 
-    def ends(
+    def endpoints(
         self, edge: EdgeType, rows: pa.Table, absent: Mapping[str, pa.Array]
-    ) -> Iterator[Finding]:
-        """Edges with an end that no node has."""
-        for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
+    ) -> Iterator[Problem]:
+        """Edges with an endpoint that no node has."""
+        for endpoint, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
             if not len(absent[type_name]):
                 continue
-            for row in _rows_in(rows.column(end), absent[type_name]):
-                message = missing_end(edge, end, rows.column(end)[row].as_py())
-                place = _place(rows, row)
-                yield Finding(place, "endpoint_not_found", message, edge.name, _id(rows, row))
+            for row in _rows_in(rows.column(endpoint), absent[type_name]):
+                message = missing_end(edge, endpoint, rows.column(endpoint)[row].as_py())
+                location = _location(rows, row)
+                yield Problem(location, "endpoint_not_found", message, edge.name, _id(rows, row))
 
     # -- cardinality -----------------------------------------------------------------------------
 
-    def cardinality(self, edge: EdgeType, rows: pa.Table) -> Iterator[Finding]:
+    def cardinality(self, edge: EdgeType, rows: pa.Table) -> Iterator[Problem]:
         """Sources of input edges that have too many or too few edges."""
         low, high = edge.cardinality.low, edge.cardinality.high
         if low <= 1 and high is None:
@@ -294,8 +294,8 @@ class _Judge:
             source = sources[number].as_py()
             message = cardinality_problem(edge, source, int(counts[number]))
             if message is not None:
-                spoils = places_of(rows, _rows_in(rows.column("src"), pa.array([source])))
-                yield Finding(None, "cardinality", message, edge.name, spoils=spoils)
+                invalidates = locations_of(rows, _rows_in(rows.column("src"), pa.array([source])))
+                yield Problem(None, "cardinality", message, edge.name, invalidates=invalidates)
 
 
 def given_ids(rows: pa.Table) -> pa.ChunkedArray:
@@ -317,11 +317,11 @@ def _id(rows: pa.Table, row: int) -> str:
     return id
 
 
-def _place(rows: pa.Table, row: int) -> Place:
-    return places_of(rows, [row])[0]
+def _location(rows: pa.Table, row: int) -> Location:
+    return locations_of(rows, [row])[0]
 
 
-def places_of(rows: pa.Table, numbers: Sequence[int]) -> tuple[Place, ...]:
+def locations_of(rows: pa.Table, numbers: Sequence[int]) -> tuple[Location, ...]:
     """The records that rows of a placed table were."""
-    places = rows.select(PLACE_COLUMNS).take(pa.array(numbers, pa.int64()))
-    return tuple(map(Place, *(column.to_pylist() for column in places.columns)))
+    places = rows.select(LOCATION_COLUMNS).take(pa.array(numbers, pa.int64()))
+    return tuple(map(Location, *(column.to_pylist() for column in places.columns)))

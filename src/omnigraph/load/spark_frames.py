@@ -1,8 +1,8 @@
-"""Data frames and tables of Spark as sources of a load.
+"""Spark data frames and tables as sources of a load.
 
 A data frame need not give the same rows twice, and a load may read its input several times. So tasks
 write the rows of every partition once, into files beside the tables of the graph, and the load reads
-those. Nothing comes to the driver but the names of the files.
+those. The driver only receives the names of the files.
 Tests: tests/spark/test_frames.py.
 """
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.faults import declare
 from omnigraph.limits import LOAD_RANGE_BYTES, LOAD_RANGE_ROWS
-from omnigraph.load.sources import SparkFrame, StagedFile, StagedRows
+from omnigraph.load.sources import SparkFrame, StagedFile, StagedSource
 from omnigraph.progress import Progress
 from omnigraph.spark.choice import EngineChoice, session_of
 from omnigraph.spark.tasks import (
@@ -41,7 +41,7 @@ STAGED = declare("load.frames_staged", "rows of data frames are in files, and no
 
 
 class SparkFrames:
-    """The data frames of one load. Their files are gone when it is over."""
+    """The data frames of one load. Their files are removed when it is over."""
 
     def __init__(
         self, choice: EngineChoice, tables: TableStore, progress: Progress, *, whole_rows: bool
@@ -64,7 +64,7 @@ class SparkFrames:
         trace: TracebackType | None,
     ) -> None:
         if self._has_files:
-            # The load may be committed by now; what stays is nobody's, and cleanup finds it.
+            # The load may be committed by now; cleanup removes files that stay.
             with suppress(OmnigraphError):
                 self._scratch.remove()
 
@@ -73,7 +73,7 @@ class SparkFrames:
         self._refuse_inline()
         return table_named(session_of(self.engine), name)
 
-    def stage(self, frames: Sequence[SparkFrame]) -> list[StagedRows]:
+    def stage(self, frames: Sequence[SparkFrame]) -> list[StagedSource]:
         """Have tasks write the rows of the data frames. Raises `SparkError` and `UsageError`."""
         self._refuse_inline()
         if self.engine.master is None:
@@ -86,33 +86,35 @@ class SparkFrames:
         STAGED.hit(frames=len(staged))
         return staged
 
-    def _staged(self, source: SparkFrame) -> StagedRows:
+    def _staged(self, source: SparkFrame) -> StagedSource:
         names = list(source.frame.columns)
         if not self._whole_rows:
-            # Any one column, if none is wanted: the rows are still to be counted.
+            # Any one column if none is wanted: the rows still have to be counted.
             names = source.plan.sources() or names[:1]
         chosen = with_columns(source.frame, names, source.name)
         answers = run_on_frame(chosen, f"read '{source.name}'", FrameWork(self._scratch).write)
         files = tuple(file for answer in answers for file in value_of(answer))
         self._progress.advance(sum(file.rows for file in files))
-        return StagedRows(source.name, source.plan, tuple(names), files)
+        return StagedSource(source.name, source.plan, tuple(names), files)
 
     def _refuse_inline(self) -> None:
         if self.engine.engine == "inline":
-            problem = "data frames and tables of Spark are read by tasks, not by engine 'inline'"
+            problem = "Spark data frames and tables are read by tasks; do not pass engine='inline'"
             raise UsageError(problem)
         if not self._is_shared:
-            raise UsageError("tasks cannot see a graph in memory; load into one on a disk")
+            raise UsageError(
+                "Spark tasks cannot read an in-memory graph; load into a graph on disk"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class FrameWork:
-    """What a task does with a partition. It travels to the tasks as it is."""
+    """What a task does with a partition. It is sent to tasks as it is."""
 
     scratch: Scratch
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> list[StagedFile] | Failed:
-        """Write rows as they come, into files that are read as one piece each."""
+        """Write rows as they come, into files that are read as one split each."""
         return returning(lambda: [self._file(part) for part in _parts(batches)])
 
     def _file(self, batches: Sequence[pa.RecordBatch]) -> StagedFile:
@@ -127,7 +129,7 @@ class FrameWork:
 
 
 def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """The rows in parts of some megabytes. No part is empty."""
+    """The rows in parts of a few megabytes. No part is empty."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

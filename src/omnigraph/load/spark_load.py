@@ -1,14 +1,14 @@
-"""A load prepared by Spark: pieces counted, screened and written by tasks, decided here.
+"""A load staged by Spark: splits are counted, read, validated and written by tasks, decided here.
 
-Usually two jobs do: one counts records, so that every piece knows the numbers of its own; one reads,
-judges and writes all pieces and compares their keys. Only if keys look suspicious, rows are brought
-together by what tells them apart, and judged like those of a load in one process.
+Usually two jobs do: one counts records, so that every split knows the numbers of its own; one reads,
+validates and writes all splits and compares their keys. Only if a bucket of keys may hold a problem,
+rows are brought together, reduced to what tells them apart, and validated like those of a load in one
+process.
 Tests: tests/spark.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,32 +18,34 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.catalog.model import Catalog, NodeType
+from omnigraph.catalog.model import NodeType
 from omnigraph.engine.write.change import TableWrite, WrittenTable
-from omnigraph.errors import LoadError, OmnigraphError, SparkJobFailed
+from omnigraph.errors import OmnigraphError, SparkJobFailed
 from omnigraph.limits import LOAD_RANGE_BYTES
-from omnigraph.load.bucket_validation import is_beyond_glancing
-from omnigraph.load.prepare import LoadWarning, Notes, emptied, judge_together
-from omnigraph.load.quarantine import set_aside
+from omnigraph.load.bucket_validation import needs_full_validation
+from omnigraph.load.quarantine import bad_records
 from omnigraph.load.record_validation import RECORD, SOURCE
-from omnigraph.load.records import Finding, FindingLog, Place, in_order
-from omnigraph.load.set_validation import LoadMode, collapse, places_of
+from omnigraph.load.records import Location, Numbers, ProblemLog, in_order
+from omnigraph.load.set_validation import collapse, locations_of
 from omnigraph.load.sources import Source
-from omnigraph.load.split_tasks import (
-    WRITE_KINDS,
-    PieceAnswer,
-    PieceWork,
-    count_records,
+from omnigraph.load.split_tasks import SplitAnswer, SplitTasks, count_records
+from omnigraph.load.splits import Split, bundled, located, split_sources
+from omnigraph.load.stage import WRITE_MODES, Cascade, StagedLoad, cascade_of, change_of
+from omnigraph.load.validation import (
+    LoadJob,
+    SplitResult,
+    emptied_types,
+    note_warnings,
+    refuse_unknown,
+    validate_together,
 )
-from omnigraph.load.splits import Piece, PieceSize, bundled, cut_sources, placed
-from omnigraph.load.stage import NO_CASCADE, Cascade, ReadyLoad, cascade_of, change_of
 from omnigraph.progress import Progress
 from omnigraph.rows.bindings import embedded_properties
-from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.spark.tasks import run_exchange, run_tasks, value_of
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.written import Shrunk, by_fragment, remove_written
+from omnigraph.versioning.commits import Warning
 from omnigraph.versioning.snapshot import Snapshot
 from omnigraph.versioning.snapshot_rows import SnapshotRows
 
@@ -56,379 +58,339 @@ _NO_IDS: Final = pa.array([], pa.utf8())
 
 
 @dataclass(frozen=True, slots=True)
-class BulkOptions:
-    """What a load is asked for, as far as its preparation goes."""
-
-    mode: LoadMode
-    load_id: str
-    max_errors: int
-    quarantine: bool
-    progress: Progress
-    cascade: bool = False
-    strict: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BulkJob:
+class SparkJob:
     """All that a load on Spark is made of, but for the state it is made on."""
 
     spark: SparkSession
     sources: tuple[Source, ...]
-    catalog: Catalog
-    options: BulkOptions
     tables: TableStore
     objects: ObjectStore
     branch: str | None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(source.name for source in self.sources)
+    progress: Progress
+    cascade: bool = False
+    strict: bool = False
 
     def run(
-        self, job: str, numbers: Sequence[int], kernel: Callable[[int], Result]
+        self, name: str, numbers: Sequence[int], kernel: Callable[[int], Result]
     ) -> list[Result]:
         """The kernel's answers for these numbers, one task each."""
         if not numbers:
             return []
-        return run_tasks(self.spark, job, len(numbers), partial(_at, tuple(numbers), kernel))
+        return run_tasks(self.spark, name, len(numbers), partial(_at, tuple(numbers), kernel))
 
-    def cut(self) -> list[Piece]:
-        """The pieces of the sources, each with its place."""
-        pieces = cut_sources(self.sources, LOAD_RANGE_BYTES)
-        uncounted = [number for number, piece in enumerate(pieces) if not piece.is_counted]
-        found = self.run("count records", uncounted, partial(count_records, tuple(pieces)))
+    def splits(self) -> list[Split]:
+        """The splits of the sources, located."""
+        splits = split_sources(self.sources, LOAD_RANGE_BYTES)
+        uncounted = [number for number, split in enumerate(splits) if not split.is_counted]
+        found = self.run("count records", uncounted, partial(count_records, tuple(splits)))
         sizes = dict(zip(uncounted, map(value_of, found), strict=True))
-        known = placed(pieces, [sizes.get(n, PieceSize(0, 0)) for n in range(len(pieces))])
-        return [old if old.is_counted else new for old, new in zip(pieces, known, strict=True)]
-
-    def work(self, pieces: Sequence[Piece], against: Snapshot) -> PieceWork:
-        """What tasks have to do with the pieces."""
-        options = self.options
-        bundles = tuple(bundled(pieces))
-        return PieceWork(
-            pieces=tuple(pieces),
-            names=self.names,
-            catalog=self.catalog,
-            mode=options.mode,
-            load_id=options.load_id,
-            committed=SnapshotRows(against, self.tables),
-            keep=None if options.quarantine else options.max_errors,
-            bundles=bundles,
-            buckets=_buckets(len(bundles)),
-            blobs=BlobBases.from_environment(),
-        )
+        known = located(splits, [sizes.get(n, (0, 0)) for n in range(len(splits))])
+        return [old if old.is_counted else new for old, new in zip(splits, known, strict=True)]
 
 
-class BulkLoad:
-    """One load on Spark. It may be prepared several times, on newer and newer states."""
+class SparkLoad:
+    """One load on Spark. It may be staged several times, on newer and newer states."""
 
-    def __init__(self, job: BulkJob, inline: Callable[[Snapshot], ReadyLoad]) -> None:
-        self._job = job
+    def __init__(
+        self,
+        spark_job: SparkJob,
+        job_on: Callable[[SnapshotRows], LoadJob],
+        inline: Callable[[Snapshot], StagedLoad],
+    ) -> None:
+        self._spark_job = spark_job
+        self._job_on = job_on
         self._inline = inline
-        """The preparation of the same load in this process."""
-        self._pieces: Sequence[Piece] | None = None
-        self._made: list[_Preparation] = []
+        """Stages the same load in this process."""
+        self._splits: Sequence[Split] | None = None
+        self._attempts: list[_Attempt] = []
 
-    def prepare(self, against: Snapshot) -> ReadyLoad:
-        """Read, judge and write all pieces. Raises `LoadError`; then nothing of it is left."""
-        if self._pieces is None:
-            self._pieces = self._job.cut()
-        preparation = _Preparation(self._job, self._pieces, against)
+    def stage(self, against: Snapshot) -> StagedLoad:
+        """Read, validate and write all splits. Raises `LoadError`; then nothing of it is left."""
+        if self._splits is None:
+            self._splits = self._spark_job.splits()
+        attempt = _Attempt(self._spark_job, self._job_on, self._splits, against)
         try:
-            ready = preparation.run()
+            staged = attempt.run()
         except _NeedsAllRecords:
-            preparation.remove()
+            attempt.remove()
             return self._inline(against)
         except OmnigraphError:
-            with suppress(OmnigraphError):  # What stays is nobody's; the first error counts.
-                preparation.remove()
+            with suppress(OmnigraphError):  # Cleanup removes leftovers; the first error counts.
+                attempt.remove()
             raise
-        self._made.append(preparation)
-        self._pieces = preparation.pieces
-        return ready
+        self._attempts.append(attempt)
+        self._splits = attempt.splits
+        return staged
 
     def finish(self, committed: Callable[[], Snapshot]) -> None:
-        """Remove what other preparations wrote. To be called when the load is committed."""
-        if len(self._made) > 1:
+        """Remove what other attempts wrote. To be called when the load is committed."""
+        if len(self._attempts) > 1:
             state = committed()
-            for preparation in self._made:
-                preparation.remove(besides=state)
+            for attempt in self._attempts:
+                attempt.remove(besides=state)
 
 
 class _NeedsAllRecords(Exception):
-    """A patch in which records of several tasks may be for the same row, or something may be wrong."""
+    """A patch in which records of several tasks may be for the same row, or have a problem."""
 
 
-class _Preparation:
-    """One attempt to prepare a load on one state of the graph."""
+class _Attempt:
+    """One attempt to stage a load on one state of the graph."""
 
-    def __init__(self, job: BulkJob, pieces: Sequence[Piece], against: Snapshot) -> None:
-        self._job = job
+    def __init__(
+        self,
+        spark_job: SparkJob,
+        job_on: Callable[[SnapshotRows], LoadJob],
+        splits: Sequence[Split],
+        against: Snapshot,
+    ) -> None:
+        self._spark_job = spark_job
         self._against = against
-        self._work = job.work(pieces, against)
-        self._answers: list[PieceAnswer] = []
+        committed = SnapshotRows(against, spark_job.tables)
+        self._job = job_on(committed)
+        bundles = tuple(bundled(splits))
+        self._tasks = SplitTasks(
+            self._job, committed, tuple(splits), bundles, _bucket_count(len(bundles))
+        )
+        self._answers: list[SplitAnswer] = []
+        self._result = SplitResult(self._job.new_log())
+        """What all splits came to."""
         self._written: list[tuple[str, tuple[str, ...]]] = []
         """Table key and files of everything tasks wrote, used in the end or not."""
 
     @property
-    def pieces(self) -> Sequence[Piece]:
-        """The pieces in the places they turned out to have."""
-        return self._work.pieces
+    def splits(self) -> Sequence[Split]:
+        """The splits, located by the records that were read."""
+        return self._tasks.splits
 
-    def run(self) -> ReadyLoad:
-        job, options = self._job, self._job.options
-        suspicious = self._screened()
-        if options.strict:
-            self._notes().refuse_unknown(job.sources)
-        if options.mode == "patch" and (suspicious or any(a.lacks for a in self._answers)):
+    def run(self) -> StagedLoad:
+        spark_job, job = self._spark_job, self._job
+        needs_all = self._read()
+        if spark_job.strict:
+            refuse_unknown(job.catalog, self._result.notes, spark_job.sources)
+        if job.mode == "patch" and (needs_all or any(a.is_incomplete for a in self._answers)):
             raise _NeedsAllRecords
-        findings = [finding for answer in self._answers for finding in answer.findings]
-        present = _emptied(job.sources, self._answers) if options.mode == "overwrite" else {}
-        rows_loaded = _added(answer.rows for answer in self._answers)
-        if suspicious:
-            shown = self._shown() | present
-            committed = self._work.committed
-            judged = judge_together(
-                job.catalog, shown, options.mode, committed, job.names,
-                quarantine=options.quarantine,
-            )  # fmt: skip
-            findings = in_order([*findings, *judged.findings])
-            if findings and not (options.quarantine and judged.tables):
-                raise self._refusal(findings)
-            rows_loaded = {key: rows.num_rows for key, rows in judged.tables.items()}
-            self._drop(shown, judged.tables)
-        elif findings and not (rows_loaded or present):
-            raise self._refusal(findings)
-        cascade = self._cascade({*rows_loaded, *present})
-        if not self._work.writes:
-            self._work = replace(self._work, writes=True)
-            self._write(range(len(self._work.pieces)))
-        self._check_rows()
-        return ReadyLoad(
-            change=change_of(job.catalog, self._writes({*rows_loaded, *present}), cascade),
-            records=self._records(),
-            rows_loaded=rows_loaded | dict.fromkeys(present, 0),
-            warnings=(*self._notes().warnings(), *_summed(a.warnings for a in self._answers)),
-            quarantined=set_aside(self._work.pieces, job.names, in_order(findings)),
+        problems = self._result.log.problems
+        emptied = self._emptied() if job.mode == "overwrite" else {}
+        rows_loaded = {key: rows for key, rows in sorted(self._result.rows.items()) if rows}
+        if needs_all:
+            keys = self._keys() | emptied
+            found, left, _ = validate_together(job, keys)
+            problems = in_order([*problems, *found])
+            if problems and not (job.quarantine and left):
+                raise job.refusal(problems, self._result.records)
+            rows_loaded = {key: rows.num_rows for key, rows in left.items()}
+            self._drop(keys, left)
+        elif problems and not (rows_loaded or emptied):
+            raise job.refusal(problems, self._result.records)
+        cascade = self._cascade({*rows_loaded, *emptied})
+        if not self._tasks.writes:
+            self._tasks = replace(self._tasks, writes=True)
+            self._write(range(len(self.splits)))
+        self._check_counts()
+        return StagedLoad(
+            change=change_of(job.catalog, self._writes({*rows_loaded, *emptied}), cascade),
+            records=self._result.records,
+            rows_loaded=rows_loaded | dict.fromkeys(emptied, 0),
+            warnings=(
+                *note_warnings(job, self._result.notes),
+                *_summed(a.warnings for a in self._answers),
+            ),
+            quarantined=bad_records(self.splits, job.names, in_order(problems)),
         )
 
     # -- jobs -----------------------------------------------------------------------------------
 
-    def _screened(self) -> bool:
-        """Read all pieces; whether the exact judgement is needed. Raises for bad records."""
-        job = self._job
-        # Vectors are computed only for a load that nothing else is wrong with.
-        writes = not any(embedded_properties(declared) for declared in job.catalog)
+    def _read(self) -> bool:
+        """Read all splits; whether rows have to be validated together. Raises `LoadError`."""
+        spark_job, catalog = self._spark_job, self._job.catalog
+        # Vectors are computed only for a load that has no other problem.
+        writes = not any(embedded_properties(declared) for declared in catalog)
         for _ in range(2):
-            self._work = replace(self._work, writes=writes)
-            bundles = self._work.bundles
+            self._tasks = replace(self._tasks, writes=writes)
+            bundles = self._tasks.bundles
             if not bundles:
                 return False
-            job.options.progress.stage("read")
+            spark_job.progress.stage("read")
             done = run_exchange(
-                job.spark, "load", len(bundles),
-                self._work.screen, self._work.buckets, self._work.glance,
+                spark_job.spark, "load", len(bundles),
+                self._tasks.load, self._tasks.buckets, self._tasks.check_bucket,
             )  # fmt: skip
-            self._answers = _by_piece(bundles, done.answers)
-            job.options.progress.advance(self._records())
-            self._note(self._answers)
-            self._raise_failures()
-            pieces = placed(self._work.pieces, [PieceSize(a.records, 0) for a in self._answers])
-            numbers = [piece.records_before for piece in pieces]
-            if numbers == [piece.records_before for piece in self._work.pieces]:
+            self._answers = _by_split(bundles, done.answers)
+            self._take(self._answers)
+            spark_job.progress.advance(self._result.records)
+            counted = located(self.splits, [(a.read.records, 0) for a in self._answers])
+            moved = tuple(
+                replace(split, records_before=new.records_before)
+                for split, new in zip(self.splits, counted, strict=True)
+            )
+            if moved == self.splits:
                 break
             # A line held several records, which shows only when it is read: count by them.
-            moved = [
-                replace(piece, records_before=number)
-                for piece, number in zip(self._work.pieces, numbers, strict=True)
-            ]
-            self._work = replace(self._work, pieces=tuple(moved))
+            self._tasks = replace(self._tasks, splits=moved)
         else:
             raise SparkJobFailed("load", "the records of a source could not be counted twice alike")
-        self._raise_bad_records()
-        glances = [value_of(verdict) for verdict in done.verdicts]
-        keys = {key for answer in self._answers for key in answer.rows}
-        leaning = {key for seen in glances for key in seen.leaning}
+        self._raise_problems()
+        checks = [value_of(verdict) for verdict in done.verdicts]
+        keys = {*self._result.rows}
+        endpoint_types = {key for check in checks for key in check.endpoint_types}
         return (
-            any(seen.suspicious for seen in glances)
-            or any(is_beyond_glancing(job.catalog.entity(key)) for key in keys)
-            or (job.options.mode == "overwrite" and bool(leaning & self._present(keys)))
+            any(check.may_violate for check in checks)
+            or any(needs_full_validation(catalog.entity(key)) for key in keys)
+            or (
+                self._job.mode == "overwrite" and bool(endpoint_types & (keys | {*self._emptied()}))
+            )
         )
 
-    def _present(self, keys: set[str]) -> set[str]:
-        return keys | {*_emptied(self._job.sources, self._answers)}
+    def _emptied(self) -> dict[str, pa.Table]:
+        present = {key for key, rows in self._result.rows.items() if rows}
+        return emptied_types(self._spark_job.sources, present)
 
-    def _shown(self) -> dict[str, pa.Table]:
-        """The rows of all pieces by what tells them apart, in order of source and record."""
-        job = self._job
-        job.options.progress.stage("check", self._records())
-        numbers = range(len(self._work.pieces))
+    def _keys(self) -> dict[str, pa.Table]:
+        """The rows of all splits by what tells them apart, in order of source and record."""
+        spark_job = self._spark_job
+        spark_job.progress.stage("check", self._result.records)
+        numbers = range(len(self.splits))
         parts: dict[str, list[pa.Table]] = {}
-        for found in job.run("bring rows of a load together", numbers, self._work.show):
+        for found in spark_job.run("bring rows of a load together", numbers, self._tasks.keys):
             for key, rows in value_of(found).items():
                 parts.setdefault(key, []).append(rows)
         return {key: pa.concat_tables(tables) for key, tables in sorted(parts.items())}
 
     def _cascade(self, keys: set[str]) -> Cascade:
         """What becomes of edges whose nodes the load removes. Raises `DanglingEdges`."""
-        job = self._job
-        if job.options.mode != "overwrite":
-            return NO_CASCADE
-        committed, deletes = self._work.committed, job.options.cascade
+        if self._job.mode != "overwrite":
+            return Cascade()
         left = {key for key in keys if not self._keeps_all(key)}
-        return cascade_of(job.catalog, committed, left, self._ids, deletes=deletes)
+        deletes = self._spark_job.cascade
+        return cascade_of(
+            self._job.catalog, self._tasks.committed, left, self._ids, deletes=deletes
+        )
 
     def _keeps_all(self, key: str) -> bool:
         """Whether rows in files are known to bring back every node of a type."""
-        if not self._work.writes or not isinstance(self._job.catalog.entity(key), NodeType):
+        if not self._tasks.writes or not isinstance(self._job.catalog.entity(key), NodeType):
             return False
         known = sum(a.written[key].known for a in self._answers if key in a.written)
         return known == self._against.entry(key).row_count
 
     def _ids(self, nodes: Collection[NodeType]) -> dict[str, pa.Array]:
         """The ids of all rows of these types, by table key."""
-        numbers, types = range(len(self._work.pieces)), tuple(node.table_key for node in nodes)
+        numbers, types = range(len(self.splits)), tuple(node.table_key for node in nodes)
         parts: dict[str, list[pa.Array]] = {key: [_NO_IDS] for key in types}
-        kernel = partial(self._work.ids, types)
-        for found in self._job.run("bring ids of a load together", numbers, kernel):
+        kernel = partial(self._tasks.ids, types)
+        for found in self._spark_job.run("bring ids of a load together", numbers, kernel):
             for key, ids in value_of(found).items():
                 parts[key].append(ids)
         return {key: pa.concat_arrays(arrays) for key, arrays in parts.items()}
 
-    def _drop(self, shown: Mapping[str, pa.Table], left: Mapping[str, pa.Table]) -> None:
-        """Write pieces again without the rows that do not count."""
-        job = self._job
-        kept = {
-            key: collapse(job.catalog.entity(key), rows, job.options.mode)
-            for key, rows in left.items()
-        }
-        gone = {place for key, rows in shown.items() for place in _missing(rows, kept.get(key))}
-        by_piece: dict[int, set[Place]] = {}
-        for place in gone:
-            by_piece.setdefault(self._piece_of(place), set()).add(place)
-        dropped = {number: frozenset(places) for number, places in by_piece.items()}
-        self._work = replace(self._work, dropped=dropped)
-        if dropped and self._work.writes:
+    def _drop(self, keys: Mapping[str, pa.Table], left: Mapping[str, pa.Table]) -> None:
+        """Write splits again without the rows that do not count."""
+        catalog, mode = self._job.catalog, self._job.mode
+        kept = {key: collapse(catalog.entity(key), rows, mode) for key, rows in left.items()}
+        by_split: dict[int, set[Location]] = {}
+        for key, rows in keys.items():
+            for location in _missing(rows, kept.get(key)):
+                by_split.setdefault(self._split_of(location), set()).add(location)
+        dropped = {number: frozenset(locations) for number, locations in by_split.items()}
+        self._tasks = replace(self._tasks, dropped=dropped)
+        if dropped and self._tasks.writes:
             self._write(sorted(dropped))
 
     def _write(self, numbers: Sequence[int]) -> None:
-        written = self._job.run("write rows of a load", numbers, self._work.write)
+        written = self._spark_job.run("write rows of a load", numbers, self._tasks.write)
         for number, answer in zip(numbers, written, strict=True):
             self._answers[number] = answer
-        self._note(written)
-        self._raise_failures()
-        self._raise_bad_records()
+        self._take(written)
+        self._raise_problems()
 
-    def _piece_of(self, place: Place) -> int:
-        starts = [(piece.number, piece.records_before) for piece in self._work.pieces]
-        return max(n for n, start in enumerate(starts) if start < (place.source, place.record))
+    def _split_of(self, location: Location) -> int:
+        starts = [(split.number, split.records_before) for split in self.splits]
+        record = location.source, location.record
+        return max(number for number, start in enumerate(starts) if start < record)
 
     # -- answers --------------------------------------------------------------------------------
 
-    def _note(self, answers: Iterable[PieceAnswer]) -> None:
-        for answer in answers:
-            for key, rows in answer.written.items():
-                self._written.append((key, rows.fragments))
-
-    def _raise_failures(self) -> None:
-        """What went wrong in tasks, bad records apart."""
+    def _take(self, new: Iterable[SplitAnswer]) -> None:
+        """Note what tasks wrote and sum up all answers. Raises what failed in a task."""
+        for answer in new:
+            self._written += ((key, rows.fragments) for key, rows in answer.written.items())
+        self._result = SplitResult(self._job.new_log())
         for answer in self._answers:
-            if answer.error is not None and not isinstance(answer.error, LoadError):
+            if answer.error is not None:
                 raise answer.error
+            self._result.update(answer.read)
 
-    def _raise_bad_records(self) -> None:
-        """Bad records, unless they are to be set aside."""
-        options = self._job.options
-        errors = [a.error for a in self._answers if isinstance(a.error, LoadError)]
-        if errors:
-            raise _joined(errors, self._records(), options.max_errors)
-        if not options.quarantine and any(answer.findings_total for answer in self._answers):
-            log = FindingLog(options.max_errors)
-            for answer in self._answers:
-                log.add(answer.findings)
-            log.total = sum(answer.findings_total for answer in self._answers)
-            log.bad_records = sum(answer.bad_records for answer in self._answers)
-            log.alike = sum((answer.alike for answer in self._answers), Counter())
-            raise log.error(self._job.names, self._records())
-
-    def _notes(self) -> Notes:
-        notes = Notes(self._job.catalog, self._job.options.mode)
+    def _raise_problems(self) -> None:
+        """Raise `LoadError` for missing vectors, and for invalid records without quarantine."""
+        missing = ProblemLog(self._job.max_errors)
         for answer in self._answers:
-            notes.add(answer.unknown, answer.ignored, answer.unnamed)
-        return notes
+            if answer.missing_vectors is not None:
+                missing.update(answer.missing_vectors)
+        log = self._result.log
+        if missing.total:
+            raise missing.error(self._job.names, self._result.records)
+        if log.total and not self._job.quarantine:
+            raise log.error(self._job.names, self._result.records)
 
-    def _records(self) -> int:
-        return sum(answer.records for answer in self._answers)
-
-    def _refusal(self, findings: Sequence[Finding]) -> LoadError:
-        log = FindingLog(self._job.options.max_errors)
-        log.add(findings)
-        return log.error(self._job.names, self._records())
-
-    def _check_rows(self) -> None:
-        """Every record is a row, or bad, or dropped; every row that is left was written."""
-        read = sum(sum(answer.rows.values()) for answer in self._answers)
-        bad = sum(answer.bad_records for answer in self._answers)
+    def _check_counts(self) -> None:
+        """Every record is a row, or invalid, or dropped; every row that is left was written."""
+        records, bad = self._result.records, self._result.log.bad_records
+        read = sum(self._result.rows.values())
         written = sum(rows.rows for answer in self._answers for rows in answer.written.values())
-        dropped = sum(map(len, self._work.dropped.values()))
+        dropped = sum(map(len, self._tasks.dropped.values()))
         combined = sum(answer.combined for answer in self._answers)
-        if read + bad != self._records() or written + dropped + combined != read:
-            counts = f"{self._records()} records, {bad} bad, {dropped} dropped, {written} written"
+        if read + bad != records or written + dropped + combined != read:
+            counts = f"{records} records, {bad} bad, {dropped} dropped, {written} written"
             raise SparkJobFailed("load", f"the numbers do not add up: {counts}")
 
     # -- result ---------------------------------------------------------------------------------
 
     def _writes(self, keys: set[str]) -> list[TableWrite]:
-        job = self._job
-        shrunk = self._shrunk(keys) if WRITE_KINDS[job.options.mode] == "delta" else {}
+        mode = WRITE_MODES[self._job.mode]
+        shrunk = self._shrunk(keys) if mode == "delta" else {}
         writes = []
         for key in sorted(keys):
-            table = self._against.open(job.tables, key)
+            table = self._against.open(self._spark_job.tables, key)
             parts = tuple(a.written[key] for a in self._answers if key in a.written)
             written = WrittenTable(table, parts, shrunk.get(key, ()))
-            writes.append(
-                TableWrite(
-                    key,
-                    WRITE_KINDS[job.options.mode],
-                    table.schema.empty_table(),
-                    written=written,
-                )
-            )
+            writes.append(TableWrite(key, mode, table.schema.empty_table(), written=written))
         return writes
 
     def _shrunk(self, keys: set[str]) -> dict[str, tuple[Shrunk, ...]]:
         """What is left of fragments with replaced rows, one task each.
 
-        On a branch that has no line of its own yet they are looked for there, when it has one.
+        On a branch that has no table branch of its own yet, the commit looks for them there.
         """
-        places: list[tuple[str, pa.Array]] = []
+        replaced: list[tuple[str, pa.Array]] = []
         for key in sorted(keys):
-            if self._against.entry(key).branch == self._job.branch:
+            if self._against.entry(key).branch == self._spark_job.branch:
                 parts = (a.written[key] for a in self._answers if key in a.written)
-                places += ((key, addresses) for addresses in by_fragment(parts))
-        kernel = partial(self._work.shrink, places)
-        found = self._job.run("replace rows", range(len(places)), kernel)
+                replaced += ((key, addresses) for addresses in by_fragment(parts))
+        kernel = partial(self._tasks.shrink, replaced)
+        found = self._spark_job.run("replace rows", range(len(replaced)), kernel)
         result: dict[str, tuple[Shrunk, ...]] = {}
-        for (key, _), shrunk in zip(places, found, strict=True):
+        for (key, _), shrunk in zip(replaced, found, strict=True):
             result[key] = (*result.get(key, ()), value_of(shrunk))
         return result
 
     def remove(self, besides: Snapshot | None = None) -> None:
         """Remove the files tasks wrote, but for those that a state names."""
+        tables = self._spark_job.tables
         for key, fragments in self._written:
-            table = self._against.open(self._job.tables, key)
-            named = set() if besides is None else besides.open(self._job.tables, key).files()
-            remove_written(self._job.objects, table.lineage, fragments, besides=named)
+            table = self._against.open(tables, key)
+            named = set() if besides is None else besides.open(tables, key).files()
+            remove_written(self._spark_job.objects, table.lineage, fragments, besides=named)
 
 
 def _at(numbers: Sequence[int], kernel: Callable[[int], Result], task: int) -> Result:
     return kernel(numbers[task])
 
 
-def _by_piece(
-    bundles: Sequence[Sequence[int]], answers: Sequence[Sequence[PieceAnswer]]
-) -> list[PieceAnswer]:
-    """The answers of tasks in the order of their pieces."""
+def _by_split(
+    bundles: Sequence[Sequence[int]], answers: Sequence[Sequence[SplitAnswer]]
+) -> list[SplitAnswer]:
+    """The answers of tasks in the order of their splits."""
     found = {
         number: answer
         for bundle, some in zip(bundles, answers, strict=True)
@@ -437,60 +399,32 @@ def _by_piece(
     return [found[number] for number in range(len(found))]
 
 
-def _buckets(tasks: int) -> int:
-    """One for a few tasks: keys are compared quickly, and every bucket is a task of its own."""
+def _bucket_count(tasks: int) -> int:
+    """One for a few tasks: comparing keys is fast, and every bucket is a task of its own."""
     return max(1, min(tasks // 4, 16), tasks // 16)
 
 
-def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for part in counts:
-        for key, count in part.items():
-            total[key] = total.get(key, 0) + count
-    return {key: total[key] for key in sorted(total) if total[key]}
-
-
-def _emptied(sources: Sequence[Source], answers: Iterable[PieceAnswer]) -> dict[str, pa.Table]:
-    return emptied(sources, _added(answer.rows for answer in answers))
-
-
-def _missing(rows: pa.Table, kept: pa.Table | None) -> tuple[Place, ...]:
+def _missing(rows: pa.Table, kept: pa.Table | None) -> tuple[Location, ...]:
     """The records of rows that are not among those that are kept."""
     if kept is None:
-        return places_of(rows, range(rows.num_rows))
+        return locations_of(rows, range(rows.num_rows))
     if kept.num_rows == rows.num_rows:
         return ()
-    gone = ~np.isin(_numbers(rows), _numbers(kept))
-    return places_of(rows, np.flatnonzero(gone).tolist())
+    gone = ~np.isin(_record_numbers(rows), _record_numbers(kept))
+    return locations_of(rows, np.flatnonzero(gone).tolist())
 
 
-def _numbers(rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _record_numbers(rows: pa.Table) -> Numbers:
     """Source and record as one number; a source has fewer than 2^40 records."""
     sources = rows.column(SOURCE).to_numpy().astype(np.int64)
-    numbers: np.ndarray[tuple[int], np.dtype[np.int64]] = (
-        sources << 40 | rows.column(RECORD).to_numpy()
-    )
+    numbers: Numbers = sources << 40 | rows.column(RECORD).to_numpy()
     return numbers
 
 
-def _summed(parts: Iterable[Sequence[LoadWarning]]) -> tuple[LoadWarning, ...]:
+def _summed(parts: Iterable[Sequence[Warning]]) -> tuple[Warning, ...]:
     counts: dict[tuple[str, str], int] = {}
     for warnings in parts:
         for warning in warnings:
             what = warning.code, warning.message
-            counts[what] = counts.get(what, 0) + warning.count
-    return tuple(LoadWarning(*what, count) for what, count in sorted(counts.items()))
-
-
-def _joined(errors: Sequence[LoadError], records: int, max_errors: int) -> LoadError:
-    problems = [problem for error in errors for problem in error.load_errors]
-    alike: Counter[tuple[str | None, str]] = Counter()
-    for error in errors:
-        alike.update(error.alike)
-    return LoadError(
-        problems[:max_errors],
-        total=sum(error.load_errors_total for error in errors),
-        bad_records=sum(error.bad_records for error in errors),
-        records=records,
-        alike=alike,
-    )
+            counts[what] = counts.get(what, 0) + (warning.count or 0)
+    return tuple(Warning(*what, count) for what, count in sorted(counts.items()))

@@ -1,120 +1,98 @@
-"""What a task does with one piece of a load: read and judge its records, write its rows.
+"""What a Spark task does with splits of a load: read and validate their records, write their rows.
 
-The kernels are those of a load in one process. A task commits nothing, returns its errors, and names
-every file it wrote in its answer. The same piece gives the same rows on every attempt.
+The steps are those of a load in one process. A task commits nothing, returns its errors, and names
+every file it wrote in its answer. The same split gives the same rows on every attempt.
 Tests: tests/spark.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import declare
-from omnigraph.load.bucket_validation import Glance, glance, keys_of, screened_columns
-from omnigraph.load.prepare import LoadedType, LoadWarning, PreparedLoad, whole_rows
-from omnigraph.load.quarantine import split_rows
-from omnigraph.load.reading import RowStore, read_piece
-from omnigraph.load.record_validation import GENERATED, PLACE_COLUMNS
-from omnigraph.load.records import Finding, FindingLog, Place, UnknownProperties
-from omnigraph.load.set_validation import LoadMode
-from omnigraph.load.splits import Piece, PieceSize, count_piece
-from omnigraph.load.stage import embed_load
-from omnigraph.rows.bindings import bound_schema
-from omnigraph.rows.blob_bases import NO_BASES, BlobBases
+from omnigraph.load.bucket_validation import (
+    BucketCheck,
+    check_bucket,
+    keys_of,
+    validated_columns,
+)
+from omnigraph.load.quarantine import without_records
+from omnigraph.load.reading import RowStore
+from omnigraph.load.record_validation import GENERATED, LOCATION_COLUMNS
+from omnigraph.load.records import Location, ProblemLog
+from omnigraph.load.splits import Split, count_split
+from omnigraph.load.stage import WRITE_MODES, embed_types
+from omnigraph.load.validation import (
+    LoadJob,
+    SplitResult,
+    collect_rows,
+    loaded_type,
+    whole_rows,
+)
 from omnigraph.spark.tasks import Failed, Sent, returning
-from omnigraph.storage.written import Shrunk, WriteKind, WrittenRows, shrink, write_part
+from omnigraph.storage.written import Shrunk, WrittenRows, shrink, write_part
+from omnigraph.versioning.commits import Warning
 from omnigraph.versioning.snapshot_rows import SnapshotRows, stored_rows
 
-BEFORE_WRITE = declare("load.task_pre_write", "a task has read its piece and written nothing")
+BEFORE_WRITE = declare("load.task_pre_write", "a task has read its split and written nothing")
 AFTER_WRITE = declare("load.task_post_write", "a task has written all its rows")
-
-WRITE_KINDS: Mapping[LoadMode, WriteKind] = {
-    "append": "append",
-    "merge": "delta",
-    "overwrite": "overwrite",
-    "patch": "delta",
-}
 
 
 @dataclass(slots=True)
-class PieceAnswer:
-    """What became of one piece."""
+class SplitAnswer:
+    """What became of one split."""
 
-    records: int = 0
-    lines: int = 0
-    findings: list[Finding] = field(default_factory=list)
-    findings_total: int = 0
-    bad_records: int = 0
-    alike: Counter[tuple[int | None, str]] = field(default_factory=Counter)
-    unknown: UnknownProperties = field(default_factory=UnknownProperties)
-    ignored: Counter[str] = field(default_factory=Counter)
-    unnamed: Counter[str] = field(default_factory=Counter)
-    lacks: bool = False
-    """Whether rows of a patch lack something, as far as this piece can tell."""
+    read: SplitResult
+    is_incomplete: bool = False
+    """Whether rows of a patch lack something, as far as this split can tell."""
     combined: int = 0
     """Rows of a patch that became one with another."""
-    rows: dict[str, int] = field(default_factory=dict)
-    """Good rows by table key, as the record phase has them."""
     written: dict[str, WrittenRows] = field(default_factory=dict)
-    warnings: tuple[LoadWarning, ...] = ()
+    warnings: list[Warning] = field(default_factory=list)
+    missing_vectors: ProblemLog | None = None
     error: OmnigraphError | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class PieceWork:
-    """The work on all pieces of a load. It travels to the tasks as it is."""
+class SplitTasks:
+    """The work on all splits of a load. It is sent to tasks as it is."""
 
-    pieces: tuple[Piece, ...]
-    names: tuple[str, ...]
-    catalog: Catalog
-    mode: LoadMode
-    load_id: str
+    job: LoadJob
     committed: SnapshotRows
-    keep: int | None
-    """Findings told in full; None, with quarantine, for all of them and for going on."""
+    splits: tuple[Split, ...]
     bundles: tuple[tuple[int, ...], ...]
-    """The pieces that one task screens, for each of the tasks."""
+    """The splits that one task reads, for each of the tasks."""
     buckets: int
-    blobs: BlobBases = NO_BASES
     writes: bool = True
-    dropped: Mapping[int, frozenset[Place]] = field(default_factory=dict)
-    """By piece: records whose rows are left out."""
+    dropped: Mapping[int, frozenset[Location]] = field(default_factory=dict)
+    """By split: records whose rows are left out."""
 
-    def screen(self, bundle: int) -> Iterator[Sent | list[PieceAnswer]]:
-        """Read the pieces of a bundle, send their keys to where they meet others, and write them."""
-        answers: list[PieceAnswer] = []
+    def load(self, bundle: int) -> Iterator[Sent | list[SplitAnswer]]:
+        """Read the splits of a bundle, send their keys to buckets, and write their rows."""
+        answers: list[SplitAnswer] = []
         for number in self.bundles[bundle]:
-            for found in self._screen(number):
-                if isinstance(found, Sent):
-                    yield found
-                else:
-                    answers.append(found)
+            answer = self._new_answer()
+            answers.append(answer)
+            try:
+                with RowStore() as store:
+                    tables = self._read(number, store, answer)
+                    for bucket, content in keys_of(self.job.catalog, tables, self.buckets):
+                        yield Sent(bucket, content)
+                    if self.writes:
+                        self._write(tables, answer)
+            except OmnigraphError as error:
+                answer.error = error
         yield answers
 
-    def _screen(self, number: int) -> Iterator[Sent | PieceAnswer]:
-        answer = PieceAnswer()
-        try:
-            with RowStore() as store:
-                tables = self._read(number, store, answer)
-                for bucket, content in keys_of(self.catalog, tables, self.buckets):
-                    yield Sent(bucket, content)
-                if self.writes:
-                    self._write(tables, answer)
-        except OmnigraphError as error:
-            answer.error = error
-        yield answer
-
-    def write(self, number: int) -> PieceAnswer:
-        """Read a piece again and write it."""
-        answer = PieceAnswer()
+    def write(self, number: int) -> SplitAnswer:
+        """Read a split again and write it."""
+        answer = self._new_answer()
         try:
             with RowStore() as store:
                 self._write(self._read(number, store, answer), answer)
@@ -122,111 +100,86 @@ class PieceWork:
             answer.error = error
         return answer
 
-    def show(self, number: int) -> dict[str, pa.Table] | Failed:
-        """The rows of a piece by what tells them apart and where they stand in the load."""
-        return returning(lambda: self._show(number))
+    def check_bucket(self, _bucket: int, contents: Iterator[bytes]) -> BucketCheck | Failed:
+        """Compare the keys in one bucket."""
+        job = self.job
+        return returning(lambda: check_bucket(job.catalog, job.mode, self.committed, contents))
+
+    def keys(self, number: int) -> dict[str, pa.Table] | Failed:
+        """The rows of a split reduced to the columns that tell them apart and their locations."""
+        hidden = [*LOCATION_COLUMNS, GENERATED]
+        return returning(
+            lambda: {
+                key: rows.select([*validated_columns(self.job.catalog.entity(key)), *hidden])
+                for key, rows in self._tables(number).items()
+            }
+        )
 
     def ids(self, keys: Sequence[str], number: int) -> dict[str, pa.Array] | Failed:
-        """The ids of the rows of a piece, of the given types."""
-        return returning(lambda: self._ids(keys, number))
+        """The ids of the rows of a split, of the given types."""
 
-    def glance(self, bucket: int, contents: Iterator[bytes]) -> Glance | Failed:
-        """Compare the keys in one bucket."""
-        return returning(lambda: glance(self.catalog, self.mode, self.committed, contents))
-
-    def shrink(self, places: Sequence[tuple[str, pa.Array]], number: int) -> Shrunk | Failed:
-        """Take replaced rows out of one fragment; no other task has any of the same one."""
-        key, addresses = places[number]
-        table = self.committed.open(self.catalog.entity(key))
-        return returning(lambda: shrink(table, addresses))
-
-    # -- reading --------------------------------------------------------------------------------
-
-    def _read(self, number: int, store: RowStore, answer: PieceAnswer) -> dict[str, pa.Table]:
-        """The good rows of a piece by table key; none once a record is bad and nothing may be."""
-        log = FindingLog(self.keep)
-        piece = self.pieces[number]
-        reading = read_piece(
-            piece, self.catalog, self.load_id, threads=1, blobs=self.blobs,
-            patches=self.mode == "patch",
-        )  # fmt: skip
-        for read in reading:
-            answer.records += read.records
-            log.add(read.findings)
-            answer.unknown.update(read.unknown_properties)
-            answer.ignored.update(read.ignored_ids)
-            answer.unnamed.update(read.unnamed_edges)
-            for placed in read.rows:
-                key = placed.declared.table_key
-                answer.rows[key] = answer.rows.get(key, 0) + placed.rows.num_rows
-                if self.keep is None or not log.total:
-                    store.add(placed.declared, placed.rows)
-        answer.findings, answer.findings_total = log.findings, log.total
-        answer.bad_records, answer.alike = log.bad_records, log.alike
-        if log.total and self.keep is not None:
-            return {}
-        kept = self._kept(number, store.tables())
-        return self._patched(kept, answer) if self.mode == "patch" else kept
-
-    def _patched(self, tables: Mapping[str, pa.Table], answer: PieceAnswer) -> dict[str, pa.Table]:
-        """Whole rows. Whether one lacks something, all records of its id have to say."""
-        whole, found = whole_rows(self.catalog, tables, self.mode, self.committed)
-        answer.lacks = bool(found)
-        answer.combined = _count(tables) - _count(whole)
-        return {} if found else whole
-
-    def _kept(self, number: int, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-        bad = self.dropped.get(number)
-        if not bad:
-            return dict(tables)
-        kept = {key: split_rows(rows, bad)[0] for key, rows in tables.items()}
-        return {key: rows for key, rows in kept.items() if rows.num_rows}
-
-    def _show(self, number: int) -> dict[str, pa.Table]:
-        with RowStore() as store:
-            tables = self._read(number, store, PieceAnswer())
-            return {
-                key: rows.select(
-                    [*screened_columns(self.catalog.entity(key)), *PLACE_COLUMNS, GENERATED]
-                )
-                for key, rows in tables.items()
-            }
-
-    def _ids(self, keys: Sequence[str], number: int) -> dict[str, pa.Array]:
-        with RowStore() as store:
-            tables = self._read(number, store, PieceAnswer())
+        def found() -> dict[str, pa.Array]:
+            tables = self._tables(number)
             return {key: tables[key].column("id").combine_chunks() for key in keys if key in tables}
 
-    # -- writing --------------------------------------------------------------------------------
+        return returning(found)
 
-    def _write(self, tables: Mapping[str, pa.Table], answer: PieceAnswer) -> None:
-        if self.mode == "merge" and any(map(_repeats_ids, tables.values())):
-            # Such a piece is refused, or written again without the rows that do not count.
+    def shrink(self, replaced: Sequence[tuple[str, pa.Array]], number: int) -> Shrunk | Failed:
+        """Take replaced rows out of one fragment; no other task has rows of it."""
+        key, addresses = replaced[number]
+        table = self.committed.open(self.job.catalog.entity(key))
+        return returning(lambda: shrink(table, addresses))
+
+    def _new_answer(self) -> SplitAnswer:
+        return SplitAnswer(SplitResult(self.job.new_log()))
+
+    def _tables(self, number: int) -> dict[str, pa.Table]:
+        with RowStore() as store:
+            return self._read(number, store, self._new_answer())
+
+    def _read(self, number: int, store: RowStore, answer: SplitAnswer) -> dict[str, pa.Table]:
+        """The valid rows of a split by table key; none once a record is invalid and none may be."""
+        collect_rows(self.job, self.splits[number], store, answer.read, threads=1)
+        if answer.read.log.total and not self.job.quarantine:
+            return {}
+        tables = store.tables()
+        if bad := self.dropped.get(number):
+            kept = {key: without_records(rows, bad) for key, rows in tables.items()}
+            tables = {key: rows for key, rows in kept.items() if rows.num_rows}
+        if self.job.mode != "patch":
+            return tables
+        # Whether a row lacks something depends on all records of its id.
+        whole, problems = whole_rows(self.job, tables)
+        answer.is_incomplete = bool(problems)
+        answer.combined = _count(tables) - _count(whole)
+        return {} if problems else whole
+
+    def _write(self, tables: Mapping[str, pa.Table], answer: SplitAnswer) -> None:
+        job, records = self.job, answer.read.records
+        if job.mode == "merge" and any(map(_repeats_ids, tables.values())):
+            # Such a split is refused, or written again without the rows that do not count.
             return
-        types = {key: _loaded(self.catalog.entity(key), rows) for key, rows in tables.items()}
-        prepared = PreparedLoad(
-            mode=self.mode,
-            load_id=self.load_id,
-            sources=self.names,
-            records=answer.records,
-            types=types,
-            warnings=(),
-            quarantined=(),
+        types = {
+            key: loaded_type(job.catalog.entity(key), rows, rows.num_rows)
+            for key, rows in tables.items()
+        }
+        types, answer.warnings, problems = embed_types(
+            types, job.mode, self.committed, DocumentVectors()
         )
-        limit = max(answer.records, 1) if self.keep is None else self.keep
-        prepared = embed_load(prepared, self.committed, DocumentVectors(), limit)
-        answer.warnings = prepared.warnings
-        BEFORE_WRITE.hit(records=answer.records)
-        for key, loaded in prepared.types.items():
+        if problems:
+            answer.missing_vectors = ProblemLog(job.max_errors, problems)
+            return
+        BEFORE_WRITE.hit(records=records)
+        for key, loaded in types.items():
             table = self.committed.open(loaded.declared)
             rows = stored_rows(loaded.declared, loaded.rows, table.schema)
-            answer.written[key] = write_part(table, rows, WRITE_KINDS[self.mode])
-        AFTER_WRITE.hit(records=answer.records)
+            answer.written[key] = write_part(table, rows, WRITE_MODES[job.mode])
+        AFTER_WRITE.hit(records=records)
 
 
-def count_records(pieces: Sequence[Piece], number: int) -> PieceSize | Failed:
-    """How much a piece holds."""
-    return returning(lambda: count_piece(pieces[number]))
+def count_records(splits: Sequence[Split], number: int) -> tuple[int, int] | Failed:
+    """How many records and lines a split has."""
+    return returning(lambda: count_split(splits[number]))
 
 
 def _count(tables: Mapping[str, pa.Table]) -> int:
@@ -235,8 +188,3 @@ def _count(tables: Mapping[str, pa.Table]) -> int:
 
 def _repeats_ids(rows: pa.Table) -> bool:
     return bool(len(pc.unique(rows.column("id"))) != rows.num_rows)
-
-
-def _loaded(declared: EntityType, rows: pa.Table) -> LoadedType:
-    names = [name for name in bound_schema(declared).names if name in rows.column_names]
-    return LoadedType(declared, rows.select(names), rows.num_rows, rows.select(PLACE_COLUMNS))

@@ -31,7 +31,7 @@ from omnigraph.load.records import (
     Mask,
     MisfitValue,
     Numbers,
-    Reading,
+    ParsedRecords,
     TypedRows,
     given_column,
 )
@@ -68,13 +68,13 @@ class TypedCells:
         return convert_value(python_value(cell), name, wanted, typed=self.typed)
 
 
-def read_table(
-    plan: RowPlan, batch: pa.RecordBatch, cells: Cells, *, patches: bool = False
-) -> Reading:
+def read_table(plan: RowPlan, batch: pa.RecordBatch, *, patches: bool = False) -> ParsedRecords:
     """The rows of a batch of a table of one type."""
     positions = np.arange(batch.num_rows, dtype=np.int64)
     given: dict[str, Mask] | None = {} if patches else None
-    return Reading(batch.num_rows, rows=[read_cells(plan, batch, positions, cells, given)])
+    return ParsedRecords(
+        batch.num_rows, rows=[read_cells(plan, batch, positions, TypedCells(), given)]
+    )
 
 
 def read_cells(

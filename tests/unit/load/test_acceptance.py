@@ -393,7 +393,7 @@ def test_an_edge_to_a_quarantined_node_follows_it():
     text = "\n".join([maker(handle="x"), maker(handle="y", age="old"), edge("Mentors", "x", "y")])
     result = load(text, quarantine=True)
     assert list(result.types) == ["node:Maker"]
-    assert [(b.record, b.findings[0].code) for b in result.quarantined] == [
+    assert [(b.record, b.problems[0].code) for b in result.quarantined] == [
         (2, "bad_value"),
         (3, "endpoint_not_found"),
     ]

@@ -260,7 +260,7 @@ def test_plain_objects_of_edges_have_their_ends_by_key(tmp_path, odd):
     rows = rows_of(result, "edge:Borrows")
     assert [(r["src"], r["dst"]) for r in rows] == [("ada", "sa-1"), ("bo", "dr-2")]
     assert rows[0]["id"] == "e1"
-    found = [(f.property, f.message) for bad in result.quarantined for f in bad.findings]
+    found = [(f.property, f.message) for bad in result.quarantined for f in bad.problems]
     assert found == ([("to", "'to': property 'code' expects String, got number")] if odd else [])
 
 

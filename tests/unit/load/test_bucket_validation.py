@@ -1,4 +1,4 @@
-"""Keys at a glance: what is wrong with rows together is never overlooked, whatever the buckets."""
+"""Keys in buckets: no violation of rows together is missed, whatever the buckets."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadError
-from omnigraph.load.bucket_validation import glance, is_beyond_glancing, keys_of
-from omnigraph.load.prepare import emptied
-from omnigraph.load.reading import RowStore, read_piece
-from omnigraph.load.sources import JsonText
-from omnigraph.load.splits import cut_sources
+from omnigraph.load.bucket_validation import check_bucket, keys_of, needs_full_validation
+from omnigraph.load.reading import RowStore, read_split
+from omnigraph.load.sources import JsonSource
+from omnigraph.load.splits import split_sources
+from omnigraph.load.validation import emptied_types
 from tests.unit.load.inputs import DENSE, dense_inputs
 from tests.unit.load.loading import (
     WORKSHOP_RECORDS,
@@ -28,26 +28,25 @@ DENSE_CATALOG = catalog_of(DENSE)
 MODES = st.sampled_from(["append", "merge", "overwrite"])
 
 
-def is_suspicious(text, catalog, mode, committed, *, step, buckets):
-    """What the pieces of a load look like to those who compare their keys."""
+def asks_for_validation(text, catalog, mode, committed, *, step, buckets):
+    """Whether the buckets of a load, or its types, ask for full validation."""
     contents: dict[int, list[bytes]] = {}
     present: set[str] = set()
-    sources = [JsonText(text.encode())]
-    for piece in cut_sources(sources, step):
+    sources = [JsonSource(text.encode())]
+    for split in split_sources(sources, step):
         store = RowStore()
-        for part in read_piece(piece, catalog, "job", threads=1):
-            for found in part.rows:
-                store.add(found.declared, found.rows)
+        for part in read_split(split, catalog, "job", threads=1):
+            store.add(part.rows)
         tables = store.tables()
         present |= {*tables}
         for bucket, content in keys_of(catalog, tables, buckets):
             contents.setdefault(bucket, []).append(content)
-    present |= {*emptied(sources, present)}
-    glances = [glance(catalog, mode, committed, parts) for parts in contents.values()]
+    present |= {*emptied_types(sources, present)}
+    checks = [check_bucket(catalog, mode, committed, parts) for parts in contents.values()]
     return (
-        any(seen.suspicious for seen in glances)
-        or any(is_beyond_glancing(catalog.entity(key)) for key in present)
-        or (mode == "overwrite" and any(seen.leaning & present for seen in glances))
+        any(check.may_violate for check in checks)
+        or any(needs_full_validation(catalog.entity(key)) for key in present)
+        or (mode == "overwrite" and any(check.endpoint_types & present for check in checks))
     )
 
 
@@ -78,15 +77,15 @@ def test_nothing_that_is_wrong_with_rows_together_is_overlooked(earlier, text, m
     with suppress(LoadError):
         committed = committed.after(load(earlier, DENSE_CATALOG, "merge", committed))
     if is_refused(text, DENSE_CATALOG, mode, committed):
-        assert is_suspicious(text, DENSE_CATALOG, mode, committed, step=step, buckets=buckets)
+        assert asks_for_validation(text, DENSE_CATALOG, mode, committed, step=step, buckets=buckets)
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_a_load_of_new_rows_raises_no_suspicion(mode):
+def test_a_load_of_new_rows_passes_in_buckets(mode):
     committed = CommittedTables(W)
-    assert not is_suspicious(WORKSHOP_RECORDS, W, mode, committed, step=200, buckets=3)
+    assert not asks_for_validation(WORKSHOP_RECORDS, W, mode, committed, step=200, buckets=3)
 
 
-def test_loading_the_same_rows_again_raises_no_suspicion():
+def test_loading_the_same_rows_again_passes_in_buckets():
     nodes = "\n".join(r for r in WORKSHOP_RECORDS.splitlines() if '"type"' in r)
-    assert not is_suspicious(nodes, W, "merge", workshop(), step=200, buckets=3)
+    assert not asks_for_validation(nodes, W, "merge", workshop(), step=200, buckets=3)
