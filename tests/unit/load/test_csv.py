@@ -318,7 +318,7 @@ def test_records_are_those_of_a_reader_of_characters(text, block):
     found: list[tuple[int, str]] = []
     for records in pieces:
         texts = dict(zip(records.positions.tolist(), records.texts.to_pylist(), strict=True))
-        spoilt = {m.position: f"{m.raw}\n".encode() for m in records.malformed}
+        spoilt = {m.problem.position(): f"{m.raw}\n".encode() for m in records.malformed}
         for position, line in enumerate(records.lines.tolist()):
             found.append((line, (texts | spoilt)[position].decode()))
     assert found == naive_records(text, ",", '"')

@@ -93,7 +93,7 @@ def test_a_record_cut_off_before_a_value_takes_the_next_line_for_it():
 )
 def test_a_text_that_is_no_json_says_why(text, problem):
     records, _ = read_values(text, 1, ended=True)
-    assert [m.problem for m in records.malformed] == [problem]
+    assert [m.problem.message for m in records.malformed] == [problem]
 
 
 def test_a_byte_order_mark_is_skipped():

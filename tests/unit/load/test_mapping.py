@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.errors import LoadError, LoadSourceError, SourceUnreadable
+from omnigraph.load.recognition import recognise_sources
 from tests.unit.load.loading import W, catalog_of, load, rows_of, workshop
 
 KEYED = catalog_of(
@@ -198,7 +199,8 @@ def test_sources_of_the_mapping_come_first_and_no_file_is_loaded_twice(tmp_path,
         "node:Maker": 2,
         "node:Shed": 1,
     }
-    assert result.sources == (str(people), str(sheds))
+    found = recognise_sources([sheds, people], W, mapping=mapping(source))
+    assert [source.name for source in found] == [str(people), str(sheds)]
 
 
 # -- JSON -----------------------------------------------------------------------------------------

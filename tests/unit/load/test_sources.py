@@ -140,7 +140,7 @@ def test_a_parquet_file_is_named_after_its_type(tmp_path, name, key):
     pq.write_table(pa.table({"handle": ["x"], "from": ["x"], "to": ["x"]}), tmp_path / name)
     (source,) = recognise_sources(tmp_path / name, W)
     assert isinstance(source, ParquetSource)
-    assert source.declared.table_key == key
+    assert source.plan.declared.table_key == key
 
 
 def test_a_node_type_comes_before_an_edge_type_of_the_same_name():
@@ -149,7 +149,7 @@ def test_a_node_type_comes_before_an_edge_type_of_the_same_name():
     for name, key in (("Tie", "node:Tie"), ("edge:Tie", "edge:Tie")):
         (source,) = recognise_sources({name: table}, catalog)
         assert isinstance(source, FrameSource)
-        assert source.declared.table_key == key
+        assert source.plan.declared.table_key == key
 
 
 def test_a_folder_of_parquet_parts_is_named_after_its_type(tmp_path):
@@ -278,7 +278,7 @@ def edges(**columns):
         ({"Mentors": pa.table({"from": ["x"]})}, "Mentors: source has no column 'to'"),
         ({"Nobody": pa.table({"a": [1]})}, "Nobody: needs a mapping: no type is named 'Nobody'"),
         ({"Maker": [1, 2]}, "Maker: row 1 is not a dict but int"),
-        ({"Maker": 7}, "Maker: is no table: int offers no Arrow stream"),
+        ({"Maker": 7}, "Maker: is not a table: int offers no Arrow stream"),
         (pa.table({"a": [1]}), "needs a mapping"),
     ],
 )
