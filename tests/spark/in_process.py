@@ -36,7 +36,7 @@ def run_tasks(_spark: Any, _job: str, count: int, kernel: Callable[[int], Any]) 
 
 
 def run_exchange(
-    _spark: Any, _job: str, count: int, kernel: Any, _buckets: int, judge: Any
+    _spark: Any, _job: str, count: int, kernel: Any, _buckets: int, reduce: Any
 ) -> Exchanged[Any, Any]:
     answers: list[Any] = []
     contents: dict[int, list[bytes]] = {}
@@ -46,8 +46,8 @@ def run_exchange(
                 contents.setdefault(item.bucket, []).append(item.content)
             else:
                 answers.append(travelled(item))
-    verdicts = [travelled(judge)(b, iter(parts)) for b, parts in sorted(contents.items())]
-    return Exchanged(answers, travelled(verdicts))
+    reduced = [travelled(reduce)(b, iter(parts)) for b, parts in sorted(contents.items())]
+    return Exchanged(answers, travelled(reduced))
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def run_exchange_twice(*arguments: Any) -> Exchanged[Any, Any]:
     first, second = run_exchange(*arguments), run_exchange(*arguments)
     pairs = zip(first.answers, second.answers, strict=True)
     taken = [pair[number % 2] for number, pair in enumerate(pairs)]
-    return Exchanged(taken, first.verdicts)
+    return Exchanged(taken, first.reduced)
 
 
 def run_tasks_twice(*arguments: Any) -> list[Any]:

@@ -44,7 +44,7 @@ SPECULATIVE = """
     with gateway.offered():
         mine = session.new_session(settings)
 
-    def run_exchange(spark, job, count, kernel, buckets, judge):
+    def run_exchange(spark, job, count, kernel, buckets, reduce):
         def slow(number):
             from pyspark import TaskContext
             attempt = TaskContext.get().attemptNumber()
@@ -55,7 +55,7 @@ SPECULATIVE = """
             yield from kernel(number)
             if number == 0:
                 open(f"{marks}/done", "w").close()
-        return tasks.run_exchange(spark, job, count, slow, buckets, judge)
+        return tasks.run_exchange(spark, job, count, slow, buckets, reduce)
 
     spark_load.run_exchange = run_exchange
     result = og.open(uri).load(seed, "append", load_id="job", engine=mine)

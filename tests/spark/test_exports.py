@@ -148,10 +148,10 @@ def test_types_commits_and_branches_are_chosen_on_spark_too(graph):
 def test_attempts_that_do_not_count_leave_nothing(graph, tmp_path):
     """As with speculation: every task runs twice, and either of its answers is taken."""
 
-    def twice(spark, job, count, kernel, buckets, judge):
-        first = run_exchange(spark, job, count, kernel, buckets, judge)
-        second = run_exchange(spark, job, count, kernel, buckets, judge)
-        pairs = zip(first.verdicts, second.verdicts, strict=True)
+    def twice(spark, job, count, kernel, buckets, reduce):
+        first = run_exchange(spark, job, count, kernel, buckets, reduce)
+        second = run_exchange(spark, job, count, kernel, buckets, reduce)
+        pairs = zip(first.reduced, second.reduced, strict=True)
         taken = [pair[number % 2] for number, pair in enumerate(pairs)]
         return Exchanged(first.answers, taken)
 
@@ -169,7 +169,7 @@ def test_a_part_that_is_missing_or_doubled_is_found_out(graph):
 
         def damaged(*arguments, change=change):
             done = run_exchange(*arguments)
-            return Exchanged(done.answers, change(done.verdicts))
+            return Exchanged(done.answers, change(done.reduced))
 
         with exports_in_this_process(damaged), pytest.raises(SparkJobFailed, match="add up"):
             lines(graph, "spark")
@@ -197,16 +197,16 @@ def test_the_first_number_without_a_text_is_named_by_both_engines(tmp_path):
 
 
 def test_a_place_that_tasks_do_not_see_is_named_and_nothing_is_made(graph, tmp_path):
-    def elsewhere(spark, job, count, kernel, buckets, judge):
+    def elsewhere(spark, job, count, kernel, buckets, reduce):
         """Tasks of a machine that does not have the folder."""
         (folder,) = tmp_path.glob(".omnigraph-export.*")
         folder.rmdir()
-        return run_exchange(spark, job, count, kernel, buckets, judge)
+        return run_exchange(spark, job, count, kernel, buckets, reduce)
 
     with exports_in_this_process(elsewhere):
-        with pytest.raises(ExportError, match="is not there for tasks"):
+        with pytest.raises(ExportError, match="does not exist for Spark tasks"):
             graph.export(tmp_path / "out", format="parquet", engine="spark")
-        with pytest.raises(ExportError, match="is not there for tasks"):
+        with pytest.raises(ExportError, match="does not exist for Spark tasks"):
             file_lines(graph, "spark", tmp_path)
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "lines.jsonl").exists()
@@ -230,7 +230,7 @@ def test_a_full_disk_is_told_and_nothing_is_made(graph, tmp_path):
 def test_large_graphs_are_exported_by_spark(graph, monkeypatch, limit, expected):
     used: list[object] = []
     monkeypatch.setattr("omnigraph.spark.session.is_running", lambda: False)
-    monkeypatch.setattr("omnigraph.spark.choice.spark_pays_from", lambda: limit)
+    monkeypatch.setattr("omnigraph.spark.choice.min_spark_bytes", lambda: limit)
     with exports_in_this_process(), patched((export_run, "session_of", used.append)):
         assert lines(graph, "auto") == lines(graph)
     assert (len(used) == 1) == expected
@@ -239,7 +239,7 @@ def test_large_graphs_are_exported_by_spark(graph, monkeypatch, limit, expected)
 def test_a_graph_in_memory_is_not_for_tasks(tmp_path):
     graph = init("memory://export-on-spark", "node N { key: I64 @key }")
     graph.load(b'{"type":"N","data":{"key":1}}', "append")
-    with pytest.raises(UsageError, match="tasks cannot see a graph in memory"):
+    with pytest.raises(UsageError, match="tasks cannot read an in-memory graph"):
         lines(graph, "spark")
     assert not runs_on_spark(AUTO, lambda: 10**9, shared=False)
 

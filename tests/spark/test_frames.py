@@ -189,7 +189,7 @@ def test_one_process_does_not_read_frames_of_spark(tmp_path):
     given = {"Person": SparkLike(people(1).rename_columns(["age", "name", "shoe"]))}
     with pytest.raises(UsageError, match="not by engine 'inline'"):
         new(tmp_path, "graph").load(given, "append", engine="inline")
-    with pytest.raises(UsageError, match="cannot see a graph in memory"):
+    with pytest.raises(UsageError, match="cannot read an in-memory graph"):
         init("memory://frames", SCHEMA).load(given, "append", engine="spark")
     table = {"version": 1, "sources": [{"table": "people", "node": "Person"}]}
     with pytest.raises(UsageError, match="not by engine 'inline'"):

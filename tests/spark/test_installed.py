@@ -21,7 +21,7 @@ from omnigraph.spark.choice import (
     INLINE,
     EngineChoice,
     compares_on_spark,
-    inline_for_want_of_spark,
+    missing_spark_note,
     runs_on_spark,
     session_of,
 )
@@ -125,9 +125,9 @@ def test_many_rows_are_compared_in_one_process_and_the_log_says_so(caplog):
     ],
 )
 def test_large_work_that_would_have_had_spark_is_pointed_out(choice, size, shared, said):
-    assert inline_for_want_of_spark(choice, lambda: size, shared=shared) is None
+    assert missing_spark_note(choice, lambda: size, shared=shared) is None
     with without("pandas"):
-        note = inline_for_want_of_spark(choice, lambda: size, shared=shared)
+        note = missing_spark_note(choice, lambda: size, shared=shared)
     assert (note is not None) == said
     if note is not None:
         assert note.startswith("150 MB are processed here, because Spark is not installed; ")

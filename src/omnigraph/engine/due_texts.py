@@ -14,7 +14,7 @@ from omnigraph.catalog.model import Property
 from omnigraph.embed.configured import stored_name
 from omnigraph.engine.vector_states import read_states
 from omnigraph.rows.bindings import VectorStates
-from omnigraph.spark.tasks import Share, shares_of
+from omnigraph.spark.tasks import FragmentGroup, fragment_groups
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -36,7 +36,7 @@ class SharedVector:
 
     type: str
     prop: Property
-    fragments: Share
+    fragments: FragmentGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class DueTexts:
         found = []
         for name, properties in self.chosen.items():
             table = self.snapshot.open(self.tables, self.snapshot.catalog.nodes[name].table_key)
-            fragments = shares_of(table)
+            fragments = fragment_groups(table)
             found += [SharedVector(name, p, share) for p in properties for share in fragments]
         return tuple(found)
 

@@ -1,7 +1,4 @@
-"""Rows of one type as JSON lines, in the order they come.
-
-MERGED: Columns of JSON texts as loads read them: what stands behind the colon for every value.
-"""
+"""Rows of one type as JSON lines, in the order they come."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ _MOMENT: Final = b'"0000-00-00T00:00:00.000"'
 
 
 class NotFinite(ValueError):
-    """A number that JSON has no text for, and the row of the column it stands in."""
+    """A number that JSON cannot write, and its row."""
 
     def __init__(self, row: int, value: float) -> None:
         super().__init__(str(value))
@@ -92,7 +89,7 @@ def _array_texts(column: pa.Array, scalar: Scalar, zoned: bool) -> pa.Array:
 def _moment_texts(column: pa.Array) -> pa.Array:
     """`"2019-05-01T08:00:00"`, milliseconds only where there are some.
 
-    A moment outside the years 0000 to 9999 has no text that a load reads; its number is read.
+    A time outside the years 0000 to 9999 has no text that a load reads; it is written as a number.
     """
     millis = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
     inside = has_four_digit_year(millis)
@@ -117,13 +114,14 @@ def export_lines(
     *,
     zoned: bool = False,
 ) -> Iterator[pa.Buffer]:
-    """The rows as UTF-8 text, one object per line, in pieces of some megabytes.
+    """The rows as UTF-8 text, one object per line, in parts of a few megabytes.
 
     Rows have their columns under logical names. Without `blobs`, blob columns are those of
-    `omnigraph.rows.schema`. With `zoned`, moments have the form of results. Raises `ExportError` for a number that is not finite.
+    `omnigraph.rows.schema`. With `zoned`, times have
+    the form of results. Raises `ExportError` for a number that is not finite.
     """
-    for piece in pieces(batches):
-        yield joined(_parts(declared, piece, blobs, zoned))
+    for part in pieces(batches):
+        yield joined(_parts(declared, part, blobs, zoned))
 
 
 def _parts(

@@ -1,7 +1,4 @@
-"""Where an export goes: a file, a directory, an object store or a stream; or nowhere, as batches.
-
-MERGED: Folders an export writes to: one that appears when it is full, and one that is gone in the end. | Exporting a snapshot with either engine, to a stream or to a new folder. | Which types an export covers, in the order it writes them.
-"""
+"""Exports of a snapshot to a file, a directory, an object store or a stream, with either engine."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from omnigraph.replace_file import replacing_bytes
 from omnigraph.spark.choice import (
     AUTO,
     EngineChoice,
-    inline_for_want_of_spark,
+    missing_spark_note,
     runs_on_spark,
     session_of,
 )
@@ -39,36 +36,36 @@ from omnigraph.versioning.snapshot import Snapshot
 from omnigraph.versioning.snapshot_rows import read_rows
 
 if TYPE_CHECKING:
-    from omnigraph.export.spark_export import BulkExport
+    from omnigraph.export.spark_export import SparkExport
 
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which gets its name when it is full. Raises `ExportError`."""
+    """A folder to fill, which gets its name when it is complete. Raises `ExportError`."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ExportError(f"{folder}: exists and is no empty folder; name a new one")
+        raise ExportError(f"'{folder}' is not an empty directory; choose another target")
     target = folder.resolve()
-    with scratch_folder(target.parent, target.name) as place:
+    with scratch_folder(target.parent, target.name) as filled_folder:
         try:
-            yield place
-            os.replace(place, target)
+            yield filled_folder
+            os.replace(filled_folder, target)
         except OSError as error:
             raise ExportError(f"{folder}: cannot be written: {error.strerror}") from None
 
 
 @contextmanager
 def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
-    """A folder for a while. Raises `ExportError` when it cannot be made."""
-    # Not one of `tempfile`, which nobody but this user may enter: tasks may be somebody else.
-    place = parent / f".{name}.{secrets.token_hex(4)}"
+    """A temporary folder. Raises `ExportError` when it cannot be created."""
+    # Not one of `tempfile`, which only this user may enter: tasks may run as another user.
+    filled_folder = parent / f".{name}.{secrets.token_hex(4)}"
     try:
         try:
-            place.mkdir(parents=True)
+            filled_folder.mkdir(parents=True)
         except OSError as error:
-            raise ExportError(f"{parent / name}: cannot be made: {error.strerror}") from None
-        yield place
+            raise ExportError(f"{parent / name}: cannot be created: {error.strerror}") from None
+        yield filled_folder
     finally:
-        remove_folder(place)
+        remove_folder(filled_folder)
 
 
 _log = logging.getLogger(__name__)
@@ -93,34 +90,36 @@ class SnapshotExport:
         self._filled = [declared for declared in self._types if self._count(declared)]
 
     def to_lines(self, out: BinaryIO, parts_in: Path | None = None) -> int:
-        """Write rows in the form loads read; returns how many there were.
+        """Write rows as JSON lines; returns how many there were.
 
-        On Spark, parts of the text wait in the folder `parts_in`, which tasks have to see.
+        On Spark, parts of the text wait in the folder `parts_in`, which tasks must be able to write.
         """
         if self._runs_on_spark():
-            self._bulk().write_lines(out, parts_in)
+            self._spark_export().write_lines(out, parts_in)
         else:
             for declared in self._filled:
                 self._progress.stage(f"export {declared.table_key}", self._count(declared))
-                rows = _told(read_rows(self._snapshot, self._tables, declared), self._progress)
-                for piece in export_lines(declared, rows):
-                    out.write(piece)
+                rows = _with_progress(
+                    read_rows(self._snapshot, self._tables, declared), self._progress
+                )
+                for text in export_lines(declared, rows):
+                    out.write(text)
         return sum(map(self._count, self._filled))
 
     def to_parquet(self, folder: Path) -> int:
         """Write rows to a new folder, a file per type; returns how many there were.
 
-        Types without rows have a file too, so that loading the folder replaces what it stands for.
-        The folder appears when all is written. Raises `ExportError` when it cannot be made.
+        Types without rows have a file too, so that an overwrite with the folder empties them.
+        The folder appears when all is written. Raises `ExportError` when it cannot be created.
         """
         names = file_names(self._types)
-        with new_folder(folder) as place:
+        with new_folder(folder) as filled_folder:
             on_spark = self._runs_on_spark()
             if on_spark:
-                self._bulk().write_parquet(place, names)
+                self._spark_export().write_parquet(filled_folder, names)
             for declared in self._types:
                 if not on_spark or declared not in self._filled:
-                    self._write_file(declared, place / names[declared.table_key])
+                    self._write_file(declared, filled_folder / names[declared.table_key])
         return sum(map(self._count, self._filled))
 
     def to_remote_parquet(self, folder: str) -> int:
@@ -128,15 +127,17 @@ class SnapshotExport:
         names = file_names(self._types)
         refuse_occupied(folder)
         with ExitStack() as stack:
-            place = None
+            filled_folder = None
             if self._runs_on_spark():
-                place = stack.enter_context(scratch_folder(Path(gettempdir()), "omnigraph-export"))
-                self._bulk().write_parquet(place, names)
-                for file in sorted(place.iterdir()):
+                filled_folder = stack.enter_context(
+                    scratch_folder(Path(gettempdir()), "omnigraph-export")
+                )
+                self._spark_export().write_parquet(filled_folder, names)
+                for file in sorted(filled_folder.iterdir()):
                     with writing_remote(f"{folder.rstrip('/')}/{file.name}") as target:
                         target.write(file.read_bytes())
             for declared in self._types:
-                if place is None or declared not in self._filled:
+                if filled_folder is None or declared not in self._filled:
                     name = names[declared.table_key]
                     with writing_remote(f"{folder.rstrip('/')}/{name}") as target:
                         self._write_to(declared, target)
@@ -159,19 +160,19 @@ class SnapshotExport:
             return False
         if runs_on_spark(self._engine, self._bytes, shared=shared):
             return True
-        if note := inline_for_want_of_spark(self._engine, self._bytes, shared=shared):
+        if note := missing_spark_note(self._engine, self._bytes, shared=shared):
             _log.warning(note)
         return False
 
-    def _bulk(self) -> BulkExport:
-        # Work in this process does not wait for what only tasks need.
-        from omnigraph.export.spark_export import BulkExport
+    def _spark_export(self) -> SparkExport:
+        # An export in this process does not import what only tasks need.
+        from omnigraph.export.spark_export import SparkExport
 
         spark = session_of(self._engine)
-        return BulkExport(spark, self._snapshot, self._tables, self._filled, self._progress)
+        return SparkExport(spark, self._snapshot, self._tables, self._filled, self._progress)
 
     def _bytes(self) -> int:
-        """What the rows take as they are stored."""
+        """The stored size of the rows."""
         opened = (self._snapshot.open(self._tables, t.table_key) for t in self._filled)
         return sum(table.stored_bytes() for table in opened)
 
@@ -180,7 +181,9 @@ class SnapshotExport:
         return 0 if entry is None else entry.row_count
 
 
-def _told(batches: Iterable[pa.RecordBatch], progress: Progress) -> Iterator[pa.RecordBatch]:
+def _with_progress(
+    batches: Iterable[pa.RecordBatch], progress: Progress
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield batch
         progress.advance(batch.num_rows)
@@ -252,7 +255,7 @@ def _binary(target: object) -> BinaryIO:
 
 
 def _beside(path: Path) -> Path | None:
-    """The directory of a file, which tasks see if they see the file. Devices are in none."""
+    """The directory of a file, which tasks can write if they can write the file; None for a device."""
     return None if path.exists() and not path.is_file() else path.parent
 
 

@@ -1,8 +1,10 @@
-"""An export on Spark: one job divides and writes the rows of all types; the parts are joined here.
+"""Exports on Spark: one job divides and writes the rows of all types; the driver joins the parts.
 
 Tests: tests/spark/test_exports.py.
 
-MERGED: The work of tasks in an export: divide the rows of fragments by ranges of ids, write the ranges.
+Tasks divide the rows of fragments by ranges of ids and write the ranges. A range becomes one file,
+whose name no other attempt has: the driver takes the files that were answered, each once. The same
+range has the same content on every attempt.
 """
 
 from __future__ import annotations
@@ -27,7 +29,15 @@ from omnigraph.export.json_lines import export_lines
 from omnigraph.export.parquet import part_name, write_parquet
 from omnigraph.export.run import scratch_folder
 from omnigraph.progress import Progress
-from omnigraph.spark.tasks import Failed, Sent, Share, returning, run_exchange, shares_of, value_of
+from omnigraph.spark.tasks import (
+    Failed,
+    FragmentGroup,
+    Sent,
+    fragment_groups,
+    returning,
+    run_exchange,
+    value_of,
+)
 from omnigraph.storage.ordered import divide, id_bounds, scan_in_any_order, sorted_batches
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.tables import TableStore
@@ -48,7 +58,7 @@ class DividedType:
     declared: EntityType
     bounds: tuple[str, ...]
     """The first id of every range but the first."""
-    shares: tuple[Share, ...]
+    groups: tuple[FragmentGroup, ...]
 
     @property
     def ranges(self) -> int:
@@ -66,26 +76,26 @@ class Part:
 
 
 def divide_type(snapshot: Snapshot, tables: TableStore, declared: EntityType) -> DividedType:
-    """How tasks share the rows of a type."""
+    """How tasks divide the rows of a type."""
     rows = StoredRows(snapshot, tables, declared)
     bounds = id_bounds(rows.table, rows.columns)
-    return DividedType(declared, tuple(bounds), shares_of(rows.table))
+    return DividedType(declared, tuple(bounds), fragment_groups(rows.table))
 
 
 @dataclass(frozen=True, slots=True)
-class ExportWork:
-    """The work on all types of an export. It travels to the tasks as it is."""
+class ExportTasks:
+    """The tasks on all types of an export. It is sent to tasks as it is."""
 
     snapshot: Snapshot
     tables: TableStore
     types: tuple[DividedType, ...]
     folder: str
-    """Where the files wait; tasks and whoever collects them see the same one."""
+    """Where the files wait; tasks and the driver see the same one."""
     format: ExportFormat
 
     @property
-    def shares(self) -> int:
-        return sum(len(divided.shares) for divided in self.types)
+    def groups(self) -> int:
+        return sum(len(divided.groups) for divided in self.types)
 
     @property
     def ranges(self) -> int:
@@ -96,7 +106,7 @@ class ExportWork:
         return [0, *accumulate(divided.ranges for divided in self.types)][:-1]
 
     def divide(self, number: int) -> Iterator[Sent | Failed | None]:
-        """Read the fragments of a share, and send their rows where their ranges are written."""
+        """Read the fragments of a group, and send their rows where their ranges are written."""
         try:
             yield from self._divide(number)
         except OmnigraphError as error:
@@ -109,15 +119,15 @@ class ExportWork:
         return number, returning(lambda: self._write(number, contents))
 
     def _divide(self, number: int) -> Iterator[Sent]:
-        owners = [type for type, divided in enumerate(self.types) for _ in divided.shares]
+        owners = [type for type, divided in enumerate(self.types) for _ in divided.groups]
         type = owners[number]
         divided, first = self.types[type], self.first_ranges()[type]
-        fragments = divided.shares[number - owners.index(type)]
+        fragments = divided.groups[number - owners.index(type)]
         rows = StoredRows(self.snapshot, self.tables, divided.declared)
         columns = [*rows.columns, ROW_ID] if rows.needs_row_ids else rows.columns
         stored = scan_in_any_order(rows.table, columns, fragments)
-        for place, part in divide(stored, divided.bounds):
-            yield Sent(first + place, _packed(part))
+        for number, part in divide(stored, divided.bounds):
+            yield Sent(first + number, _packed(part))
 
     def _write(self, number: int, contents: Iterator[bytes]) -> Part:
         type = max(t for t, first in enumerate(self.first_ranges()) if first <= number)
@@ -133,7 +143,7 @@ class ExportWork:
                     written = table.num_rows
                     target.writelines(export_lines(declared, rows))
         except FileNotFoundError:
-            problem = "is not there for tasks; export to a place that they share with this process"
+            problem = "does not exist for Spark tasks; export to a folder that they group with this process"
             raise ExportError(f"{self.folder}: {problem}") from None
         except OSError as error:
             raise ExportError(f"{self.folder}: cannot be written: {error.strerror}") from None
@@ -151,15 +161,15 @@ def _unpacked(content: bytes) -> pa.Table:
     return pa.ipc.open_stream(content).read_all()
 
 
-def parts_by_type(work: ExportWork, parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
+def parts_by_type(tasks: ExportTasks, parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
     """The parts of every type under its table key, in the order of their ids."""
     by_number = {part.number: part for part in parts}
-    for first, divided in zip(work.first_ranges(), work.types, strict=True):
+    for first, divided in zip(tasks.first_ranges(), tasks.types, strict=True):
         numbers = range(first, first + divided.ranges)
         yield divided.declared.table_key, [by_number[n] for n in numbers if n in by_number]
 
 
-class BulkExport:
+class SparkExport:
     """One export on Spark of types that have rows."""
 
     def __init__(
@@ -178,8 +188,8 @@ class BulkExport:
 
     def write_lines(self, out: BinaryIO, parts_in: Path | None) -> None:
         """Write JSON lines. Parts of them wait in a folder, which tasks have to see."""
-        place = Path(tempfile.gettempdir()) if parts_in is None else parts_in
-        with self._parts(place, "jsonl") as (folder, parts):
+        folder_in = Path(tempfile.gettempdir()) if parts_in is None else parts_in
+        with self._parts(folder_in, "jsonl") as (folder, parts):
             for key, files in parts:
                 self._progress.stage(f"export {key}", sum(part.rows for part in files))
                 for part in files:
@@ -189,36 +199,36 @@ class BulkExport:
                     path.unlink()
                     self._progress.advance(part.rows)
 
-    def write_parquet(self, place: Path, names: dict[str, str]) -> None:
+    def write_parquet(self, folder_in: Path, names: dict[str, str]) -> None:
         """Write Parquet files to a folder: one for a type, or numbered ones for a large type."""
-        with self._parts(place.parent, "parquet") as (folder, parts):
+        with self._parts(folder_in.parent, "parquet") as (folder, parts):
             for key, files in parts:
                 self._progress.stage(f"export {key}", sum(part.rows for part in files))
                 for number, part in enumerate(files):
                     name = part_name(names[key], number, len(files))
-                    os.replace(folder / part.file, place / name)
+                    os.replace(folder / part.file, folder_in / name)
                     self._progress.advance(part.rows)
 
     @contextmanager
     def _parts(
-        self, place: Path, format: ExportFormat
+        self, folder_in: Path, format: ExportFormat
     ) -> Iterator[tuple[Path, Iterator[tuple[str, list[Part]]]]]:
         """A folder with all rows in parts, and by table key the parts in order."""
-        with scratch_folder(place.resolve(), "omnigraph-export") as folder:
+        with scratch_folder(folder_in.resolve(), "omnigraph-export") as folder:
             snapshot, tables = self._snapshot, self._tables
             self._progress.stage("sort", self._rows())
             types = tuple(divide_type(snapshot, tables, declared) for declared in self._types)
-            work = ExportWork(snapshot, tables, types, str(folder), format)
+            tasks = ExportTasks(snapshot, tables, types, str(folder), format)
             done = run_exchange(
-                self._spark, "export", work.shares, work.divide, work.ranges, work.write
+                self._spark, "export", tasks.groups, tasks.divide, tasks.ranges, tasks.write
             )
             for answer in done.answers:
                 value_of(answer)
-            # In the order of rows: of several things that are wrong, the first one is told.
-            parts = [value_of(part) for _, part in sorted(done.verdicts, key=itemgetter(0))]
+            # In the order of rows: of several errors, the first one is raised.
+            parts = [value_of(part) for _, part in sorted(done.reduced, key=itemgetter(0))]
             self._check(parts)
             self._progress.advance(self._rows())
-            yield folder, parts_by_type(work, parts)
+            yield folder, parts_by_type(tasks, parts)
 
     def _rows(self) -> int:
         return sum(self._snapshot.entry(t.table_key).row_count for t in self._types)

@@ -42,7 +42,7 @@ def needs_full_validation(declared: EntityType) -> bool:
 
 
 def validated_columns(declared: EntityType) -> list[str]:
-    """The columns by which rows of a type are told apart, in their order."""
+    """The columns that distinguish rows of a type, in their order."""
     names = {"id", *(name for group in other_unique_groups(declared) for name in group)}
     if isinstance(declared, EdgeType):
         names |= {"src", "dst", *(declared.identity or ())}

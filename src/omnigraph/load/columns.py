@@ -107,7 +107,7 @@ def _marked(values: pa.Array, bad: Mask) -> Converted:
 
 
 def _numpy(column: pa.Array) -> tuple[npt.NDArray[Any], Mask]:
-    """The values with zero in place of nulls, and where there are values."""
+    """The values with zeros for nulls, and the mask of values."""
     valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)
     filled = column if column.null_count == 0 else pc.fill_null(column, 0)
     return filled.to_numpy(zero_copy_only=False), valid
@@ -255,7 +255,7 @@ def _vectors(column: pa.Array, wanted: PropType) -> Converted:
     kept = valid & ~bad
     if kept.all():
         return pa.FixedSizeListArray.from_arrays(items, type=target), None
-    # Rows without a vector still take their place in a fixed-size list, so they borrow zeros.
+    # Rows without a vector still have an entry in a fixed-size list, so they are filled with zeros.
     values = np.zeros((len(lists), size), np.float32)
     item_kept = np.repeat(kept, np.diff(bounds))
     values[kept] = _numpy(items)[0][item_kept].reshape(-1, size)

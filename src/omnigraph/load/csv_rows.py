@@ -1,6 +1,9 @@
 """CSV records to typed rows: parsed as columns of text, then converted as a plan says.
 
-MERGED: Where the records of a CSV text begin and end, and what its columns are called.
+A record ends at a line end that is not between quotes. Quotes count only around a whole field, so
+`12" pipe` is a field like any other: where every quote stands beside a delimiter, a line end or
+another quote, the number of quotes before a line end tells whether it is inside; any other block is
+parsed field by field. Blank lines are not records.
 """
 
 from __future__ import annotations
@@ -105,7 +108,7 @@ def _blocks(stream: BinaryIO, dialect: Dialect) -> Iterator[Records]:
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """The records a block of text begins with, and the bytes and line ends they take of it."""
+    """The records a block of text begins with, and how many of its bytes and line ends they take."""
 
     records: Records
     used: int

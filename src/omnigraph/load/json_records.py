@@ -30,7 +30,7 @@ from omnigraph.load.values import convert_value
 from omnigraph.rows.build import StoredValue, build_column
 from omnigraph.rows.values import Misfit
 
-_ENDS = (("src", "from"), ("dst", "to"))
+_ENDPOINTS = (("src", "from"), ("dst", "to"))
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class _Rows:
     declared: EntityType
     positions: list[int] = field(default_factory=list)
     values: dict[str, list[StoredValue]] = field(default_factory=dict)
-    ends: dict[str, list[str | None]] = field(default_factory=dict)
+    endpoints: dict[str, list[str | None]] = field(default_factory=dict)
     ids: list[str | None] = field(default_factory=list)
     misfits: list[MisfitValue] = field(default_factory=list)
     odd_ids: dict[int, str] = field(default_factory=dict)
@@ -60,16 +60,18 @@ class _Rows:
                 self.misfits.append(MisfitValue(row, name, str(misfit)))
             self.values.setdefault(name, []).append(value)
         if isinstance(self.declared, EdgeType):
-            for end, key in _ENDS:
+            for endpoint, key in _ENDPOINTS:
                 given = fields.get(key)
-                self.ends.setdefault(end, []).append(given if isinstance(given, str) else None)
+                self.endpoints.setdefault(endpoint, []).append(
+                    given if isinstance(given, str) else None
+                )
         explicit = data.get("id")
         self.ids.append(explicit if isinstance(explicit, str) else None)
         if explicit is not None and not isinstance(explicit, str):
             self.odd_ids[row] = compact_json(explicit)
 
     def typed(self) -> TypedRows:
-        columns = {end: pa.array(ids, pa.utf8()) for end, ids in self.ends.items()}
+        columns = {endpoint: pa.array(ids, pa.utf8()) for endpoint, ids in self.endpoints.items()}
         for name, values in self.values.items():
             columns[name] = build_column(values, self.declared.properties[name].type)
         if self.patches:
@@ -120,16 +122,18 @@ def read_objects(
         data = {name: record[key] for name, key in plan.columns.items() if key in record}
         if plan.id is not None:
             data["id"] = record.get(plan.id)
-        ends: dict[str, Any] = {}
-        for end, source in plan.ends.items():
+        endpoints: dict[str, Any] = {}
+        for endpoint, source in plan.endpoints.items():
             if isinstance(source, str):
-                ends[end] = record.get(source)
+                endpoints[endpoint] = record.get(source)
                 continue
             try:
-                ends[end] = _end_by_key(source, record)
+                endpoints[endpoint] = _endpoint_by_key(source, record)
             except Misfit as misfit:
-                rows.misfits.append(MisfitValue(len(rows.positions), end, f"'{end}': {misfit}"))
-        rows.add(position, ends, {**plan.constants, **data})
+                rows.misfits.append(
+                    MisfitValue(len(rows.positions), endpoint, f"'{endpoint}': {misfit}")
+                )
+        rows.add(position, endpoints, {**plan.constants, **data})
     if rows.positions:
         parsed.rows.append(rows.typed())
     return parsed
@@ -144,7 +148,7 @@ def are_sound(texts: pa.Array) -> bool:
     return not problems
 
 
-def _end_by_key(source: KeyColumns, record: dict[str, Any]) -> str | None:
+def _endpoint_by_key(source: KeyColumns, record: dict[str, Any]) -> str | None:
     """The id of the node with the key a record has; None when a part of it is missing."""
     values: dict[str, Any] = {}
     for name, key in source.columns.items():

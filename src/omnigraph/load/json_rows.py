@@ -343,7 +343,7 @@ class ObjectReader(_BlockReader):
         types = {name: prop.type for name, prop in plan.declared.properties.items()}
         wanted = [(key, types[name]) for name, key in plan.columns.items()]
         texts = [] if plan.id is None else [plan.id]
-        for endpoint in plan.ends.values():
+        for endpoint in plan.endpoints.values():
             if isinstance(endpoint, KeyColumns):
                 keys = endpoint.columns.items()
                 wanted += [(key, endpoint.node.properties[name].type) for name, key in keys]

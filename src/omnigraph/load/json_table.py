@@ -4,10 +4,14 @@ Four things keep the reader honest. Every text begins with `{`, ends with `}` an
 that a table with as many rows as texts has exactly one row per text. No text begins with
 anything but an object or holds a bare `null`, which is checked here: that can end the process. Texts are checked for UTF-8
 beforehand, which the reader does not do. And the reader takes NaN and infinities for numbers, so
-whoever asks for a number has to look. A key that an object has twice is a mismatch, as long as the
+callers that ask for a number have to check. A key that an object has twice is a mismatch, as long as the
 shape has the key.
 
-MERGED: What a few records suggest about all of them: the keys that nothing asks for, and their types. | Which type each record belongs to, found without parsing the record as a whole.
+A few records show which keys nothing asks for, and their types: the reader is asked for them, so
+that records which have them are still read in columns. The type of a record is found by its first
+bytes, `{"type":"Person"`, which are usually the same for all records of a type; the others are parsed
+for the two keys that count. A record whose beginning and content disagree fails to parse as the type
+it was routed to, and is then read by itself.
 """
 
 from __future__ import annotations
@@ -108,7 +112,7 @@ def _check_objects(texts: pa.Array, content: pa.Buffer) -> None:
 
 
 def is_utf8(texts: pa.Array) -> bool:
-    """Whether all texts together are UTF-8. Each ends with a line end, so none leans on the next."""
+    """Whether all texts together are UTF-8. Each ends with a line end, so none continues in the next."""
     content = content_of(texts)
     bounds = pa.py_buffer(np.array([0, content.size], np.int32))
     try:
@@ -138,7 +142,7 @@ def only_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-_SAMPLED_RECORDS: Final = 64
+_MAX_SAMPLED_RECORDS: Final = 64
 _MAX_LEARNED_KEYS: Final = 256
 """Objects with more keys than this are likely to have different ones each."""
 
@@ -147,11 +151,11 @@ _MAX_LEARNED_DEPTH: Final = 8
 
 def sampled_objects(texts: pa.Array) -> Iterator[dict[str, Any]]:
     """The first objects, and some from the whole length of the texts."""
-    places = {*range(min(len(texts), _SAMPLED_RECORDS // 2))}
-    places |= {*range(0, len(texts), max(1, 2 * len(texts) // _SAMPLED_RECORDS))}
-    for place in sorted(places):
+    rows = {*range(min(len(texts), _MAX_SAMPLED_RECORDS // 2))}
+    rows |= {*range(0, len(texts), max(1, 2 * len(texts) // _MAX_SAMPLED_RECORDS))}
+    for row in sorted(rows):
         try:
-            value, _ = read_value(texts[place].as_py().decode())
+            value, _ = read_value(texts[row].as_py().decode())
         except MalformedText:
             continue
         if isinstance(value, dict):
@@ -233,9 +237,9 @@ _Words = npt.NDArray[np.uint64]
 
 # No brace in the name: the prefix then always ends before the record does.
 _PREFIX: Final = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\{}]*)"')
-_WORD: Final = 8
-_LONGEST_PREFIX: Final = 8 * _WORD
-_MOST_PREFIXES: Final = 512
+_WORD_BYTES: Final = 8
+_MAX_PREFIX_BYTES: Final = 8 * _WORD_BYTES
+_MAX_PREFIXES: Final = 512
 _KEYS: Final = pa.schema([("type", pa.utf8()), ("edge", pa.utf8())])
 
 
@@ -277,9 +281,9 @@ class Router:
             left &= ~same
         while left.any():
             match = _PREFIX.match(texts[int(np.argmax(left))].as_py())
-            if match is None or len(match[0]) > _LONGEST_PREFIX:
+            if match is None or len(match[0]) > _MAX_PREFIX_BYTES:
                 break
-            if len(self._prefixes) >= _MOST_PREFIXES:
+            if len(self._prefixes) >= _MAX_PREFIXES:
                 break
             declared = self._named(match[1].decode(), match[2])
             self._prefixes[match[0]] = declared
@@ -322,25 +326,25 @@ class _Heads:
         bounds = np.frombuffer(offsets, np.int32)
         self._starts = bounds[texts.offset : texts.offset + len(texts)].astype(np.int64)
         content = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-        padded = np.concatenate([content, np.zeros(_LONGEST_PREFIX + _WORD, np.uint8)])
+        padded = np.concatenate([content, np.zeros(_MAX_PREFIX_BYTES + _WORD_BYTES, np.uint8)])
         # Word i begins at byte i, so that a text may begin anywhere.
         self._words: _Words = np.ndarray(
-            (len(padded) - _WORD + 1,), "<u8", padded.data, strides=(1,)
+            (len(padded) - _WORD_BYTES + 1,), "<u8", padded.data, strides=(1,)
         )
         self._columns: dict[int, _Words] = {}
 
     def begin_with(self, prefix: bytes) -> npt.NDArray[np.bool_]:
         """Which texts begin with the prefix."""
         same = np.ones(len(self._starts), np.bool_)
-        for place in range(0, len(prefix), _WORD):
-            part = prefix[place : place + _WORD]
-            words = self._column(place)
-            if len(part) < _WORD:
+        for offset in range(0, len(prefix), _WORD_BYTES):
+            part = prefix[offset : offset + _WORD_BYTES]
+            words = self._column(offset)
+            if len(part) < _WORD_BYTES:
                 words = words & np.uint64((1 << (8 * len(part))) - 1)
             same &= words == np.uint64(int.from_bytes(part, "little"))
         return same
 
-    def _column(self, place: int) -> _Words:
-        if place not in self._columns:
-            self._columns[place] = self._words[self._starts + place]
-        return self._columns[place]
+    def _column(self, offset: int) -> _Words:
+        if offset not in self._columns:
+            self._columns[offset] = self._words[self._starts + offset]
+        return self._columns[offset]

@@ -34,7 +34,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def patched_schema(declared: EntityType) -> pa.Schema:
-    """The columns of whole rows: those of placed rows, and the bindings of vectors."""
+    """The columns of whole rows: those of located rows, and the bindings of vectors."""
     return pa.schema([*row_schema(declared), *binding_fields(declared), *LOCATION_FIELDS])
 
 
@@ -48,7 +48,7 @@ def patched(
 
 
 class _Patch:
-    """Placed rows of one type, in order of source and record, and what they are applied to."""
+    """Located rows of one type, in order of source and record, and what they are applied to."""
 
     def __init__(self, declared: EntityType, rows: pa.Table, committed: CommittedRows) -> None:
         self._declared = declared

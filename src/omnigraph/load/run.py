@@ -32,7 +32,7 @@ from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.spark.choice import (
     AUTO,
     EngineChoice,
-    inline_for_want_of_spark,
+    missing_spark_note,
     runs_on_spark,
     session_of,
 )
@@ -152,7 +152,7 @@ class Loader:
             if runs_on_spark(options.engine, size, shared=shared):
                 spark_load = self._spark_load(sources, branch, contract, options, stage_rows)
                 stage_rows = spark_load.stage
-            elif note := inline_for_want_of_spark(options.engine, size, shared=shared):
+            elif note := missing_spark_note(options.engine, size, shared=shared):
                 notes = (Warning("spark_not_installed", note),)
 
             def stage(against: Snapshot) -> StagedLoad:

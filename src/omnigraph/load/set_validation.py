@@ -1,9 +1,7 @@
-"""The set phase: ids, unique tuples, endpoints and cardinality over the whole load and what is committed.
+"""Validation of a load as a whole: ids, unique tuples, endpoints and cardinality, with what is committed.
 
-Tables hold placed rows, each type in order of source and record. The answer is a list of problems;
+Tables hold located rows, each type in order of source and record. The answer is a list of problems;
 on the way to an empty one no row is looked at by itself.
-
-MERGED: What a load asks about rows that are committed already.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ from omnigraph.rows.uniqueness import (
 
 
 class CommittedRows(Protocol):
-    """The committed state a load is judged against: one snapshot, read as often as needed.
+    """The committed state a load is validated against: one snapshot, read as often as needed.
 
     Every column handed in holds distinct values without nulls.
     """
@@ -79,7 +77,7 @@ class CommittedRows(Protocol):
 
 LoadMode = Literal["append", "merge", "overwrite", "patch"]
 Tables = Mapping[str, pa.Table]
-"""Placed rows by table key; a type without rows is absent."""
+"""Located rows by table key; a type without rows is absent."""
 
 
 def collapse(declared: EntityType, rows: pa.Table, mode: LoadMode) -> pa.Table:
@@ -220,7 +218,7 @@ class _SetValidator:
         """Every row of the same tuple but the first is reported, together with the first."""
         values = tuple_values(rows, group, int(same[0]))
         if None in values:
-            # An edge outside its type's identity, told by its explicit id.
+            # An edge outside its type's identity, known by its explicit id.
             group, values = ("id",), (_id(rows, int(same[0])),)
         where, shown = group_text(declared, group), tuple_text(declared, group, values)
         first, *others = locations_of(rows, same.tolist())
@@ -285,8 +283,8 @@ class _SetValidator:
         if self.mode != "overwrite":
             without = pc.unique(given_ids(rows))
             before = self.committed.outgoing(edge, sources, without)
-            places = pc.index_in(before.column("src"), value_set=sources).to_numpy()
-            counts[places] += before.column("count").to_numpy()
+            found = pc.index_in(before.column("src"), value_set=sources).to_numpy()
+            counts[found] += before.column("count").to_numpy()
         wrong = counts < low
         if high is not None:
             wrong |= counts > high
@@ -322,6 +320,6 @@ def _location(rows: pa.Table, row: int) -> Location:
 
 
 def locations_of(rows: pa.Table, numbers: Sequence[int]) -> tuple[Location, ...]:
-    """The records that rows of a placed table were."""
-    places = rows.select(LOCATION_COLUMNS).take(pa.array(numbers, pa.int64()))
-    return tuple(map(Location, *(column.to_pylist() for column in places.columns)))
+    """The records that rows of a located table were."""
+    found = rows.select(LOCATION_COLUMNS).take(pa.array(numbers, pa.int64()))
+    return tuple(map(Location, *(column.to_pylist() for column in found.columns)))

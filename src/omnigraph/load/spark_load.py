@@ -2,7 +2,7 @@
 
 Usually two jobs do: one counts records, so that every split knows the numbers of its own; one reads,
 validates and writes all splits and compares their keys. Only if a bucket of keys may hold a problem,
-rows are brought together, reduced to what tells them apart, and validated like those of a load in one
+rows are brought together, reduced to what distinguishes them, and validated like those of a load in one
 process.
 Tests: tests/spark.
 """
@@ -231,7 +231,7 @@ class _Attempt:
         else:
             raise SparkJobFailed("load", "the records of a source could not be counted twice alike")
         self._raise_problems()
-        checks = [value_of(verdict) for verdict in done.verdicts]
+        checks = [value_of(check) for check in done.reduced]
         keys = {*self._result.rows}
         endpoint_types = {key for check in checks for key in check.endpoint_types}
         return (
@@ -247,7 +247,7 @@ class _Attempt:
         return emptied_types(self._spark_job.sources, present)
 
     def _keys(self) -> dict[str, pa.Table]:
-        """The rows of all splits by what tells them apart, in order of source and record."""
+        """The rows of all splits with what distinguishes them, in order of source and record."""
         spark_job = self._spark_job
         spark_job.progress.stage("check", self._result.records)
         numbers = range(len(self.splits))

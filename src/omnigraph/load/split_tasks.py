@@ -106,7 +106,7 @@ class SplitTasks:
         return returning(lambda: check_bucket(job.catalog, job.mode, self.committed, contents))
 
     def keys(self, number: int) -> dict[str, pa.Table] | Failed:
-        """The rows of a split reduced to the columns that tell them apart and their locations."""
+        """The rows of a split reduced to the columns that distinguish them and their locations."""
         hidden = [*LOCATION_COLUMNS, GENERATED]
         return returning(
             lambda: {

@@ -1,6 +1,8 @@
 """Rows of tables to typed rows, as a plan says. A record is a row.
 
-MERGED: Cells that are text, as CSV has them: numbers in decimals, lists as JSON or split at a separator.
+A whole column is converted at once where its cells look as they should. A cell that does not is marked
+and converted by itself, with the rules and messages of `omnigraph.load.values`. CSV has numbers in
+decimals, and lists as JSON or split at a separator.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from omnigraph.rows.identity import derived_ids
 from omnigraph.rows.schema import row_type
 from omnigraph.rows.values import Misfit
 
-_STORED_ENDS: Final = {"from": "src", "to": "dst"}
+_STORED_ENDPOINTS: Final = {"from": "src", "to": "dst"}
 
 
 class Cells(Protocol):
@@ -91,11 +93,11 @@ def read_cells(
     given = dict(zip(batch.schema.names, batch.columns, strict=True))
     reader = _Reader(given, batch.num_rows, cells, [])
     columns: dict[str, pa.Array] = {}
-    for end, source in plan.ends.items():
+    for endpoint, source in plan.endpoints.items():
         if isinstance(source, KeyColumns):
-            columns[_STORED_ENDS[end]] = reader.end_by_key(end, source)
+            columns[_STORED_ENDPOINTS[endpoint]] = reader.endpoint_by_key(endpoint, source)
         else:
-            columns[_STORED_ENDS[end]] = reader.texts(source)
+            columns[_STORED_ENDPOINTS[endpoint]] = reader.texts(source)
     for name, prop in plan.declared.properties.items():
         if name in plan.columns:
             columns[name] = reader.values(plan.columns[name], name, prop.type)
@@ -130,11 +132,11 @@ class _Reader:
         return build_column([value], wanted).take(pa.array(np.zeros(self.count, np.int64)))
 
     def texts(self, source: str) -> pa.Array:
-        """A column of ids; whatever is no text counts as absent."""
+        """A column of ids; a value that is not text counts as absent."""
         column = plain(self.given[source])
         return column if kinds.is_string(column.type) else pa.nulls(self.count, pa.utf8())
 
-    def end_by_key(self, end: str, source: KeyColumns) -> pa.Array:
+    def endpoint_by_key(self, endpoint: str, source: KeyColumns) -> pa.Array:
         """The ids of the nodes with the given keys, null where a part of one is missing."""
         columns = {}
         for name, column_name in source.columns.items():
@@ -142,7 +144,7 @@ class _Reader:
             column, misfits = self._converted(column_name, name, wanted)
             columns[name] = column
             self.misfits.extend(
-                MisfitValue(row, end, f"'{end}': {problem}") for row, problem in misfits
+                MisfitValue(row, endpoint, f"'{endpoint}': {problem}") for row, problem in misfits
             )
         ids = derived_ids(source.node, columns)
         assert ids is not None, "key columns are planned for node types with a key"
@@ -170,9 +172,9 @@ class _Reader:
 
 def _with(column: pa.Array, rows: Sequence[int], values: pa.Array) -> pa.Array:
     """The column with other values in some rows."""
-    places = np.arange(len(column))
-    places[np.asarray(rows)] = np.arange(len(column), len(column) + len(rows))
-    return pa.concat_arrays([column, values]).take(pa.array(places))
+    rows_taken = np.arange(len(column))
+    rows_taken[np.asarray(rows)] = np.arange(len(column), len(column) + len(rows))
+    return pa.concat_arrays([column, values]).take(pa.array(rows_taken))
 
 
 def python_value(cell: pa.Scalar) -> Any:
@@ -194,7 +196,7 @@ def python_value(cell: pa.Scalar) -> Any:
     return cell.as_py()
 
 
-_LONGEST_INTEGER: Final = 400
+_MAX_INTEGER_DIGITS: Final = 400
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
@@ -206,7 +208,7 @@ _PLAIN_FLOAT: Final = r"\A-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\z"
 
 @dataclass(frozen=True, slots=True)
 class TextCells:
-    """Cells of text; a list that is no JSON array is split at the separator, if there is one."""
+    """Cells of text; a list that is not a JSON array is split at the separator, if there is one."""
 
     list_separator: str | None = None
 
@@ -243,24 +245,24 @@ class TextCells:
         if pc.all(arrays).as_py():
             return _json_lists(column, wanted)
         if self.list_separator is None or pc.any(arrays).as_py():
-            return _doubted(column, wanted)
+            return _all_doubtful(column, wanted)
         return _split_lists(column, wanted, self.list_separator)
 
 
 def _read_scalar(text: str, scalar: Scalar) -> object:
-    """What a text says in place of a value of the type; the text itself when it says no such."""
+    """The value a text spells for the type; the text itself if it spells none."""
     if scalar is Scalar.BOOL:
         return _TRUTH.get(text.lower(), text)
     if scalar.is_integer or scalar.is_float:
         if _INTEGER.fullmatch(text):
             # Python does not convert thousands of digits to an integer; no type has room for them.
-            return int(text) if len(text) < _LONGEST_INTEGER else Decimal(text)
+            return int(text) if len(text) < _MAX_INTEGER_DIGITS else Decimal(text)
         if _DECIMAL.fullmatch(text):
             return float(text)
     return text
 
 
-def _doubted(column: pa.Array, wanted: PropType) -> Converted:
+def _all_doubtful(column: pa.Array, wanted: PropType) -> Converted:
     """Nothing converted, everything that is there marked."""
     return pa.nulls(len(column), row_type(wanted)), _mask(column.is_valid())
 
@@ -270,22 +272,22 @@ def _mask(column: pa.Array) -> Mask:
     return mask
 
 
-def _converted(column: pa.Array, doubted: Mask | None, wanted: PropType) -> Converted:
-    """The property column of a column whose doubted values are null already."""
+def _converted(column: pa.Array, doubtful: Mask | None, wanted: PropType) -> Converted:
+    """The property column of a column whose doubtful values are null already."""
     values, bad = convert_column(column, wanted)
-    if doubted is None:
+    if doubtful is None:
         return values, bad
-    return values, doubted if bad is None else bad | doubted
+    return values, doubtful if bad is None else bad | doubtful
 
 
 def _scalars(column: pa.Array, scalar: Scalar) -> tuple[pa.Array, Mask | None]:
     """A column of the kind JSON has for the type, and the texts that it has no value for."""
     if scalar is Scalar.BOOL:
         known = pa.array(_TRUTH, pa.utf8())
-        places = pc.index_in(pc.utf8_lower(column), known)
-        values = pa.array(_TRUTH.values(), pa.bool_()).take(places)
-        doubted = _mask(pc.and_(column.is_valid(), values.is_null()))
-        return values, doubted if doubted.any() else None
+        rows_taken = pc.index_in(pc.utf8_lower(column), known)
+        values = pa.array(_TRUTH.values(), pa.bool_()).take(rows_taken)
+        doubtful = _mask(pc.and_(column.is_valid(), values.is_null()))
+        return values, doubtful if doubtful.any() else None
     if scalar.is_float:
         return _numbers(column, _PLAIN_FLOAT, pa.float64())
     if scalar is Scalar.U64:
@@ -309,13 +311,13 @@ def _split_lists(column: pa.Array, wanted: PropType, separator: str) -> Converte
     if pc.any(empty).as_py():
         lists = pc.if_else(empty, pa.scalar([], lists.type), lists)
     scalar = Scalar.F32 if wanted.is_vector else wanted.scalar
-    items, doubted = _scalars(lists.flatten(), scalar)
+    items, doubtful = _scalars(lists.flatten(), scalar)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     built = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), items, mask=lists.is_null())
     rows: Mask | None = None
-    if doubted is not None:
-        before = np.concatenate([[0], np.cumsum(doubted)])
+    if doubtful is not None:
+        before = np.concatenate([[0], np.cumsum(doubtful)])
         rows = before[bounds[1:]] > before[bounds[:-1]]
         built = pc.if_else(pa.array(rows), pa.scalar(None, built.type), built)
     return _converted(built, rows, wanted)
@@ -327,5 +329,5 @@ def _json_lists(column: pa.Array, wanted: PropType) -> Converted:
     try:
         table = parse_objects(texts.cast(pa.binary()), shape)
     except (JsonMismatch, SeveralRecords):
-        return _doubted(column, wanted)
+        return _all_doubtful(column, wanted)
     return convert_column(only_chunk(table.column("v")), wanted)

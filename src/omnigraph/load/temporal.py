@@ -1,8 +1,8 @@
 """Columns of date and datetime texts, read at the speed of columns.
 
-The spellings are those of `omnigraph.language.temporal`, which stays the judge: texts that share a
-layout (all digits in the same places) are read place by place, every other text goes through it
-one by one. A text the judge refuses is marked and left null.
+The spellings are those of `omnigraph.language.temporal`, which decides: texts that share a
+layout (all digits at the same offsets) are read offset by offset, every other text goes through it
+one by one. A text that it refuses is marked and left null.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LAYOUT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the digits of a text are: a day, or a moment with so many fractional digits and a zone."""
+    """Where the digits of a text are: a day, or a time with fractional digits and a zone."""
 
     is_moment: bool
     fraction_digits: int
@@ -41,13 +41,13 @@ class _Layout:
 
 
 def read_dates(texts: pa.Array) -> tuple[pa.Array, Mask]:
-    """Days of each text, and the mask of texts that are no dates."""
+    """Days of each text, and the mask of texts that are not dates."""
     values, bad = _read(texts, _days_of_dates, parse_date)
     return pa.array(values.astype(np.int32), mask=_absent(texts, bad)).view(pa.date32()), bad
 
 
 def read_datetimes(texts: pa.Array) -> tuple[pa.Array, Mask]:
-    """Milliseconds of each text, and the mask of texts that are no datetimes."""
+    """Milliseconds of each text, and the mask of texts that are not datetimes."""
     values, bad = _read(texts, _millis, parse_datetime)
     return pa.array(values, mask=_absent(texts, bad)).view(pa.date64()), bad
 
@@ -70,7 +70,7 @@ def _read(texts: pa.Array, read: _Reader, parse: Callable[[str], int]) -> tuple[
         if match is None:
             continue
         layout = _Layout(length > 10, len(match[1] or b""), len(match[2] or b""))
-        # One row per place in the text, so that each step works on neighbouring bytes.
+        # One row per offset in the text, so that each step works on neighbouring bytes.
         chars = data[starts[rows][None, :] + np.arange(length)[:, None]]
         found, fits = read(chars, layout)
         values[rows[fits]] = found[fits]
@@ -155,18 +155,18 @@ def _millis(chars: _Bytes, layout: _Layout) -> tuple[Numbers, Mask]:
 
 
 def _number(chars: _Bytes, start: int, end: int) -> Numbers:
-    """The number the characters of these places make, if they are digits."""
+    """The number that the characters at these offsets spell, if they are digits."""
     total: Numbers = chars[start].astype(np.int64) - ord("0")
-    for place in range(start + 1, end):
-        total = total * 10 + (chars[place].astype(np.int64) - ord("0"))
+    for offset in range(start + 1, end):
+        total = total * 10 + (chars[offset].astype(np.int64) - ord("0"))
     return total
 
 
-def _are_digits(chars: _Bytes, places: Sequence[int]) -> Mask:
+def _are_digits(chars: _Bytes, offsets: Sequence[int]) -> Mask:
     # Characters before "0" wrap around to large numbers.
     inside = np.ones(chars.shape[1], np.bool_)
-    for place in places:
-        inside &= chars[place] - np.uint8(ord("0")) <= 9
+    for offset in offsets:
+        inside &= chars[offset] - np.uint8(ord("0")) <= 9
     return inside
 
 

@@ -182,7 +182,7 @@ def validate_together(
     """The problems of located rows together, the input rows left, and the whole rows these become.
 
     With quarantine, rows are validated until nothing is wrong with what is left. Rows need the
-    columns that tell them apart and no others; those of a patch need all.
+    columns that distinguish them and no others; those of a patch need all.
     """
     problems: list[Problem] = []
     left = dict(tables)

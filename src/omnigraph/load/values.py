@@ -1,7 +1,7 @@
-"""One record at a time: the exact rules of conversion, and the words for every misfit.
+"""One value at a time: the exact rules of conversion, and the message of every misfit.
 
-The quick way through a load is `omnigraph.load.columns`. Records it has doubts about come here, so
-this module decides what is accepted and what is said about the rest.
+`omnigraph.load.columns` converts whole columns. Values it marks as doubtful come here, so this module
+decides what is accepted and what is reported about the rest.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _vector(given: object, name: str, wanted: PropType, *, typed: bool) -> Store
     components = []
     for number, item in enumerate(given, 1):
         if isinstance(item, bool) or not isinstance(item, int | float | Decimal):
-            raise Misfit(f"{expects}, but element {number} is no number")
+            raise Misfit(f"{expects}: element {number} is not a number")
         subject = f"element {number} of '{name}'"
         components.append(_nearest_float(item, subject, Scalar.F32, typed=typed))
     return components

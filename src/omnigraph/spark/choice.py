@@ -1,4 +1,4 @@
-"""Where bulk work runs: in this process, or as Spark tasks. One rule for all that can do both."""
+"""Which engine runs bulk work: this process, or Spark tasks. One rule for all that can do both."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Spark:
 EngineArgument: TypeAlias = Union[str, Spark, "SparkSession", "EngineChoice"]
 """Where bulk work runs: `"auto"`, `"inline"`, `"spark"`, a `SparkSession`, or `Spark(…)`.
 
-An `EngineChoice`, which is what becomes of it, is accepted as it is.
+An `EngineChoice` is accepted as it is.
 """
 
 ENGINE_VARIABLE: Final = "OMNIGRAPH_ENGINE"
@@ -68,7 +68,7 @@ INLINE: Final = EngineChoice("inline")
 
 
 def chosen_engine(engine: EngineArgument) -> EngineChoice:
-    """What the caller and, for `"auto"`, the environment ask for. Raises `UsageError`."""
+    """What the caller and, for `"auto"`, the environment request. Raises `UsageError`."""
     if isinstance(engine, EngineChoice):
         return engine
     if isinstance(engine, Spark):
@@ -84,8 +84,8 @@ def chosen_engine(engine: EngineArgument) -> EngineChoice:
     raise UsageError(f"unknown engine {shown}; use one of {words}, a SparkSession or Spark(...)")
 
 
-def spark_pays_from(cores: int | None = None, memory_bytes: int | None = None) -> int:
-    """The bytes from which Spark is quicker on this machine, or more than one process should hold."""
+def min_spark_bytes(cores: int | None = None, memory_bytes: int | None = None) -> int:
+    """The bytes from which Spark is faster on this machine, or more than one process should hold."""
     if cores is None:
         cores = len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
     if memory_bytes is None:
@@ -102,26 +102,26 @@ def runs_on_spark(
     shared: bool,
     at_least: int | None = None,
 ) -> bool:
-    """Whether work runs on Spark; `size` gives its bytes and is asked only if they matter.
+    """Whether work runs on Spark; `size` gives its bytes and is called only if they matter.
 
-    Of itself it does from `at_least` bytes on, or from where Spark is quicker.
+    Engine "auto" chooses Spark from `at_least` bytes on, or from where Spark is faster.
 
-    Tables that other processes cannot see are worked on here. Raises `UsageError` when Spark is
-    asked for in vain.
+    Tables that other processes cannot read are processed here. Raises `UsageError` when Spark was
+    requested for them.
     """
     if choice.engine == "inline" or not _is_possible(choice, shared=shared):
         return False
-    if _is_asked(choice) or _has_session():
+    if _is_requested(choice) or _has_session():
         return True
-    return size() >= (spark_pays_from() if at_least is None else at_least) and has_spark()
+    return size() >= (min_spark_bytes() if at_least is None else at_least) and has_spark()
 
 
-def inline_for_want_of_spark(
+def missing_spark_note(
     choice: EngineChoice, size: Callable[[], int], *, shared: bool
 ) -> str | None:
-    """What to say about work that runs in this process only because Spark is not installed.
+    """The warning about large work that runs in this process because Spark is not installed.
 
-    Small work would anyway, and so would work on tables that other processes cannot see.
+    None for small work, and for tables that other processes cannot read.
     """
     if choice.engine != "auto" or not shared or has_spark():
         return None
@@ -132,7 +132,7 @@ def inline_for_want_of_spark(
 def compares_on_spark(choice: EngineChoice, rows: int, *, shared: bool) -> bool:
     """Whether a diff or merge runs on Spark; `rows` is how many rows may differ.
 
-    A session is no reason by itself: a few rows are merged before a job has started. Raises
+    A running session alone does not choose Spark: a few rows are merged before a job starts. Raises
     `UsageError` as `runs_on_spark` does.
     """
     return _is_worth(choice, rows >= SPARK_COMPARED_ROWS, shared=shared)
@@ -144,14 +144,14 @@ def rewrites_on_spark(choice: EngineChoice, rows: int, *, shared: bool) -> bool:
 
 
 def session_of(choice: EngineChoice) -> SparkSession:
-    """The session to use: the one that was handed in, or our own.
+    """The session to use: the caller's, or our own.
 
     Raises `SparkUnavailable`, and `MissingExtra` when Spark is not installed.
     """
     from omnigraph.spark.session import check_executors, open_session
 
     if choice.spark is None:
-        require_spark(_asked(choice))
+        require_spark(_requested(choice))
     spark = choice.spark if choice.spark is not None else open_session(choice.master, choice.conf)
     check_executors(spark)
     return spark
@@ -160,7 +160,7 @@ def session_of(choice: EngineChoice) -> SparkSession:
 def _is_worth(choice: EngineChoice, is_large: bool, *, shared: bool) -> bool:
     if choice.engine == "inline" or not _is_possible(choice, shared=shared):
         return False
-    if _is_asked(choice):
+    if _is_requested(choice):
         return True
     if is_large and not has_spark():
         _log.warning(_without_spark("many rows"))
@@ -175,12 +175,12 @@ def _without_spark(what: str) -> str:
     )
 
 
-def _is_asked(choice: EngineChoice) -> bool:
+def _is_requested(choice: EngineChoice) -> bool:
     return choice.engine == "spark" or choice.spark is not None or choice.master is not None
 
 
-def _asked(choice: EngineChoice) -> str:
-    """What needs Spark, for messages."""
+def _requested(choice: EngineChoice) -> str:
+    """What requested Spark, for messages."""
     from omnigraph.spark.session import configured_master
 
     master = choice.master or (None if choice.engine == "spark" else configured_master())
@@ -188,10 +188,10 @@ def _asked(choice: EngineChoice) -> str:
 
 
 def _is_possible(choice: EngineChoice, *, shared: bool) -> bool:
-    if not shared and _is_asked(choice):
-        raise UsageError("tasks cannot see a graph in memory; use engine 'inline'")
-    if choice.spark is None and _is_asked(choice):
-        require_spark(_asked(choice))
+    if not shared and _is_requested(choice):
+        raise UsageError('Spark tasks cannot read an in-memory graph; use engine="inline"')
+    if choice.spark is None and _is_requested(choice):
+        require_spark(_requested(choice))
     return shared
 
 

@@ -2,7 +2,7 @@
 
 Tests: tests/spark/test_session.py.
 
-MERGED: Whether this installation can run Spark: the libraries of the extra, and a Java.
+`has_spark` looks for libraries without importing them, so that work in one process does not wait.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Kernels as Spark tasks: so many of them, each answering once, in order.
+"""Kernels as Spark tasks: one answer per task, in order.
 
 A kernel answers with values that pickle and returns its errors instead of raising them, so that the
-caller always hears of everything that was done. What still fails is Spark's own affair: it repeats
-a task whose process died, and only one attempt's answer arrives.
+caller always learns of everything that was done. Spark repeats a task whose process died, and only
+one attempt's answer arrives.
 Tests: tests/spark/test_tasks.py.
-
-MERGED: Errors as answers: a task returns what went wrong, so that nothing else it did is lost with it. | Data frames of Spark: tables by their names, and frames with some of their columns. | How tasks share the reading of a table: whole fragments, some of them together.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
 
 Answer = TypeVar("Answer")
-Verdict = TypeVar("Verdict")
+Reduced = TypeVar("Reduced")
 
 _ROW: Final = "task int, bucket int, content binary"
 _SCHEMA: Final = pa.schema([("task", pa.int32()), ("bucket", pa.int32()), ("content", pa.binary())])
@@ -80,11 +78,11 @@ Exchanging = Callable[[int], Iterator["Sent | Answer"]]
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged(Generic[Answer, Verdict]):
-    """What two sets of tasks came to: the answers of the first, in order, and verdicts on buckets."""
+class Exchanged(Generic[Answer, Reduced]):
+    """The answers of the first set of tasks, in order, and what buckets were reduced to."""
 
     answers: list[Answer]
-    verdicts: list[Verdict]
+    reduced: list[Reduced]
 
 
 def run_tasks(
@@ -102,17 +100,17 @@ def run_exchange(
     count: int,
     kernel: Exchanging[Answer],
     buckets: int,
-    judge: Callable[[int, Iterator[bytes]], Verdict],
-) -> Exchanged[Answer, Verdict]:
-    """As `run_tasks`; what tasks send is then judged bucket by bucket, in tasks of their own."""
+    reduce: Callable[[int, Iterator[bytes]], Reduced],
+) -> Exchanged[Answer, Reduced]:
+    """As `run_tasks`; what tasks send is then reduced bucket by bucket, in tasks of their own."""
     here = _Surroundings.of(spark)
-    # What a single task sends is judged by its own process: another one would have to start first.
-    judges = min(buckets, count) + 1 if count > 1 else 1
+    # What a single task sends is reduced by its own process: another one would have to start first.
+    reducers = min(buckets, count) + 1 if count > 1 else 1
     frame = (
         _numbers(spark, count)
         .mapInArrow(partial(_send, here, _packed(kernel)), _ROW)
-        .repartition(judges, "bucket")
-        .mapInArrow(partial(_judge, here, _packed(judge)), _ROW)
+        .repartition(reducers, "bucket")
+        .mapInArrow(partial(_reduce, here, _packed(reduce)), _ROW)
     )
     rows = _collect(job, count, frame)
     answers = _in_order([row for row in rows if row[1] == _ANSWER], count, job)
@@ -153,7 +151,7 @@ class _Surroundings:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Work there, and leave the process as it was for whoever uses it next."""
+        """Work there, and restore the process for the next job."""
         folder, variables = os.getcwd(), _own_variables()
         self._enter()
         try:
@@ -162,7 +160,7 @@ class _Surroundings:
             _Surroundings(folder, variables)._enter()
 
     def _enter(self) -> None:
-        with suppress(OSError):  # Executors elsewhere may not have it, and then nobody needs it.
+        with suppress(OSError):  # Executors elsewhere may not have it, and then no kernel needs it.
             os.chdir(self.folder)
         if self.variables is not None:
             for name in _own_variables().keys() - self.variables.keys():
@@ -215,7 +213,7 @@ def _collect(job: str, count: int | None, frame: DataFrame) -> _Rows:
 
 
 def _in_order(rows: Sequence[tuple[int, int, bytes]], count: int, job: str) -> list[Any]:
-    """One answer per task. Whoever commits what tasks wrote must know that none is missing."""
+    """One answer per task: before a commit of what tasks wrote, none may be missing."""
     contents = {task: content for task, _, content in rows}
     if len(rows) != count or set(contents) != set(range(count)):
         raise SparkJobFailed(job, f"{count} tasks gave {len(rows)} answers")
@@ -272,10 +270,10 @@ def _send(
     _spare_modules()
 
 
-def _judge(
+def _reduce(
     here: _Surroundings, packed: bytes, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Answers pass; everything else is judged with what else is in its bucket."""
+    """Pass answers on; reduce everything else bucket by bucket."""
     contents: dict[int, list[bytes]] = {}
     for batch in batches:
         for task, bucket, content in zip(*(c.to_pylist() for c in batch.columns), strict=True):
@@ -286,9 +284,9 @@ def _judge(
     if not contents:
         return
     with here.entered():
-        judge = pickle.loads(packed)
+        reduce = pickle.loads(packed)
         for bucket, parts in sorted(contents.items()):
-            yield _row(0, bucket, pickle.dumps(judge(bucket, iter(parts))))
+            yield _row(0, bucket, pickle.dumps(reduce(bucket, iter(parts))))
 
 
 @cache
@@ -332,7 +330,7 @@ def returning(call: Callable[[], Result]) -> Result | Failed:
 
 
 def value_of(answer: Result | Failed) -> Result:
-    """The result; raises the error that was returned in its place."""
+    """The result; raises the error that was returned instead."""
     if isinstance(answer, Failed):
         raise answer.error
     return answer
@@ -361,21 +359,21 @@ def _naming(source: str) -> Iterator[None]:
         raise LoadSourceError(source, f"cannot be read by Spark: {reason}") from None
 
 
-Share = tuple[int, ...]
+FragmentGroup = tuple[int, ...]
 """The ids of fragments that one task reads."""
 
 
-def shares_of(table: Table) -> tuple[Share, ...]:
+def fragment_groups(table: Table) -> tuple[FragmentGroup, ...]:
     """All fragments of a table with rows, in parts of about as many rows as a task reads."""
-    shares: list[Share] = []
+    groups: list[FragmentGroup] = []
     held: list[int] = []
     count = 0
     for fragment in table.fragments():
         if held and count + fragment.rows > LOAD_RANGE_ROWS:
-            shares.append(tuple(held))
+            groups.append(tuple(held))
             held, count = [], 0
         held.append(fragment.id)
         count += fragment.rows
     if held:
-        shares.append(tuple(held))
-    return tuple(shares)
+        groups.append(tuple(held))
+    return tuple(groups)

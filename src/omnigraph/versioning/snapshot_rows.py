@@ -1,6 +1,6 @@
-"""What validation asks about committed rows, answered from one snapshot.
+"""The committed rows of a snapshot under property names, and rows as tables store them.
 
-MERGED: Rows under property names to rows under the columns they are stored in, and back. | The stored rows of a type as exports have them: under property names, blobs included.
+One place maps property names to stored columns, for reads, writes, merges and exports alike.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from omnigraph.versioning.snapshot import Snapshot
 
 
 def stored_rows(declared: EntityType, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows as a table's columns; columns the rows know nothing about are null."""
+    """Rows as a table's columns; columns that the rows do not have are null."""
     names = {p.column: p.name for p in declared.properties.values()}
     columns = []
     for field in schema:
@@ -46,7 +46,7 @@ def property_columns(declared: EntityType, schema: pa.Schema) -> dict[str, str]:
 
 
 def rows_by_id(declared: EntityType, table: Table, ids: pa.Array, names: Sequence[str]) -> pa.Table:
-    """The stored rows with the given distinct ids, in no order, and where each of them is.
+    """The stored rows with the given distinct ids, in no order, with their row addresses.
 
     `names` are properties and bindings. What the table version does not have is null.
     """
@@ -111,8 +111,8 @@ class SnapshotRows:
         rows = rows.filter(pc.invert(pc.is_in(rows.column("id"), value_set=without)))
         # A join compares bits, and the two zeros differ in one.
         for name in group:
-            place = rows.schema.get_field_index(name)
-            rows = rows.set_column(place, name, comparable(rows.column(name)))
+            column = rows.schema.get_field_index(name)
+            rows = rows.set_column(column, name, comparable(rows.column(name)))
         return rows.join(tuples.select(list(group)), keys=list(group), join_type="left semi")
 
     def stored(self, declared: EntityType, ids: pa.Array, names: Sequence[str]) -> pa.Table:
@@ -134,12 +134,12 @@ class SnapshotRows:
         counted = rows.filter(left).group_by("src").aggregate([("id", "count")])
         return counted.select(["src", "id_count"]).rename_columns(["src", "count"])
 
-    def edges_at(self, edge: EdgeType, ends: Mapping[str, pa.Array]) -> pa.Table:
-        """Ids and ends of committed edges that have one of these nodes at `src` or `dst`."""
-        tests = [test for end, nodes in ends.items() if (test := few(end, nodes)) is not None]
-        wanted = Or(tuple(tests)) if len(tests) == len(ends) else None
+    def edges_at(self, edge: EdgeType, endpoints: Mapping[str, pa.Array]) -> pa.Table:
+        """Ids and endpoints of committed edges that have one of these nodes at `src` or `dst`."""
+        tests = [test for end, nodes in endpoints.items() if (test := few(end, nodes)) is not None]
+        wanted = Or(tuple(tests)) if len(tests) == len(endpoints) else None
         rows = self.open(edge).read(["id", "src", "dst"], filter=wanted)
-        hit = [pc.is_in(rows.column(end), value_set=nodes) for end, nodes in ends.items()]
+        hit = [pc.is_in(rows.column(end), value_set=nodes) for end, nodes in endpoints.items()]
         return rows.filter(hit[0] if len(hit) == 1 else pc.or_(*hit))
 
     def has_rows(self, declared: EntityType) -> bool:
@@ -227,7 +227,7 @@ def read_rows(
 
 
 def in_parts(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """The same rows, at most so many in a batch."""
+    """The same rows, at most `size` in a batch."""
     for batch in batches:
         for start in range(0, batch.num_rows, size):
             yield batch.slice(start, size)

@@ -1,7 +1,7 @@
-"""Vectors for a refill, asked for by Spark tasks.
+"""Pending embeddings computed by Spark tasks.
 
-Tasks find the texts that are due and send equal ones to the same place, where each is asked for once.
-They write nothing: the driver takes over what they were told, and commits it like a refill of its own.
+Tasks find the pending texts and send equal ones to the same bucket, where each is embedded once. They
+write nothing: the driver takes over the vectors, and commits them like those it computes itself.
 Tests: tests/spark/test_embedding.py.
 """
 
@@ -27,40 +27,40 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _BUCKET_TEXTS: Final = 1024
-"""Texts that a task asks for, about: some calls of the provider, so that tasks end at about one time."""
+"""About as many texts as a task embeds: a few provider calls, so that tasks end at the same time."""
 
-_MOST_BUCKETS: Final = 256
+_MAX_BUCKETS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the provider said to one task about texts for vectors of one length."""
+class EmbeddedTexts:
+    """Texts of one bucket and their vectors of one length."""
 
     named: str | None
-    """The model that the schema names, if it does."""
+    """The model that the schema names, if it names one."""
     texts: pa.Array
     vectors: pa.Array
     failure: EmbeddingError | None
 
 
 @dataclass(frozen=True, slots=True)
-class AskingWork:
-    """What tasks do. It travels to them as it is."""
+class EmbedTasks:
+    """The tasks of tasks. It is sent to them as it is."""
 
-    due: DueTexts
+    pending: DueTexts
     shares: tuple[SharedVector, ...]
     buckets: int
 
     def find(self, number: int) -> Iterator[Sent | Failed | None]:
-        """Send the due texts of a share where they are asked for."""
+        """Send the pending texts of a share to buckets."""
         share = self.shares[number]
         dimension = share.prop.type.dimension
         try:
-            for texts in self.due.read(share.type, share.prop, share.fragments):
+            for texts in self.pending.read(share.type, share.prop, share.fragments):
                 distinct = pc.unique(texts)
-                places = buckets_of(hashes_of(distinct), self.buckets)
-                for bucket in np.unique(places).tolist():
-                    here = distinct.filter(pa.array(places == bucket))
+                buckets = buckets_of(hashes_of(distinct), self.buckets)
+                for bucket in np.unique(buckets).tolist():
+                    here = distinct.filter(pa.array(buckets == bucket))
                     content = (dimension, share.prop.embed_model or "", here)
                     yield Sent(bucket, pickle.dumps(content))
         except OmnigraphError as error:
@@ -68,14 +68,14 @@ class AskingWork:
         else:
             yield None
 
-    def ask(self, _bucket: int, contents: Iterator[bytes]) -> list[Told] | Failed:
-        """Ask for every text of a bucket once."""
-        return returning(lambda: list(self._ask(contents)))
+    def embed(self, _bucket: int, contents: Iterator[bytes]) -> list[EmbeddedTexts] | Failed:
+        """Embed every text of a bucket once."""
+        return returning(lambda: list(self._embed(contents)))
 
-    def _ask(self, contents: Iterator[bytes]) -> Iterator[Told]:
+    def _embed(self, contents: Iterator[bytes]) -> Iterator[EmbeddedTexts]:
         vectors = DocumentVectors()
-        if vectors.model != self.due.model:
-            there, here = vectors.model or "none", self.due.model
+        if vectors.model != self.pending.model:
+            there, here = vectors.model or "none", self.pending.model
             raise SparkExecutorUnfit(f"the embedding model is {there} there and {here} here")
         wanted: dict[tuple[int, str], list[pa.Array]] = {}
         for content in contents:
@@ -84,23 +84,23 @@ class AskingWork:
         for (dimension, named), parts in sorted(wanted.items()):
             mine = vectors.under(named or None)
             texts = pc.unique(pa.concat_arrays(parts))
-            yield Told(named or None, texts, mine.of(texts, dimension), mine.failure)
+            yield EmbeddedTexts(named or None, texts, mine.of(texts, dimension), mine.failure)
 
 
-def ask_in_tasks(
-    spark: SparkSession, due: DueTexts, vectors: DocumentVectors, progress: Progress
+def embed_in_tasks(
+    spark: SparkSession, pending: DueTexts, vectors: DocumentVectors, progress: Progress
 ) -> None:
-    """Let `vectors` know all that are due; afterwards it asks nobody any more. Raises `SparkError`."""
-    count = due.size().texts
-    shares = due.shares()
+    """Give `vectors` all pending embeddings; it calls no provider afterwards. Raises `SparkError`."""
+    count = pending.size().texts
+    shares = pending.shares()
     if count:
         progress.stage("ask the provider", count)
-        work = AskingWork(due, shares, min(count // _BUCKET_TEXTS + 1, _MOST_BUCKETS))
-        done = run_exchange(spark, "embed", len(shares), work.find, work.buckets, work.ask)
+        tasks = EmbedTasks(pending, shares, min(count // _BUCKET_TEXTS + 1, _MAX_BUCKETS))
+        done = run_exchange(spark, "embed", len(shares), tasks.find, tasks.buckets, tasks.embed)
         for answer in done.answers:
             value_of(answer)
-        for told in done.verdicts:
-            for part in value_of(told):
+        for embedded in done.reduced:
+            for part in value_of(embedded):
                 vectors.under(part.named).take_over(part.texts, part.vectors, part.failure)
         progress.advance(count)
     vectors.stop()

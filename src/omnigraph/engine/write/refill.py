@@ -31,7 +31,7 @@ from omnigraph.rows.bindings import bound_schema
 from omnigraph.spark.choice import (
     AUTO,
     EngineChoice,
-    inline_for_want_of_spark,
+    missing_spark_note,
     runs_on_spark,
     session_of,
 )
@@ -131,10 +131,10 @@ class Refiller:
 
         if runs_on_spark(engine, size, shared=shared, at_least=SPARK_TEXT_BYTES):
             # Imported only now because work in this process needs none of it.
-            from omnigraph.engine.write.embed_tasks import ask_in_tasks
+            from omnigraph.engine.write.embed_tasks import embed_in_tasks
 
-            ask_in_tasks(session_of(engine), due, vectors, progress)
-        elif note := inline_for_want_of_spark(engine, size, shared=shared):
+            embed_in_tasks(session_of(engine), due, vectors, progress)
+        elif note := missing_spark_note(engine, size, shared=shared):
             _log.warning(note)
 
     def _count(
