@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -38,6 +38,8 @@ from omnigraph.versioning.snapshot_rows import read_rows
 if TYPE_CHECKING:
     from omnigraph.export.spark_export import SparkExport
 
+_log = logging.getLogger(__name__)
+
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
@@ -45,10 +47,10 @@ def new_folder(folder: Path) -> Iterator[Path]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ExportError(f"'{folder}' is not an empty directory; choose another target")
     target = folder.resolve()
-    with scratch_folder(target.parent, target.name) as filled_folder:
+    with scratch_folder(target.parent, target.name) as scratch:
         try:
-            yield filled_folder
-            os.replace(filled_folder, target)
+            yield scratch
+            os.replace(scratch, target)
         except OSError as error:
             raise ExportError(f"{folder}: cannot be written: {error.strerror}") from None
 
@@ -57,18 +59,15 @@ def new_folder(folder: Path) -> Iterator[Path]:
 def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
     """A temporary folder. Raises `ExportError` when it cannot be created."""
     # Not one of `tempfile`, which only this user may enter: tasks may run as another user.
-    filled_folder = parent / f".{name}.{secrets.token_hex(4)}"
+    scratch = parent / f".{name}.{secrets.token_hex(4)}"
     try:
         try:
-            filled_folder.mkdir(parents=True)
+            scratch.mkdir(parents=True)
         except OSError as error:
             raise ExportError(f"{parent / name}: cannot be created: {error.strerror}") from None
-        yield filled_folder
+        yield scratch
     finally:
-        remove_folder(filled_folder)
-
-
-_log = logging.getLogger(__name__)
+        remove_folder(scratch)
 
 
 class SnapshotExport:
@@ -112,40 +111,36 @@ class SnapshotExport:
         Types without rows have a file too, so that an overwrite with the folder empties them.
         The folder appears when all is written. Raises `ExportError` when it cannot be created.
         """
-        names = file_names(self._types)
-        with new_folder(folder) as filled_folder:
-            on_spark = self._runs_on_spark()
-            if on_spark:
-                self._spark_export().write_parquet(filled_folder, names)
-            for declared in self._types:
-                if not on_spark or declared not in self._filled:
-                    self._write_file(declared, filled_folder / names[declared.table_key])
-        return sum(map(self._count, self._filled))
+        with new_folder(folder) as filled:
+            return self._write_parquet(filled, lambda name: (filled / name).open("xb"))
 
-    def to_remote_parquet(self, folder: str) -> int:
+    def to_remote_parquet(self, uri: str) -> int:
         """The same below an `s3://` URI, whose files appear one after the other."""
-        names = file_names(self._types)
-        refuse_occupied(folder)
-        with ExitStack() as stack:
-            filled_folder = None
-            if self._runs_on_spark():
-                filled_folder = stack.enter_context(
-                    scratch_folder(Path(gettempdir()), "omnigraph-export")
-                )
-                self._spark_export().write_parquet(filled_folder, names)
-                for file in sorted(filled_folder.iterdir()):
-                    with writing_remote(f"{folder.rstrip('/')}/{file.name}") as target:
-                        target.write(file.read_bytes())
-            for declared in self._types:
-                if filled_folder is None or declared not in self._filled:
-                    name = names[declared.table_key]
-                    with writing_remote(f"{folder.rstrip('/')}/{name}") as target:
-                        self._write_to(declared, target)
-        return sum(map(self._count, self._filled))
+        refuse_occupied(uri)
 
-    def _write_file(self, declared: EntityType, file: Path) -> None:
-        with file.open("xb") as target:
-            self._write_to(declared, target)
+        def opened(name: str) -> AbstractContextManager[BinaryIO]:
+            return writing_remote(f"{uri.rstrip('/')}/{name}")
+
+        with scratch_folder(Path(gettempdir()), "omnigraph-export") as filled:
+            rows = self._write_parquet(filled, opened)
+            for file in sorted(filled.iterdir()):
+                with opened(file.name) as target:
+                    target.write(file.read_bytes())
+        return rows
+
+    def _write_parquet(
+        self, folder: Path, opened: Callable[[str], AbstractContextManager[BinaryIO]]
+    ) -> int:
+        """Write what tasks write to the folder, and all else to files that `opened` creates."""
+        names = file_names(self._types)
+        on_spark = self._runs_on_spark()
+        if on_spark:
+            self._spark_export().write_parquet(folder, names)
+        for declared in self._types:
+            if not on_spark or declared not in self._filled:
+                with opened(names[declared.table_key]) as target:
+                    self._write_to(declared, target)
+        return sum(map(self._count, self._filled))
 
     def _write_to(self, declared: EntityType, target: BinaryIO) -> None:
         count = self._count(declared)

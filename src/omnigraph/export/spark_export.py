@@ -187,9 +187,9 @@ class SparkExport:
         self._progress = progress
 
     def write_lines(self, out: BinaryIO, parts_in: Path | None) -> None:
-        """Write JSON lines. Parts of them wait in a folder, which tasks have to see."""
-        folder_in = Path(tempfile.gettempdir()) if parts_in is None else parts_in
-        with self._parts(folder_in, "jsonl") as (folder, parts):
+        """Write JSON lines. Parts of them wait in a folder, which tasks must be able to write."""
+        parent = Path(tempfile.gettempdir()) if parts_in is None else parts_in
+        with self._parts(parent, "jsonl") as (folder, parts):
             for key, files in parts:
                 self._progress.stage(f"export {key}", sum(part.rows for part in files))
                 for part in files:
@@ -199,22 +199,22 @@ class SparkExport:
                     path.unlink()
                     self._progress.advance(part.rows)
 
-    def write_parquet(self, folder_in: Path, names: dict[str, str]) -> None:
+    def write_parquet(self, target: Path, names: dict[str, str]) -> None:
         """Write Parquet files to a folder: one for a type, or numbered ones for a large type."""
-        with self._parts(folder_in.parent, "parquet") as (folder, parts):
+        with self._parts(target.parent, "parquet") as (folder, parts):
             for key, files in parts:
                 self._progress.stage(f"export {key}", sum(part.rows for part in files))
                 for number, part in enumerate(files):
                     name = part_name(names[key], number, len(files))
-                    os.replace(folder / part.file, folder_in / name)
+                    os.replace(folder / part.file, target / name)
                     self._progress.advance(part.rows)
 
     @contextmanager
     def _parts(
-        self, folder_in: Path, format: ExportFormat
+        self, parent: Path, format: ExportFormat
     ) -> Iterator[tuple[Path, Iterator[tuple[str, list[Part]]]]]:
         """A folder with all rows in parts, and by table key the parts in order."""
-        with scratch_folder(folder_in.resolve(), "omnigraph-export") as folder:
+        with scratch_folder(parent.resolve(), "omnigraph-export") as folder:
             snapshot, tables = self._snapshot, self._tables
             self._progress.stage("sort", self._rows())
             types = tuple(divide_type(snapshot, tables, declared) for declared in self._types)

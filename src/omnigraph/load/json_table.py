@@ -137,8 +137,10 @@ def _bounds(texts: pa.Array) -> npt.NDArray[np.int32]:
     return bounds[texts.offset : texts.offset + len(texts) + 1]
 
 
-def only_chunk(column: pa.ChunkedArray) -> pa.Array:
+def only_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A column as one array, without a copy when it already is one."""
+    if isinstance(column, pa.Array):
+        return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

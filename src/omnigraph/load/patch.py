@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.constraints import group_text, identity_group
 from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import EdgeType, EntityType
+from omnigraph.load.json_table import only_chunk
 from omnigraph.load.record_validation import GENERATED, LOCATION_COLUMNS, LOCATION_FIELDS
 from omnigraph.load.records import Problem, given_flags
 from omnigraph.load.set_validation import CommittedRows, locations_of
@@ -54,7 +55,7 @@ class _Patch:
         self._declared = declared
         self._rows = rows
         self._committed = committed
-        encoded = _one(rows.column("id")).dictionary_encode()
+        encoded = only_chunk(rows.column("id")).dictionary_encode()
         self._ids: pa.Array = encoded.dictionary
         self._group: Numbers = encoded.indices.to_numpy().astype(np.int64)
         self._last = self._last_where(np.ones(rows.num_rows, np.bool_))
@@ -85,14 +86,14 @@ class _Patch:
             for prop in embedded_properties(self._declared)
             if prop.name in names
         ]
-        generated = _one(self._rows.column(GENERATED)).to_numpy(zero_copy_only=False)
+        generated = only_chunk(self._rows.column(GENERATED)).to_numpy(zero_copy_only=False)
         absent &= ~generated[self._last]
         wanted = self._ids.filter(pa.array(absent))
         return self._committed.stored(self._declared, wanted, names)
 
     def rows(self) -> pa.Table:
         """A whole row for each id, in order of their last records."""
-        self._stored_rows = pc.index_in(self._ids, value_set=_one(self._stored.column("id")))
+        self._stored_rows = pc.index_in(self._ids, value_set=only_chunk(self._stored.column("id")))
         columns: dict[str, pa.Array | pa.ChunkedArray] = {}
         for name in ("id", "src", "dst", *LOCATION_COLUMNS, GENERATED):
             if name in self._rows.column_names:
@@ -102,11 +103,11 @@ class _Patch:
         for prop in embedded_properties(self._declared):
             assert prop.embed_source is not None
             hidden = embed_column(prop.prop_id)
-            vector, text = _one(columns[prop.name]), _one(columns[prop.embed_source])
+            vector, text = only_chunk(columns[prop.name]), only_chunk(columns[prop.embed_source])
             bound = given_bindings(vector, text)
             kept = pa.array(self._sources[prop.name] < 0)
             if pc.any(kept).as_py() and hidden in self._stored.column_names:
-                stored = _one(self._stored.column(hidden)).take(self._stored_rows)
+                stored = only_chunk(self._stored.column(hidden)).take(self._stored_rows)
                 # A vector that is kept beside another text is that of an earlier one.
                 changed = pa.array(self._sources[prop.embed_source] >= 0)
                 stored = pc.if_else(changed, given_for_unknown(vector, stored), stored)
@@ -123,14 +124,14 @@ class _Patch:
         column = self._rows.column(name)
         if len(self._ids) == len(self._group):
             return column  # Each row has an id of its own, so the rows stay as they are.
-        return _one(column).take(pa.array(numbers))
+        return only_chunk(column).take(pa.array(numbers))
 
     def _property(self, name: str) -> pa.Array | pa.ChunkedArray:
         """The last value each id was given, or the stored one."""
         last = self._sources[name]
         if name not in self._stored.column_names:
             return self._taken(name, last)
-        given, stored = _one(self._rows.column(name)), _one(self._stored.column(name))
+        given, stored = only_chunk(self._rows.column(name)), only_chunk(self._stored.column(name))
         from_stored = pc.add(self._stored_rows.cast(pa.int64()), len(given))
         source = pc.if_else(pa.array(last >= 0), pa.array(last), from_stored)
         return pa.concat_arrays([given, stored]).take(source)
@@ -146,7 +147,7 @@ def _problems(declared: EntityType, rows: pa.Table) -> list[Problem]:
             found[-1] = replace(found[-1], property=missing.property)
     if isinstance(declared, EdgeType) and _may_lack_identity(declared):
         derived = derived_ids(declared, _columns(declared, rows))
-        different = pc.fill_null(pc.not_equal(derived, _one(rows.column("id"))), False)
+        different = pc.fill_null(pc.not_equal(derived, only_chunk(rows.column("id"))), False)
         where = group_text(declared, identity_group(declared) or ())
         for row in rows_where(different):
             message = f"id '{rows.column('id')[row].as_py()}' is not that of its {where}"
@@ -155,7 +156,7 @@ def _problems(declared: EntityType, rows: pa.Table) -> list[Problem]:
 
 
 def _columns(declared: EntityType, rows: pa.Table) -> dict[str, pa.Array]:
-    return {name: _one(rows.column(name)) for name in declared.columns}
+    return {name: only_chunk(rows.column(name)) for name in declared.columns}
 
 
 def _may_lack_identity(declared: EdgeType) -> bool:
@@ -168,9 +169,3 @@ def _may_lack_identity(declared: EdgeType) -> bool:
 def _problem(declared: EntityType, rows: pa.Table, row: int, code: str, message: str) -> Problem:
     (location,) = locations_of(rows, [row])
     return Problem(location, code, message, declared.name, rows.column("id")[row].as_py())
-
-
-def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(column, pa.Array):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
