@@ -1,11 +1,11 @@
-"""The door to Arrow's JSON reader: texts of one shape to a table, or a refusal.
+"""Arrow's JSON reader: texts of one shape to a table, and which type and keys the texts have.
 
-Four things keep the reader honest. Every text begins with `{`, ends with `}` and a line end, so
-that a table with as many rows as texts has exactly one row per text. No text begins with
-anything but an object or holds a bare `null`, which is checked here: that can end the process. Texts are checked for UTF-8
-beforehand, which the reader does not do. And the reader takes NaN and infinities for numbers, so
-callers that ask for a number have to check. A key that an object has twice is a mismatch, as long as the
-shape has the key.
+The reader is safe under four conditions. Every text begins with `{`, ends with `}` and a line end, so
+that a table with as many rows as texts has exactly one row per text. No text begins with anything but
+an object or holds a bare `null`, which is checked here: that can crash the process. Texts are checked
+for UTF-8 beforehand, which the reader does not do. And the reader takes NaN and infinities for numbers,
+so callers that ask for a number have to check. A key that an object has twice is a mismatch, as long as
+the shape has the key.
 
 A few records show which keys nothing asks for, and their types: the reader is asked for them, so
 that records which have them are still read in columns. The type of a record is found by its first

@@ -172,9 +172,9 @@ class _Reader:
 
 def _with(column: pa.Array, rows: Sequence[int], values: pa.Array) -> pa.Array:
     """The column with other values in some rows."""
-    rows_taken = np.arange(len(column))
-    rows_taken[np.asarray(rows)] = np.arange(len(column), len(column) + len(rows))
-    return pa.concat_arrays([column, values]).take(pa.array(rows_taken))
+    taken = np.arange(len(column))
+    taken[np.asarray(rows)] = np.arange(len(column), len(column) + len(rows))
+    return pa.concat_arrays([column, values]).take(pa.array(taken))
 
 
 def python_value(cell: pa.Scalar) -> Any:
@@ -284,8 +284,8 @@ def _scalars(column: pa.Array, scalar: Scalar) -> tuple[pa.Array, Mask | None]:
     """A column of the kind JSON has for the type, and the texts that it has no value for."""
     if scalar is Scalar.BOOL:
         known = pa.array(_TRUTH, pa.utf8())
-        rows_taken = pc.index_in(pc.utf8_lower(column), known)
-        values = pa.array(_TRUTH.values(), pa.bool_()).take(rows_taken)
+        numbers = pc.index_in(pc.utf8_lower(column), known)
+        values = pa.array(_TRUTH.values(), pa.bool_()).take(numbers)
         doubtful = _mask(pc.and_(column.is_valid(), values.is_null()))
         return values, doubtful if doubtful.any() else None
     if scalar.is_float:
