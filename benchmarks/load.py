@@ -146,7 +146,7 @@ def warm_up(folder: Path) -> None:
     folder.mkdir()
     write_json_lines(generate(Sizes.of(500)), folder / "network.jsonl")
     graph = init(str(folder / "graph"), SCHEMA)
-    with patch("omnigraph.engine.write.bulk.prepare.LOAD_RANGE_BYTES", 100_000):
+    with patch("omnigraph.load.spark_load.LOAD_RANGE_BYTES", 100_000):
         graph.load(folder / "network.jsonl", "append", engine="spark")
 
 

@@ -24,10 +24,13 @@ import pyarrow.json as pj
 from benchmarks.support.social import SCHEMA, write_social_graph
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
-from omnigraph.export import export_lines, select_types
+from omnigraph.export.json_lines import export_lines
+from omnigraph.export.run import select_types
 from omnigraph.language.syntax import Source
-from omnigraph.load import PreparedLoad, RowStore, prepare_load, recognise_sources
-from omnigraph.load.reading import read_sources
+from omnigraph.load.reading import RowStore, read_split
+from omnigraph.load.recognition import recognise_sources
+from omnigraph.load.splits import whole_splits
+from omnigraph.load.validation import LoadJob, ValidatedLoad, validate_load
 from omnigraph.rows.bindings import bound_schema
 
 LOAD_ID = "01J00000000000000000000000"
@@ -54,19 +57,20 @@ class NothingCommitted:
 
 
 def record_phase(path: Path, catalog: Catalog, threads: int) -> None:
-    for piece in read_sources(recognise_sources(path, catalog), catalog, LOAD_ID, threads=threads):
-        assert not piece.findings
+    for split in whole_splits(recognise_sources(path, catalog)):
+        for valid in read_split(split, catalog, LOAD_ID, threads=threads):
+            assert not valid.problems
 
 
-def whole_load(path: Path, catalog: Catalog, threads: int) -> PreparedLoad:
+def whole_load(path: Path, catalog: Catalog, threads: int) -> ValidatedLoad:
     with RowStore() as store:
         sources = recognise_sources(path, catalog)
-        return prepare_load(
-            sources, catalog, "append", LOAD_ID, NothingCommitted(), store=store, threads=threads
-        )
+        names = tuple(source.name for source in sources)
+        job = LoadJob(catalog, "append", LOAD_ID, names, NothingCommitted())
+        return validate_load(job, sources, store, threads=threads)
 
 
-def export(load: PreparedLoad, catalog: Catalog) -> None:
+def export(load: ValidatedLoad, catalog: Catalog) -> None:
     for declared in select_types(catalog):
         for _ in export_lines(declared, load.types[declared.table_key].rows.to_batches()):
             pass

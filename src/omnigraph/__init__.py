@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from omnigraph.engine.compare.diff import Diff
     from omnigraph.engine.compare.feed import CommitChanges, EntityChange
     from omnigraph.engine.embedding.embed import EmbedResult
-    from omnigraph.engine.engines import Spark
     from omnigraph.engine.history.commits import Commit, Receipt
     from omnigraph.engine.history.refs import Ref
     from omnigraph.engine.history.tags import Tag
@@ -41,10 +40,11 @@ if TYPE_CHECKING:
     from omnigraph.engine.read.result import Result
     from omnigraph.engine.read.view import ReadView
     from omnigraph.engine.schema.apply import SchemaApplyResult
-    from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
     from omnigraph.errors import OmnigraphError
+    from omnigraph.load.run import LoadResult
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import Spark
     from omnigraph.versioning.audit import RecordedAudit
 
 __all__ = [
@@ -114,7 +114,7 @@ _MODULES = {
     "GraphProtocol": "omnigraph.api.protocol",
     "GraphStatus": "omnigraph.engine.maintain.status",
     "IndexReport": "omnigraph.engine.maintain.indexes",
-    "LoadResult": "omnigraph.engine.write.load",
+    "LoadResult": "omnigraph.load.run",
     "Maintenance": "omnigraph.api.maintenance",
     "MergeResult": "omnigraph.engine.merge.merger",
     "MigrationPlan": "omnigraph.catalog.migrate",
@@ -131,7 +131,7 @@ _MODULES = {
     "Result": "omnigraph.engine.read.result",
     "Schema": "omnigraph.api.schema",
     "SchemaApplyResult": "omnigraph.engine.schema.apply",
-    "Spark": "omnigraph.engine.engines",
+    "Spark": "omnigraph.spark.choice",
     "Tag": "omnigraph.engine.history.tags",
     "Tags": "omnigraph.api.tags",
     "VerifyReport": "omnigraph.engine.maintain.verify_report",

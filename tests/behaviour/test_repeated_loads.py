@@ -6,8 +6,8 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write.load import Loader
 from omnigraph.errors import LoadError
+from omnigraph.load.run import Loader
 
 SCHEMA = "node Person { name: String @key }"
 ADA = b'{"type": "Person", "data": {"name": "ada"}}'

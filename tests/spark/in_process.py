@@ -10,16 +10,16 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from omnigraph.engine import shares
 from omnigraph.engine.compare import changes, comparison
 from omnigraph.engine.embedding import embed
-from omnigraph.engine.export import bulk as bulk_export
-from omnigraph.engine.export import snapshot
 from omnigraph.engine.merge import plan, table_merge
 from omnigraph.engine.schema import tables as schema_tables
-from omnigraph.engine.write import load
-from omnigraph.engine.write.bulk import frames, prepare
-from omnigraph.engine.write.bulk import refill as bulk_refill
+from omnigraph.engine.write import embed_tasks
+from omnigraph.export import run as export_run
+from omnigraph.export import spark_export
+from omnigraph.load import run as load_run
+from omnigraph.load import spark_frames, spark_load
+from omnigraph.spark import tasks
 from omnigraph.spark.tasks import Exchanged, Sent
 from omnigraph.storage import ordered
 
@@ -34,7 +34,7 @@ def run_tasks(_spark: Any, _job: str, count: int, kernel: Callable[[int], Any]) 
 
 
 def run_exchange(
-    _spark: Any, _job: str, count: int, kernel: Any, _buckets: int, judge: Any
+    _spark: Any, _job: str, count: int, kernel: Any, _buckets: int, reduce: Any
 ) -> Exchanged[Any, Any]:
     answers: list[Any] = []
     contents: dict[int, list[bytes]] = {}
@@ -44,8 +44,8 @@ def run_exchange(
                 contents.setdefault(item.bucket, []).append(item.content)
             else:
                 answers.append(travelled(item))
-    verdicts = [travelled(judge)(b, iter(parts)) for b, parts in sorted(contents.items())]
-    return Exchanged(answers, travelled(verdicts))
+    reduced = [travelled(reduce)(b, iter(parts)) for b, parts in sorted(contents.items())]
+    return Exchanged(answers, travelled(reduced))
 
 
 @contextmanager
@@ -61,10 +61,10 @@ def patched(*changes: tuple[Any, str, Any]) -> Iterator[None]:
 def tasks_in_this_process(step: int) -> Iterator[None]:
     """The work of tasks without Spark, so that many inputs can be tried."""
     with patched(
-        (prepare, "run_tasks", run_tasks),
-        (prepare, "run_exchange", run_exchange),
-        (prepare, "LOAD_RANGE_BYTES", step),
-        (load, "session_of", lambda choice: None),
+        (spark_load, "run_tasks", run_tasks),
+        (spark_load, "run_exchange", run_exchange),
+        (spark_load, "LOAD_RANGE_BYTES", step),
+        (load_run, "session_of", lambda choice: None),
     ):
         yield
 
@@ -98,9 +98,9 @@ def frames_in_this_process(step: int, run: Any = run_on_frame) -> Iterator[None]
     with (
         tasks_in_this_process(step),
         patched(
-            (frames, "run_on_frame", run),
-            (frames, "with_columns", with_columns),
-            (frames, "session_of", lambda choice: None),
+            (spark_frames, "run_on_frame", run),
+            (spark_frames, "with_columns", with_columns),
+            (spark_frames, "session_of", lambda choice: None),
         ),
     ):
         yield
@@ -112,7 +112,7 @@ def small_exports(sorted_bytes: int, rows: int) -> Iterator[None]:
     with patched(
         (ordered, "SORTED_BYTES", sorted_bytes),
         (ordered, "_SAMPLED_ROWS", 10),
-        (shares, "LOAD_RANGE_ROWS", rows),
+        (tasks, "LOAD_RANGE_ROWS", rows),
     ):
         yield
 
@@ -120,7 +120,9 @@ def small_exports(sorted_bytes: int, rows: int) -> Iterator[None]:
 @contextmanager
 def exports_in_this_process(run: Any = run_exchange) -> Iterator[None]:
     """The work of the tasks of an export without Spark."""
-    with patched((bulk_export, "run_exchange", run), (snapshot, "session_of", lambda choice: None)):
+    with patched(
+        (spark_export, "run_exchange", run), (export_run, "session_of", lambda choice: None)
+    ):
         yield
 
 
@@ -128,10 +130,10 @@ def exports_in_this_process(run: Any = run_exchange) -> Iterator[None]:
 def embedding_in_this_process(run: Any = run_exchange) -> Iterator[None]:
     """Embedding as on Spark, but in this process, in shares of a few rows and texts."""
     with patched(
-        (bulk_refill, "run_exchange", run),
-        (bulk_refill, "_BUCKET_TEXTS", 8),
+        (embed_tasks, "run_exchange", run),
+        (embed_tasks, "_BUCKET_TEXTS", 8),
         (embed, "session_of", lambda choice: None),
-        (shares, "LOAD_RANGE_ROWS", 10),
+        (tasks, "LOAD_RANGE_ROWS", 10),
     ):
         yield
 

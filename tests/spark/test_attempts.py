@@ -14,8 +14,8 @@ from lance.fragment import write_fragments
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.engine.write import fold
-from omnigraph.engine.write.bulk import prepare
 from omnigraph.errors import StoreCallFailed
+from omnigraph.load import spark_load
 from omnigraph.spark.tasks import Exchanged
 from omnigraph.storage import fragments
 from tests.spark.graphs import SCHEMA, comparable, data_files, exported, town
@@ -29,7 +29,7 @@ def run_exchange_twice(*arguments: Any) -> Exchanged[Any, Any]:
     first, second = run_exchange(*arguments), run_exchange(*arguments)
     pairs = zip(first.answers, second.answers, strict=True)
     taken = [pair[number % 2] for number, pair in enumerate(pairs)]
-    return Exchanged(taken, first.verdicts)
+    return Exchanged(taken, first.reduced)
 
 
 def run_tasks_twice(*arguments: Any) -> list[Any]:
@@ -47,8 +47,8 @@ def loaded(tmp_path_factory) -> tuple[Graph, Graph]:
         with (
             tasks_in_this_process(3_000),
             patched(
-                (prepare, "run_exchange", run_exchange_twice),
-                (prepare, "run_tasks", run_tasks_twice),
+                (spark_load, "run_exchange", run_exchange_twice),
+                (spark_load, "run_tasks", run_tasks_twice),
             ),
         ):
             result = twice.load(town(60).encode(), mode, load_id=mode, engine="spark")
@@ -99,17 +99,17 @@ def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, 
     graph = init(str(tmp_path / "graph"), "node Person { name: String @key }")
     for name in "abc":
         graph.load(_person(name).encode(), "append", engine="inline")
-    prepared = prepare.BulkLoad.prepare
+    prepared = spark_load.SparkLoad.stage
     attempts: list[Any] = []
 
-    def prepare_slowly(load: prepare.BulkLoad, against: Any) -> Any:
+    def prepare_slowly(load: spark_load.SparkLoad, against: Any) -> Any:
         found = prepared(load, against)
         if not attempts:
             graph.load(_person("late").encode(), "append", engine="inline")
         attempts.append(found)
         return found
 
-    monkeypatch.setattr(prepare.BulkLoad, "prepare", prepare_slowly)
+    monkeypatch.setattr(spark_load.SparkLoad, "stage", prepare_slowly)
     monkeypatch.setattr(fold, "FOLD_FRAGMENTS", 1)
     with tasks_in_this_process(2**20):
         rows = "\n".join(map(_person, ["x", "y"]))

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.slow
 LOAD = """
     import sys
     import omnigraph as og
-    from omnigraph.engine.write.bulk import prepare
-    prepare.LOAD_RANGE_BYTES = 20_000
+    from omnigraph.load import spark_load
+    spark_load.LOAD_RANGE_BYTES = 20_000
     uri, seed, master = sys.argv[1:]
     result = og.open(uri).load(seed, "append", load_id="job", engine=og.Spark(master))
     print(result.engine, sum(result.rows_loaded.values()))
@@ -31,11 +31,11 @@ LOAD = """
 SPECULATIVE = """
     import os, sys, time
     import omnigraph as og
-    from omnigraph.engine.write.bulk import prepare
+    from omnigraph.load import spark_load
     from omnigraph.spark import session, tasks
     from omnigraph.spark.gateway import start_java
     uri, seed, master, marks = sys.argv[1:]
-    prepare.LOAD_RANGE_BYTES = 20_000
+    spark_load.LOAD_RANGE_BYTES = 20_000
     settings = {
         **session.settings_for(master), "spark.speculation": "true",
         "spark.speculation.quantile": "0.3", "spark.speculation.multiplier": "1.1",
@@ -44,7 +44,7 @@ SPECULATIVE = """
     with gateway.offered():
         mine = session.new_session(settings)
 
-    def run_exchange(spark, job, count, kernel, buckets, judge):
+    def run_exchange(spark, job, count, kernel, buckets, reduce):
         def slow(number):
             from pyspark import TaskContext
             attempt = TaskContext.get().attemptNumber()
@@ -55,9 +55,9 @@ SPECULATIVE = """
             yield from kernel(number)
             if number == 0:
                 open(f"{marks}/done", "w").close()
-        return tasks.run_exchange(spark, job, count, slow, buckets, judge)
+        return tasks.run_exchange(spark, job, count, slow, buckets, reduce)
 
-    prepare.run_exchange = run_exchange
+    spark_load.run_exchange = run_exchange
     result = og.open(uri).load(seed, "append", load_id="job", engine=mine)
     print(result.engine, sum(result.rows_loaded.values()))
     mine.stop()

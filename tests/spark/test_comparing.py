@@ -15,12 +15,12 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.cli.main import main
-from omnigraph.engine.engines import AUTO, INLINE, chosen_engine, compares_on_spark
 from omnigraph.engine.merge import conflicts, plan, table_merge
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold
 from omnigraph.errors import ExternalBlobRefused, MergeConflicts, StorageError, UsageError
 from omnigraph.limits import SPARK_COMPARED_ROWS
+from omnigraph.spark.choice import AUTO, INLINE, chosen_engine, compares_on_spark
 from omnigraph.spark.tasks import noting_jobs
 from omnigraph.storage.filters import Comparison
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed

@@ -113,7 +113,7 @@ def test_an_attempt_that_does_not_count_changes_nothing(graph, monkeypatch):
     def twice(*arguments):
         run_exchange(*arguments)
         done = run_exchange(*arguments)
-        return Exchanged(done.answers, done.verdicts)
+        return Exchanged(done.answers, done.reduced)
 
     monkeypatch.setenv(MOCK, "1")
     with embedding_in_this_process(twice):
@@ -193,7 +193,7 @@ def test_the_command_takes_an_engine_and_tells_its_stages(graph, monkeypatch, ca
 def test_a_graph_in_memory_is_not_for_tasks(monkeypatch):
     monkeypatch.setenv(MOCK, "1")
     graph = library("memory://embedding-on-spark")
-    with pytest.raises(UsageError, match="tasks cannot see a graph in memory"):
+    with pytest.raises(UsageError, match="tasks cannot read an in-memory graph"):
         graph.embed(engine="spark")
 
 

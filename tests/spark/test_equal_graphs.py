@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.api.graph import init
-from omnigraph.engine.write.bulk import prepare
 from omnigraph.errors import DanglingEdges, LoadError
+from omnigraph.load import spark_load
 from tests.spark.graphs import comparable, exported
 from tests.spark.in_process import tasks_in_this_process
 from tests.unit.load.inputs import DENSE, dense_inputs
@@ -26,7 +26,7 @@ EVERYTHING = 10**6
 
 @contextmanager
 def tasks_of_spark(step: int) -> Iterator[None]:
-    with patch.object(prepare, "LOAD_RANGE_BYTES", step):
+    with patch.object(spark_load, "LOAD_RANGE_BYTES", step):
         yield
 
 

@@ -16,9 +16,10 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.cli.main import main
-from omnigraph.engine.engines import AUTO, runs_on_spark
-from omnigraph.engine.export import parts, snapshot
 from omnigraph.errors import ExportError, SparkJobFailed, UsageError
+from omnigraph.export import run as export_run
+from omnigraph.export import spark_export
+from omnigraph.spark.choice import AUTO, runs_on_spark
 from omnigraph.spark.tasks import Exchanged, noting_jobs
 from tests.behaviour.graphs import Backstage
 from tests.spark.in_process import (
@@ -147,10 +148,10 @@ def test_types_commits_and_branches_are_chosen_on_spark_too(graph):
 def test_attempts_that_do_not_count_leave_nothing(graph, tmp_path):
     """As with speculation: every task runs twice, and either of its answers is taken."""
 
-    def twice(spark, job, count, kernel, buckets, judge):
-        first = run_exchange(spark, job, count, kernel, buckets, judge)
-        second = run_exchange(spark, job, count, kernel, buckets, judge)
-        pairs = zip(first.verdicts, second.verdicts, strict=True)
+    def twice(spark, job, count, kernel, buckets, reduce):
+        first = run_exchange(spark, job, count, kernel, buckets, reduce)
+        second = run_exchange(spark, job, count, kernel, buckets, reduce)
+        pairs = zip(first.reduced, second.reduced, strict=True)
         taken = [pair[number % 2] for number, pair in enumerate(pairs)]
         return Exchanged(first.answers, taken)
 
@@ -168,7 +169,7 @@ def test_a_part_that_is_missing_or_doubled_is_found_out(graph):
 
         def damaged(*arguments, change=change):
             done = run_exchange(*arguments)
-            return Exchanged(done.answers, change(done.verdicts))
+            return Exchanged(done.answers, change(done.reduced))
 
         with exports_in_this_process(damaged), pytest.raises(SparkJobFailed, match="add up"):
             lines(graph, "spark")
@@ -196,16 +197,16 @@ def test_the_first_number_without_a_text_is_named_by_both_engines(tmp_path):
 
 
 def test_a_place_that_tasks_do_not_see_is_named_and_nothing_is_made(graph, tmp_path):
-    def elsewhere(spark, job, count, kernel, buckets, judge):
+    def elsewhere(spark, job, count, kernel, buckets, reduce):
         """Tasks of a machine that does not have the folder."""
         (folder,) = tmp_path.glob(".omnigraph-export.*")
         folder.rmdir()
-        return run_exchange(spark, job, count, kernel, buckets, judge)
+        return run_exchange(spark, job, count, kernel, buckets, reduce)
 
     with exports_in_this_process(elsewhere):
-        with pytest.raises(ExportError, match="is not there for tasks"):
+        with pytest.raises(ExportError, match="does not exist for Spark tasks"):
             graph.export(tmp_path / "out", format="parquet", engine="spark")
-        with pytest.raises(ExportError, match="is not there for tasks"):
+        with pytest.raises(ExportError, match="does not exist for Spark tasks"):
             file_lines(graph, "spark", tmp_path)
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "lines.jsonl").exists()
@@ -216,7 +217,7 @@ def test_a_full_disk_is_told_and_nothing_is_made(graph, tmp_path):
     full = OSError(28, "No space left on device")
     with (
         exports_in_this_process(),
-        patch.object(parts, "write_parquet", side_effect=full),
+        patch.object(spark_export, "write_parquet", side_effect=full),
         pytest.raises(ExportError, match="cannot be written: No space left on device"),
     ):
         graph.export(tmp_path / "out", format="parquet", engine="spark")
@@ -229,8 +230,8 @@ def test_a_full_disk_is_told_and_nothing_is_made(graph, tmp_path):
 def test_large_graphs_are_exported_by_spark(graph, monkeypatch, limit, expected):
     used: list[object] = []
     monkeypatch.setattr("omnigraph.spark.session.is_running", lambda: False)
-    monkeypatch.setattr("omnigraph.engine.engines.spark_pays_from", lambda: limit)
-    with exports_in_this_process(), patched((snapshot, "session_of", used.append)):
+    monkeypatch.setattr("omnigraph.spark.choice.min_spark_bytes", lambda: limit)
+    with exports_in_this_process(), patched((export_run, "session_of", used.append)):
         assert lines(graph, "auto") == lines(graph)
     assert (len(used) == 1) == expected
 
@@ -238,7 +239,7 @@ def test_large_graphs_are_exported_by_spark(graph, monkeypatch, limit, expected)
 def test_a_graph_in_memory_is_not_for_tasks(tmp_path):
     graph = init("memory://export-on-spark", "node N { key: I64 @key }")
     graph.load(b'{"type":"N","data":{"key":1}}', "append")
-    with pytest.raises(UsageError, match="tasks cannot see a graph in memory"):
+    with pytest.raises(UsageError, match="tasks cannot read an in-memory graph"):
         lines(graph, "spark")
     assert not runs_on_spark(AUTO, lambda: 10**9, shared=False)
 

@@ -187,12 +187,12 @@ def test_a_frame_of_a_remote_session_is_refused(tmp_path):
 
 def test_one_process_does_not_read_frames_of_spark(tmp_path):
     given = {"Person": SparkLike(people(1).rename_columns(["age", "name", "shoe"]))}
-    with pytest.raises(UsageError, match="not by engine 'inline'"):
+    with pytest.raises(UsageError, match="do not pass engine='inline'"):
         new(tmp_path, "graph").load(given, "append", engine="inline")
-    with pytest.raises(UsageError, match="cannot see a graph in memory"):
+    with pytest.raises(UsageError, match="cannot read an in-memory graph"):
         init("memory://frames", SCHEMA).load(given, "append", engine="spark")
     table = {"version": 1, "sources": [{"table": "people", "node": "Person"}]}
-    with pytest.raises(UsageError, match="not by engine 'inline'"):
+    with pytest.raises(UsageError, match="do not pass engine='inline'"):
         new(tmp_path, "other").load(None, "append", mapping=table, engine="inline")
 
 

@@ -13,19 +13,19 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.cli.main import main
-from omnigraph.engine.engines import (
+from omnigraph.errors import MissingExtra
+from omnigraph.extras import is_installed
+from omnigraph.spark import session
+from omnigraph.spark.choice import (
     AUTO,
     INLINE,
     EngineChoice,
     compares_on_spark,
-    inline_for_want_of_spark,
+    missing_spark_note,
     runs_on_spark,
     session_of,
 )
-from omnigraph.errors import MissingExtra
-from omnigraph.extras import is_installed
-from omnigraph.spark import session
-from omnigraph.spark.installed import has_spark
+from omnigraph.spark.java import has_spark
 from omnigraph.spark.start_cache import warm
 
 SCHEMA = "node N { k: String @key }"
@@ -38,7 +38,7 @@ def without(*libraries: str) -> Iterator[None]:
     with (
         patch.dict(os.environ),
         patch(
-            "omnigraph.spark.installed.is_installed",
+            "omnigraph.spark.java.is_installed",
             lambda name: name not in libraries and is_installed(name),
         ),
         patch("omnigraph.spark.session.is_running", return_value=False),
@@ -125,16 +125,16 @@ def test_many_rows_are_compared_in_one_process_and_the_log_says_so(caplog):
     ],
 )
 def test_large_work_that_would_have_had_spark_is_pointed_out(choice, size, shared, said):
-    assert inline_for_want_of_spark(choice, lambda: size, shared=shared) is None
+    assert missing_spark_note(choice, lambda: size, shared=shared) is None
     with without("pandas"):
-        note = inline_for_want_of_spark(choice, lambda: size, shared=shared)
+        note = missing_spark_note(choice, lambda: size, shared=shared)
     assert (note is not None) == said
     if note is not None:
         assert note.startswith("150 MB are processed here, because Spark is not installed; ")
 
 
 def test_the_receipt_of_a_large_load_says_that_spark_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr("omnigraph.engine.engines.LARGE_INLINE_BYTES", 10)
+    monkeypatch.setattr("omnigraph.spark.choice.LARGE_INLINE_BYTES", 10)
     file = tmp_path / "n.jsonl"
     file.write_bytes(RECORD)
     graph = init(tmp_path / "g", SCHEMA)
@@ -147,7 +147,7 @@ def test_the_receipt_of_a_large_load_says_that_spark_is_missing(tmp_path, monkey
 
 
 def test_the_log_of_a_large_export_says_that_spark_is_missing(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("omnigraph.engine.engines.LARGE_INLINE_BYTES", 10)
+    monkeypatch.setattr("omnigraph.spark.choice.LARGE_INLINE_BYTES", 10)
     graph = init(tmp_path / "g", SCHEMA)
     graph.load(RECORD, "append")
     with without("pyspark"), caplog.at_level(logging.WARNING):

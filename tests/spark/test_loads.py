@@ -12,11 +12,11 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.errors import LoadError, LoadSourceError, SourceUnreadable, UsageError
-from omnigraph.load.pieces import placed
+from omnigraph.load.splits import located
 from omnigraph.spark.tasks import noting_jobs
 from tests.spark.graphs import SCHEMA, comparable, data_files, edge, exported, person, town
 
-SMALL = "omnigraph.engine.write.bulk.prepare.LOAD_RANGE_BYTES"
+SMALL = "omnigraph.load.spark_load.LOAD_RANGE_BYTES"
 
 
 @pytest.fixture
@@ -259,10 +259,10 @@ def test_a_file_that_vanishes_or_changes_meanwhile_leaves_nothing(graphs, seed, 
 
         def after_counting(*args, damage=damage):
             damage()
-            return placed(*args)
+            return located(*args)
 
         with monkeypatch.context() as patch:
-            patch.setattr("omnigraph.engine.write.bulk.prepare.placed", after_counting)
+            patch.setattr("omnigraph.load.spark_load.located", after_counting)
             with pytest.raises(error):
                 graph.load(seed, "append", engine="spark")
         assert data_files(graph.uri) == set()

@@ -19,7 +19,7 @@ from tests.spark.in_process import SparkLike, exports_in_this_process, frames_in
 def test_every_mode_and_a_branch(s3_endpoint, spark, tmp_path, monkeypatch):
     for name, value in environment_for(s3_endpoint).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("omnigraph.engine.write.bulk.prepare.LOAD_RANGE_BYTES", 3_000)
+    monkeypatch.setattr("omnigraph.load.spark_load.LOAD_RANGE_BYTES", 3_000)
     here = init(str(tmp_path / "graph"), SCHEMA)
     there = init(f"s3://{BUCKET}/spark", SCHEMA)
     for graph in (here, there):

@@ -14,8 +14,8 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.cli.main import main
-from omnigraph.engine.engines import AUTO, rewrites_on_spark
 from omnigraph.errors import EmbeddingNotConfigured, SparkJobFailed, UsageError
+from omnigraph.spark.choice import AUTO, rewrites_on_spark
 from tests.spark.in_process import rewrites_in_this_process
 
 SCHEMA = """

@@ -12,11 +12,10 @@ from unittest.mock import patch
 
 import pytest
 
-from omnigraph.engine.engines import AUTO, Spark, chosen_engine, runs_on_spark, spark_pays_from
-from omnigraph.engine.write.bulk.input_size import input_bytes
 from omnigraph.errors import SparkUnavailable, UsageError
-from omnigraph.load.sources import JsonFile, JsonText
+from omnigraph.load.sources import JsonSource, input_bytes
 from omnigraph.spark import session
+from omnigraph.spark.choice import AUTO, Spark, chosen_engine, min_spark_bytes, runs_on_spark
 from omnigraph.spark.gateway import start_java
 from omnigraph.spark.java import find_java
 
@@ -61,7 +60,7 @@ def test_a_master_that_does_not_answer_is_named_at_once():
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        ("tempfile.mkdtemp", "Java has no place for its files .*No space left"),
+        ("tempfile.mkdtemp", "Java cannot create a folder for its files .*No space left"),
         ("Path.write_text", "Java at .* did not start .*No space left"),
         ("subprocess.Popen", "Java at .* did not start .*No space left"),
     ],
@@ -93,9 +92,9 @@ def test_large_files_are_for_spark(tmp_path, size, expected):
         file.truncate(size)
     with (
         patch("omnigraph.spark.session.is_running", return_value=False),
-        patch("omnigraph.engine.engines.spark_pays_from", return_value=8 * 2**20),
+        patch("omnigraph.spark.choice.min_spark_bytes", return_value=8 * 2**20),
     ):
-        file, text = [JsonFile(str(path))], [JsonText(b"x" * size)]
+        file, text = [JsonSource(name=str(path))], [JsonSource(b"x" * size)]
         assert runs_on_spark(AUTO, lambda: input_bytes(file), shared=True) == expected
         assert not runs_on_spark(AUTO, lambda: input_bytes(text), shared=True)
 
@@ -113,11 +112,11 @@ GB = 10**9
     ],
 )
 def test_spark_pays_earlier_with_more_cores_or_less_memory(cores, memory, expected):
-    assert spark_pays_from(cores, memory) == int(expected)
+    assert min_spark_bytes(cores, memory) == int(expected)
 
 
 def test_the_machine_tells_its_own_cores_and_memory():
-    assert 10**8 < spark_pays_from() < 10**15
+    assert 10**8 < min_spark_bytes() < 10**15
 
 
 def test_a_configured_master_is_for_spark(monkeypatch):

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from omnigraph.errors import SparkExecutorUnfit, SparkJobFailed
-from omnigraph.spark.executors import installed
+from omnigraph.spark.session import installed
 from omnigraph.spark.tasks import Sent, _in_order, failure, noting_jobs, run_exchange, run_tasks
 
 
@@ -24,12 +24,12 @@ def test_what_is_sent_to_a_bucket_meets_there(spark):
             yield Sent(other, bytes([number]))
         yield f"answer {number}"
 
-    def judge(bucket, contents):
+    def reduce(bucket, contents):
         return bucket, sorted(contents)
 
-    done = run_exchange(spark, "meet", 3, kernel, 3, judge)
+    done = run_exchange(spark, "meet", 3, kernel, 3, reduce)
     assert done.answers == ["answer 0", "answer 1", "answer 2"]
-    assert sorted(done.verdicts) == [(b, [b"\0", b"\1", b"\2"]) for b in range(3)]
+    assert sorted(done.reduced) == [(b, [b"\0", b"\1", b"\2"]) for b in range(3)]
 
 
 def test_tasks_see_the_folder_and_variables_of_the_caller(spark, tmp_path, monkeypatch):

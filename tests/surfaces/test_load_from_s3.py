@@ -13,8 +13,8 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.errors import LoadSourceError, SourceUnreadable
-from omnigraph.load.pieces import JsonRange, cut_sources
-from omnigraph.load.sources import JsonFile
+from omnigraph.load.sources import JsonSource
+from omnigraph.load.splits import split_sources
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.uris import normalise_root
@@ -99,16 +99,17 @@ def test_what_is_not_there_is_named(put, graph):
 def test_a_large_object_is_cut_and_its_parts_notice_when_it_changes(put, graph):
     lines = [ADA.replace(b"ada", b"ada%d" % number) for number in range(2000)]
     address = put("many.jsonl", b"".join(lines))
-    pieces = cut_sources([JsonFile(address)], 20_000)
+    pieces = split_sources([JsonSource(name=address)], 20_000)
     assert len(pieces) > 2
     contents = []
     for piece in pieces:
-        assert isinstance(piece.source, JsonRange)
+        assert isinstance(piece.source, JsonSource)
+        assert piece.source.range is not None
         with piece.source.open() as stream:
             contents.append(stream.read())
     assert b"".join(contents) == b"".join(lines)
     put("many.jsonl", b"".join(reversed(lines)))
     last = pieces[-1].source
-    assert isinstance(last, JsonRange)
+    assert isinstance(last, JsonSource)
     with pytest.raises(LoadSourceError, match="changed while it was loaded"), last.open():
         pass

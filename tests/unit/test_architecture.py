@@ -64,7 +64,15 @@ def write_package(folder: Path, modules: dict[str, str]) -> None:
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     source = folder / "src" / "omnigraph"
     layers = ["cli", "testing", "engine", "plan", "versioning", "catalog", "storage", "language"]
-    empty = {f"{layer}/__init__.py": "" for layer in layers} | {"__init__.py": "", "errors.py": ""}
+    empty = {f"{layer}/__init__.py": "" for layer in [*layers, "load", "export", "spark"]}
+    empty |= {"__init__.py": "", "errors.py": ""}
+    # A contract may only name modules that exist.
+    for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]:
+        for name in contract.get("source_modules", ()):
+            if name.count(".") > 1:
+                empty[name.removeprefix("omnigraph.").replace(".", "/") + ".py"] = ""
     for name, text in (empty | modules).items():
         path = source / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,6 +123,7 @@ def test_a_package_with_right_arrows_passes(tmp_path):
         ("language.parse", "os"),
         ("catalog.model", "pathlib"),
         ("catalog.model", "pyarrow"),
+        ("load.columns", "omnigraph.versioning"),
     ],
 )
 def test_a_wrong_arrow_is_reported(tmp_path, importer, imported):
@@ -243,6 +252,7 @@ NOT_FOR_A_READ = (
     "omnigraph.versioning.publish",
     "omnigraph.versioning.recovery",
     "omnigraph.versioning.retention",
+    "omnigraph.versioning.snapshot_rows",
     "omnigraph.versioning.upgrade",
 )
 """Packages and modules that write, convert, search or describe."""
@@ -313,5 +323,5 @@ def test_a_module_fits_in_a_reader_s_head(module):
 def test_the_contracts_cover_the_packages_checked_here():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = config["tool"]["importlinter"]["contracts"]
-    sources = [name for contract in contracts for name in contract.get("source_modules", ())]
-    assert sources == [f"omnigraph.{package}" for package in PURE_PACKAGES]
+    pure = next(c for c in contracts if c["name"] == "Language, catalog and plan are pure")
+    assert pure["source_modules"] == [f"omnigraph.{package}" for package in PURE_PACKAGES]

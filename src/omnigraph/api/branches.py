@@ -12,10 +12,10 @@ from omnigraph.errors import BranchInUse
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.history.refs import Ref
     from omnigraph.engine.merge.merger import AppliedCommit, MergeOptions
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.branches import BranchRef
 
 
@@ -164,12 +164,12 @@ def apply_options(
     progress: Progress | None,
 ) -> MergeOptions:
     """The options of a call that applies one state or commit to a branch."""
-    from omnigraph.engine.engines import chosen_engine
     from omnigraph.engine.history.refs import written_form
     from omnigraph.engine.merge.merger import MergeOptions
     from omnigraph.engine.merge.resolution import ConflictResolution
     from omnigraph.engine.write.keys import keyed_request
     from omnigraph.progress import SILENT
+    from omnigraph.spark.choice import chosen_engine
 
     return MergeOptions(
         resolution=ConflictResolution(),

@@ -22,12 +22,12 @@ from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
     from omnigraph.engine.embedding.embed import EmbedResult
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.history.refs import Ref
-    from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
+    from omnigraph.load.run import LoadResult
     from omnigraph.plan.ir import MutationPlan
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.branches import BranchRef
     from omnigraph.versioning.contract import SchemaContract
 
@@ -129,10 +129,10 @@ class Changes(HasBranches):
         >>> graph.load({"Note": [{"slug": "n2", "text": "Fixed"}]}, "merge").rows_loaded
         {'node:Note': 1}
         """
-        from omnigraph.engine.engines import chosen_engine
         from omnigraph.engine.history.commits import receipt_of
-        from omnigraph.engine.write.load import Loader, LoadOptions, LoadResult, check_load_options
+        from omnigraph.load.run import Loader, LoadOptions, LoadResult, check_load_options
         from omnigraph.progress import SILENT
+        from omnigraph.spark.choice import chosen_engine
 
         core = self._writable("load")
         known_mode, known_id = check_load_options(
@@ -251,8 +251,8 @@ class Changes(HasBranches):
         ()
         """
         from omnigraph.engine.embedding.embed import Embedder, EmbedOptions
-        from omnigraph.engine.engines import chosen_engine
         from omnigraph.progress import SILENT
+        from omnigraph.spark.choice import chosen_engine
 
         if (pending or stale) and all:
             raise InputError("all=True already includes pending and stale; pass only one")
@@ -292,7 +292,7 @@ class Changes(HasBranches):
         engine: EngineArgument,
     ) -> LoadResult:
         from omnigraph.engine.read.entities import find_type
-        from omnigraph.load.python_rows import is_rows
+        from omnigraph.load.recognition import is_rows
 
         core = self._writable("insert" if mode == "append" else "upsert")
         declared = find_type(core.contract().catalog, text_argument("type", type))

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.catalog.model import Catalog
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.read.budget import CancelToken, QueryBudget
     from omnigraph.engine.read.entities import Blob
     from omnigraph.engine.read.explain import Explanation
     from omnigraph.engine.read.reader import ReadRequest
     from omnigraph.engine.read.result import Result
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
 
 
 class GraphAt:
@@ -209,9 +209,9 @@ class GraphAt:
         >>> graph.at("main").export("backup.jsonl")
         5
         """
-        from omnigraph.engine.engines import chosen_engine
-        from omnigraph.engine.export.targets import export_snapshot
+        from omnigraph.export.run import export_snapshot
         from omnigraph.progress import SILENT
+        from omnigraph.spark.choice import chosen_engine
 
         return export_snapshot(
             self._snapshot,
@@ -230,7 +230,7 @@ class GraphAt:
         >>> {name for name, batch in graph.at("main").export_batches(types=["Note"])}
         {'Note'}
         """
-        from omnigraph.engine.export.targets import export_batches
+        from omnigraph.export.run import export_batches
 
         wanted = names_argument("types", types)
         return export_batches(self._snapshot, self._core.tables, wanted, self._view)

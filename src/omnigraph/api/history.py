@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from omnigraph.engine.compare.diff import Diff
     from omnigraph.engine.compare.feed import CommitChanges, EntityChange
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.history.refs import Ref
     from omnigraph.engine.read.view import ReadView
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.commits import CommitRecord
 
 
@@ -107,8 +107,8 @@ class History(GraphHandle):
         """
         from omnigraph.engine.compare.comparison import Comparison, compare_snapshots
         from omnigraph.engine.compare.diff import ChangeFilter, Diff
-        from omnigraph.engine.engines import chosen_engine
         from omnigraph.progress import SILENT
+        from omnigraph.spark.choice import chosen_engine
 
         choice = chosen_engine(engine)
         wanted = ChangeFilter.parse(names_argument("types", types), kinds, ops)

@@ -13,10 +13,10 @@ from omnigraph.errors import BranchInUse, HeadMoved, InputError
 from omnigraph.versioning.commits import OperationKind, Warning
 
 if TYPE_CHECKING:
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.history.refs import Ref, ResolvedRef
     from omnigraph.engine.merge.merger import AppliedCommit, MergeOptions, MergeResult
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
 
 
 class Merges(HasBranches):
@@ -53,13 +53,13 @@ class Merges(HasBranches):
         >>> graph.merge("june").outcome.value
         'fast_forward'
         """
-        from omnigraph.engine.engines import chosen_engine
         from omnigraph.engine.history.branches import delete_branch, resolve_source
         from omnigraph.engine.history.refs import written_form
         from omnigraph.engine.merge.merger import MergeOptions, Merger
         from omnigraph.engine.merge.resolution import ConflictResolution
         from omnigraph.engine.write.keys import keyed_request
         from omnigraph.progress import SILENT
+        from omnigraph.spark.choice import chosen_engine
 
         core = self._writable("merge")
         decided = tuple(resolutions)

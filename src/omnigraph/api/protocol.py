@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from omnigraph.engine.compare.diff import Diff
     from omnigraph.engine.compare.feed import CommitChanges, EntityChange
     from omnigraph.engine.embedding.embed import EmbedResult
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.history.commits import Commit
     from omnigraph.engine.history.refs import Ref
     from omnigraph.engine.history.tags import Tag
@@ -39,9 +38,10 @@ if TYPE_CHECKING:
     from omnigraph.engine.read.result import Result
     from omnigraph.engine.read.view import ReadView
     from omnigraph.engine.schema import SchemaApplyResult
-    from omnigraph.engine.write.load import LoadResult
     from omnigraph.engine.write.mutation import MutationResult
+    from omnigraph.load.run import LoadResult
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.audit import RecordedAudit
     from omnigraph.versioning.commits import CommitId
 

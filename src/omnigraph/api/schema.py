@@ -14,10 +14,10 @@ from omnigraph.versioning.branch_names import MAIN
 if TYPE_CHECKING:
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
-    from omnigraph.engine.engines import EngineArgument
     from omnigraph.engine.history.refs import Ref
     from omnigraph.engine.schema import SchemaApplyResult
     from omnigraph.progress import Progress
+    from omnigraph.spark.choice import EngineArgument
 
 
 class HasSchema(GraphHandle):
@@ -118,11 +118,11 @@ class Schema:
         >>> graph.schema.apply(graph.schema.source + "node City { name: String @key }").applied
         True
         """
-        from omnigraph.engine.engines import chosen_engine
         from omnigraph.engine.read.source_files import query_source, schema_source
         from omnigraph.engine.schema import SchemaApplication, SchemaApplyOptions
         from omnigraph.engine.write.keys import keyed_request
         from omnigraph.progress import SILENT
+        from omnigraph.spark.choice import chosen_engine
 
         handle = self._graph
         core = handle._writable("apply a schema")

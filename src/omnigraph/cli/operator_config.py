@@ -14,9 +14,9 @@ from typing import Any, cast, get_args
 import click
 
 from omnigraph.cli.style import warn
-from omnigraph.engine.engines import Engine, EngineChoice
 from omnigraph.errors import OperatorConfigError
 from omnigraph.settings import read_settings
+from omnigraph.spark.choice import Engine, EngineChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def chosen_engine(engine: str | None, master: str | None) -> EngineChoice:
         engine = wanted if master is None else "spark"
     if engine == "spark":
         # Before Java is started; a call without Spark would only find out later.
-        from omnigraph.spark.installed import require_spark
+        from omnigraph.spark.java import require_spark
 
         require_spark("engine 'spark'" if master is None else f"the Spark master '{master}'")
         from omnigraph.spark.session import expect_session

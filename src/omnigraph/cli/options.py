@@ -26,7 +26,7 @@ message_option = click.option("-m", "--message", metavar="TEXT", help="Commit me
 
 
 def _engine_option(when: str) -> Callable[[F], F]:
-    from omnigraph.engine.engines import Engine
+    from omnigraph.spark.choice import Engine
 
     return click.option(
         "--engine",

@@ -1,6 +1,6 @@
 """Rows of one type as Parquet, in columns that a load reads back without a mapping.
 
-Values that Parquet has no type for take another: a moment becomes a timestamp in UTC, a blob the
+Values that Parquet has no type for take another: a time becomes a timestamp in UTC, a blob the
 text that loads read it from. The same rows make the same bytes, however they are stored.
 """
 
@@ -14,16 +14,16 @@ import pyarrow.parquet as pq
 
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.catalog.model import EdgeType, EntityType
-from omnigraph.export.values import blob_texts
+from omnigraph.export.json_lines import blob_texts
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.limits import BLOB_ROWS
 
-_GROUP_ROWS: Final = 65_536
-_GROUP_BYTES: Final = 64 * 1024 * 1024
+_MAX_GROUP_ROWS: Final = 65_536
+_MAX_GROUP_BYTES: Final = 64 * 1024 * 1024
 """Most rows in a group of rows, which is held in memory until it is written."""
 
 _MOMENT: Final = pa.timestamp("ms", "UTC")
-_ENDS: Final = {"from": "src", "to": "dst"}
+_ENDPOINTS: Final = {"from": "src", "to": "dst"}
 
 
 def file_names(types: Sequence[EntityType]) -> dict[str, str]:
@@ -82,17 +82,17 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _group_rows(declared: EntityType) -> int:
-    """Rows in a group: told by the types alone, so that files do not depend on how rows are stored."""
+    """Rows in a group: chosen by the types alone, so that files do not depend on how rows are stored."""
     if declared.blobs:
         return BLOB_ROWS
     vectors = [p.type.dimension or 0 for p in declared.properties.values() if p.type.is_vector]
-    return max(1, min(_GROUP_ROWS, _GROUP_BYTES // (4 * max(1, sum(vectors)))))
+    return max(1, min(_MAX_GROUP_ROWS, _MAX_GROUP_BYTES // (4 * max(1, sum(vectors)))))
 
 
 def _schema(declared: EntityType) -> pa.Schema:
     fields = [pa.field("id", pa.utf8(), nullable=False)]
     if isinstance(declared, EdgeType):
-        fields += [pa.field(end, pa.utf8(), nullable=False) for end in _ENDS]
+        fields += [pa.field(endpoint, pa.utf8(), nullable=False) for endpoint in _ENDPOINTS]
     for name in sorted(declared.properties):
         fields.append(pa.field(name, _type(declared.properties[name].type)))
     return pa.schema(fields)
@@ -108,7 +108,7 @@ def _type(kind: PropType) -> pa.DataType:
 
 def _column(declared: EntityType, name: str, rows: pa.RecordBatch) -> pa.Array:
     if name not in declared.properties:
-        return rows.column(_ENDS.get(name, name))
+        return rows.column(_ENDPOINTS.get(name, name))
     kind = declared.properties[name].type
     column = rows.column(name)
     return (blob_texts(column) if kind.is_blob else column).cast(_type(kind))

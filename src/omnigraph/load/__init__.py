@@ -1,25 +1,4 @@
-"""Load kernels: read records, route, convert and check them, over Arrow batches.
+"""Loads: sources, splits, records, typed rows, validation, staged rows, one commit.
 
-One set of kernels for every way a load can run; none of them commits anything.
+`run` is the entry. Every split goes through the same steps, in this process or in Spark tasks.
 """
-
-from omnigraph.load.committed import CommittedRows
-from omnigraph.load.prepare import LoadedType, LoadWarning, PreparedLoad, prepare_load
-from omnigraph.load.quarantine import BadRecord
-from omnigraph.load.recognition import recognise_sources
-from omnigraph.load.row_store import RowStore
-from omnigraph.load.set_phase import LoadMode
-from omnigraph.load.sources import Source
-
-__all__ = [
-    "BadRecord",
-    "CommittedRows",
-    "LoadMode",
-    "LoadWarning",
-    "LoadedType",
-    "PreparedLoad",
-    "RowStore",
-    "Source",
-    "prepare_load",
-    "recognise_sources",
-]

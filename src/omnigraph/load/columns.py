@@ -1,7 +1,7 @@
 """Source columns to property columns, a whole column at a time.
 
 One converter for parsed JSON, Parquet and data frames. A value that does not fit is marked and left
-null; `omnigraph.load.record` looks at marked rows again, one by one, and finds the words. So a mark
+null; `omnigraph.load.values` looks at marked rows again, one by one, and finds the words. So a mark
 may be cautious, but a value that is not marked must be exactly what that module would have made.
 """
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
-from omnigraph.load.spellings import read_dates, read_datetimes
+from omnigraph.load.temporal import read_dates, read_datetimes
 from omnigraph.rows.columns import BASE64, blob_column, decode_base64, row_type
 
 Mask = npt.NDArray[np.bool_]
@@ -105,7 +105,7 @@ def _marked(values: pa.Array, bad: Mask) -> Converted:
 
 
 def _numpy(column: pa.Array) -> tuple[npt.NDArray[Any], Mask]:
-    """The values with zero in place of nulls, and where there are values."""
+    """The values with zeros for nulls, and the mask of values."""
     valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)
     filled = column if column.null_count == 0 else pc.fill_null(column, 0)
     return filled.to_numpy(zero_copy_only=False), valid
@@ -253,7 +253,7 @@ def _vectors(column: pa.Array, wanted: PropType) -> Converted:
     kept = valid & ~bad
     if kept.all():
         return pa.FixedSizeListArray.from_arrays(items, type=target), None
-    # Rows without a vector still take their place in a fixed-size list, so they borrow zeros.
+    # Rows without a vector still have an entry in a fixed-size list, so they are filled with zeros.
     values = np.zeros((len(lists), size), np.float32)
     item_kept = np.repeat(kept, np.diff(bounds))
     values[kept] = _numpy(items)[0][item_kept].reshape(-1, size)

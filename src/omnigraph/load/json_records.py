@@ -14,15 +14,22 @@ from omnigraph.catalog.identity import node_id
 from omnigraph.catalog.ir import compact_json
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.diagnostics import shortened, with_hint
-from omnigraph.load.given_keys import GIVEN, given_column
 from omnigraph.load.json_table import SeveralRecords
-from omnigraph.load.json_values import MalformedText, read_record
-from omnigraph.load.record import convert_value
+from omnigraph.load.json_text import MalformedText, read_record
+from omnigraph.load.records import (
+    GIVEN,
+    MisfitValue,
+    ParsedRecords,
+    Problem,
+    TypedRows,
+    given_column,
+    problem_at,
+)
 from omnigraph.load.row_plan import KeyColumns, RowPlan
-from omnigraph.load.typed_rows import MisfitValue, Problem, Reading, Spot, TypedRows
+from omnigraph.load.values import convert_value
 from omnigraph.rows.columns import Misfit, StoredValue, build_column
 
-_ENDS = (("src", "from"), ("dst", "to"))
+_ENDPOINTS = (("src", "from"), ("dst", "to"))
 
 
 @dataclass(slots=True)
@@ -32,7 +39,7 @@ class _Rows:
     declared: EntityType
     positions: list[int] = field(default_factory=list)
     values: dict[str, list[StoredValue]] = field(default_factory=dict)
-    ends: dict[str, list[str | None]] = field(default_factory=dict)
+    endpoints: dict[str, list[str | None]] = field(default_factory=dict)
     ids: list[str | None] = field(default_factory=list)
     misfits: list[MisfitValue] = field(default_factory=list)
     odd_ids: dict[int, str] = field(default_factory=dict)
@@ -52,16 +59,18 @@ class _Rows:
                 self.misfits.append(MisfitValue(row, name, str(misfit)))
             self.values.setdefault(name, []).append(value)
         if isinstance(self.declared, EdgeType):
-            for end, key in _ENDS:
+            for endpoint, key in _ENDPOINTS:
                 given = fields.get(key)
-                self.ends.setdefault(end, []).append(given if isinstance(given, str) else None)
+                self.endpoints.setdefault(endpoint, []).append(
+                    given if isinstance(given, str) else None
+                )
         explicit = data.get("id")
         self.ids.append(explicit if isinstance(explicit, str) else None)
         if explicit is not None and not isinstance(explicit, str):
             self.odd_ids[row] = compact_json(explicit)
 
     def typed(self) -> TypedRows:
-        columns = {end: pa.array(ids, pa.utf8()) for end, ids in self.ends.items()}
+        columns = {endpoint: pa.array(ids, pa.utf8()) for endpoint, ids in self.endpoints.items()}
         for name, values in self.values.items():
             columns[name] = build_column(values, self.declared.properties[name].type)
         if self.patches:
@@ -82,49 +91,51 @@ class _Rows:
 
 def read_records(
     catalog: Catalog, texts: pa.Array, positions: list[int], *, patches: bool = False
-) -> Reading:
+) -> ParsedRecords:
     """The records of the texts. Raises `SeveralRecords` when a text holds more than one."""
-    reading = Reading(len(texts))
+    parsed = ParsedRecords(len(texts))
     rows: dict[str, _Rows] = {}
-    for position, record in _values(texts, positions, reading.problems):
-        declared = _declared(catalog, record, position, reading.problems)
+    for position, record in _values(texts, positions, parsed.problems):
+        declared = _declared(catalog, record, position, parsed.problems)
         if declared is not None:
             data = record.get("data") or {}
             new = _Rows(declared, patches=patches)
             rows.setdefault(declared.table_key, new).add(position, record, data)
             for key in data:
                 if key != "id" and key not in declared.properties:
-                    reading.unknown.note((declared.name, key), [position])
-    reading.rows += (r.typed() for r in rows.values())
-    return reading
+                    parsed.notes.add_unknown((declared.name, key), [position])
+    parsed.rows += (r.typed() for r in rows.values())
+    return parsed
 
 
 def read_objects(
     plan: RowPlan, texts: pa.Array, positions: list[int], *, patches: bool = False
-) -> Reading:
+) -> ParsedRecords:
     """Plain objects as rows of one type. Raises `SeveralRecords`."""
-    reading = Reading(len(texts))
+    parsed = ParsedRecords(len(texts))
     rows = _Rows(plan.declared, patches=patches)
-    for position, record in _values(texts, positions, reading.problems):
+    for position, record in _values(texts, positions, parsed.problems):
         if not isinstance(record, dict):
-            reading.problems.append(Problem(position, "bad_record", "expected a JSON object"))
+            parsed.problems.append(problem_at(position, "bad_record", "expected a JSON object"))
             continue
         data = {name: record[key] for name, key in plan.columns.items() if key in record}
         if plan.id is not None:
             data["id"] = record.get(plan.id)
-        ends: dict[str, Any] = {}
-        for end, source in plan.ends.items():
+        endpoints: dict[str, Any] = {}
+        for endpoint, source in plan.endpoints.items():
             if isinstance(source, str):
-                ends[end] = record.get(source)
+                endpoints[endpoint] = record.get(source)
                 continue
             try:
-                ends[end] = _end_by_key(source, record)
+                endpoints[endpoint] = _endpoint_by_key(source, record)
             except Misfit as misfit:
-                rows.misfits.append(MisfitValue(len(rows.positions), end, f"'{end}': {misfit}"))
-        rows.add(position, ends, {**plan.constants, **data})
+                rows.misfits.append(
+                    MisfitValue(len(rows.positions), endpoint, f"'{endpoint}': {misfit}")
+                )
+        rows.add(position, endpoints, {**plan.constants, **data})
     if rows.positions:
-        reading.rows.append(rows.typed())
-    return reading
+        parsed.rows.append(rows.typed())
+    return parsed
 
 
 def are_sound(texts: pa.Array) -> bool:
@@ -136,7 +147,7 @@ def are_sound(texts: pa.Array) -> bool:
     return not problems
 
 
-def _end_by_key(source: KeyColumns, record: dict[str, Any]) -> str | None:
+def _endpoint_by_key(source: KeyColumns, record: dict[str, Any]) -> str | None:
     """The id of the node with the key a record has; None when a part of it is missing."""
     values: dict[str, Any] = {}
     for name, key in source.columns.items():
@@ -156,8 +167,8 @@ def _values(
         try:
             value, end, repeated = read_record(text)
         except MalformedText as error:
-            spot = Spot(*error.place_in(text, 0))
-            problems.append(Problem(position, "invalid_json", str(error), spot=spot))
+            offset = error.offset_in(text, 0)
+            problems.append(problem_at(position, "invalid_json", str(error), offset=offset))
             continue
         if text[end:].strip():
             raise SeveralRecords
@@ -165,7 +176,7 @@ def _values(
             yield position, value
         else:
             message = f"an object has the key '{shortened(repeated)}' twice"
-            problems.append(Problem(position, "bad_record", message))
+            problems.append(problem_at(position, "bad_record", message))
 
 
 def _declared(
@@ -175,22 +186,22 @@ def _declared(
     fields = record if isinstance(record, dict) else {}
     node, edge, data = fields.get("type"), fields.get("edge"), fields.get("data")
     if not isinstance(node, str) and not isinstance(edge, str):
-        problems.append(Problem(position, "bad_record", "expected 'type' or 'edge' field"))
+        problems.append(problem_at(position, "bad_record", "expected 'type' or 'edge' field"))
     elif data is not None and not isinstance(data, dict):
-        problems.append(Problem(position, "bad_record", "'data' must be a JSON object"))
+        problems.append(problem_at(position, "bad_record", "'data' must be a JSON object"))
     elif isinstance(node, str):
         declared = catalog.nodes.get(node)
         if declared is not None:
             return declared
         problems.append(
-            Problem(position, "unknown_type", _unknown_type("node", node, tuple(catalog.nodes)))
+            problem_at(position, "unknown_type", _unknown_type("node", node, tuple(catalog.nodes)))
         )
     elif isinstance(edge, str):
         edge_type = catalog.edge_for_traversal(edge)
         if edge_type is not None:
             return edge_type
         problems.append(
-            Problem(position, "unknown_type", _unknown_type("edge", edge, tuple(catalog.edges)))
+            problem_at(position, "unknown_type", _unknown_type("edge", edge, tuple(catalog.edges)))
         )
     return None
 

@@ -3,41 +3,57 @@
 The reader learns how the records of a type are spelled (dates as text or as numbers, keys the schema
 does not know) from the first ones it cannot parse, so that even an unusual file is read in columns.
 Records that still do not fit are read one by one.
+
+Plain objects of one type are read as a plan says. Keys that the plan does not name are ignored, but an
+object must not have one twice. Arrow's reader sees that only for keys it is asked for, so it is asked for
+those that the first objects have; where objects differ in them, they are read one by one for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.load.columns import convert_column
-from omnigraph.load.framing import Records, Stretch
-from omnigraph.load.given_keys import GIVEN, given_column, given_in_texts, has_key
-from omnigraph.load.json_records import read_records
-from omnigraph.load.json_samples import are_json, sampled_objects, scalar_kind
+from omnigraph.load.json_records import are_sound, read_objects, read_records
 from omnigraph.load.json_table import (
     TIMES,
     JsonMismatch,
+    Router,
     SeveralRecords,
+    are_json,
     is_utf8,
     json_shape,
+    learn_keys,
     only_chunk,
     parse_objects,
+    sampled_objects,
+    scalar_kind,
 )
-from omnigraph.load.routing import Router
-from omnigraph.load.typed_rows import Reading, TypedRows
+from omnigraph.load.json_text import Block, Records
+from omnigraph.load.records import (
+    GIVEN,
+    Mask,
+    Numbers,
+    ParsedRecords,
+    TypedRows,
+    given_column,
+    given_in_texts,
+    has_key,
+)
+from omnigraph.load.row_plan import KeyColumns, RowPlan
+from omnigraph.load.table_rows import TypedCells, read_cells
 
-Mask = npt.NDArray[np.bool_]
-
-_SLICE: Final = 1000
+_SLICE_ROWS: Final = 1000
 """Rows that are read one by one when one of them cannot be parsed in columns."""
 
 
@@ -62,8 +78,37 @@ class Spelling:
         return pa.schema([*fields, ("data", pa.struct(data)), *self.other_fields.items()])
 
 
-class JsonReader:
-    """Reads the JSON records of one load. What it learns only makes it quicker."""
+class _BlockReader(ABC):
+    """Reads blocks of a JSON stream in columns, and what does not fit one by one."""
+
+    def read(self, block: Block) -> ParsedRecords:
+        """The rows and problems of a block."""
+        try:
+            return self._read(block.records)
+        except SeveralRecords:
+            return self._read(block.read_by_value())
+
+    def _read(self, records: Records) -> ParsedRecords:
+        parsed = ParsedRecords(records.count, records.lines)
+        parsed.problems += (malformed.problem for malformed in records.malformed)
+        group = _Group(records.texts, records.positions)
+        if is_utf8(group.texts):
+            self._read_texts(group, parsed)
+        else:
+            parsed.add(self._read_singly(group))
+        return parsed
+
+    @abstractmethod
+    def _read_texts(self, group: _Group, parsed: ParsedRecords) -> None:
+        """Add the records of UTF-8 texts."""
+
+    @abstractmethod
+    def _read_singly(self, group: _Group) -> ParsedRecords:
+        """The records, read one by one."""
+
+
+class JsonReader(_BlockReader):
+    """Reads records that name their type. What it learns about them only makes it faster."""
 
     def __init__(self, catalog: Catalog, *, patches: bool = False) -> None:
         self._catalog = catalog
@@ -71,53 +116,42 @@ class JsonReader:
         self._router = Router(catalog)
         self._spellings: dict[str, Spelling] = {}
 
-    def read(self, stretch: Stretch) -> Reading:
-        """The rows and problems of a stretch of a stream."""
-        try:
-            return self._read(stretch.records)
-        except SeveralRecords:
-            return self._read(stretch.read_by_value())
-
-    def _read(self, records: Records) -> Reading:
-        reading = Reading(records.count, records.lines)
-        reading.problems += records.problems("invalid_json")
-        texts, positions = records.texts, records.positions
-        if not is_utf8(texts):
-            reading.add(self._read_singly(_Group(texts, positions)))
-            return reading
+    def _read_texts(self, group: _Group, parsed: ParsedRecords) -> None:
+        texts = group.texts
         for routed in self._router.route(texts):
             mine = texts if len(routed.rows) == len(texts) else texts.take(pa.array(routed.rows))
-            group = _Group(mine, positions[routed.rows])
+            same = _Group(mine, group.positions[routed.rows])
             if routed.declared is None:
-                reading.add(self._read_singly(group))
+                parsed.add(self._read_singly(same))
             else:
-                self._read_group(routed.declared, group, reading)
-        return reading
+                self._read_group(routed.declared, same, parsed)
 
-    def _read_group(self, declared: EntityType, group: _Group, reading: Reading) -> None:
+    def _read_group(self, declared: EntityType, group: _Group, parsed: ParsedRecords) -> None:
         spelling = self._spellings.get(declared.table_key, Spelling())
         try:
-            return reading.add(self._read_columns(declared, group, spelling))
+            return parsed.add(self._read_columns(declared, group, spelling))
         except JsonMismatch:
             learned = _learn(declared, group.texts)
         if learned != spelling:
             self._spellings[declared.table_key] = learned
             try:
-                return reading.add(self._read_columns(declared, group, learned))
+                return parsed.add(self._read_columns(declared, group, learned))
             except JsonMismatch:
                 pass
-        for start in range(0, len(group.texts), _SLICE):
-            part = group.slice(start, _SLICE)
+        for start in range(0, len(group.texts), _SLICE_ROWS):
+            part = group.slice(start, _SLICE_ROWS)
             try:
-                reading.add(self._read_columns(declared, part, learned))
+                parsed.add(self._read_columns(declared, part, learned))
             except JsonMismatch:
-                reading.add(self._read_singly(part))
+                parsed.add(self._read_singly(part))
 
-    def _read_singly(self, group: _Group) -> Reading:
+    def _read_singly(self, group: _Group) -> ParsedRecords:
         positions = group.positions.tolist()
         return read_records(self._catalog, group.texts, positions, patches=self._patches)
 
-    def _read_columns(self, declared: EntityType, group: _Group, spelling: Spelling) -> Reading:
+    def _read_columns(
+        self, declared: EntityType, group: _Group, spelling: Spelling
+    ) -> ParsedRecords:
         """The group as columns, its doubtful rows one by one. Raises `JsonMismatch`."""
         table = parse_objects(group.texts, spelling.shape(declared))
         data = only_chunk(table.column("data"))
@@ -143,19 +177,19 @@ class JsonReader:
             columns[GIVEN] = given_column(declared, len(group.texts), keys)
         rows = TypedRows(declared, group.positions, columns, given["id"])
         if not bad.any():
-            reading = Reading(len(group.texts), rows=[rows])
+            parsed = ParsedRecords(len(group.texts), rows=[rows])
             kept = group
         else:
-            reading = self._read_singly(group.where(bad))
+            parsed = self._read_singly(group.where(bad))
             good = pa.array(~bad)
-            reading.rows.append(_filtered(rows, good))
+            parsed.rows.append(rows.where(~bad))
             kept = group.where(~bad)
             given = {name: given[name].filter(good) for name in spelling.unknown_keys}
         for name in spelling.unknown_keys:
             found = _records_with(name, given[name], kept)
             if len(found):
-                reading.unknown.note((declared.name, name), found.tolist())
-        return reading
+                parsed.notes.add_unknown((declared.name, name), found.tolist())
+        return parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +197,7 @@ class _Group:
     """Record texts and their positions."""
 
     texts: pa.Array
-    positions: npt.NDArray[np.int64]
+    positions: Numbers
 
     def slice(self, start: int, length: int) -> _Group:
         return _Group(self.texts.slice(start, length), self.positions[start : start + length])
@@ -172,17 +206,8 @@ class _Group:
         return _Group(self.texts.filter(pa.array(mask)), self.positions[mask])
 
 
-def _filtered(rows: TypedRows, kept: pa.Array) -> TypedRows:
-    return TypedRows(
-        rows.declared,
-        rows.positions[kept.to_numpy(zero_copy_only=False)],
-        {name: column.filter(kept) for name, column in rows.columns.items()},
-        rows.ids.filter(kept),
-    )
-
-
 def _not_json(column: pa.Array) -> Mask:
-    """Rows where a column nobody wants holds a number that JSON does not have."""
+    """Rows where a column that is not loaded holds a number that JSON does not have."""
     if are_json(column):
         return np.zeros(len(column), np.bool_)
     if kinds.is_list(column.type):
@@ -191,13 +216,13 @@ def _not_json(column: pa.Array) -> Mask:
     return mask
 
 
-def _records_with(key: str, column: pa.Array, group: _Group) -> npt.NDArray[np.int64]:
+def _records_with(key: str, column: pa.Array, group: _Group) -> Numbers:
     """The positions of records that have a key, a null value included."""
     has = column.is_valid().to_numpy(zero_copy_only=False)
     if column.null_count:
         has = has.copy()
         has[~has] = has_key(key, group.where(~has).texts).to_numpy(zero_copy_only=False)
-    found: npt.NDArray[np.int64] = group.positions[has]
+    found: Numbers = group.positions[has]
     return found
 
 
@@ -239,7 +264,7 @@ def _learn_keys(found: dict[str, pa.DataType], given: Mapping[str, Any], known: 
 
 
 def _kind(value: object) -> pa.DataType | None:
-    """The Arrow type of a value that is not loaded; None for what only a single reading can take."""
+    """The Arrow type of a value that is not loaded; None for what only a record of its own can take."""
     if not isinstance(value, list):
         return scalar_kind(value)
     inner = scalar_kind(_first(value))
@@ -251,3 +276,83 @@ def _first(value: object) -> object:
     if isinstance(value, list):
         return next((item for item in value if item is not None), None)
     return value
+
+
+# -- plain objects ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ObjectReader(_BlockReader):
+    """Reads plain objects as rows of one type."""
+
+    plan: RowPlan
+    patches: bool = False
+
+    def _read_singly(self, group: _Group) -> ParsedRecords:
+        positions = group.positions.tolist()
+        return read_objects(self.plan, group.texts, positions, patches=self.patches)
+
+    def _read_texts(self, group: _Group, parsed: ParsedRecords) -> None:
+        table = self._parse(group.texts)
+        if table is not None:
+            for batch in table.combine_chunks().to_batches():
+                self._read_batch(batch, group, parsed)
+        elif len(group.texts) <= _SLICE_ROWS:
+            parsed.add(self._read_singly(group))
+        else:
+            for start in range(0, len(group.texts), _SLICE_ROWS):
+                self._read_texts(group.slice(start, _SLICE_ROWS), parsed)
+
+    def _read_batch(self, batch: pa.RecordBatch, group: _Group, parsed: ParsedRecords) -> None:
+        """The rows of all texts; of a patch, those whose keys are not clear are read one by one."""
+        given: dict[str, Mask] | None = None
+        texts, positions = group.texts, group.positions
+        if self.patches:
+            columns = {name: (key, batch.column(key)) for name, key in self.plan.columns.items()}
+            given, doubtful = given_in_texts(columns, texts, ())
+            # In an object within the object a key is another one.
+            nested = pc.greater(pc.count_substring(texts, "{"), 1).to_numpy(zero_copy_only=False)
+            some_absent = np.zeros(len(texts), np.bool_)
+            for column in batch.columns:
+                some_absent |= column.is_null().to_numpy(zero_copy_only=False)
+            doubtful |= nested & some_absent
+            if doubtful.any():
+                parsed.add(self._read_singly(group.where(doubtful)))
+                given = {name: mask[~doubtful] for name, mask in given.items()}
+                batch, positions = batch.filter(pa.array(~doubtful)), positions[~doubtful]
+        parsed.rows.append(read_cells(self.plan, batch, positions, TypedCells(typed=False), given))
+
+    def _parse(self, texts: pa.Array) -> pa.Table | None:
+        """The columns of the plan; None when the objects have to be read one by one."""
+        others = learn_keys(texts, self.plan.sources())
+        for shape in () if others is None else self._shapes():
+            asked = pa.schema([*shape, *(others or {}).items()])
+            with suppress(JsonMismatch):
+                table = parse_objects(texts, asked)
+                if all(are_json(only_chunk(table.column(name))) for name in others or ()):
+                    return table.select(shape.names)
+        for shape in self._shapes():
+            with suppress(JsonMismatch):
+                table = parse_objects(texts, shape, ignore_others=True)
+                return table if are_sound(texts) else None
+        return None
+
+    def _shapes(self) -> Iterator[pa.Schema]:
+        """The objects that are expected: times as texts or, all of them, as numbers."""
+        plan = self.plan
+        types = {name: prop.type for name, prop in plan.declared.properties.items()}
+        wanted = [(key, types[name]) for name, key in plan.columns.items()]
+        texts = [] if plan.id is None else [plan.id]
+        for endpoint in plan.endpoints.values():
+            if isinstance(endpoint, KeyColumns):
+                keys = endpoint.columns.items()
+                wanted += [(key, endpoint.node.properties[name].type) for name, key in keys]
+            else:
+                texts.append(endpoint)
+        has_times = any(kind.scalar in TIMES for _, kind in wanted)
+        for numeric in (False, True)[: 1 + has_times]:
+            fields = [(key, json_shape(kind, numeric_times=numeric)) for key, kind in wanted]
+            shape = dict.fromkeys([*fields, *((key, pa.utf8()) for key in texts)])
+            # A key that two parts of a row want as different types is left to the reading of single objects.
+            if len({key for key, _ in shape}) == len(shape):
+                yield pa.schema(list(shape))

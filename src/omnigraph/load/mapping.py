@@ -13,18 +13,18 @@ from typing import Any, Final, Literal, get_args
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import LoadSourceError, SourceUnreadable
-from omnigraph.load.csv_framing import Dialect
-from omnigraph.load.row_plan import ENDS, Assignment, Constant
+from omnigraph.load.csv_rows import Dialect
+from omnigraph.load.row_plan import ENDPOINTS, Assignment, Constant
 from omnigraph.storage.input_files import is_remote
 
 Format = Literal["json", "csv", "parquet"]
 
 GIVEN: Final = "<mapping>"
-"""What messages call a mapping that is no file."""
+"""What messages call a mapping that is not a file."""
 
 _ADDRESSES: Final = ("path", "table", "name")
 _TYPES: Final = ("node", "edge")
-_KEYS: Final = (*_ADDRESSES, *_TYPES, *ENDS, "format", "csv", "id", "columns")
+_KEYS: Final = (*_ADDRESSES, *_TYPES, *ENDPOINTS, "format", "csv", "id", "columns")
 _CSV_KEYS: Final = ("delimiter", "quote", "header", "null", "list_separator")
 
 
@@ -83,7 +83,7 @@ def read_mapping(given: str | Path | Mapping[str, object], catalog: Catalog) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads one document; `where` leads every message to the place that is wrong."""
+    """Reads one document; `where` says in every message which part is wrong."""
 
     catalog: Catalog
     where: str
@@ -145,16 +145,20 @@ class _Reader:
         return declared
 
     def _assignment(self, fields: Mapping[str, Any], declared: EntityType | None) -> Assignment:
-        told = [key for key in (*ENDS, "id", "columns") if key in fields]
-        if declared is None and told:
-            raise self._wrong(f"'{told[0]}' needs 'node' or 'edge'")
-        ends = {end: self._end(fields[end], end) for end in ENDS if end in fields}
-        if ends and not isinstance(declared, EdgeType):
+        assigned = [key for key in (*ENDPOINTS, "id", "columns") if key in fields]
+        if declared is None and assigned:
+            raise self._wrong(f"'{assigned[0]}' needs 'node' or 'edge'")
+        endpoints = {
+            endpoint: self._endpoint(fields[endpoint], endpoint)
+            for endpoint in ENDPOINTS
+            if endpoint in fields
+        }
+        if endpoints and not isinstance(declared, EdgeType):
             raise self._wrong("only an edge has 'from' and 'to'")
         columns = self._object(fields.get("columns", {}), "'columns'", None)
         return Assignment(
             {name: self._origin(name, origin) for name, origin in columns.items()},
-            ends,
+            endpoints,
             self._text(fields, "id") if "id" in fields else None,
         )
 
@@ -165,10 +169,10 @@ class _Reader:
             return Constant(origin["value"])
         raise self._wrong(f"'{name}' must be a column, null, or an object with 'value'")
 
-    def _end(self, given: object, end: str) -> str | Mapping[str, str]:
+    def _endpoint(self, given: object, endpoint: str) -> str | Mapping[str, str]:
         if isinstance(given, str):
             return given
-        columns = self._object(given, f"'{end}'", None)
+        columns = self._object(given, f"'{endpoint}'", None)
         return {name: self._text(columns, name) for name in columns}
 
     def _format(self, fields: Mapping[str, Any]) -> Format | None:

@@ -1,216 +1,169 @@
-"""The record phase over whole sources: pieces are read on several threads and arrive in order.
+"""Splits to valid, located rows: blocks are read on several threads and arrive in order.
 
-At most one piece more than there are threads is in flight; each is a block of a few megabytes of
-text, or some tens of thousands of rows of a table, and its columns.
+At most one block more than there are threads is in flight; each is a few megabytes of text, or some
+tens of thousands of rows of a table, and its columns. Valid rows wait in a `RowStore`.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from omnigraph.catalog.model import Catalog, EdgeType, EntityType
+from omnigraph.catalog.model import Catalog
+from omnigraph.limits import LOAD_MEMORY_BYTES
 from omnigraph.load.csv_rows import CsvReader
-from omnigraph.load.findings import Finding, place_problem
-from omnigraph.load.framing import Records, Stretch, read_stretches
-from omnigraph.load.generated_ids import id_prefix
-from omnigraph.load.json_objects import ObjectReader
-from omnigraph.load.json_rows import JsonReader
-from omnigraph.load.judging import JudgedRows, judge_rows
-from omnigraph.load.outside_blobs import refuse_outside
-from omnigraph.load.pieces import Piece
-from omnigraph.load.placing import place_rows
-from omnigraph.load.row_plan import RowPlan
-from omnigraph.load.sources import CsvFile, JsonFile, JsonObjects, JsonText, Source
-from omnigraph.load.table_rows import TypedCells, read_table
-from omnigraph.load.typed_rows import Problem, Reading, UnknownProperties
+from omnigraph.load.json_rows import JsonReader, ObjectReader
+from omnigraph.load.json_text import read_blocks
+from omnigraph.load.record_validation import (
+    ValidBlock,
+    ValidRecords,
+    id_prefix,
+    validate_records,
+)
+from omnigraph.load.records import ParsedRecords
+from omnigraph.load.sources import CsvSource, JsonSource, Source, csv_records, table_batches
+from omnigraph.load.splits import Split
+from omnigraph.load.table_rows import read_table
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
+from omnigraph.temporary import TemporaryFolder
 
-_Task = Callable[[], "JudgedPiece"]
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedPiece:
-    """A judged piece of a source that does not know yet how many records come before it."""
-
-    reading: Reading
-    judged: list[JudgedRows]
-    problems: list[Problem]
+Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedRows:
-    """Good rows of one type from one piece of a source."""
-
-    declared: EntityType
-    rows: pa.RecordBatch
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPiece:
-    """What a piece of a source gave: rows, findings in order of record, and what was put up with."""
-
-    records: int
-    rows: list[PlacedRows]
-    findings: list[Finding]
-    unknown_properties: UnknownProperties = field(default_factory=UnknownProperties)
-    ignored_ids: Counter[str] = field(default_factory=Counter)
-    unnamed_edges: Counter[str] = field(default_factory=Counter)
-    """Edges whose ids were made for this load, by type."""
-
-
-def read_sources(
-    sources: Sequence[Source],
+def read_split(
+    split: Split,
     catalog: Catalog,
     load_id: str,
     *,
     threads: int,
     blobs: BlobBases = NO_BASES,
     patches: bool = False,
-) -> Iterator[ReadPiece]:
-    """Every source from its first to its last record, in the order given."""
-    for number, source in enumerate(sources):
-        piece = Piece(number, source)
-        yield from read_piece(
-            piece, catalog, load_id, threads=threads, blobs=blobs, patches=patches
-        )
+) -> Iterator[ValidRecords]:
+    """A split from its first to its last record, located in the load.
 
-
-def read_piece(
-    piece: Piece,
-    catalog: Catalog,
-    load_id: str,
-    *,
-    threads: int,
-    blobs: BlobBases = NO_BASES,
-    patches: bool = False,
-) -> Iterator[ReadPiece]:
-    """A piece of a source from its first to its last record, placed in the whole.
-
-    Blobs kept outside of the graph are good only under one of the bases. Rows of a patch say which
+    Blobs kept outside of the graph are valid only under one of the bases. Rows of a patch say which
     properties their records have.
     """
-    prefix = id_prefix(load_id, piece.number)
-    before = piece.records_before
-    for judged in _in_order(_tasks(piece.source, catalog, patches), threads):
-        judged = _inside(judged, blobs)
-        yield place_piece(judged, piece.number, before, prefix, piece.lines_before)
-        before += judged.reading.count
+    prefix, before = id_prefix(load_id, split.number), split.records_before
+
+    def validated(read: Callable[[], ParsedRecords]) -> ValidBlock:
+        return validate_records(read(), blobs)
+
+    blocks = (partial(validated, read) for read in _reads(split.source, catalog, patches))
+    for block in _in_order(blocks, threads):
+        valid = block.located(split.number, before, split.lines_before, prefix)
+        yield valid
+        before += valid.count
 
 
-def judge_reading(reading: Reading) -> JudgedPiece:
-    """The record phase on what was read; rows of one type end up in one batch, by position."""
-    judged: dict[str, list[JudgedRows]] = {}
-    problems = list(reading.problems)
-    for typed in reading.rows:
-        rows, more = judge_rows(typed)
-        judged.setdefault(rows.declared.table_key, []).append(rows)
-        problems += more
-    problems.sort(key=lambda p: p.position)
-    return JudgedPiece(reading, [_joined(same) for same in judged.values()], problems)
-
-
-def _inside(piece: JudgedPiece, allowed: BlobBases) -> JudgedPiece:
-    """The piece without rows that keep a blob where none may be."""
-    parts = [refuse_outside(rows, allowed) for rows in piece.judged]
-    if not any(problems for _, problems in parts):
-        return piece
-    found = [*piece.problems, *(problem for _, problems in parts for problem in problems)]
-    found.sort(key=lambda p: p.position)
-    return JudgedPiece(piece.reading, [rows for rows, _ in parts], found)
-
-
-def _joined(judged: list[JudgedRows]) -> JudgedRows:
-    if len(judged) == 1:
-        return judged[0]
-    positions = np.concatenate([j.positions for j in judged])
-    order = np.argsort(positions, kind="stable")
-    table = pa.Table.from_batches([j.rows for j in judged]).take(pa.array(order))
-    (rows,) = table.combine_chunks().to_batches() or [judged[0].rows]
-    ignored = sum(j.ignored_ids for j in judged)
-    return JudgedRows(judged[0].declared, rows, positions[order], ignored)
-
-
-def _tasks(source: Source, catalog: Catalog, patches: bool) -> Iterator[_Task]:
-    if isinstance(source, JsonText | JsonFile):
-        reader = JsonReader(catalog, patches=patches)
+def _reads(
+    source: Source, catalog: Catalog, patches: bool
+) -> Iterator[Callable[[], ParsedRecords]]:
+    """Calls that parse the blocks of a source; reading its bytes stays with the caller."""
+    if isinstance(source, JsonSource):
+        reader = (
+            JsonReader(catalog, patches=patches)
+            if source.plan is None
+            else ObjectReader(source.plan, patches)
+        )
         with source.open() as stream:
-            for stretch in read_stretches(stream):
-                yield partial(_read_stretch, reader, stretch)
-    elif isinstance(source, JsonObjects):
-        object_reader = ObjectReader(source.plan, patches)
-        with source.stream.open() as stream:
-            for stretch in read_stretches(stream):
-                yield partial(_read_objects, object_reader, stretch)
-    elif isinstance(source, CsvFile):
-        csv_reader = CsvReader(source.plan, source.names, source.dialect, patches)
-        for records in source.records():
-            yield partial(_read_csv, csv_reader, records)
+            for block in read_blocks(stream):
+                yield partial(reader.read, block)
+    elif isinstance(source, CsvSource):
+        csv_reader = CsvReader(source.plan, source.columns, source.dialect, patches)
+        for records in csv_records(source):
+            yield partial(csv_reader.read, records)
     else:
-        for batch in source.batches():
-            yield partial(_read_batch, source.plan, batch, patches)
+        for batch in table_batches(source):
+            yield partial(read_table, source.plan, batch, patches=patches)
 
 
-def _read_stretch(reader: JsonReader, stretch: Stretch) -> JudgedPiece:
-    return judge_reading(reader.read(stretch))
-
-
-def _read_objects(reader: ObjectReader, stretch: Stretch) -> JudgedPiece:
-    return judge_reading(reader.read(stretch))
-
-
-def _read_csv(reader: CsvReader, records: Records) -> JudgedPiece:
-    return judge_reading(reader.read(records))
-
-
-def _read_batch(plan: RowPlan, batch: pa.RecordBatch, patches: bool) -> JudgedPiece:
-    return judge_reading(read_table(plan, batch, TypedCells(), patches=patches))
-
-
-def _in_order(tasks: Iterator[_Task], threads: int) -> Iterator[JudgedPiece]:
-    """The results of the tasks, in their order, with a bounded number of them ahead."""
-    first = list(islice(tasks, 2))
+def _in_order(calls: Iterator[Callable[[], Result]], threads: int) -> Iterator[Result]:
+    """The results of the calls, in their order, with a bounded number of them ahead."""
+    first = list(islice(calls, 2))
     if threads <= 1 or len(first) < 2:
-        for task in chain(first, tasks):
-            yield task()
+        for call in chain(first, calls):
+            yield call()
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="omnigraph-load") as pool:
-        ahead: deque[Future[JudgedPiece]] = deque()
-        for task in chain(first, tasks):
-            ahead.append(pool.submit(task))
+        ahead: deque[Future[Result]] = deque()
+        for call in chain(first, calls):
+            ahead.append(pool.submit(call))
             if len(ahead) > threads:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
 
 
-def place_piece(
-    piece: JudgedPiece, source: int, before: int, prefix: str, lines_before: int = 0
-) -> ReadPiece:
-    """The piece in its place: `before` records of the source come before it."""
-    lines = piece.reading.lines
-    if lines is not None and lines_before:
-        lines = lines + lines_before
-    read = ReadPiece(
-        piece.reading.count,
-        [
-            PlacedRows(judged.declared, place_rows(judged, source, before, lines, prefix))
-            for judged in piece.judged
-        ],
-        [place_problem(problem, source, before, lines) for problem in piece.problems],
-        piece.reading.unknown.placed(source, before),
-    )
-    for judged in piece.judged:
-        if judged.ignored_ids:
-            read.ignored_ids[judged.declared.name] += judged.ignored_ids
-        unnamed = judged.rows.column(0).null_count
-        if unnamed and isinstance(judged.declared, EdgeType):
-            read.unnamed_edges[judged.declared.name] += unnamed
-    return read
+class RowStore:
+    """Located rows by table key, in the order they were added: in memory, beyond a budget in files.
+
+    The files are Arrow files mapped into memory, so that rows read back look like any others and
+    cost no memory of their own.
+    """
+
+    def __init__(self, scratch: Path | None = None, budget: int = LOAD_MEMORY_BYTES) -> None:
+        self._scratch = scratch
+        self._budget_bytes = budget
+        self._folder: TemporaryFolder | None = None
+        self._held: dict[str, list[pa.RecordBatch]] = {}
+        self._held_bytes = 0
+        self._files: dict[str, list[Path]] = {}
+
+    def __enter__(self) -> RowStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the scratch files. Tables handed out stay readable where files can be unlinked."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def add(self, rows: Mapping[str, pa.RecordBatch]) -> None:
+        """Take rows by table key."""
+        for key, batch in rows.items():
+            if batch.num_rows:
+                self._held.setdefault(key, []).append(batch)
+                self._held_bytes += batch.nbytes
+        if self._held_bytes > self._budget_bytes:
+            self._spill()
+
+    def tables(self) -> dict[str, pa.Table]:
+        """All rows by table key; types without rows are absent."""
+        return {key: self._table(key) for key in sorted({*self._held, *self._files})}
+
+    def _table(self, key: str) -> pa.Table:
+        batches: list[pa.RecordBatch] = []
+        for path in self._files.get(key, ()):
+            batches += pa.ipc.open_file(pa.memory_map(str(path))).read_all().to_batches()
+        return pa.Table.from_batches([*batches, *self._held.get(key, ())])
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = TemporaryFolder("omnigraph-load-", self._scratch)
+        number = sum(map(len, self._files.values()))
+        for key, batches in self._held.items():
+            path = Path(self._folder.name) / f"{number}.arrow"
+            number += 1
+            with pa.ipc.new_file(str(path), batches[0].schema) as file:
+                for batch in batches:
+                    file.write_batch(batch)
+            self._files.setdefault(key, []).append(path)
+        self._held.clear()
+        self._held_bytes = 0

@@ -1,23 +1,30 @@
-"""Which sources a caller means: text, paths and patterns, data frames, and what a mapping names."""
+"""Which sources a caller means: text, paths and patterns, data frames, and what a mapping names.
+
+Rows given as Python dicts become the JSON text that the loader reads, one object per line.
+"""
 
 from __future__ import annotations
 
+import base64
 import glob
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.errors import LoadSourceError, SourceUnreadable
-from omnigraph.load.csv_framing import Dialect
+from omnigraph.load.csv_rows import Dialect
 from omnigraph.load.mapping import (
     Format,
     MappedSource,
@@ -25,24 +32,61 @@ from omnigraph.load.mapping import (
     read_mapping,
     usual_delimiter,
 )
-from omnigraph.load.python_rows import json_lines
 from omnigraph.load.row_plan import Assignment, plan_rows
 from omnigraph.load.sources import (
     TEXT_NAME,
-    CsvFile,
-    Frame,
-    JsonFile,
-    JsonObjects,
-    JsonText,
-    ParquetFile,
+    CsvSource,
+    FrameSource,
+    FrameStager,
+    JsonSource,
+    ParquetSource,
     Source,
     SparkFrame,
-    SparkSide,
     csv_columns,
     open_parquet,
     pipe_content,
 )
 from omnigraph.storage.input_files import is_remote, list_remote
+
+
+def is_rows(given: object) -> bool:
+    """Whether this is a list of rows, or a table or data frame."""
+    return isinstance(given, list | tuple) or hasattr(given, "__arrow_c_stream__")
+
+
+def json_lines(rows: Iterable[object], source: str) -> bytes:
+    """Rows as JSON lines. Raises `LoadSourceError` for a row or value that has no JSON form."""
+    lines = []
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            problem = f"row {number} is not a dict but {type(row).__name__}"
+            raise LoadSourceError(source, problem)
+        try:
+            lines.append(json.dumps(row, ensure_ascii=False, default=_json_value))
+        except (TypeError, ValueError) as error:
+            raise LoadSourceError(source, f"row {number}: {error}") from None
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+
+
+def _json_value(value: Any) -> object:
+    """The JSON form of a Python value that `json` does not know."""
+    match value:
+        case datetime():
+            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return moment.isoformat()
+        case date():
+            return value.isoformat()
+        case bytes() | bytearray() | memoryview():
+            return "base64:" + base64.b64encode(value).decode()
+        case UUID():
+            return str(value)
+        case Mapping():
+            return dict(value)
+    # Scalars and arrays of numpy, without importing it for those who have none.
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a value of type {type(value).__name__} cannot be stored")
+
 
 _GLOB: Final = frozenset("*?[")
 _FORMATS: Final[Mapping[str, Format]] = {
@@ -67,7 +111,7 @@ def recognise_sources(
     catalog: Catalog,
     format: Format | None = None,
     mapping: str | Path | Mapping[str, object] | None = None,
-    spark: SparkSide | None = None,
+    spark: FrameStager | None = None,
 ) -> tuple[Source, ...]:
     """The sources a caller means, those that a mapping names first.
 
@@ -75,10 +119,10 @@ def recognise_sources(
     Spark are staged by `spark`, when nothing else is wrong. Raises `LoadSourceError` and
     `SourceUnreadable`.
     """
-    told = SourceMapping() if mapping is None else read_mapping(mapping, catalog)
-    if given is None and not told.sources:
+    given_mapping = SourceMapping() if mapping is None else read_mapping(mapping, catalog)
+    if given is None and not given_mapping.sources:
         raise LoadSourceError(TEXT_NAME, "nothing to load: give a source or a mapping")
-    found = list(_Recogniser(catalog, format, told, spark).recognise(given))
+    found = list(_Recogniser(catalog, format, given_mapping, spark).recognise(given))
     frames = [source for source in found if isinstance(source, SparkFrame)]
     staged = iter(spark.stage(frames) if frames and spark is not None else ())
     return tuple(next(staged) if isinstance(one, SparkFrame) else one for one in found)
@@ -98,14 +142,14 @@ def type_named(catalog: Catalog, name: str) -> EntityType | None:
 class _Recogniser:
     catalog: Catalog
     format: Format | None
-    told: SourceMapping
-    spark: SparkSide | None = None
+    given_mapping: SourceMapping
+    spark: FrameStager | None = None
     files: set[Path] = field(default_factory=set)
     """Files the mapping names; no other mention loads them again."""
 
     def recognise(self, given: object) -> Iterator[Source | SparkFrame]:
         frames = given if isinstance(given, Mapping) else {}
-        for mapped in self.told.sources:
+        for mapped in self.given_mapping.sources:
             if mapped.name is not None:
                 if mapped.name not in frames:
                     raise LoadSourceError(
@@ -116,7 +160,7 @@ class _Recogniser:
                 yield self._spark_frame(mapped.table, self._spark().table(mapped.table), mapped)
             else:
                 yield from self._mapped_files(mapped)
-        named = {mapped.name for mapped in self.told.sources}
+        named = {mapped.name for mapped in self.given_mapping.sources}
         if isinstance(given, Mapping):
             for name, rows in given.items():
                 if name not in named:
@@ -127,7 +171,7 @@ class _Recogniser:
     def _others(self, given: object) -> Iterator[Source | SparkFrame]:
         match given:
             case bytes():
-                yield JsonText(given)
+                yield JsonSource(given)
             case str() if _is_text(given):
                 raise LoadSourceError(TEXT_NAME, "a string is a path; pass JSON text as bytes")
             case str() | Path():
@@ -142,11 +186,11 @@ class _Recogniser:
                     if isinstance(content, str)
                     else content
                 )
-                yield JsonText(bytes(text))
+                yield JsonSource(bytes(text))
             case Iterable() if not hasattr(given, "__arrow_c_stream__"):
                 for is_record, some in groupby(given, lambda one: isinstance(one, Mapping)):
                     if is_record:
-                        yield JsonText(json_lines(some, TEXT_NAME))
+                        yield JsonSource(json_lines(some, TEXT_NAME))
                         continue
                     for one in some:
                         yield from self._others(one)
@@ -161,38 +205,39 @@ class _Recogniser:
             yield self._file(path, folder, mapped)
 
     def _file(self, path: str, folder: str | None, mapped: MappedSource | None) -> Source:
-        told = mapped.format if mapped else None
-        match told or self.format or _format_of(path):
+        format = mapped.format if mapped else None
+        match format or self.format or _format_of(path):
             case "parquet":
                 declared, assignment = self._declared(path, _stem(path), folder, mapped)
                 with open_parquet(path) as file:
                     names = file.schema_arrow.names
-                return ParquetFile(path, plan_rows(declared, names, assignment, path, self.catalog))
+                return ParquetSource(
+                    path, plan_rows(declared, names, assignment, path, self.catalog)
+                )
             case "csv":
                 return self._csv(path, folder, mapped)
             case _:
-                # A pipe or a device can be read once and not wound back: its text is kept instead.
-                held = pipe_content(path)
-                stream = JsonFile(path) if held is None else JsonText(held, path)
+                # A pipe or a device can be read only once: its text is kept.
+                data = pipe_content(path)
                 if mapped is None or mapped.declared is None:
-                    return stream
+                    return JsonSource(data, path)
                 plan = plan_rows(mapped.declared, None, mapped.assignment, path, self.catalog)
-                return JsonObjects(stream, plan)
+                return JsonSource(data, path, plan)
 
-    def _csv(self, path: str, folder: str | None, mapped: MappedSource | None) -> CsvFile:
+    def _csv(self, path: str, folder: str | None, mapped: MappedSource | None) -> CsvSource:
         declared, assignment = self._declared(path, _stem(path), folder, mapped)
-        held = pipe_content(path)
+        data = pipe_content(path)
         dialect = mapped.dialect if mapped is not None else None
         if dialect is None:
             dialect = Dialect(delimiter=usual_delimiter(path))
-        names = csv_columns(path, dialect, held)
+        names = csv_columns(path, dialect, data)
         plan = plan_rows(declared, names, assignment, path, self.catalog, is_empty=not names)
-        return CsvFile(path, plan, names, dialect, held)
+        return CsvSource(path, plan, names, dialect, data)
 
     def _frame(
         self, name: str, rows: Any, mapped: MappedSource | None
-    ) -> Frame | JsonObjects | SparkFrame:
-        # It offers an Arrow stream as well, which would bring all rows to this process.
+    ) -> FrameSource | JsonSource | SparkFrame:
+        # Its Arrow stream would bring all rows to this process.
         if type(rows).__module__.startswith("pyspark.sql."):
             return self._spark_frame(name, rows, mapped)
         declared, assignment = self._declared(name, name, None, mapped)
@@ -200,18 +245,18 @@ class _Recogniser:
             text = json_lines(rows, name)
             keys = list(dict.fromkeys(key for row in rows for key in row))
             plan = plan_rows(declared, keys, assignment, name, self.catalog, is_empty=not keys)
-            return JsonObjects(JsonText(text, name), plan)
+            return JsonSource(text, name, plan)
         if not isinstance(rows, pa.Table | ds.Dataset):
             if not hasattr(rows, "__arrow_c_stream__"):
                 kind = type(rows).__name__
-                raise LoadSourceError(name, f"is no table: {kind} offers no Arrow stream")
+                raise LoadSourceError(name, f"is not a table: {kind} offers no Arrow stream")
             rows = pa.table(rows)
         names = rows.schema.names
         is_empty = not names and not (
             rows.count_rows() if isinstance(rows, ds.Dataset) else rows.num_rows
         )
         plan = plan_rows(declared, names, assignment, name, self.catalog, is_empty=is_empty)
-        return Frame(name, plan, rows)
+        return FrameSource(name, plan, rows)
 
     def _spark_frame(self, name: str, rows: Any, mapped: MappedSource | None) -> SparkFrame:
         if type(rows).__module__.startswith("pyspark.sql.connect."):
@@ -222,7 +267,7 @@ class _Recogniser:
         plan = plan_rows(declared, rows.columns, assignment, name, self.catalog)
         return SparkFrame(name, plan, rows)
 
-    def _spark(self) -> SparkSide:
+    def _spark(self) -> FrameStager:
         if self.spark is None:
             raise LoadSourceError(TEXT_NAME, "data frames and tables of Spark are not read here")
         return self.spark
@@ -230,14 +275,14 @@ class _Recogniser:
     def _declared(
         self, source: str, stem: str, folder: str | None, mapped: MappedSource | None
     ) -> tuple[EntityType, Assignment]:
-        """The type of a table, and what is told about its columns."""
+        """The type of a table, and what the mapping says about its columns."""
         if mapped is not None and mapped.declared is not None:
             return mapped.declared, mapped.assignment
         declared = type_named(self.catalog, stem)
         if declared is None and folder is not None:
             declared = type_named(self.catalog, _stem(folder))
         if declared is None:
-            raise LoadSourceError(source, f"needs a mapping: no type is called '{stem}'")
+            raise LoadSourceError(source, f"needs a mapping: no type is named '{stem}'")
         return declared, Assignment()
 
 

@@ -15,10 +15,10 @@ from omnigraph.catalog.constraints import identity_group
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.diagnostics import with_hint
 from omnigraph.errors import LoadSourceError
-from omnigraph.load.record import convert_value
+from omnigraph.load.values import convert_value
 from omnigraph.rows.columns import Misfit, StoredValue
 
-ENDS: Final = ("from", "to")
+ENDPOINTS: Final = ("from", "to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,18 @@ class Constant:
 class Assignment:
     """What a mapping says about rows; whatever it leaves out goes by name.
 
-    `columns` has a column, a constant, or None for a property that is not loaded. An end is a
+    `columns` has a column, a constant, or None for a property that is not loaded. An endpoint is a
     column of ids, or key properties of the node there with their columns.
     """
 
     columns: Mapping[str, str | Constant | None] = field(default_factory=dict)
-    ends: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
+    endpoints: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
     id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """The end of an edge, told by the key values of the node there: key property to column."""
+    """An endpoint of an edge given by key values of its node: key property to column."""
 
     node: NodeType
     columns: Mapping[str, str]
@@ -56,7 +56,7 @@ class RowPlan:
     declared: EntityType
     columns: Mapping[str, str]
     constants: Mapping[str, StoredValue]
-    ends: Mapping[str, str | KeyColumns]
+    endpoints: Mapping[str, str | KeyColumns]
     id: str | None
     unused: tuple[str, ...] = ()
     """Columns of a source without a mapping that no part of a row is called after."""
@@ -66,11 +66,11 @@ class RowPlan:
         return list(dict.fromkeys(self._sources()))
 
     def _sources(self) -> Iterator[str]:
-        for end in self.ends.values():
-            if isinstance(end, KeyColumns):
-                yield from end.columns.values()
+        for endpoint in self.endpoints.values():
+            if isinstance(endpoint, KeyColumns):
+                yield from endpoint.columns.values()
             else:
-                yield end
+                yield endpoint
         if self.id is not None:
             yield self.id
         yield from self.columns.values()
@@ -88,7 +88,7 @@ def _has_derived_ids(declared: EntityType) -> bool:
 def plan_rows(
     declared: EntityType,
     present: Collection[str] | None,
-    told: Assignment,
+    assignment: Assignment,
     source: str,
     catalog: Catalog,
     *,
@@ -103,10 +103,10 @@ def plan_rows(
     """
     if is_empty and not present:
         return RowPlan(declared, {}, {}, {}, None)
-    planner = _Planner(declared, present, told, source)
+    planner = _Planner(declared, present, assignment, source)
     columns, constants = planner.properties()
-    plan = RowPlan(declared, columns, constants, planner.ends(catalog), planner.id())
-    if present is not None and told == Assignment():
+    plan = RowPlan(declared, columns, constants, planner.endpoints(catalog), planner.id())
+    if present is not None and assignment == Assignment():
         # The id is a part of every row, also where it is derived from others.
         known = {*plan.sources(), "id"}
         plan = replace(plan, unused=tuple(name for name in present if name not in known))
@@ -121,22 +121,22 @@ def plan_rows(
 class _Planner:
     declared: EntityType
     present: Collection[str] | None
-    told: Assignment
+    assignment: Assignment
     source: str
 
     def properties(self) -> tuple[dict[str, str], dict[str, StoredValue]]:
         known = self.declared.properties
-        for name in self.told.columns:
+        for name in self.assignment.columns:
             if name not in known:
                 raise self._error(f"{self.declared.name} has no property '{name}'", name, known)
         columns: dict[str, str] = {}
         constants: dict[str, StoredValue] = {}
         for name in known:
-            if name not in self.told.columns:
+            if name not in self.assignment.columns:
                 if self._has(name):
                     columns[name] = name
                 continue
-            match self.told.columns[name]:
+            match self.assignment.columns[name]:
                 case Constant(value):
                     constants[name] = self._constant(name, value)
                 case str(column):
@@ -146,32 +146,33 @@ class _Planner:
                 raise LoadSourceError(self.source, f"source has no column '{name}'")
         return columns, constants
 
-    def ends(self, catalog: Catalog) -> dict[str, str | KeyColumns]:
+    def endpoints(self, catalog: Catalog) -> dict[str, str | KeyColumns]:
         if not isinstance(self.declared, EdgeType):
             return {}
         nodes = (self.declared.from_type, self.declared.to_type)
         return {
-            end: self._end(end, catalog.nodes[node]) for end, node in zip(ENDS, nodes, strict=True)
+            endpoint: self._endpoint(endpoint, catalog.nodes[node])
+            for endpoint, node in zip(ENDPOINTS, nodes, strict=True)
         }
 
     def id(self) -> str | None:
         derived = _has_derived_ids(self.declared)
-        if self.told.id is not None:
+        if self.assignment.id is not None:
             if derived:
                 problem = f"ids of {self.declared.name} are derived; leave 'id' out"
                 raise LoadSourceError(self.source, problem)
-            return self._column(self.told.id)
+            return self._column(self.assignment.id)
         return "id" if not derived and self._has("id") else None
 
-    def _end(self, end: str, node: NodeType) -> str | KeyColumns:
-        told = self.told.ends.get(end, end)
-        if isinstance(told, str):
-            return self._column(told)
-        if set(told) != set(node.key or ()):
+    def _endpoint(self, endpoint: str, node: NodeType) -> str | KeyColumns:
+        given = self.assignment.endpoints.get(endpoint, endpoint)
+        if isinstance(given, str):
+            return self._column(given)
+        if set(given) != set(node.key or ()):
             keys = ", ".join(node.key or ()) or "none"
-            problem = f"'{end}' must name the key properties of {node.name} ({keys})"
+            problem = f"'{endpoint}' must name the key properties of {node.name} ({keys})"
             raise LoadSourceError(self.source, problem)
-        return KeyColumns(node, {name: self._column(column) for name, column in told.items()})
+        return KeyColumns(node, {name: self._column(column) for name, column in given.items()})
 
     def _keys(self) -> tuple[str, ...]:
         return (self.declared.key or ()) if isinstance(self.declared, NodeType) else ()

@@ -20,166 +20,84 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from omnigraph.catalog.model import EntityType
 from omnigraph.errors import LoadSourceError, SourceUnreadable
-from omnigraph.load.csv_framing import Dialect, read_columns, read_csv_records
-from omnigraph.load.framing import Records, read_stretches
+from omnigraph.load.csv_rows import Dialect, read_columns, read_csv_records
+from omnigraph.load.json_text import Records, read_blocks
 from omnigraph.load.row_plan import RowPlan
-from omnigraph.storage.input_files import is_remote, open_remote
+from omnigraph.storage.input_files import Stamp, is_remote, open_remote, stamp_of
 
 TEXT_NAME: Final = "<data>"
 """What messages call input that has no file name."""
 
 _GZIP: Final = b"\x1f\x8b"
-_TABLE_ROWS: Final = 65_536
+_BATCH_ROWS: Final = 65_536
 """Rows of a table read at a time: a few megabytes, like a block of text."""
 
+_RANGE_BUFFER_BYTES: Final = 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
-class JsonText:
-    """A JSON stream given as it is."""
+class FileRange:
+    """A part of a file that holds whole records, while the file stays as it was."""
 
-    data: bytes
+    start: int
+    end: int
+    stamp: Stamp
+    """That of the file when it was split."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSource:
+    """A JSON stream: bytes, or the file called `name`, or a range of it.
+
+    With a plan the stream holds plain objects that all are rows of one type.
+    """
+
+    data: bytes | None = field(default=None, repr=False)
     name: str = TEXT_NAME
+    plan: RowPlan | None = None
+    range: FileRange | None = None
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        with io.BytesIO(self.data) as stream:
-            yield _decompressed(stream, self.name)
+        with _open(self.name, self.data) as stream:
+            if self.range is None:
+                yield _decompressed(stream, self.name)
+                return
+            if stamp_of(stream) != self.range.stamp:
+                raise LoadSourceError(self.name, "changed while it was loaded; load it again")
+            stream.seek(self.range.start)
+            window = _Window(stream, self.range.end - self.range.start)
+            yield io.BufferedReader(window, _RANGE_BUFFER_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
-class JsonFile:
-    """A JSON stream in a file."""
+class CsvSource:
+    """Rows of one type in a CSV file; `data` is the text of a pipe, which is read only once."""
 
-    path: str
-
-    @property
-    def name(self) -> str:
-        return self.path
-
-    @contextmanager
-    def open(self) -> Iterator[BinaryIO]:
-        with open_file(self.path) as stream:
-            yield _decompressed(stream, self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class JsonObjects:
-    """A JSON stream of plain objects that all are rows of one type."""
-
-    stream: JsonText | JsonFile
+    name: str
     plan: RowPlan
-
-    @property
-    def name(self) -> str:
-        return self.stream.name
-
-    @property
-    def declared(self) -> EntityType:
-        return self.plan.declared
-
-    def has_rows(self) -> bool:
-        with self.stream.open() as stream:
-            return any(stretch.records.count for stretch in read_stretches(stream))
-
-
-@dataclass(frozen=True, slots=True)
-class CsvFile:
-    """Rows of one type in a CSV text; `held` is the text of a pipe, which is read only once."""
-
-    path: str
-    plan: RowPlan
-    names: tuple[str, ...]
+    columns: tuple[str, ...]
     dialect: Dialect
-    held: bytes | None = field(default=None, repr=False)
-
-    @property
-    def name(self) -> str:
-        return self.path
-
-    @property
-    def declared(self) -> EntityType:
-        return self.plan.declared
-
-    def records(self) -> Iterator[Records]:
-        with open_csv(self.path, self.held) as stream:
-            yield from read_csv_records(stream, self.dialect)
-
-    def has_rows(self) -> bool:
-        return any(records.count for records in self.records())
+    data: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetFile:
-    """Rows of one type in a Parquet file."""
+class ParquetSource:
+    """Rows of one type in a Parquet file, or in some neighbouring row groups of it."""
 
-    path: str
+    name: str
     plan: RowPlan
-
-    @property
-    def name(self) -> str:
-        return self.path
-
-    @property
-    def declared(self) -> EntityType:
-        return self.plan.declared
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows with the columns of the plan, or with those that are asked for."""
-        with open_parquet(self.path) as file:
-            names = file.schema_arrow.names
-            read = _some(self.plan.sources() if columns is None else columns, names)
-            yield from file.iter_batches(_TABLE_ROWS, columns=read)
-
-    def all_columns(self) -> list[str]:
-        with open_parquet(self.path) as file:
-            return list(file.schema_arrow.names)
-
-    def has_rows(self) -> bool:
-        with open_parquet(self.path) as file:
-            return bool(file.metadata.num_rows)
+    groups: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetRowGroups(ParquetFile):
-    """Some neighbouring row groups of a Parquet file."""
-
-    groups: tuple[int, ...]
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        with open_parquet(self.path) as file:
-            names = file.schema_arrow.names
-            read = _some(self.plan.sources() if columns is None else columns, names)
-            yield from file.iter_batches(_TABLE_ROWS, row_groups=list(self.groups), columns=read)
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
+class FrameSource:
     """Rows of one type in memory, or an Arrow dataset that is read as it is needed."""
 
     name: str
     plan: RowPlan
     rows: pa.Table | ds.Dataset = field(repr=False)
-
-    @property
-    def declared(self) -> EntityType:
-        return self.plan.declared
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows with the columns of the plan, or with those that are asked for."""
-        names = self.rows.schema.names
-        read = _some(self.plan.sources() if columns is None else columns, names)
-        if isinstance(self.rows, ds.Dataset):
-            yield from self.rows.to_batches(columns=read, batch_size=_TABLE_ROWS)
-        else:
-            yield from self.rows.select(read).to_batches(_TABLE_ROWS)
-
-    def all_columns(self) -> list[str]:
-        return list(self.rows.schema.names)
-
-    def has_rows(self) -> bool:
-        return any(batch.num_rows for batch in self.batches())
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,92 +110,132 @@ class StagedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class StagedRows:
-    """Rows of one type that others took from where they were, in files that hold them in order."""
+class StagedSource:
+    """Rows of a Spark data frame that tasks wrote to files, in order."""
 
     name: str
     plan: RowPlan
-    names: tuple[str, ...]
+    columns: tuple[str, ...]
     files: tuple[StagedFile, ...]
-
-    @property
-    def declared(self) -> EntityType:
-        return self.plan.declared
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows with the columns of the plan, or with those that are asked for."""
-        read = _some(self.plan.sources() if columns is None else columns, self.names)
-        for file in self.files:
-            with open_file(file.address) as stream:
-                reader = pa.ipc.open_file(stream)
-                for number in range(reader.num_record_batches):
-                    yield reader.get_batch(number).select(read)
-
-    def all_columns(self) -> list[str]:
-        return list(self.names)
-
-    def has_rows(self) -> bool:
-        return any(file.rows for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class SparkFrame:
-    """Rows of one type in a data frame of Spark, which are staged before anybody reads them."""
+    """Rows of one type in a Spark data frame, which is staged before it is read."""
 
     name: str
     plan: RowPlan
     frame: Any = field(repr=False)
 
 
-class SparkSide(Protocol):
+class FrameStager(Protocol):
     """What a load asks of Spark."""
 
     def table(self, name: str) -> Any:
         """The data frame of a table. Raises `LoadSourceError`, or that Spark may not be used."""
         ...
 
-    def stage(self, frames: Sequence[SparkFrame]) -> Sequence[StagedRows]:
-        """The rows of data frames, where other processes find them."""
+    def stage(self, frames: Sequence[SparkFrame]) -> Sequence[StagedSource]:
+        """The rows of data frames, in files that other processes can read."""
         ...
 
 
-TableSource = ParquetFile | Frame | StagedRows
-PlannedSource = JsonObjects | CsvFile | TableSource
-"""Sources whose rows are all of one type."""
-
-JsonSource = JsonText | JsonFile
-Source = JsonSource | PlannedSource
+TableSource = ParquetSource | FrameSource | StagedSource
+Source = JsonSource | CsvSource | TableSource
 
 
-def _some(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The columns, or any one: rows of which nothing is wanted are still to be counted."""
-    return list(wanted) or list(names[:1])
+def csv_records(source: CsvSource) -> Iterator[Records]:
+    """The records of a CSV text."""
+    with open_csv(source.name, source.data) as stream:
+        yield from read_csv_records(stream, source.dialect)
+
+
+def table_batches(source: TableSource, *, all_columns: bool = False) -> Iterator[pa.RecordBatch]:
+    """The rows of a table with the columns of the plan, or with all columns."""
+
+    def columns(names: Sequence[str]) -> list[str]:
+        # Any one column if none is wanted: the rows still have to be counted.
+        return list(names) if all_columns else source.plan.sources() or list(names[:1])
+
+    match source:
+        case ParquetSource(name, _, groups):
+            with open_parquet(name) as file:
+                chosen = None if groups is None else list(groups)
+                names = columns(file.schema_arrow.names)
+                yield from file.iter_batches(_BATCH_ROWS, row_groups=chosen, columns=names)
+        case FrameSource(_, _, ds.Dataset() as rows):
+            names = columns(rows.schema.names)
+            yield from rows.to_batches(columns=names, batch_size=_BATCH_ROWS)
+        case FrameSource(_, _, rows):
+            yield from rows.select(columns(rows.schema.names)).to_batches(_BATCH_ROWS)
+        case StagedSource():
+            for staged in source.files:
+                with open_file(staged.address) as stream:
+                    reader = pa.ipc.open_file(stream)
+                    for number in range(reader.num_record_batches):
+                        yield reader.get_batch(number).select(columns(source.columns))
+
+
+def has_rows(source: Source) -> bool:
+    """Whether a source holds any record."""
+    match source:
+        case JsonSource():
+            with source.open() as stream:
+                return any(block.records.count for block in read_blocks(stream))
+        case CsvSource():
+            return any(records.count for records in csv_records(source))
+        case _:
+            return any(batch.num_rows for batch in table_batches(source))
+
+
+def input_bytes(sources: Sequence[Source]) -> int:
+    """The size of files as they are, compressed or not.
+
+    What is in memory is loaded by the process that has it: sending it to tasks takes longer.
+    """
+    return sum(map(_file_bytes, sources))
+
+
+def _file_bytes(source: Source) -> int:
+    match source:
+        case ParquetSource() | JsonSource(data=None) | CsvSource(data=None):
+            try:
+                with open_file(source.name) as file:
+                    return stamp_of(file)[0]
+            except SourceUnreadable:
+                return 0  # Reading it reports what is wrong.
+        case _:
+            return 0
 
 
 # -- bytes --------------------------------------------------------------------------------------
 
 
+def _open(path: str, data: bytes | None) -> BinaryIO:
+    return open_file(path) if data is None else io.BytesIO(data)
+
+
 @contextmanager
-def open_csv(path: str, held: bytes | None = None) -> Iterator[BinaryIO]:
+def open_csv(path: str, data: bytes | None = None) -> Iterator[BinaryIO]:
     """The text of a CSV file, or of a pipe that was read before."""
-    with open_file(path) if held is None else io.BytesIO(held) as stream:
+    with _open(path, data) as stream:
         yield _decompressed(stream, path)
 
 
 @contextmanager
-def open_parquet(path: str) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: str) -> Iterator[pq.ParquetSource]:
     """A Parquet file. Raises `LoadSourceError` also for what goes wrong while it is read."""
     with open_file(path) as stream:
         try:
-            with pq.ParquetFile(stream) as file:
+            with pq.ParquetSource(stream) as file:
                 yield file
         except (pa.ArrowException, OSError) as error:
             raise LoadSourceError(path, f"no readable Parquet file ({error})") from None
 
 
-def csv_columns(path: str, dialect: Dialect, held: bytes | None) -> tuple[str, ...]:
-    """The columns of a CSV text. Raises `LoadSourceError` when it is no UTF-8."""
-    with open_csv(path, held) as stream:
+def csv_columns(path: str, dialect: Dialect, data: bytes | None) -> tuple[str, ...]:
+    """The columns of a CSV text. Raises `LoadSourceError` when its header is not UTF-8."""
+    with open_csv(path, data) as stream:
         try:
             return read_columns(stream, dialect)
         except UnicodeDecodeError:
@@ -285,7 +243,7 @@ def csv_columns(path: str, dialect: Dialect, held: bytes | None) -> tuple[str, .
 
 
 def pipe_content(path: str) -> bytes | None:
-    """What a pipe or a device gives, which cannot be wound back; None for a file."""
+    """What a pipe or a device gives, which cannot be read twice; None for a file."""
     if is_remote(path) or not os.path.exists(path) or os.path.isfile(path):
         return None
     with open_file(path) as stream:
@@ -307,6 +265,23 @@ def open_file(path: str) -> BinaryIO:
         raise SourceUnreadable(path, reason.lower(), "check the permissions") from None
 
 
+class _Window(io.RawIOBase):
+    """The next `left` bytes of a file."""
+
+    def __init__(self, file: BinaryIO, left: int) -> None:
+        self._file = file
+        self._left = left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._file.read(min(len(buffer), self._left))
+        buffer[: len(content)] = content
+        self._left -= len(content)
+        return len(content)
+
+
 class _Gunzipped(io.RawIOBase):
     """Decompressed bytes; damage becomes an error that names the source."""
 
@@ -325,12 +300,11 @@ class _Gunzipped(io.RawIOBase):
 
 
 def is_compressed(start: bytes) -> bool:
-    """Whether a stream that begins so is compressed. Its name says nothing."""
+    """Whether a stream that begins with these bytes is compressed. Its name does not tell."""
     return start[: len(_GZIP)] == _GZIP
 
 
 def _decompressed(stream: BinaryIO, name: str) -> BinaryIO:
-    """The stream, or what is compressed in it. Compression shows in the first two bytes."""
     start = stream.read(len(_GZIP))
     stream.seek(0)
     if not is_compressed(start):

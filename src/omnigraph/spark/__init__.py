@@ -1,4 +1,4 @@
 """Spark: sessions, and kernels run as tasks. Knows nothing of graphs.
 
-Only this package imports pyspark, and nobody imports it before a call needs Spark.
+Only this package imports pyspark, and only when a call needs Spark.
 """

@@ -1,4 +1,4 @@
-"""The Java process behind a session: started by us, quiet, and gone when this process is.
+"""The Java process behind a session: started here, and ended with this process.
 
 Spark's own launcher insists on a module that small Java runtimes do not have, and takes longer. What
 Python needs to find the process is handed over through two variables of the environment, as Spark
@@ -63,13 +63,13 @@ class Gateway:
 
     @contextmanager
     def offered(self) -> Iterator[None]:
-        """A while in which pyspark finds this process. Children must not find it later."""
+        """Let pyspark find this process for a while. Children must not find it later."""
         given = {"PYSPARK_GATEWAY_PORT": str(self.port), "PYSPARK_GATEWAY_SECRET": self.secret}
         with _environment({**given, **_worker_environment()}):
             yield
 
     def close(self, wait_seconds: float = SPARK_START_SECONDS) -> None:
-        """End the process: it leaves when nobody can call it any more."""
+        """End the process: it leaves when its input is closed."""
         assert self.process.stdin is not None
         with suppress(OSError):
             self.process.stdin.close()
@@ -84,7 +84,7 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True)
 class StartingJava:
-    """A Java process that was started and has not said yet where it listens."""
+    """A Java process that was started and has not reported its port yet."""
 
     java: Java
     process: subprocess.Popen[bytes]
@@ -106,7 +106,7 @@ class StartingJava:
         return Gateway(self.process, self.folder, port, secret)
 
     def end(self) -> None:
-        """Nobody wants it after all."""
+        """End a process that is not needed after all."""
         _end_at_once(self.process, self.folder)
 
 
@@ -131,7 +131,7 @@ def _start_java(settings: Mapping[str, str], heap_bytes: int, flags: Sequence[st
     try:
         folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
     except OSError as error:
-        raise SparkUnavailable("Java has no place for its files", str(error)) from None
+        raise SparkUnavailable("Java cannot create a folder for its files", str(error)) from None
     command = [
         java.command,
         f"-Xmx{heap_bytes >> 20}m",
@@ -174,7 +174,7 @@ def _end_at_once(process: subprocess.Popen[bytes], folder: Path) -> None:
     """
 
     def end() -> None:
-        with process:  # Which closes our end of its input as well.
+        with process:  # Also closes our end of its input.
             process.kill()
         remove_folder(folder)
         _running.pop(process, None)
@@ -246,7 +246,7 @@ def _user() -> dict[str, str]:
 
 
 def _worker_environment() -> dict[str, str]:
-    """Tasks run on this interpreter, unless somebody chose another one for them."""
+    """Tasks run on this interpreter, unless the environment names another."""
     return {"PYSPARK_PYTHON": read_settings().pyspark_python or sys.executable}
 
 

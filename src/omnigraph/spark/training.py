@@ -28,7 +28,7 @@ def make(file: str) -> None:
     try:
         with gateway.offered():
             spark = new_session(settings)
-        run_exchange(spark, "train", 2, _send, 1, _judge)
+        run_exchange(spark, "train", 2, _send, 1, _reduce)
         spark.stop()
         # Java writes the file when it ends.
         gateway.close(START_CACHE_SECONDS)
@@ -58,7 +58,7 @@ def _send(task: int) -> Iterator[Sent | int]:
     yield task
 
 
-def _judge(bucket: int, contents: Iterator[bytes]) -> int:
+def _reduce(bucket: int, contents: Iterator[bytes]) -> int:
     return len(list(contents))
 
 

@@ -105,7 +105,7 @@ def all_rows(table: Table, wanted: Wanted | None = None) -> RowPlaces:
     return _places(table, [_rows_of(table, fragments, wanted)])
 
 
-def places_of(table: Table, ids: pa.Array) -> RowPlaces:
+def locations_of(table: Table, ids: pa.Array) -> RowPlaces:
     """The rows with the given distinct ids; ids that are not there are left out."""
     found = table.lookup(ids, ["id", ROW_ADDRESS])
     fragments, offsets = _split(found.column(ROW_ADDRESS))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.storage import changed_rows
-from omnigraph.storage.changed_rows import all_rows, differing_rows, places_of
+from omnigraph.storage.changed_rows import all_rows, differing_rows, locations_of
 from omnigraph.storage.compact import fold
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.stage import commit_staged, stage_append, stage_overwrite
@@ -121,7 +121,7 @@ def test_rows_are_read_in_the_order_they_are_asked_for(table):
 
 def test_rows_are_found_by_their_ids_after_deletions(table):
     after = write(table, ("p1", "p50"), p3=33)
-    found = places_of(after, pa.array(["p99", "p2", "p3", "b", "nobody"]))
+    found = locations_of(after, pa.array(["p99", "p2", "p3", "b", "nobody"]))
     assert content(after, found) == {"p99": 99, "p2": 2, "p3": 33, "b": 2}
 
 

@@ -144,7 +144,7 @@ def test_parquet_goes_to_a_new_folder_only(cli, full, library):
     assert "say where with --out" in err
     code, _, err = cli("export", full, "--format", "parquet", "--out", ".")
     assert code == 1
-    assert err == "error[OG-I-010]: .: exists and is no empty folder; name a new one\n"
+    assert err == "error[OG-I-010]: '.' is not an empty directory; choose another target\n"
     (library / "new").mkdir()
     assert cli("export", full, "--format", "parquet", "--out", "new").code == 0
 

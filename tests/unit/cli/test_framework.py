@@ -1,4 +1,4 @@
-"""Finding commands, help, global options, and what becomes of each kind of failure."""
+"""Problem commands, help, global options, and what becomes of each kind of failure."""
 
 from __future__ import annotations
 

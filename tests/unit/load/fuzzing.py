@@ -14,11 +14,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 from omnigraph.errors import LoadError, OmnigraphError
-from omnigraph.load.findings import Finding
-from omnigraph.load.json_values import MalformedText, read_value
-from omnigraph.load.pieces import count_piece, cut_sources, placed
-from omnigraph.load.reading import ReadPiece, read_piece
-from omnigraph.load.sources import JsonText
+from omnigraph.load.json_text import MalformedText, read_value
+from omnigraph.load.reading import read_split
+from omnigraph.load.records import Problem
+from omnigraph.load.sources import JsonSource
+from omnigraph.load.splits import Split, count_split, located, split_sources
 from tests.unit.load.loading import Anywhere, catalog_of, load
 
 CATALOG = catalog_of("""
@@ -156,15 +156,15 @@ def findings(error: OmnigraphError) -> object:
     return type(error).__name__
 
 
-def in_pieces(data: bytes, step: int) -> list[Finding]:
-    """The record phase as tasks do it: piece by piece, each with what was counted before it."""
-    pieces = cut_sources([JsonText(data)], step)
-    pieces = placed(pieces, [count_piece(piece) for piece in pieces])
+def in_splits(data: bytes, step: int) -> list[Problem]:
+    """The record phase as tasks do it: split by split, each with what was counted before it."""
+    splits = split_sources([JsonSource(data)], step)
+    splits = located(splits, [count_split(split) for split in splits])
     return [
-        finding
-        for piece in pieces
-        for read in read_piece(piece, CATALOG, "job", threads=1, blobs=Anywhere())
-        for finding in read.findings
+        problem
+        for split in splits
+        for read in read_split(split, CATALOG, "job", threads=1, blobs=Anywhere())
+        for problem in read.problems
     ]
 
 
@@ -172,11 +172,11 @@ def check_stream(data: bytes, folder: Path) -> None:
     whole = outcome(lambda: load(data, CATALOG, load_id="job"))
     assert whole == outcome(lambda: load(gzip.compress(data), CATALOG, load_id="job"))
     for block in (16, 200):
-        with patch("omnigraph.load.framing.LOAD_BLOCK_BYTES", block):
+        with patch("omnigraph.load.json_text.LOAD_BLOCK_BYTES", block):
             outcome(lambda: load(data, CATALOG, load_id="job"))
     outcome(lambda: load(data, CATALOG, "patch"))
     if not data.startswith(b"\x1f\x8b"):
-        in_pieces(data, 100)
+        in_splits(data, 100)
     path = folder / "objects.json"
     path.write_bytes(data)
     mapping = {"version": 1, "sources": [{"path": str(path), "node": "P"}]}
@@ -211,13 +211,9 @@ def check_positions() -> None:
         found = outcome(lambda text=text: load(text, CATALOG))  # type: ignore[misc]
         assert isinstance(found, list), (text[:100], found)
         assert [number for number, *_ in found] == [record], (text[:100], found)
-        read = sum(piece.records for piece in _pieces_of(text))
-        assert read == count, text[:100]
-
-
-def _pieces_of(text: bytes) -> list[ReadPiece]:
-    source = cut_sources([JsonText(text)], 10**9)[0]
-    return list(read_piece(source, CATALOG, "job", threads=1, blobs=Anywhere()))
+        split = Split(0, JsonSource(text))
+        parts = read_split(split, CATALOG, "job", threads=1, blobs=Anywhere())
+        assert sum(part.count for part in parts) == count, text[:100]
 
 
 def main(seed: int, rounds: int) -> None:

@@ -13,7 +13,9 @@ from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.language.syntax import Source as SourceText
 from omnigraph.language.types import Scalar
-from omnigraph.load import PreparedLoad, RowStore, prepare_load, recognise_sources
+from omnigraph.load.reading import RowStore
+from omnigraph.load.recognition import recognise_sources
+from omnigraph.load.validation import LoadJob, ValidatedLoad, validate_load
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.rows.columns import build_column, row_schema
@@ -121,7 +123,7 @@ class CommittedTables:
         counted = held.group_by("src").aggregate([("id", "count")])
         return pa.table({"src": counted.column("src"), "count": counted.column("id_count")})
 
-    def after(self, load: PreparedLoad) -> CommittedTables:
+    def after(self, load: ValidatedLoad) -> CommittedTables:
         """What is committed once the load is."""
         changed = CommittedTables.__new__(CommittedTables)
         changed.tables = dict(self.tables)
@@ -158,7 +160,7 @@ def load(
     *,
     load_id: str = "01J0000000000000000000000A",
     **options: Any,
-) -> PreparedLoad:
+) -> ValidatedLoad:
     """Prepare a load; the rows stay in memory, and blobs may be kept anywhere.
 
     A string is the text of records; files come as paths.
@@ -168,8 +170,11 @@ def load(
     sources = recognise_sources(given, catalog, *told)
     store = options.pop("store", None) or RowStore()
     committed = committed or CommittedTables(catalog)
-    options = {"store": store, "blobs": Anywhere(), **options}
-    return prepare_load(sources, catalog, mode, load_id, committed, **options)
+    options = {"blobs": Anywhere(), **options}
+    how = {name: options.pop(name) for name in [*options] if name in ("strict", "threads")}
+    names = tuple(source.name for source in sources)
+    job = LoadJob(catalog, mode, load_id, names, committed, **options)
+    return validate_load(job, sources, store, **how)
 
 
 def workshop() -> CommittedTables:
@@ -177,7 +182,7 @@ def workshop() -> CommittedTables:
     return CommittedTables(W).after(load(WORKSHOP_RECORDS))
 
 
-def rows_of(load: PreparedLoad, key: str) -> list[dict[str, Any]]:
+def rows_of(load: ValidatedLoad, key: str) -> list[dict[str, Any]]:
     """The rows of a type as stored values, dates as numbers."""
     loaded = load.types.get(key)
     return [] if loaded is None else stored_rows(loaded.declared, loaded.rows)

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.errors import ExportError, LoadError, LoadSourceError
-from omnigraph.export import export_lines, select_types
+from omnigraph.export.json_lines import export_lines
+from omnigraph.export.run import select_types
 from tests.unit.load.loading import (
     PAGES,
     WF,
@@ -355,7 +356,7 @@ def test_an_edge_to_a_quarantined_node_follows_it():
     text = "\n".join([maker(handle="x"), maker(handle="y", age="old"), edge("Mentors", "x", "y")])
     result = load(text, quarantine=True)
     assert list(result.types) == ["node:Maker"]
-    assert [(b.record, b.findings[0].code) for b in result.quarantined] == [
+    assert [(b.record, b.problems[0].code) for b in result.quarantined] == [
         (2, "bad_value"),
         (3, "endpoint_not_found"),
     ]

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadError
-from omnigraph.load.placing import GENERATED, RECORD
-from omnigraph.load.reading import read_sources
-from omnigraph.load.sources import JsonText
+from omnigraph.load.reading import read_split
+from omnigraph.load.record_validation import GENERATED, RECORD
+from omnigraph.load.sources import JsonSource
+from omnigraph.load.splits import Split
 from omnigraph.testing.model.image import Image
 from omnigraph.testing.model.load import load as reference_load
 from omnigraph.testing.outcome import Refusal
@@ -39,8 +40,8 @@ EVERYTHING = 10**9
 def small_steps(size: int) -> Iterator[None]:
     """Blocks of a few bytes and slices of a few rows, so that every seam is crossed."""
     with (
-        patch("omnigraph.load.framing.LOAD_BLOCK_BYTES", size),
-        patch("omnigraph.load.json_rows._SLICE", max(1, size // 40)),
+        patch("omnigraph.load.json_text.LOAD_BLOCK_BYTES", size),
+        patch("omnigraph.load.json_rows._SLICE_ROWS", max(1, size // 40)),
     ):
         yield
 
@@ -48,11 +49,10 @@ def small_steps(size: int) -> Iterator[None]:
 def generated_ids(text, catalog, load_id, mode):
     """The ids the kernels make, in order of record."""
     made: list[tuple[int, str]] = []
-    source = JsonText(text.encode())
+    source = JsonSource(text.encode())
     options = {"threads": 1, "blobs": Anywhere(), "patches": mode == "patch"}
-    for piece in read_sources([source], catalog, load_id, **options):
-        for placed in piece.rows:
-            rows = placed.rows
+    for valid in read_split(Split(0, source), catalog, load_id, **options):
+        for rows in valid.rows.values():
             made += (
                 (record, id)
                 for record, id, is_made in zip(
@@ -222,6 +222,6 @@ def assert_same_quarantine(found, expected):
         (b.record, b.line, b.raw) for b in expected
     ]
     for mine, theirs in zip(found, expected, strict=True):
-        listed = [(f.code, f.message, property_of(f)) for f in mine.findings]
+        listed = [(f.code, f.message, property_of(f)) for f in mine.problems]
         wanted = [(e.code, e.message, property_of(e)) for e in theirs.errors]
         assert sorted(listed, key=repr) == sorted(wanted, key=repr)

@@ -89,7 +89,7 @@ def test_one_bad_record_sends_only_its_neighbours_the_slow_way(monkeypatch):
     text = stream(*({} for _ in range(5000))).replace('"t2500"}', '"t2500","huge":-1}')
     result = load(text, KINDS, quarantine=True)
     assert [bad.record for bad in result.quarantined] == [2501]
-    assert seen == [json_rows._SLICE]
+    assert seen == [json_rows._SLICE_ROWS]
 
 
 def test_a_value_that_parses_but_does_not_fit_is_the_only_one_read_again(monkeypatch):

@@ -15,12 +15,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadError, LoadProblem, LoadSourceError
-from omnigraph.load import csv_framing
-from omnigraph.load.csv_framing import Dialect, read_csv_records
-from omnigraph.load.csv_rows import CsvReader
-from omnigraph.load.framing import Records
+from omnigraph.load import csv_rows
+from omnigraph.load.csv_rows import CsvReader, Dialect, read_csv_records
+from omnigraph.load.json_text import Records
 from omnigraph.load.row_plan import RowPlan
-from omnigraph.load.text_cells import TextCells
+from omnigraph.load.table_rows import TextCells
 from omnigraph.rows.columns import build_column
 from tests.unit.load.loading import W, catalog_of, load, rows_of
 
@@ -267,8 +266,8 @@ def test_a_file_that_lacks_its_columns_is_refused_before_it_is_read(file, text, 
 
 def test_a_header_alone_is_a_table_without_rows(file):
     assert load(file("handle\n", "Maker.csv"), W).records == 0
-    emptied = load(file("handle\n", "Maker.csv"), W, mode="overwrite")
-    assert emptied.types["node:Maker"].rows_loaded == 0
+    emptied_types = load(file("handle\n", "Maker.csv"), W, mode="overwrite")
+    assert emptied_types.types["node:Maker"].rows_loaded == 0
 
 
 # -- framing --------------------------------------------------------------------------------------
@@ -305,7 +304,7 @@ def naive_records(text: str, delimiter: str, quote: str) -> list[tuple[int, str]
 def records_of(text: str, block: int) -> list[Records]:
     """The records of a text that is read in blocks of so many bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_framing, "LOAD_BLOCK_BYTES", block)
+        patch.setattr(csv_rows, "LOAD_BLOCK_BYTES", block)
         return list(read_csv_records(io.BytesIO(text.encode()), Dialect(header=False)))
 
 
@@ -319,7 +318,7 @@ def test_records_are_those_of_a_reader_of_characters(text, block):
     found: list[tuple[int, str]] = []
     for records in pieces:
         texts = dict(zip(records.positions.tolist(), records.texts.to_pylist(), strict=True))
-        spoilt = {m.position: f"{m.raw}\n".encode() for m in records.malformed}
+        spoilt = {m.problem.position(): f"{m.raw}\n".encode() for m in records.malformed}
         for position, line in enumerate(records.lines.tolist()):
             found.append((line, (texts | spoilt)[position].decode()))
     assert found == naive_records(text, ",", '"')

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import ExportError
-from omnigraph.export import export_lines, select_types
+from omnigraph.export.json_lines import export_lines
+from omnigraph.export.run import select_types
 from omnigraph.language.types import INTEGER_RANGES, Scalar
-from omnigraph.load.framing import read_stretches
 from omnigraph.load.json_rows import JsonReader
+from omnigraph.load.json_text import read_blocks
 from omnigraph.rows.json_text import float_texts
 from omnigraph.testing.model.export import export as reference_export
 from omnigraph.testing.model.image import Image
@@ -224,10 +225,10 @@ def test_reading_an_export_makes_the_same_columns(data):
 def readings(catalog, text):
     """The typed rows of a text, which must be read in columns and without a problem."""
     reader, rows = JsonReader(catalog), []
-    for stretch in read_stretches(io.BytesIO(text.encode())):
+    for stretch in read_blocks(io.BytesIO(text.encode())):
         reading = reader.read(stretch)
         assert reading.problems == []
-        assert not reading.unknown.counts
+        assert not reading.notes.unknown
         rows += reading.rows
     return rows
 

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.export import file_names, select_types, write_parquet
+from omnigraph.export.parquet import file_names, write_parquet
+from omnigraph.export.run import select_types
 from omnigraph.load.row_plan import Assignment, plan_rows
-from omnigraph.load.table_rows import TypedCells, read_table
+from omnigraph.load.table_rows import read_table
 from tests.unit.load.inputs import catalogs
 from tests.unit.load.loading import catalog_of, table_of
 from tests.unit.load.test_export import RELAXED, THING, VALUES, stored_rows
@@ -32,11 +33,11 @@ def test_reading_a_file_makes_the_same_columns(data):
     table = table_of(declared, data.draw(stored_rows(declared)))
     content, counts = written(declared, table.to_batches())
     assert sum(counts) == table.num_rows
-    file = pq.ParquetFile(io.BytesIO(content))
+    file = pq.ParquetSource(io.BytesIO(content))
     plan = plan_rows(declared, file.schema_arrow.names, Assignment(), "file", catalog)
     found: dict[str, list[pa.Array]] = {name: [] for name in declared.columns if name != "id"}
     for batch in file.iter_batches(columns=plan.sources()):
-        (rows,) = read_table(plan, batch, TypedCells()).rows
+        (rows,) = read_table(plan, batch).rows
         assert rows.misfits == ()
         for name, columns in found.items():
             columns.append(rows.columns[name])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.load.framing import read_stretch, read_stretches, split_lines
+from omnigraph.load.json_text import read_blocks, read_values, split_lines
 from tests.unit.load.loading import W, load
 
 
@@ -18,14 +18,14 @@ def framed(text, block=4 << 20, limit=1 << 30):
     """Every record of a stream: its number, line and text, malformed ones with their problem."""
     found, before = [], 1
     with (
-        patch("omnigraph.load.framing.LOAD_BLOCK_BYTES", block),
-        patch("omnigraph.load.framing.LOAD_RECORD_BYTES", limit),
+        patch("omnigraph.load.json_text.LOAD_BLOCK_BYTES", block),
+        patch("omnigraph.load.json_text.LOAD_RECORD_BYTES", limit),
     ):
-        for stretch in read_stretches(io.BytesIO(text)):
+        for stretch in read_blocks(io.BytesIO(text)):
             records = stretch.records
             texts = [t.strip() for t in records.texts.to_pylist()]
             at = dict(zip(records.positions.tolist(), texts, strict=True))
-            at |= {m.position: (m.problem, m.raw) for m in records.malformed}
+            at |= {m.problem.position(): (m.problem.message, m.raw) for m in records.malformed}
             for position, line in enumerate(records.lines.tolist()):
                 found.append((before + position, line, at[position]))
             before += records.count
@@ -92,8 +92,8 @@ def test_a_record_cut_off_before_a_value_takes_the_next_line_for_it():
     ],
 )
 def test_a_text_that_is_no_json_says_why(text, problem):
-    records, _ = read_stretch(text, 1, ended=True)
-    assert [m.problem for m in records.malformed] == [problem]
+    records, _ = read_values(text, 1, ended=True)
+    assert [m.problem.message for m in records.malformed] == [problem]
 
 
 def test_a_byte_order_mark_is_skipped():
@@ -136,7 +136,7 @@ pieces = st.one_of(
 @given(st.lists(pieces, max_size=8).map("".join), st.integers(1, 40))
 def test_blocks_of_any_size_give_the_records_of_the_whole(text, block):
     data = text.encode()
-    records, _ = read_stretch(data, 1, ended=True)
+    records, _ = read_values(data, 1, ended=True)
     whole = framed(data, block)
     # Cut by lines, a text may still hold several records or none that is well formed.
     if all(isinstance(t, tuple) or _is_json(t) for _, _, t in whole):

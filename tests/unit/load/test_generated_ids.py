@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.load.generated_ids import generated_ids, id_prefix
+from omnigraph.load.record_validation import generated_ids, id_prefix
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 load_ids = st.text(st.sampled_from("AZaz09._:-"), min_size=1, max_size=128)

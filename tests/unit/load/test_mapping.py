@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.errors import LoadError, LoadSourceError, SourceUnreadable
+from omnigraph.load.recognition import recognise_sources
 from tests.unit.load.loading import W, catalog_of, load, rows_of, workshop
 
 KEYED = catalog_of(
@@ -195,7 +196,8 @@ def test_sources_of_the_mapping_come_first_and_no_file_is_loaded_twice(tmp_path,
         "node:Maker": 2,
         "node:Shed": 1,
     }
-    assert result.sources == (str(people), str(sheds))
+    found = recognise_sources([sheds, people], W, mapping=mapping(source))
+    assert [source.name for source in found] == [str(people), str(sheds)]
 
 
 # -- JSON -----------------------------------------------------------------------------------------
@@ -257,7 +259,7 @@ def test_plain_objects_of_edges_have_their_ends_by_key(tmp_path, odd):
     rows = rows_of(result, "edge:Borrows")
     assert [(r["src"], r["dst"]) for r in rows] == [("ada", "sa-1"), ("bo", "dr-2")]
     assert rows[0]["id"] == "e1"
-    found = [(f.property, f.message) for bad in result.quarantined for f in bad.findings]
+    found = [(f.property, f.message) for bad in result.quarantined for f in bad.problems]
     assert found == ([("to", "'to': property 'code' expects String, got number")] if odd else [])
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import LoadError
-from omnigraph.load.findings import Place
-from omnigraph.load.placing import RECORD, SOURCE
-from omnigraph.load.quarantine import report, split_rows
+from omnigraph.load.quarantine import report, without_records
+from omnigraph.load.record_validation import RECORD, SOURCE
+from omnigraph.load.records import Location
 from tests.unit.load.loading import W, catalog_of, load, rows_of
 
 GRAPH = catalog_of(
@@ -33,7 +33,7 @@ def edge(name, source, target):
 def split(*lines):
     """Good and bad record numbers."""
     result = load("\n".join(lines), GRAPH, quarantine=True)
-    bad = {b.record: [f.code for f in b.findings] for b in result.quarantined}
+    bad = {b.record: [f.code for f in b.problems] for b in result.quarantined}
     return sum(t.rows_loaded for t in result.types.values()), bad
 
 
@@ -116,11 +116,10 @@ def test_the_report_counts_errors_by_code():
     }
 
 
-def test_rows_are_split_by_source_and_record():
+def test_rows_are_removed_by_source_and_record():
     rows = pa.table(
         {SOURCE: pa.array([0, 0, 1, 1], pa.int32()), RECORD: [1, 2, 1, 2], "x": list("abcd")}
     )
-    good, bad = split_rows(rows, [Place(0, 2), Place(1, 1)])
-    assert (good["x"].to_pylist(), bad["x"].to_pylist()) == (["a", "d"], ["b", "c"])
-    good, bad = split_rows(rows, [])
-    assert (good.num_rows, bad.num_rows) == (4, 0)
+    left = without_records(rows, [Location(0, 2), Location(1, 1)])
+    assert left["x"].to_pylist() == ["a", "d"]
+    assert without_records(rows, []).num_rows == 4

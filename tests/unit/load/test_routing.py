@@ -7,8 +7,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from omnigraph.load import routing
-from omnigraph.load.routing import Router
+from omnigraph.load import json_table
+from omnigraph.load.json_table import Router
 from tests.unit.load.loading import W, catalog_of
 
 MANY = catalog_of("\n".join(f"node T{n} {{ k: I32? }}" for n in range(60)))
@@ -63,7 +63,7 @@ def test_records_that_cannot_be_parsed_have_no_type_yet():
 
 @pytest.mark.parametrize("limit", [3, 512])
 def test_any_number_of_types_can_alternate(monkeypatch, limit):
-    monkeypatch.setattr(routing, "_MOST_PREFIXES", limit)
+    monkeypatch.setattr(json_table, "_MAX_PREFIXES", limit)
     names = [f"T{n * 7 % 60}" for n in range(240)]
     texts = [json.dumps({"type": name, "data": {"k": 1}}) for name in names]
     assert routed(Router(MANY), *texts) == names

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from omnigraph.errors import LoadError
-from omnigraph.load import RowStore
+from omnigraph.load.reading import RowStore
 from tests.unit.load.loading import WORKSHOP_RECORDS, load
 
 
@@ -37,7 +37,7 @@ def test_within_the_budget_nothing_is_written(tmp_path):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_number_of_threads_changes_nothing(monkeypatch, threads):
     expected = load(WORKSHOP_RECORDS, threads=1)
-    monkeypatch.setattr("omnigraph.load.framing.LOAD_BLOCK_BYTES", 150)
+    monkeypatch.setattr("omnigraph.load.json_text.LOAD_BLOCK_BYTES", 150)
     found = load(WORKSHOP_RECORDS, threads=threads)
     for key, loaded in expected.types.items():
         assert found.types[key].rows.combine_chunks().equals(loaded.rows.combine_chunks())

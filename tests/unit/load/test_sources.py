@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.errors import LoadError, LoadSourceError, SourceUnreadable
-from omnigraph.load import recognise_sources
-from omnigraph.load.sources import CsvFile, Frame, JsonFile, JsonObjects, JsonText, ParquetFile
+from omnigraph.load.recognition import recognise_sources
+from omnigraph.load.sources import CsvSource, FrameSource, JsonSource, ParquetSource
 from tests.unit.load.loading import W, catalog_of, load, rows_of
 
 SHED = '{"type":"Shed","data":{"slug":"%s"}}'
@@ -36,7 +36,7 @@ class Stream:
 @pytest.mark.parametrize("given", [b"", b"  ", SHED.encode(), b"[1]", b"a\nb", b"anything"])
 def test_bytes_are_a_source_by_themselves(given):
     (source,) = recognise_sources(given, W)
-    assert isinstance(source, JsonText)
+    assert isinstance(source, JsonSource)
     assert source.name == "<data>"
 
 
@@ -70,7 +70,7 @@ def test_a_string_that_names_a_file_is_that_file_however_it_is_spelt(tmp_path, m
 def test_a_file_of_any_other_name_is_a_json_stream(tmp_path, name):
     (tmp_path / name).write_text(SHED % "x")
     (source,) = recognise_sources(tmp_path / name, W)
-    assert isinstance(source, JsonFile)
+    assert isinstance(source, JsonSource)
 
 
 @pytest.mark.parametrize("kind", ["bytes", "text", "file", "gzip"])
@@ -94,7 +94,7 @@ def test_a_pipe_is_read_once_and_kept():
         (source,) = recognise_sources(f"/dev/fd/{reader}", W)
     finally:
         os.close(reader)
-    assert isinstance(source, JsonText)
+    assert isinstance(source, JsonSource)
     for _ in range(2):
         with source.open() as stream:
             assert stream.read() == b'{"type":"Shed","data":{"slug":"east"}}'
@@ -139,8 +139,8 @@ def test_a_duplicate_in_two_sources_names_both(tmp_path):
 def test_a_parquet_file_is_named_after_its_type(tmp_path, name, key):
     pq.write_table(pa.table({"handle": ["x"], "from": ["x"], "to": ["x"]}), tmp_path / name)
     (source,) = recognise_sources(tmp_path / name, W)
-    assert isinstance(source, ParquetFile)
-    assert source.declared.table_key == key
+    assert isinstance(source, ParquetSource)
+    assert source.plan.declared.table_key == key
 
 
 def test_a_node_type_comes_before_an_edge_type_of_the_same_name():
@@ -148,8 +148,8 @@ def test_a_node_type_comes_before_an_edge_type_of_the_same_name():
     table = pa.table({"k": ["x"], "from": ["x"], "to": ["x"]})
     for name, key in (("Tie", "node:Tie"), ("edge:Tie", "edge:Tie")):
         (source,) = recognise_sources({name: table}, catalog)
-        assert isinstance(source, Frame)
-        assert source.declared.table_key == key
+        assert isinstance(source, FrameSource)
+        assert source.plan.declared.table_key == key
 
 
 def test_a_folder_of_parquet_parts_is_named_after_its_type(tmp_path):
@@ -221,8 +221,8 @@ NO_ROWS = pa.table({"slug": pa.array([], pa.utf8())})
 def test_a_frame_without_rows_loads_nothing(mode, frame):
     result = load({"Shed": frame}, W, mode)
     assert (result.records, result.quarantined) == (0, ())
-    emptied = {"node:Shed": 0} if mode == "overwrite" else {}
-    assert {key: loaded.rows_loaded for key, loaded in result.types.items()} == emptied
+    emptied_types = {"node:Shed": 0} if mode == "overwrite" else {}
+    assert {key: loaded.rows_loaded for key, loaded in result.types.items()} == emptied_types
     edges = load({"Mentors": pa.table({}), "Shed": frame}, W, mode, quarantine=True)
     assert edges.records == 0
 
@@ -246,8 +246,8 @@ def test_a_file_without_records_loads_nothing(tmp_path, mode, name, content):
     path.write_bytes(content)
     result = load(path, W, mode)
     assert (result.records, result.quarantined) == (0, ())
-    emptied = {"node:Shed": 0} if mode == "overwrite" and name.startswith("Shed") else {}
-    assert {key: loaded.rows_loaded for key, loaded in result.types.items()} == emptied
+    emptied_types = {"node:Shed": 0} if mode == "overwrite" and name.startswith("Shed") else {}
+    assert {key: loaded.rows_loaded for key, loaded in result.types.items()} == emptied_types
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -276,9 +276,9 @@ def edges(**columns):
     [
         ({"Maker": pa.table({"age": [1]})}, "Maker: source has no column 'handle'"),
         ({"Mentors": pa.table({"from": ["x"]})}, "Mentors: source has no column 'to'"),
-        ({"Nobody": pa.table({"a": [1]})}, "Nobody: needs a mapping: no type is called 'Nobody'"),
+        ({"Nobody": pa.table({"a": [1]})}, "Nobody: needs a mapping: no type is named 'Nobody'"),
         ({"Maker": [1, 2]}, "Maker: row 1 is not a dict but int"),
-        ({"Maker": 7}, "Maker: is no table: int offers no Arrow stream"),
+        ({"Maker": 7}, "Maker: is not a table: int offers no Arrow stream"),
         (pa.table({"a": [1]}), "needs a mapping"),
     ],
 )
@@ -320,4 +320,11 @@ def test_sources_can_be_sent_to_another_process(tmp_path):
         *recognise_sources({"Maker": pa.table({"handle": ["y"]})}, W),
     ]
     sources = pickle.loads(pickle.dumps(found))
-    assert [type(s) for s in sources] == [JsonObjects, JsonText, ParquetFile, CsvFile, Frame]
+    assert [type(s) for s in sources] == [
+        JsonSource,
+        JsonSource,
+        ParquetSource,
+        CsvSource,
+        FrameSource,
+    ]
+    assert [s.plan is None for s in sources] == [False, True, False, False, False]

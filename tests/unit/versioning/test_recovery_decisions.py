@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.versioning.commits import TableId
-from omnigraph.versioning.recovery.classify import Finding, Standing
+from omnigraph.versioning.recovery.classify import Problem, Standing
 from omnigraph.versioning.recovery.decide import Decision, decide, undo
 from omnigraph.versioning.recovery.sidecar import PinnedTable
 from omnigraph.versioning.rows import Pin
 
 
-def finding(standing: Standing, *, beyond: tuple[str | None, ...] = ()) -> Finding:
+def finding(standing: Standing, *, beyond: tuple[str | None, ...] = ()) -> Problem:
     table = PinnedTable.of("node:Person", TableId("node#1"), "nodes/aa", Pin(4, None), None)
     own_head = 4 if standing is Standing.NO_MOVEMENT else 5
-    return Finding(table, standing, 4, own_head + len(beyond), own_head, beyond)
+    return Problem(table, standing, 4, own_head + len(beyond), own_head, beyond)
 
 
 WRITTEN, UNMOVED = finding(Standing.WRITTEN), finding(Standing.NO_MOVEMENT)

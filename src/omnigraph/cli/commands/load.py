@@ -30,7 +30,7 @@ from omnigraph.diagnostics import counted
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
-    from omnigraph.engine.write.load import LoadResult
+    from omnigraph.load.run import LoadResult
 
 MODES = ("overwrite", "append", "merge", "patch")
 

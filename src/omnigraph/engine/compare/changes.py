@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.engine.read.entities import compared_documents
-from omnigraph.engine.write.columns import carried_blobs, property_columns
 from omnigraph.limits import COMPARED_PARTS, COMPARED_ROWS, COMPARED_ROWS_PER_TASK
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bound_schema
@@ -34,6 +33,7 @@ from omnigraph.storage.changed_rows import (
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+from omnigraph.versioning.snapshot_rows import carried_blobs, property_columns
 
 ABSENT = -1
 """The number of a row that a side does not have."""

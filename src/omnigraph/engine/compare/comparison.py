@@ -37,11 +37,10 @@ from omnigraph.engine.compare.visibility import (
     visible_changes,
     with_affected_edges,
 )
-from omnigraph.engine.engines import INLINE, EngineChoice, compares_on_spark, session_of
 from omnigraph.engine.read.view import ReadView
 from omnigraph.progress import SILENT, Progress
-from omnigraph.spark.answers import Failed, returning, value_of
-from omnigraph.spark.tasks import run_tasks
+from omnigraph.spark.choice import INLINE, EngineChoice, compares_on_spark, session_of
+from omnigraph.spark.tasks import Failed, returning, run_tasks, value_of
 from omnigraph.storage.changed_rows import Numbers, RowPlaces, Wanted
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry

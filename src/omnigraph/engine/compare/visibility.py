@@ -22,14 +22,14 @@ from omnigraph.engine.compare.changes import (
     endpoints_of,
 )
 from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.equality import Mask
-from omnigraph.storage.changed_rows import Numbers, Wanted, places_of
+from omnigraph.storage.changed_rows import Numbers, Wanted, locations_of
 from omnigraph.storage.filters import bind, matches
 from omnigraph.storage.filters.bound import bound_columns
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import SnapshotRows
 
 VisibilityChanges = Mapping[str, pa.Array]
 """By node type, the ids of nodes that are visible in only one of two snapshots."""
@@ -67,7 +67,7 @@ class Visibility:
         endpoints = side.read(numbers, [end]).column(end)
         node = self.snapshot.catalog.nodes[type_name]
         table = self.snapshot.open(self.tables, node.table_key)
-        nodes = StoredSide(node, places_of(table, pc.unique(endpoints)))
+        nodes = StoredSide(node, locations_of(table, pc.unique(endpoints)))
         seen = self._matches(node, nodes, np.arange(len(nodes.ids)))
         visible = nodes.ids.filter(pa.array(seen))
         found: Mask = pc.is_in(endpoints, value_set=visible).to_numpy()
@@ -121,5 +121,5 @@ def _with_rows(
 ) -> Side:
     if state is None or not len(ids):
         return side
-    more = places_of(state[0].open(tables, state[1].table_key), ids)
+    more = locations_of(state[0].open(tables, state[1].table_key), ids)
     return StoredSide(edge, side.places.joined(more) if isinstance(side, StoredSide) else more)

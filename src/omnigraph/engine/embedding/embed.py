@@ -27,22 +27,21 @@ from omnigraph.engine.embedding.vectors import (
     embedding_warnings,
     read_states,
 )
-from omnigraph.engine.engines import (
-    AUTO,
-    EngineChoice,
-    inline_for_want_of_spark,
-    runs_on_spark,
-    session_of,
-)
 from omnigraph.engine.history.commits import Receipt, WriteResult, nothing_done, receipt_of
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.change import Change, SeenRows, TableWrite
-from omnigraph.engine.write.columns import rows_by_id
 from omnigraph.engine.write.commit import TableWriter, WriteRequest
 from omnigraph.errors import InputError, SchemaMoved, UnknownType
 from omnigraph.limits import LOOKUP_CHUNK, SPARK_TEXT_BYTES
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import VectorStates, bound_schema, embedded_properties
+from omnigraph.spark.choice import (
+    AUTO,
+    EngineChoice,
+    missing_spark_note,
+    runs_on_spark,
+    session_of,
+)
 from omnigraph.storage.delta import PLACE
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -53,6 +52,7 @@ from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import WriterKind
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import rows_by_id
 
 _log = logging.getLogger(__name__)
 
@@ -242,10 +242,10 @@ class Embedder:
 
         if runs_on_spark(engine, size, shared=shared, at_least=SPARK_TEXT_BYTES):
             # Imported late: embedding in this process does not need it.
-            from omnigraph.engine.write.bulk.refill import ask_in_tasks
+            from omnigraph.engine.write.embed_tasks import embed_in_tasks
 
-            ask_in_tasks(session_of(engine), texts, vectors, progress)
-        elif note := inline_for_want_of_spark(engine, size, shared=shared):
+            embed_in_tasks(session_of(engine), texts, vectors, progress)
+        elif note := missing_spark_note(engine, size, shared=shared):
             _log.warning(note)
 
     def _count(

@@ -19,7 +19,6 @@ from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import EntityType, NodeType, Property
 from omnigraph.embed.configured import stored_name
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.shares import Share, shares_of
 from omnigraph.errors import EmbeddingError, EmbeddingNotConfigured
 from omnigraph.rows.bindings import (
     GIVEN,
@@ -31,6 +30,7 @@ from omnigraph.rows.bindings import (
     vector_states,
 )
 from omnigraph.rows.validation import Columns, rows_where
+from omnigraph.spark.tasks import FragmentGroup, fragment_groups
 from omnigraph.storage.filters import And, IsNull, Not
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -128,7 +128,7 @@ class SharedVector:
 
     type: str
     prop: Property
-    fragments: Share
+    fragments: FragmentGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class PendingTexts:
         found = []
         for name, properties in self.properties.items():
             table = self.snapshot.open(self.tables, self.snapshot.catalog.nodes[name].table_key)
-            fragments = shares_of(table)
+            fragments = fragment_groups(table)
             found += [SharedVector(name, p, share) for p in properties for share in fragments]
         return tuple(found)
 

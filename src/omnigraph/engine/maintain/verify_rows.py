@@ -33,7 +33,6 @@ from omnigraph.catalog.constraints import (
 from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import EdgeType, EntityType, Group, Property
 from omnigraph.engine.maintain.verify_report import Findings, Mask, ProblemKind
-from omnigraph.engine.write.columns import property_columns
 from omnigraph.errors import StoreCallFailed
 from omnigraph.language.schema.ast import ENDPOINTS
 from omnigraph.load.columns import convert_column
@@ -54,6 +53,7 @@ from omnigraph.storage.file_checks import (
 )
 from omnigraph.storage.scan import ROW_ADDRESS
 from omnigraph.storage.table import Table
+from omnigraph.versioning.snapshot_rows import property_columns
 
 _RULES: Final = {
     "enum": ProblemKind.ENUM,

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from omnigraph.diagnostics import counted
-from omnigraph.engine.engines import AUTO, EngineChoice
 from omnigraph.engine.history.commits import (
     Receipt,
     WriteResult,
@@ -39,6 +38,7 @@ from omnigraph.errors import (
     SchemaMoved,
 )
 from omnigraph.progress import SILENT, Progress
+from omnigraph.spark.choice import AUTO, EngineChoice
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from omnigraph.catalog.model import EntityType
-from omnigraph.engine.engines import INLINE, EngineChoice, compares_on_spark, session_of
 from omnigraph.engine.merge.resolution import ConflictResolution
 from omnigraph.engine.merge.rows import MergedRows
 from omnigraph.engine.merge.table_merge import (
@@ -21,12 +20,13 @@ from omnigraph.engine.merge.table_merge import (
 from omnigraph.engine.merge.validation import MergeValidator, RowChange
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.change import AdoptedTable, Change, TableWrite
-from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.errors import MergeConflict, MergeConflicts, OmnigraphError
 from omnigraph.limits import CONFLICTS_TOLD
 from omnigraph.progress import SILENT, Progress
+from omnigraph.spark.choice import INLINE, EngineChoice, compares_on_spark, session_of
 from omnigraph.versioning.commits import Counts
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import SnapshotRows
 
 
 @dataclass(frozen=True)

@@ -29,15 +29,13 @@ from omnigraph.engine.merge.resolution import ConflictResolution
 from omnigraph.engine.merge.rows import MergedRows, ThreeSides, merge_rows
 from omnigraph.engine.merge.validation import constraint_columns
 from omnigraph.engine.write.change import WrittenTable
-from omnigraph.engine.write.columns import stored_rows
 from omnigraph.errors import ExternalBlobRefused, OmnigraphError
 from omnigraph.faults import declare
 from omnigraph.limits import CONFLICTS_TOLD
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
-from omnigraph.spark.answers import Failed, returning
-from omnigraph.spark.tasks import run_tasks
-from omnigraph.storage.changed_rows import Wanted, places_of
+from omnigraph.spark.tasks import Failed, returning, run_tasks
+from omnigraph.storage.changed_rows import Wanted, locations_of
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -49,6 +47,7 @@ from omnigraph.storage.written import (
     write_part,
 )
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+from omnigraph.versioning.snapshot_rows import stored_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,7 +160,7 @@ def _rows_by_id(declared: EntityType, tables: TableStore, state: GraphState, ids
     entry = state.entry(declared)
     if entry is None or not entry.row_count or not len(ids):
         return no_rows(declared)
-    return StoredSide(declared, places_of(state.snapshot.open(tables, entry.table_key), ids))
+    return StoredSide(declared, locations_of(state.snapshot.open(tables, entry.table_key), ids))
 
 
 def _ids(rows: pa.Table) -> pa.Array:

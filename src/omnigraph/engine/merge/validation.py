@@ -23,11 +23,11 @@ from omnigraph.catalog.constraints import (
 )
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
 from omnigraph.engine.compare.changes import endpoints_of
-from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.errors import MergeConflict
 from omnigraph.language.schema.ast import ENDPOINTS
 from omnigraph.rows.keys import distinct_tuples, shared_tuples, tuple_values, tuples_of
 from omnigraph.rows.validation import value_violations
+from omnigraph.versioning.snapshot_rows import SnapshotRows
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Property
-from omnigraph.engine.export.rows import read_rows
 from omnigraph.engine.read.result_values import public_column, public_type, python_rows
 from omnigraph.engine.read.view import ReadView, stored_filter
-from omnigraph.engine.write.columns import property_columns, rows_by_id
 from omnigraph.errors import (
     BlobMissing,
     BlobRangeError,
@@ -28,7 +26,7 @@ from omnigraph.errors import (
     NotABlob,
     UnknownType,
 )
-from omnigraph.export import export_lines
+from omnigraph.export.json_lines import export_lines
 from omnigraph.limits import BLOB_READ_BYTES
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import BlobBases
@@ -39,6 +37,7 @@ from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import property_columns, read_rows, rows_by_id
 
 MIN_ENDPOINT_ROWS: Final = 65_536
 """Edges gathered before their endpoints are looked up, where a view hides nodes: a look-up of many ids

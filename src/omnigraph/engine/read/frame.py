@@ -47,7 +47,7 @@ class FusedRanks:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class FrameSource:
     """Rows of bindings. A row counts as `weights` result rows; None means one each.
 
     `fused` is set once all rows are known.
@@ -59,7 +59,7 @@ class Frame:
     weights: Weights | None = None
     fused: Mapping[Rrf, FusedRanks] = field(default_factory=dict)
 
-    def take(self, rows: Positions) -> Frame:
+    def take(self, rows: Positions) -> FrameSource:
         """The given rows, in the given order."""
         if (
             len(rows) == self.length
@@ -67,7 +67,7 @@ class Frame:
             and covers_all(rows, self.length)
         ):
             return self
-        return Frame(
+        return FrameSource(
             len(rows),
             {name: column[rows] for name, column in self.columns.items()},
             self.types,
@@ -75,25 +75,25 @@ class Frame:
             {rank: fused.take(rows) for rank, fused in self.fused.items()},
         )
 
-    def where(self, mask: Mask) -> Frame:
+    def where(self, mask: Mask) -> FrameSource:
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
-    def bind(self, variable: str, node_type: str, positions: Positions) -> Frame:
+    def bind(self, variable: str, node_type: str, positions: Positions) -> FrameSource:
         """Add a variable, with a node for every row."""
-        return Frame(
+        return FrameSource(
             self.length,
             {**self.columns, variable: positions},
             {**self.types, variable: node_type},
             self.weights,
         )
 
-    def multiply(self, factors: Weights) -> Frame:
+    def multiply(self, factors: Weights) -> FrameSource:
         """Multiply the weights and drop rows of weight zero."""
         weights = factors if self.weights is None else product(self.weights, factors)
-        frame = Frame(self.length, self.columns, self.types, weights)
+        frame = FrameSource(self.length, self.columns, self.types, weights)
         return frame.where(weights > 0)
 
-    def expanded(self) -> Frame:
+    def expanded(self) -> FrameSource:
         """Every row repeated by its weight."""
         if self.weights is None:
             return self
@@ -117,7 +117,7 @@ def check_countable(rows: float) -> None:
         raise QueryBudgetExceeded("rows", "more than can be counted", f"{_MAX_WEIGHT:,}")
 
 
-def concat_frames(frames: Sequence[Frame]) -> Frame:
+def concat_frames(frames: Sequence[FrameSource]) -> FrameSource:
     """The rows of one or more frames with the same variables."""
     first = frames[0]
     if len(frames) == 1:
@@ -127,12 +127,12 @@ def concat_frames(frames: Sequence[Frame]) -> Frame:
     if any(frame.weights is not None for frame in frames):
         parts = [np.ones(f.length, np.int64) if f.weights is None else f.weights for f in frames]
         weights = np.concatenate(parts)
-    return Frame(sum(frame.length for frame in frames), columns, first.types, weights)
+    return FrameSource(sum(frame.length for frame in frames), columns, first.types, weights)
 
 
-def unit_frame() -> Frame:
+def unit_frame() -> FrameSource:
     """The one row without bindings that every query starts from."""
-    return Frame(1)
+    return FrameSource(1)
 
 
 # -- joins --------------------------------------------------------------------------------------

@@ -16,12 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EntityType
-from omnigraph.engine.export.rows import in_parts
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
 from omnigraph.engine.read.entities import VisibleRows, blob_of_row, find_type
 from omnigraph.engine.read.result_values import public_type
 from omnigraph.engine.read.view import ReadView, condition_filter, id_filter
-from omnigraph.engine.write.columns import carried_blobs
 from omnigraph.errors import InputError, ParameterError, UnknownColumn
 from omnigraph.language.query.parse import parse_condition
 from omnigraph.language.syntax import Source
@@ -33,6 +31,7 @@ from omnigraph.storage.filters import Filter
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import carried_blobs, in_parts
 
 _UNLIMITED: Final = QueryBudget(sys.maxsize, sys.maxsize, math.inf)
 

@@ -29,7 +29,6 @@ from omnigraph.catalog.migrate import (
 )
 from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import counted
-from omnigraph.engine.engines import AUTO, EngineChoice
 from omnigraph.engine.history.commits import (
     Receipt,
     WriteResult,
@@ -61,6 +60,7 @@ from omnigraph.faults import declare
 from omnigraph.language.syntax import Source
 from omnigraph.plan.lint import lint_queries
 from omnigraph.progress import SILENT, Progress
+from omnigraph.spark.choice import AUTO, EngineChoice
 from omnigraph.storage.compact import commit_rewritten
 from omnigraph.storage.dropped_columns import fragments_with_dropped, rewrite_fragment
 from omnigraph.storage.objects import ObjectStore

@@ -22,15 +22,14 @@ from omnigraph.catalog.arrow import IndexKind, IndexSpec, arrow_type, index_spec
 from omnigraph.catalog.identity import embed_column, table_directory
 from omnigraph.catalog.model import Catalog, EntityType, NodeType, Property
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.engines import INLINE, EngineChoice, rewrites_on_spark, session_of
 from omnigraph.errors import ConstraintError, OmnigraphError
 from omnigraph.faults import declare
 from omnigraph.language.values import backfill_value
 from omnigraph.limits import LOAD_RANGE_ROWS
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bindings
-from omnigraph.spark.answers import Failed, returning, value_of
-from omnigraph.spark.tasks import run_tasks
+from omnigraph.spark.choice import INLINE, EngineChoice, rewrites_on_spark, session_of
+from omnigraph.spark.tasks import Failed, returning, run_tasks, value_of
 from omnigraph.storage.columns import NewValues, fill_fragment, stage_columns
 from omnigraph.storage.indexes import build_btree, stage_indexes, uncovered_fragments
 from omnigraph.storage.objects import ObjectStore

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode, WrittenTable
-from omnigraph.engine.write.columns import stored_rows
 from omnigraph.errors import ExpectedVersionMismatch, HistoryRemoved
 from omnigraph.rows.bindings import binding_fields
 from omnigraph.side_by_side import both, each
@@ -32,6 +31,7 @@ from omnigraph.versioning.commits import Counts
 from omnigraph.versioning.recovery.sidecar import PinnedTable
 from omnigraph.versioning.rows import TableVersion
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+from omnigraph.versioning.snapshot_rows import stored_rows
 
 
 @dataclass(frozen=True, slots=True)

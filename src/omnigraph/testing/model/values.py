@@ -126,7 +126,7 @@ def _vector_from_json(given: Json, name: str, wanted: PropType) -> Value:
     components = []
     for number, item in enumerate(given, 1):
         if isinstance(item, bool) or not isinstance(item, int | float):
-            raise BadValue(f"{expects}, but element {number} is no number")
+            raise BadValue(f"{expects}: element {number} is not a number")
         components.append(_nearest_float(item, f"element {number} of '{name}'", Scalar.F32))
     return tuple(components)
 

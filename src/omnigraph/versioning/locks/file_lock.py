@@ -129,7 +129,7 @@ def _write_note(handle: int, operation: str) -> None:
         fields = {"owner": process_identity(), "pid": os.getpid(), "operation": operation}
         note = json.dumps(fields).encode()
         os.pwrite(handle, note, 0)
-        # Cut to size afterwards: a file that was emptied and filled is flushed when it is closed.
+        # Cut to size afterwards: a file that was emptied_types and filled is flushed when it is closed.
         os.ftruncate(handle, len(note))
 
 

@@ -35,7 +35,7 @@ from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.parting import brought_along
 from omnigraph.versioning.publish import Publication, publish
-from omnigraph.versioning.recovery.classify import Finding
+from omnigraph.versioning.recovery.classify import Problem
 from omnigraph.versioning.recovery.schema_change import SchemaChange
 from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, Sidecars
 from omnigraph.versioning.rows import Pin, TableVersion
@@ -70,7 +70,7 @@ class Actions:
         self._sidecars = sidecars
 
     def roll_forward(
-        self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
+        self, sidecar: Sidecar, findings: Sequence[Problem], check_lock: Callable[[], None]
     ) -> None:
         """Publish what the operation wrote, as it would have done itself."""
         versions = []
@@ -128,7 +128,7 @@ class Actions:
         )
 
     def roll_back(
-        self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
+        self, sidecar: Sidecar, findings: Sequence[Problem], check_lock: Callable[[], None]
     ) -> None:
         """Bring every table back to the content the graph knows, and publish that."""
         versions: list[TableVersion] = []
@@ -158,7 +158,7 @@ class Actions:
         self._settle(sidecar, publication, check_lock)
 
     def discard(
-        self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
+        self, sidecar: Sidecar, findings: Sequence[Problem], check_lock: Callable[[], None]
     ) -> None:
         """Fence an operation that has done nothing yet: its writer may only be slow."""
         for finding in findings:
@@ -290,7 +290,7 @@ def _recovery_draft(draft: CommitDraft, operation_id: OperationId | None = None)
     )
 
 
-def _outcome(finding: Finding, from_version: int, to_version: int) -> TableOutcome:
+def _outcome(finding: Problem, from_version: int, to_version: int) -> TableOutcome:
     pinned = finding.table
     return TableOutcome(pinned.table_key, pinned.table_id, from_version, to_version)
 

@@ -37,7 +37,7 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Problem:
     """One table of a sidecar: the graph's version, the newest one, and up to where it is ours."""
 
     table: PinnedTable
@@ -59,30 +59,30 @@ class Finding:
         )
 
 
-def classify(tables: TableStore, state: ManifestState, sidecar: Sidecar) -> list[Finding]:
+def classify(tables: TableStore, state: ManifestState, sidecar: Sidecar) -> list[Problem]:
     """Judge every table of a sidecar against the present state of its branch."""
     return [_judge(tables, state, sidecar, table) for table in sidecar.tables]
 
 
 def _judge(
     tables: TableStore, state: ManifestState, sidecar: Sidecar, table: PinnedTable
-) -> Finding:
+) -> Problem:
     pin = pinned_version(state, table)
     head = _head(tables, table)
     if head is None:
-        return Finding(table, Standing.NO_MOVEMENT, pin, pin, pin)
+        return Problem(table, Standing.NO_MOVEMENT, pin, pin, pin)
     if head.version < pin:
-        return Finding(table, Standing.IMPOSSIBLE, pin, head.version, head.version)
+        return Problem(table, Standing.IMPOSSIBLE, pin, head.version, head.version)
     records = [_record(head, version) for version in range(pin + 1, head.version + 1)]
     if not records:
         forked = table.forks and table.data_commits == 0
         standing = Standing.WRITTEN if forked else Standing.NO_MOVEMENT
-        return Finding(table, standing, pin, pin, pin)
+        return Problem(table, standing, pin, pin, pin)
     own = _leading_own(records, sidecar, expected=table.before.version == pin)
     own_head = pin + len(own)
     beyond = tuple(r.operation_id if r else None for r in records[len(own) :])
     standing = _standing(table, pin, own)
-    return Finding(table, standing, pin, head.version, own_head, beyond)
+    return Problem(table, standing, pin, head.version, own_head, beyond)
 
 
 def _standing(table: PinnedTable, pin: int, own: list[VersionRecord]) -> Standing:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from omnigraph.versioning.recovery.classify import Finding, Standing
+from omnigraph.versioning.recovery.classify import Problem, Standing
 
 
 class Decision(Enum):
@@ -24,11 +24,11 @@ class Verdict:
     """A decision with its grounds."""
 
     decision: Decision
-    findings: tuple[Finding, ...]
+    findings: tuple[Problem, ...]
     reason: str = ""
 
 
-def decide(findings: Sequence[Finding], pending: Collection[str]) -> Verdict:
+def decide(findings: Sequence[Problem], pending: Collection[str]) -> Verdict:
     """The one decision for all tables of a sidecar.
 
     `pending` are the operations of all sidecars that still wait. Their versions may lie on top of this
@@ -46,7 +46,7 @@ def decide(findings: Sequence[Finding], pending: Collection[str]) -> Verdict:
     return undo(grounds, pending)
 
 
-def undo(findings: Sequence[Finding], pending: Collection[str]) -> Verdict:
+def undo(findings: Sequence[Problem], pending: Collection[str]) -> Verdict:
     """Undo an operation, unless that would take away something nobody can account for."""
     grounds = tuple(findings)
     covered = [f for f in grounds if any(operation not in pending for operation in f.beyond)]
@@ -55,6 +55,6 @@ def undo(findings: Sequence[Finding], pending: Collection[str]) -> Verdict:
     return Verdict(Decision.ROLL_BACK, grounds)
 
 
-def _quarantine(findings: tuple[Finding, ...], culprits: Sequence[Finding]) -> Verdict:
+def _quarantine(findings: tuple[Problem, ...], culprits: Sequence[Problem]) -> Verdict:
     reason = "; ".join(finding.describe() for finding in culprits)
     return Verdict(Decision.QUARANTINE, findings, reason)

@@ -1,4 +1,4 @@
-"""Finding unfinished operations and settling them, branch by branch.
+"""Problem unfinished operations and settling them, branch by branch.
 
 Steady state is one listing that finds nothing. Whoever holds a branch's lock may treat every sidecar
 of that branch as dead: its writer has finished, died or lost the lock.

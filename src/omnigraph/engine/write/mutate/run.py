@@ -23,7 +23,6 @@ from omnigraph.engine.embedding.vectors import (
 )
 from omnigraph.engine.read.view import condition_filter
 from omnigraph.engine.write.change import Change, TableWrite
-from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.engine.write.mutate.checks import (
     edge_problems,
     null_problems,
@@ -56,6 +55,7 @@ from omnigraph.rows.keys import derived_ids
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.commits import Warning
 from omnigraph.versioning.snapshot import Snapshot
+from omnigraph.versioning.snapshot_rows import SnapshotRows
 
 BEFORE_NODE_DELETE = declare(
     "mutation.delete_node_pre_primary_delete", "before a statement that deletes nodes is applied"

@@ -15,14 +15,13 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.engine.read.view import id_filter
 from omnigraph.engine.write.change import SeenRows
-from omnigraph.engine.write.columns import carried_blobs, rows_by_id
-from omnigraph.engine.write.committed import SnapshotRows, few
 from omnigraph.engine.write.mutate.overlay import Overlay
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.delta import PLACE
 from omnigraph.storage.filters import And, Comparison, Filter, In, Or, bind, matches
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
+from omnigraph.versioning.snapshot_rows import SnapshotRows, carried_blobs, few, rows_by_id
 
 
 @dataclass(frozen=True, slots=True)

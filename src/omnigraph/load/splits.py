@@ -1,0 +1,250 @@
+"""Splits: parts of sources that are read apart from each other and give the records of the whole.
+
+A split of a text does not know how many records and lines come before it; `count_split` is asked of
+all of them first. Tables know. A source that cannot be split, compressed text for one, is one split.
+
+A JSON stream is cut between two neighbouring lines that both begin with `{` and end with `}`. No JSON
+value spans such a cut: `}` followed by `{` is an error anywhere but inside a string, and a string has
+no line end. Reading that goes on after a malformed record goes on at the very line of the cut. A
+stream without such lines, pretty-printed for one, is not cut.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from omnigraph.limits import LOAD_RANGE_ROWS, LOAD_RECORD_BYTES
+from omnigraph.load.json_text import read_blocks
+from omnigraph.load.sources import (
+    FileRange,
+    JsonSource,
+    ParquetSource,
+    Source,
+    StagedFile,
+    StagedSource,
+    is_compressed,
+    open_file,
+    open_parquet,
+)
+from omnigraph.storage.input_files import stamp_of
+
+ReadAt = Callable[[int, int], bytes]
+"""Up to that many bytes from a position on; fewer at the end."""
+
+_FIRST_WINDOW_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a source: what it reads, and what of the source comes before it."""
+
+    number: int
+    """The number of the source, from 0."""
+    source: Source
+    records_before: int = 0
+    lines_before: int = 0
+    is_counted: bool = True
+    """Whether what comes before is known."""
+    share: float = 1.0
+    """How much of the work of one task it is; a whole one where that is unknown."""
+
+
+def whole_splits(sources: Sequence[Source]) -> list[Split]:
+    """Every source as one split."""
+    return [Split(number, source) for number, source in enumerate(sources)]
+
+
+def split_sources(sources: Sequence[Source], step: int) -> list[Split]:
+    """All sources in splits of about `step` bytes, in their order."""
+    return [
+        split for number, source in enumerate(sources) for split in _split(number, source, step)
+    ]
+
+
+def bundled(splits: Sequence[Split]) -> list[tuple[int, ...]]:
+    """The numbers of all splits, those that one task reads together: small ones share a task.
+
+    The largest bundles come first, so that no task begins a large one when others have finished.
+    """
+    tasks = max(1, math.ceil(sum(split.share for split in splits)))
+    bundles: list[list[int]] = [[] for _ in range(min(len(splits), tasks))]
+    filled = [(0.0, bundle) for bundle in range(len(bundles))]
+    for number in sorted(range(len(splits)), key=lambda n: -splits[n].share):
+        share, bundle = filled[0]
+        bundles[bundle].append(number)
+        heapq.heapreplace(filled, (share + splits[number].share, bundle))
+    return [tuple(sorted(bundle)) for bundle in bundles]
+
+
+def count_split(split: Split) -> tuple[int, int]:
+    """How many records and lines a split of a text has."""
+    assert isinstance(split.source, JsonSource), "others are counted when they are split"
+    records = lines = 0
+    with split.source.open() as stream:
+        for block in read_blocks(stream):
+            records += block.records.count
+            lines += block.data.count(b"\n")
+    return records, lines
+
+
+def located(splits: Sequence[Split], sizes: Sequence[tuple[int, int]]) -> list[Split]:
+    """The splits with the records and lines that come before each in its source."""
+    result: list[Split] = []
+    before = (0, 0)
+    for split, (records, lines) in zip(splits, sizes, strict=True):
+        if not result or result[-1].number != split.number:
+            before = (0, 0)
+        result.append(
+            replace(split, records_before=before[0], lines_before=before[1], is_counted=True)
+        )
+        before = before[0] + records, before[1] + lines
+    return result
+
+
+def _split(number: int, source: Source, step: int) -> Iterator[Split]:
+    match source:
+        case ParquetSource():
+            for before, groups, share in _row_groups(source.name, step):
+                yield Split(number, replace(source, groups=groups), before, share=share)
+        case StagedSource():
+            for before, files, share in _staged_files(source, step):
+                yield Split(number, replace(source, files=files), before, share=share)
+        case JsonSource():
+            parts = _text_parts(source, step)
+            for part, share in parts:
+                yield Split(number, part, is_counted=len(parts) == 1, share=share)
+        case _:
+            yield Split(number, source)
+
+
+# -- tables -------------------------------------------------------------------------------------
+
+
+def _row_groups(path: str, step: int) -> Iterator[tuple[int, tuple[int, ...], float]]:
+    """Row groups of about `step` bytes together, each with the rows before them and their share.
+
+    Columns of few distinct values take no room and their rows still take time, so rows count too.
+    """
+    with open_parquet(path) as file:
+        metadata = file.metadata
+        rows = before = size = 0
+        groups: list[int] = []
+        for group in range(metadata.num_row_groups):
+            groups.append(group)
+            rows += metadata.row_group(group).num_rows
+            size += metadata.row_group(group).total_byte_size
+            if size >= step or rows - before >= LOAD_RANGE_ROWS:
+                yield before, tuple(groups), _share(rows - before, size, step)
+                before, size, groups = rows, 0, []
+        if groups:
+            yield before, tuple(groups), _share(rows - before, size, step)
+
+
+def _staged_files(
+    source: StagedSource, step: int
+) -> Iterator[tuple[int, tuple[StagedFile, ...], float]]:
+    """Neighbouring files of about `step` bytes together, in the same form."""
+    before = rows = size = 0
+    files: list[StagedFile] = []
+    for file in source.files:
+        if files and (size + file.bytes > step or rows + file.rows > LOAD_RANGE_ROWS):
+            yield before, tuple(files), _share(rows, size, step)
+            before, rows, size, files = before + rows, 0, 0, []
+        files.append(file)
+        rows += file.rows
+        size += file.bytes
+    if files:
+        yield before, tuple(files), _share(rows, size, step)
+
+
+def _share(rows: int, size: int, step: int) -> float:
+    return max(rows / LOAD_RANGE_ROWS, size / step)
+
+
+# -- texts --------------------------------------------------------------------------------------
+
+
+def _text_parts(source: JsonSource, step: int) -> Sequence[tuple[JsonSource, float]]:
+    """The parts of a text with the share of each; the text itself if it is not cut."""
+    data = source.data
+    if data is not None:
+        bounds = _bounds(lambda start, length: data[start : start + length], len(data), step)
+        return [
+            (replace(source, data=data[start:end]), (end - start) / step)
+            for start, end in pairwise(bounds)
+        ]
+    with open_file(source.name) as file:
+        stamp = stamp_of(file)
+        size, _ = stamp
+        if size <= step:
+            # Small files are not opened before they are read; the size of a compressed one does
+            # not tell how much it holds.
+            return [(source, 1.0 if source.name.endswith(".gz") else size / step)]
+
+        def read_at(start: int, length: int) -> bytes:
+            file.seek(start)
+            return file.read(length)
+
+        bounds = _bounds(read_at, size, step)
+    if len(bounds) == 2:
+        return [(source, size / step)]
+    return [
+        (replace(source, range=FileRange(start, end, stamp)), (end - start) / step)
+        for start, end in pairwise(bounds)
+    ]
+
+
+def _bounds(read_at: ReadAt, size: int, step: int) -> list[int]:
+    if is_compressed(read_at(0, 2)):
+        return [0, size]
+    # Parts of one size: a remainder would keep one task busy while others wait.
+    parts = max(1, -(-size // step))
+    return [0, *_cuts(read_at, size, -(-size // parts)), size]
+
+
+def _cuts(read_at: ReadAt, size: int, step: int) -> Iterator[int]:
+    """Positions that divide the stream into parts of about `step` bytes."""
+    at = step
+    while at < size:
+        cut = _first_cut(read_at, at, size)
+        if cut is None:
+            return
+        yield cut
+        at = max(at + step, cut + 1)
+
+
+def _first_cut(read_at: ReadAt, start: int, size: int) -> int | None:
+    length = _FIRST_WINDOW_BYTES
+    while True:
+        cut = _cut_in(read_at(start, length))
+        if cut is not None:
+            return start + cut
+        if start + length >= size or length > LOAD_RECORD_BYTES:
+            return None
+        length *= 4
+
+
+def _cut_in(window: bytes) -> int | None:
+    """The start of the first line that may begin a part, both it and the one before complete."""
+    # What stands before the first line end began somewhere else.
+    before = window.find(b"\n") + 1
+    if not before:
+        return None
+    start = window.find(b"\n", before) + 1
+    while start:
+        end = window.find(b"\n", start)
+        if end < 0:
+            return None
+        if _is_object(window[before : start - 1]) and _is_object(window[start:end]):
+            return start
+        before, start = start, end + 1
+    return None
+
+
+def _is_object(line: bytes) -> bool:
+    return line.startswith(b"{") and line.rstrip(b" \t\r").endswith(b"}")
