@@ -57,7 +57,7 @@ def allocate_identities(schema: SchemaIR) -> SchemaIR:
 
 
 def physical_column(name: str, prop_id: int, ever_used: Collection[str]) -> str:
-    """The column of a new property: its name, unless the table has or had a column so called.
+    """The column of a new property: its name, unless the table has or had a column of that name.
 
     Then the property's number is appended, again if some other property was created under just
     that name.

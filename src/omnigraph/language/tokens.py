@@ -34,7 +34,7 @@ _TRIVIA = "trivia"
 _COMMENT = "comment"
 
 # Possessive quantifiers: a string or comment that never ends fails in one pass instead of
-# backtracking through everything it swallowed.
+# backtracking through everything it matched.
 _TOKEN = re.compile(
     r"""
       (?P<trivia>[ \t\r\n]++)
@@ -52,7 +52,7 @@ _TOKEN = re.compile(
 
 ENUM_VALUE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
-# Half of a character: JSON can smuggle one into a Python text, but no file can hold it.
+# Half of a character: JSON can put one into a Python text, but no file can hold it.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}

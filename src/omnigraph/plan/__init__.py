@@ -1,4 +1,4 @@
-"""From query text and catalog to a typed plan: checking, lowering, parameters, lint.
+"""From query text and catalog to a typed plan and its steps: checker, planner, parameters, lint.
 
-Pure, like everything below it: a plan can be made and looked at in a notebook without a graph.
+Pure, like everything below it: a plan can be built and printed in a notebook without a graph.
 """

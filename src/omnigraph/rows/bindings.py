@@ -67,7 +67,7 @@ def given_for_unknown(vectors: pa.Array, bound: pa.Array) -> pa.Array:
 
 
 def text_hashes(texts: pa.Array) -> pa.Array:
-    """The hash of each text; a dash where there is none."""
+    """The hash of each text; a dash for a missing or blank one."""
     # Arrow has no such hash, and hashing a text takes no longer than making a Python string of it.
     hashes = [
         hashlib.sha256(text.encode()).hexdigest()[:_DIGITS] if present else _NO_TEXT

@@ -182,7 +182,7 @@ def moment_texts(column: pa.Array) -> pa.Array:
 
 
 def _signed_times(millis: Millis, form: bytes) -> pa.Array:
-    """The texts in a form; a year that has not four digits is written with its sign."""
+    """The texts in a form; a year of more or fewer than four digits is written with its sign."""
     inside = has_four_digit_year(millis)
     texts = time_texts(np.where(inside, millis, 0), form)
     if inside.all():

@@ -67,7 +67,7 @@ RowNumbers = npt.NDArray[np.int64]
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with equal values spelled equally; NaN, equal to nothing, becomes null."""
+    """The column with one form per value; NaN, which equals nothing, becomes null."""
     kind = column.type
     if not pa.types.is_floating(kind):
         return column
@@ -79,7 +79,7 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def tuples_of(rows: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, RowNumbers]:
     """The complete tuples of a table and the rows they stand in; a null exempts its row.
 
-    The columns of the result are numbered, so that no property name can get in the way.
+    The columns of the result are numbered, so that they cannot clash with property names.
     """
     named = {str(i): comparable(rows.column(c)) for i, c in enumerate(columns)}
     tuples = pa.table(named)

@@ -1,4 +1,4 @@
-"""Guesses of how many nodes have a value, from what the schema says about a property."""
+"""How many nodes are expected to have a value, from the declaration of a property."""
 
 from __future__ import annotations
 

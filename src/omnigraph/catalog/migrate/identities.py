@@ -231,7 +231,7 @@ def _properties(
 
 
 def _names(past: Mapping[str, int], present: Mapping[int, str]) -> dict[str, str]:
-    """Names of then to names of now."""
+    """Past names to present names."""
     kept = {present[number] for number in past.values() if number in present}
     found = {}
     for name, number in past.items():

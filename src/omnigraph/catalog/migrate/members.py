@@ -304,7 +304,7 @@ def constraint_steps(
 
 
 def constraint_text(constraint: ConstraintIR) -> str:
-    """The constraint as a schema would spell it: `@index(level)`."""
+    """The constraint in schema syntax: `@index(level)`."""
     match constraint:
         case KeyIR(columns):
             return f"@key({', '.join(columns)})"

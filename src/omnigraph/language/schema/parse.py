@@ -160,7 +160,7 @@ class _SchemaParser(TokenReader):
             scalar = self.scalar("a property type")
         nullable = self.accept_symbol("?")
         values = tuple(sorted(set(order))) if order is not None else None
-        # A deferred error may leave a combination no type can have; it is never looked at again.
+        # A deferred error may leave a combination no type can have; nothing reads it.
         is_list = is_list and scalar is not Scalar.BLOB
         prop_type = PropType(scalar, nullable, is_list, dimension, values)
         return TypeRef(prop_type, order, self.span_since(first))
