@@ -31,7 +31,9 @@ def test_schema_files_without_tables_are_replaced_by_force(root):
     kill_init(root, "init.after_schema_contract_written")
     with pytest.raises(GraphNotFound):
         open_graph(root)
-    with pytest.raises(AlreadyInitialized, match="if no other init is running, retry with force=True"):
+    with pytest.raises(
+        AlreadyInitialized, match="if no other init is running, retry with force=True"
+    ):
         init(root, SCHEMA)
     assert list(init(root, SCHEMA, force=True).branches) == ["main"]
     with pytest.raises(AlreadyInitialized, match="already initialized; open it"):
