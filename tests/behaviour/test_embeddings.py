@@ -111,8 +111,8 @@ def test_a_given_vector_is_kept_when_the_text_changes(graph, mocked):
     assert states(graph) == {"stale": 1, "given": 1}
     assert graph.embed().receipt.graph_commit_id is None
     assert vectors(graph) == {"a": GIVEN}
-    (refilled,) = graph.embed(include_given=True).properties
-    assert (refilled.embedded, refilled.states.ready) == (1, 1)
+    (done,) = graph.embed(include_given=True).properties
+    assert (done.embedded, done.states.ready) == (1, 1)
     assert vectors(graph) == {"a": mock("tin")}
 
 

@@ -1,4 +1,4 @@
-"""Ways to the data: look-ups for few nodes of a graph nobody has read yet, memory for the rest."""
+"""Access paths: look-ups for few nodes of an uncached graph, memory for the rest."""
 
 from __future__ import annotations
 

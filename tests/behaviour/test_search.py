@@ -36,12 +36,12 @@ def _records(rows: Sequence[Mapping[str, object]]) -> bytes:
 
 @pytest.fixture(
     scope="module",
-    params=["loaded", "written in pieces", "indexed", "indexed in between", "indexed, then folded"],
+    params=["loaded", "several writes", "indexed", "indexed in between", "indexed, then compacted"],
 )
 def pages(request, tmp_path_factory) -> Graph:
     """The same pages, from one load or from several writes, without indexes, with new or old ones.
 
-    Where there are indexes, the graph is opened anew to use what is stored of them.
+    Where there are indexes, the graph is reopened to use the stored ones.
     """
     path = tmp_path_factory.mktemp("search") / "graph"
     graph = init(path, PAGES)
@@ -53,13 +53,13 @@ def pages(request, tmp_path_factory) -> Graph:
             _records([other, {**ROWS[0], "title": "kettle", "vec": None}, ROWS[2]]), "append"
         )
         assert _slugs(graph, 'search($p.title, "copper")') == ["p0"]
-        if request.param != "written in pieces":
+        if request.param != "several writes":
             graph.maintenance.ensure_indexes()
         graph.load(_records([ROWS[0]]), "merge")
         assert _slugs(graph, 'search($p.title, "copper")') == ["p0", "p1"]
         graph.load(_records(ROWS), "merge")
         with pytest.MonkeyPatch.context() as patch:
-            if request.param == "indexed, then folded":
+            if request.param == "indexed, then compacted":
                 patch.setattr("omnigraph.engine.write.fold.FOLD_FRAGMENTS", 0)
                 patch.setattr("omnigraph.engine.write.fold.INDEX_LAG_ROWS", 0)
             graph.mutate('query d() { delete Page where slug = "p0" }')

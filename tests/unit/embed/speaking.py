@@ -27,7 +27,7 @@ class Refuse:
 
 @dataclass
 class Hang:
-    """Answer after so many seconds."""
+    """Answer after a delay."""
 
     seconds: float
 

@@ -1,4 +1,4 @@
-"""Freed memory is used again instead of being asked for anew."""
+"""Freed memory is reused instead of being requested again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Embedding: compute pending and stale vectors of a branch and write them as one commit.
 
 Rows are found by the state of their vectors, read whole, and written with new vectors and nothing else
-changed. If the branch moves meanwhile, rows that changed are skipped. Tests: tests/behaviour/test_refills.py.
+changed. If the branch moves meanwhile, rows that changed are skipped. Tests: tests/behaviour/test_embed.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Loads, mutations and `embed` share the kernel. It requests vectors through `DocumentVectors` and reports the
 ones that could not be computed. States are derived from texts and bindings; stored vectors are not read.
-Tests: tests/behaviour/test_embeddings.py, test_refills.py, tests/spark/test_embedding.py.
+Tests: tests/behaviour/test_embeddings.py, test_embed.py, tests/spark/test_embedding.py.
 """
 
 from __future__ import annotations

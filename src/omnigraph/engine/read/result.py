@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO, overload
 
@@ -273,6 +272,8 @@ def text_preview(summary: str, columns: Sequence[str], rows: Sequence[Row], tota
 
 def html_preview(summary: str, columns: Sequence[str], rows: Sequence[Row], total: int) -> str:
     """As `text_preview`, as an escaped HTML table."""
+    from html import escape
+
     head = "".join(f"<th>{escape(_cell(name))}</th>" for name in columns)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"

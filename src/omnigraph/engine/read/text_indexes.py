@@ -5,7 +5,7 @@ another version of the table still serves the rows in fragments that both versio
 other rows are read.
 
 An index is a data object and a header that names the fragments it was built from. The header is written last
-and replaced atomically. Tests: tests/behaviour/test_stored_texts.py.
+and replaced atomically. Tests: tests/behaviour/test_text_indexes.py.
 """
 
 from __future__ import annotations
