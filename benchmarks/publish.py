@@ -26,7 +26,7 @@ from benchmarks.support.timing import readable
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.limits import CHECKPOINT_INTERVAL
-from omnigraph.storage.durability import DURABILITY_VARIABLE, Durability
+from omnigraph.storage.durability import Durability
 from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
@@ -108,14 +108,14 @@ class History:
 def build_history(folder: Path, commits: int) -> History:
     """A graph with so many commits; only the last ones wait for the disk."""
     uri = folder / f"history{commits}"
-    os.environ[DURABILITY_VARIABLE] = Durability.NONE.value
+    os.environ["OMNIGRAPH_DURABILITY"] = Durability.NONE.value
     made = init(uri, SCHEMA)
     quick = history_of(made, Durability.NONE)
     while (left := commits - quick.writer.current(None).sequence) > 0:
         quick.load()
         quick.graph.maintenance.wait()
         quick.publish_many(min(left, AT_ONCE))
-    os.environ[DURABILITY_VARIABLE] = Durability.FSYNC.value
+    os.environ["OMNIGRAPH_DURABILITY"] = Durability.FSYNC.value
     return history_of(open_graph(uri), Durability.FSYNC)
 
 

@@ -21,7 +21,7 @@ KEPT_OPEN_REQUESTS = 7
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(str(tmp_path / "cache"))
+    monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 

@@ -32,8 +32,8 @@ from omnigraph.versioning.audit import read_audits
 from omnigraph.versioning.commits import CommitId, CommitRecord
 from omnigraph.versioning.locks.file_lock import _holder
 from omnigraph.versioning.locks.lease_object import LeaseNote, LeaseObject
-from omnigraph.versioning.manifest import HeadNote, ManifestState, fold
-from omnigraph.versioning.manifest_state import Checkpoint
+from omnigraph.versioning.manifest import ManifestState, fold
+from omnigraph.versioning.manifest_state import Checkpoint, HeadNote
 from omnigraph.versioning.recovery.sidecar import Sidecars, UnreadableSidecar
 from omnigraph.versioning.rows import (
     Row,
@@ -217,8 +217,8 @@ def declared() -> contract.SchemaContract:
 def test_the_files_of_a_schema_are_written_and_read():
     files = contract.files_of(declared())
     golden("schema/_schema.pg", files.source)
-    ir = golden("schema/_schema.ir.json", files.ir)
-    state = golden("schema/__schema_state.json", files.state)
+    ir = golden("schema/_schema.ir.json", files.ir or "")
+    state = golden("schema/__schema_state.json", files.state or "")
     read = contract.check_files(contract.ContractFiles(stored_values.SCHEMA, ir, state))
     assert contract.files_of(read) == files
 

@@ -31,7 +31,7 @@ def test_a_large_object_is_not_kept() -> None:
 
 def test_a_folder_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ObjectCache().put("before", b"in memory only")
-    monkeypatch.setenv(str(tmp_path / "made" / "here"))
+    monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path / "made" / "here"))
     ObjectCache().put("name", b"content")
     other = ObjectCache()
     assert other.get("name") == b"content"

@@ -37,6 +37,7 @@ def test_an_insert_is_the_next_version_and_keeps_the_oldest_fragment():
     made = insert(insert(dataset, "b"), "c")
     assert (made.version, ids(made)) == (3, ["a", "b", "c"])
     first, then = dataset.get_fragment(0), made.get_fragment(0)
+    assert first is not None and then is not None
     assert first.metadata.files == then.metadata.files
 
 

@@ -218,6 +218,7 @@ def test_a_damaged_version_of_a_table_is_told_and_others_can_be_used(place, bran
     with pytest.raises(HistoryRemoved if how == "missing" else FileDamaged) as caught:
         place.answers(branch)
     if how != "missing":
+        assert isinstance(caught.value, FileDamaged)
         assert caught.value.uri == str(file)
     other = "dev" if branch == "main" else "main"
     assert place.answers(other) == place.expected(other)

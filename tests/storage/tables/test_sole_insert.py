@@ -39,7 +39,8 @@ def test_an_insert_made_meanwhile_keeps_all_rows_out(store, indexed):
     if indexed:
         table = commit(table, stage_btree_index(table, "id"))
     insert_alone(table, numbered({"a": 1}, KEYED))
-    for names in ({"a": 2}, {"b": 2}):
+    conflicting: tuple[dict[str, int | None], ...] = ({"a": 2}, {"b": 2})
+    for names in conflicting:
         with pytest.raises(InsertConflict):
             insert_alone(table, numbered(names, KEYED))
     assert content(store.open("keyed")) == {"start": 0, "a": 1}
