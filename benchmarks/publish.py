@@ -26,8 +26,8 @@ from benchmarks.support.timing import readable
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.limits import CHECKPOINT_INTERVAL
+from omnigraph.storage.delta import insert_alone
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationId

@@ -14,7 +14,6 @@ from omnigraph.engine.maintain import partitions
 from omnigraph.engine.read import approximate, ranks, vector_index
 from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.write import fold as folding
-from omnigraph.storage import nearest
 from omnigraph.storage.filters import Comparison
 
 SCHEMA = """
@@ -92,7 +91,7 @@ def copy(few_are_many, tmp_path) -> Graph:
 def asked(monkeypatch) -> list[int]:
     """How many rows were asked of an index, call by call."""
     calls: list[int] = []
-    real = nearest.nearest_row_ids
+    real = ordered.nearest_row_ids
 
     def noting(table, column, query, count, probes):
         calls.append(count)

@@ -23,7 +23,7 @@ from omnigraph.errors import (
     StoreCallFailed,
     SyncFailed,
 )
-from omnigraph.storage.sole_insert import insert_alone
+from omnigraph.storage.delta import insert_alone
 from omnigraph.storage.tables import TableStore
 from omnigraph.testing.faults import Call, Fail, InjectedFault, armed, recording
 from omnigraph.versioning.branch_names import branch_name

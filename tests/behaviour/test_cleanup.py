@@ -24,8 +24,8 @@ from omnigraph.errors import (
     StorageError,
     StoreCallFailed,
 )
-from omnigraph.storage.removal import StoredVersion, stored_versions
-from omnigraph.storage.sole_insert import insert_alone
+from omnigraph.storage.cleanup import StoredVersion, stored_versions
+from omnigraph.storage.delta import insert_alone
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning.manifest import Manifest

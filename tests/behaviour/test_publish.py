@@ -29,7 +29,7 @@ from omnigraph.errors import (
     SyncFailed,
     TableExists,
 )
-from omnigraph.storage.sole_insert import InsertConflict, insert_alone
+from omnigraph.storage.delta import InsertConflict, insert_alone
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.testing.faults import Call, Fail, InjectedFault, armed

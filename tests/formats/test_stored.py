@@ -22,7 +22,7 @@ from omnigraph.json_structs import json_line
 from omnigraph.language.span import Source
 from omnigraph.rows.bindings import bindings, given_bindings
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.index_checks import CHECKSUMS, IndexChecks, IndexFolder
+from omnigraph.storage.indexes import CHECKSUMS, IndexChecks, IndexFolder
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.refs import StoredBranch, parse_ref, rewrite_metadata
 from omnigraph.storage.uris import normalise_root

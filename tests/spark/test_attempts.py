@@ -17,7 +17,6 @@ from omnigraph.engine.write import fold
 from omnigraph.engine.write.bulk import prepare
 from omnigraph.errors import StoreCallFailed
 from omnigraph.spark.tasks import Exchanged
-from omnigraph.storage import fragments
 from tests.spark.graphs import SCHEMA, comparable, data_files, exported, town
 from tests.spark.in_process import patched, run_exchange, run_tasks, tasks_in_this_process
 
@@ -137,7 +136,7 @@ def test_a_disk_that_is_full_for_some_task_is_told_and_the_next_load_works(tmp_p
 
     with (
         tasks_in_this_process(3_000),
-        patched((fragments, "write_fragments", until_full)),
+        patched((stage, "write_fragments", until_full)),
         pytest.raises(StoreCallFailed, match="No space left on device"),
     ):
         graph.load(town(60).encode(), "append", engine="spark")

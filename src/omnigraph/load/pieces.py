@@ -33,7 +33,7 @@ from omnigraph.load.sources import (
     open_file,
     open_parquet,
 )
-from omnigraph.storage.input_files import Stamp, stamp_of
+from omnigraph.storage.files import Stamp, stamp_of
 
 
 @dataclass(frozen=True, slots=True)

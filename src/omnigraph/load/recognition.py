@@ -42,7 +42,7 @@ from omnigraph.load.sources import (
     open_parquet,
     pipe_content,
 )
-from omnigraph.storage.input_files import is_remote, list_remote
+from omnigraph.storage.files import is_remote, list_remote
 
 _GLOB: Final = frozenset("*?[")
 _FORMATS: Final[Mapping[str, Format]] = {

@@ -25,7 +25,7 @@ from omnigraph.errors import LoadSourceError, SourceUnreadable
 from omnigraph.load.csv_framing import Dialect, read_columns, read_csv_records
 from omnigraph.load.framing import Records, read_stretches
 from omnigraph.load.row_plan import RowPlan
-from omnigraph.storage.input_files import is_remote, open_remote
+from omnigraph.storage.files import is_remote, open_remote
 
 TEXT_NAME: Final = "<data>"
 """What messages call input that has no file name."""

@@ -15,7 +15,7 @@ from lance.optimize import Compaction, RewriteResult
 
 from omnigraph.errors import TableConflict
 from omnigraph.limits import ROWS_PER_FRAGMENT
-from omnigraph.storage.conflicts import Failure, cause_of, classify, naming_failures
+from omnigraph.storage.failures import Failure, cause_of, classify, naming_failures
 from omnigraph.storage.indexes import PARTITIONED, Index, list_indexes
 from omnigraph.storage.table import Table
 

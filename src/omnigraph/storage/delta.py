@@ -4,6 +4,8 @@ Old positions of replaced and deleted rows join the deletions of their fragments
 written first into new fragments and keep their row ids, so that identity, row versions and diffs
 stay right; new rows follow. All of it is one commit, so a table is written or not written.
 Tests: tests/storage/tables/test_delta.py.
+
+MERGED: Inserting rows only if nothing was inserted meanwhile: the compare-and-swap that publishing rests on.
 """
 
 from __future__ import annotations
@@ -17,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance import LanceOperation
+from lance import LanceDataset, LanceOperation
 from lance.fragment import RowIdSequence
 
-from omnigraph.errors import InputError, StorageError
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.errors import InputError, InsertConflict, StorageError
+from omnigraph.storage.failures import Failure, cause_of, classify, naming_failures
 from omnigraph.storage.filters import Filter
-from omnigraph.storage.fragments import Rows, write_rows
+from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
-from omnigraph.storage.stage import RowCounts, Staged
+from omnigraph.storage.stage import RowCounts, Rows, Staged, write_rows
 from omnigraph.storage.table import Table
 
 Ids: TypeAlias = Sequence[str] | pa.Array
@@ -229,3 +231,52 @@ def _taken(rows: pa.Table, numbers: npt.NDArray[np.int64]) -> Iterator[pa.Record
 
 def _column(rows: pa.Table, name: str) -> pa.Array:
     return rows.column(name).combine_chunks()
+
+
+__all__ = ["InsertConflict", "WrittenRows", "insert_alone", "write_ahead"]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Rows in files that are part of nothing yet."""
+
+    lineage: Lineage
+    rows: pa.Table
+    files: Sequence[lance.FragmentMetadata]
+
+
+def write_ahead(table: Table, rows: pa.Table) -> WrittenRows:
+    """Write rows that will be inserted into some version of a table's line."""
+    return WrittenRows(table.lineage, rows, write_rows(table, rows))
+
+
+def insert_alone(table: Table, rows: pa.Table, written: WrittenRows | None = None) -> Table:
+    """Insert rows if no rows were inserted since the version of the table.
+
+    `written` is used if it has these very rows. Raises `InsertConflict`: nothing was inserted. After
+    any other error the caller finds out by reading.
+    """
+    lineage = table.lineage
+    if lineage.sync:
+        lineage.sync.commit(lineage, table.dataset)
+    if written is None or written.lineage != lineage or not written.rows.equals(rows):
+        written = write_ahead(table, rows)
+    with naming_failures("insert", lineage.uri):
+        operation = rewriting(table, [], [_oldest(table)], list(written.files))
+        transaction = lance.Transaction(read_version=table.version, operation=operation)
+        try:
+            made = LanceDataset.commit(table.dataset, transaction, max_retries=0)
+        except OSError as error:
+            if classify(error) is not Failure.CONFLICT:
+                raise
+            raise InsertConflict(lineage.name, cause_of(error)) from error
+    if lineage.sync:
+        lineage.sync.commit(lineage, made)
+    return Table(lineage, made)
+
+
+def _oldest(table: Table) -> lance.FragmentMetadata:
+    fragments = table.dataset.get_fragments()
+    if not fragments:
+        raise InputError(f"{table.path} has no rows that an insert could be compared with")
+    return min((fragment.metadata for fragment in fragments), key=lambda found: found.id)

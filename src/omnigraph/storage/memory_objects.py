@@ -18,7 +18,7 @@ from omnigraph.storage.objects import (
     Level,
     VersionToken,
     child_path,
-    naming_failures,
+    naming_object_failures,
     object_path,
 )
 from omnigraph.storage.uris import GraphRoot, fold_path
@@ -151,7 +151,7 @@ class MemoryObjects:
             return found
 
     def _naming(self, action: str, path: str) -> AbstractContextManager[None]:
-        return naming_failures(self._root, action, path)
+        return naming_object_failures(self._root, action, path)
 
     def _missing(self, action: str, path: str) -> ObjectMissing:
         return ObjectMissing(action, self._root.join(path), "no such object")

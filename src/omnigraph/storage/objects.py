@@ -2,18 +2,20 @@
 
 Local disk, S3 and memory keep the same promises, and tests/contract/objects runs one suite over all
 of them. Most objects are texts; nothing here knows what they mean.
+
+MERGED: Whether a store can be trusted with a graph: it must honour the conditions of a write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, NewType, Protocol, assert_never
 
-from omnigraph.errors import StoreCallFailed
-from omnigraph.storage.causes import cause_in_words
+from omnigraph.errors import StorageError, StoreCallFailed, UnsafeStore
 from omnigraph.storage.durability import Durability
+from omnigraph.storage.failures import cause_in_words
 from omnigraph.storage.uris import GraphRoot, fold_path
 
 VersionToken = NewType("VersionToken", str)
@@ -151,7 +153,7 @@ def child_path(directory: str, name: str) -> str:
 
 
 @contextmanager
-def naming_failures(
+def naming_object_failures(
     root: GraphRoot, action: str, path: str, *failures: type[Exception]
 ) -> Iterator[None]:
     """Turn what the system raises into `StoreCallFailed` with the action and the address."""
@@ -165,3 +167,57 @@ def naming_failures(
 def cause_of(error: Exception) -> str:
     """One line for a message; client libraries append pages of details."""
     return cause_in_words((error.strerror if isinstance(error, OSError) else None) or str(error))
+
+
+PROBE_DIR: Final = "__probe"
+
+
+def probe_store(store: ObjectStore, root: GraphRoot) -> None:
+    """Try every conditional write on an object of our own, and remove it again.
+
+    Raises `UnsafeStore` naming the check that failed.
+    """
+    with _probe_object(store) as path:
+        _check_creation(store, root, path)
+        content, token = store.read_text_versioned(path)
+        if content != "a":
+            raise UnsafeStore(root.uri, "read back", NO_CONDITIONAL_PUT)
+        if store.write_text_if_match(path, "c", token) is None:
+            raise UnsafeStore(root.uri, "replace if unchanged", NO_CONDITIONAL_PUT)
+        if store.write_text_if_match(path, "d", token) is not None or store.read_text(path) != "c":
+            raise UnsafeStore(root.uri, "refuse to replace a change", NO_CONDITIONAL_PUT)
+
+
+def probe_hard_links(root: GraphRoot) -> None:
+    """What a graph on a local disk needs at every read-write open: it may have been moved.
+
+    Raises `UnsafeStore`. Does nothing for a graph that is not on a local disk. A disk that is full
+    or may not be written passes: nothing is known about it, and the graph can still be read.
+    """
+    if root.kind == "local":
+        store = open_store(root, Durability.NONE)
+        with suppress(StoreCallFailed), _probe_object(store) as path:
+            _check_creation(store, root, path)
+
+
+def _check_creation(store: ObjectStore, root: GraphRoot, path: str) -> None:
+    problem = NO_HARD_LINKS if root.kind == "local" else NO_CONDITIONAL_PUT
+    if not store.write_text_if_absent(path, "a"):
+        raise UnsafeStore(root.uri, "create if absent", problem)
+    if store.write_text_if_absent(path, "b"):
+        raise UnsafeStore(root.uri, "refuse to create twice", problem)
+
+
+@contextmanager
+def _probe_object(store: ObjectStore) -> Iterator[str]:
+    """A path nobody else uses, with nothing left there at the end."""
+    from ulid import ULID
+
+    path = f"{PROBE_DIR}/{ULID()}"
+    try:
+        yield path
+    except BaseException:
+        with suppress(StorageError):
+            store.delete_prefix(path)
+        raise
+    store.delete_prefix(path)

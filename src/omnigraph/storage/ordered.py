@@ -3,6 +3,8 @@
 The store sorts in memory whatever it is asked to sort. A large table is therefore read once, its rows
 are divided by ranges of ids, and every range is sorted by itself. In one process the ranges wait in
 scratch files; tasks read parts of the table and send every range where it is sorted.
+
+MERGED: The rows whose vector is nearest to a given one, found through a table's index of vectors.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.limits import SORTED_BYTES
+from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.scan import ROW_ID, Scan, scan
 from omnigraph.storage.table import Table
 from omnigraph.temporary import TemporaryFolder
@@ -126,3 +130,25 @@ def id_bounds(table: Table, columns: Sequence[str]) -> list[str]:
     sampled.sort(key=str.encode)
     chosen = (sampled[len(sampled) * number // count] for number in range(1, count))
     return list(dict.fromkeys(chosen))
+
+
+def nearest_row_ids(
+    table: Table, column: str, query: npt.NDArray[np.float64], count: int, probes: int
+) -> npt.NDArray[np.uint64]:
+    """The row ids of about the `count` nearest, nearest first; fewer if there are no more.
+
+    So many partitions are looked into. Rows that the index does not know are compared one by one.
+    """
+    with naming_failures("search", table.lineage.uri):
+        found = table.dataset.scanner(
+            columns=[ROW_ID, "_distance"],
+            nearest={
+                "column": column,
+                "q": query.astype(np.float32),
+                "k": count,
+                "metric": "cosine",
+                "nprobes": probes,
+            },
+            disable_scoring_autoprojection=True,
+        ).to_table()
+    return np.asarray(found.column(ROW_ID).to_numpy(), np.uint64)

@@ -14,9 +14,9 @@ from lance.dataset import ColumnOrdering
 
 from omnigraph.errors import StoreCallFailed
 from omnigraph.limits import LOOKUP_CHUNK, ROWS_SCANNED_PER_LOOKUP
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.filters import Bound, Filter, In, bind, matches, split, to_sql
-from omnigraph.storage.filters.bound import bound_columns
+from omnigraph.storage.filters.model import bound_columns
 from omnigraph.storage.lineage import Lineage
 
 ROW_ID: Final = "_rowid"

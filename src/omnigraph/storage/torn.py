@@ -22,7 +22,7 @@ from lance.file import LanceFileSession
 
 from omnigraph.errors import StoreCallFailed
 from omnigraph.storage.commit_sync import AddedFile, added_files, files_of_version
-from omnigraph.storage.conflicts import is_library_failure, naming_failures
+from omnigraph.storage.failures import is_library_failure, naming_failures
 from omnigraph.storage.lineage import Lineage, version_file, version_of_file
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table

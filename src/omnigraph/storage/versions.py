@@ -15,7 +15,7 @@ from msgspec import Struct
 from omnigraph.errors import ObjectMissing, TableMissing
 from omnigraph.json_structs import json_line
 from omnigraph.side_by_side import each
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.lineage import Lineage, version_file, version_of_file
 from omnigraph.storage.objects import VersionToken
 from omnigraph.storage.refs import REFS_DIR, StoredBranch, parse_ref

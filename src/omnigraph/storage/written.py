@@ -20,12 +20,11 @@ from lance import LanceOperation
 
 from omnigraph.errors import StorageError
 from omnigraph.storage.delta import Ids, delete_at, find_targets, rewriting, write_upserts
-from omnigraph.storage.fragments import write_rows
 from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.refs import tree_of
 from omnigraph.storage.scan import ROW_ADDRESS
-from omnigraph.storage.stage import RowCounts, Staged
+from omnigraph.storage.stage import RowCounts, Staged, write_rows
 from omnigraph.storage.table import Table
 
 WriteKind = Literal["append", "delta", "overwrite"]

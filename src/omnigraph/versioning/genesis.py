@@ -21,8 +21,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import declare
 from omnigraph.language.span import Source
-from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.probe import probe_store
+from omnigraph.storage.objects import ObjectStore, probe_store
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.commits import (

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import chain, combinations
 
 from omnigraph.errors import TableMissing
-from omnigraph.storage.removal import stored_versions
+from omnigraph.storage.cleanup import stored_versions
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.branches import Branches

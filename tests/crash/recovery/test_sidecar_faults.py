@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, StorageError
-from omnigraph.storage.sole_insert import insert_alone
+from omnigraph.storage.delta import insert_alone
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.manifest import Manifest

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.storage.compact import fold, small_fragments
-from omnigraph.storage.delta import stage_delta
+from omnigraph.storage.delta import insert_alone, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root

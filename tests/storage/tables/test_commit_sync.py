@@ -12,11 +12,10 @@ import pytest
 from omnigraph.errors import StoreCallFailed
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.storage.compact import fold
-from omnigraph.storage.delta import stage_delta
+from omnigraph.storage.delta import insert_alone, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
 from omnigraph.storage.lineage import version_file
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append, stage_overwrite, stage_restore
 from omnigraph.storage.tables import TableStore
 from tests.storage.tables.rows import KEYED, commit, make, numbered, people

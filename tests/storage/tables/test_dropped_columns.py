@@ -8,16 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 
 from omnigraph.storage.blobs import read_blob_cells
-from omnigraph.storage.columns import NewValues, stage_columns
-from omnigraph.storage.compact import commit_rewritten
-from omnigraph.storage.delta import stage_delta
-from omnigraph.storage.dropped_columns import (
+from omnigraph.storage.cleanup import remove_versions, stored_versions
+from omnigraph.storage.columns import (
+    NewValues,
     fragments_with_dropped,
     rewrite_fragment,
     shed_columns,
+    stage_columns,
 )
+from omnigraph.storage.compact import commit_rewritten
+from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.indexes import list_indexes, stage_btree_index
-from omnigraph.storage.removal import remove_versions, stored_versions
 from omnigraph.storage.stage import stage_append
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore

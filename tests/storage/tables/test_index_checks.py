@@ -13,8 +13,8 @@ from omnigraph.errors import FileDamaged
 from omnigraph.storage.compact import fold
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.filters import Comparison
-from omnigraph.storage.index_checks import CHECKSUMS
 from omnigraph.storage.indexes import (
+    CHECKSUMS,
     build_btree,
     damaged_indexes,
     list_indexes,

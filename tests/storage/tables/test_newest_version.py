@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from omnigraph.storage.compact import fold
+from omnigraph.storage.delta import insert_alone
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root

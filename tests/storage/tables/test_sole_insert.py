@@ -10,9 +10,9 @@ import pytest
 
 from omnigraph.errors import InputError, InsertConflict
 from omnigraph.storage.compact import fold
+from omnigraph.storage.delta import insert_alone, write_ahead
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
-from omnigraph.storage.sole_insert import insert_alone, write_ahead
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from tests.storage.tables.rows import KEYED, commit, content, numbered

@@ -11,12 +11,11 @@ import pytest
 
 from omnigraph.errors import StoreCallFailed, TableExists, TableMissing
 from omnigraph.limits import ROWS_PER_FRAGMENT
-from omnigraph.storage.delta import stage_delta
+from omnigraph.storage.delta import insert_alone, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.filters import Comparison
 from omnigraph.storage.indexes import list_indexes, stage_btree_index, uncovered_fragments
 from omnigraph.storage.objects import open_store
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append, stage_overwrite
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root

@@ -10,11 +10,10 @@ import pytest
 from omnigraph.errors import StoreCallFailed, TornVersion
 from omnigraph.storage.commit_sync import added_files
 from omnigraph.storage.compact import fold
-from omnigraph.storage.delta import stage_delta
+from omnigraph.storage.delta import insert_alone, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
 from omnigraph.storage.lineage import version_file, version_of_file
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.versions import read_transaction

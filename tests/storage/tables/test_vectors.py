@@ -18,7 +18,7 @@ from omnigraph.storage.indexes import (
     stage_probes,
     uncovered_fragments,
 )
-from omnigraph.storage.nearest import nearest_row_ids
+from omnigraph.storage.ordered import nearest_row_ids
 from omnigraph.storage.stage import stage_append
 from omnigraph.storage.table import Table
 from tests.storage.tables.rows import commit

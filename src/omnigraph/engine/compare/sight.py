@@ -21,7 +21,7 @@ from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.equality import Mask
 from omnigraph.storage.changed_rows import Numbers, Wanted, places_of
 from omnigraph.storage.filters import bind, matches
-from omnigraph.storage.filters.bound import bound_columns
+from omnigraph.storage.filters.model import bound_columns
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 

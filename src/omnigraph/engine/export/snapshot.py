@@ -23,7 +23,7 @@ from omnigraph.engine.export.folders import new_folder, scratch_folder
 from omnigraph.engine.export.rows import read_rows
 from omnigraph.export import export_lines, file_names, select_types, write_parquet
 from omnigraph.progress import SILENT, Progress
-from omnigraph.storage.output_files import refuse_occupied, writing_remote
+from omnigraph.storage.files import refuse_occupied, writing_remote
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 

@@ -16,8 +16,7 @@ from omnigraph.errors import ExportError, InputError
 from omnigraph.export import select_types
 from omnigraph.progress import Progress
 from omnigraph.replace_file import replacing_bytes
-from omnigraph.storage.input_files import is_remote
-from omnigraph.storage.output_files import writing_remote
+from omnigraph.storage.files import is_remote, writing_remote
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 

@@ -22,14 +22,14 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import InputError, OmnigraphError, RecoveryPending, TableDrift
 from omnigraph.faults import declare
 from omnigraph.limits import CLEANUP_MIN_AGE_SECONDS
-from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.removal import (
+from omnigraph.storage.cleanup import (
     Removed,
     StoredVersion,
     remove_leftovers,
     remove_versions,
     stored_versions,
 )
+from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.commits import TableId

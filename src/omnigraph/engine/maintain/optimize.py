@@ -17,8 +17,8 @@ from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
 from omnigraph.errors import ManifestDamaged, RecoveryPending
 from omnigraph.json_structs import Document
+from omnigraph.storage.columns import fragments_with_dropped, shed_columns
 from omnigraph.storage.compact import fold, is_fold_needed
-from omnigraph.storage.dropped_columns import fragments_with_dropped, shed_columns
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.contract import SchemaContract

@@ -17,11 +17,10 @@ from typing import Final
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import BranchLocked, OmnigraphError
 from omnigraph.faults import declare
-from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.probe import PROBE_DIR
-from omnigraph.storage.scratch import FOLDER as SCRATCH_DIR
-from omnigraph.storage.scratch import list_scratch, remove_scratch
-from omnigraph.storage.temporary_files import list_temporary_files, remove_temporary_files
+from omnigraph.storage.cleanup import list_temporary_files, remove_temporary_files
+from omnigraph.storage.files import FOLDER as SCRATCH_DIR
+from omnigraph.storage.files import list_scratch, remove_scratch
+from omnigraph.storage.objects import PROBE_DIR, ObjectStore
 from omnigraph.versioning.branch_names import decode_physical_name
 from omnigraph.versioning.contract import HISTORY_DIR
 from omnigraph.versioning.ids import made_at

@@ -23,8 +23,8 @@ from omnigraph.engine.read.stored_texts import StoredTexts
 from omnigraph.engine.vector_states import StateCounts, count_states
 from omnigraph.limits import FOLD_SMALL_ROWS, INDEX_LAG_ROWS
 from omnigraph.rows.bindings import embedded_properties
+from omnigraph.storage.columns import fragments_with_dropped
 from omnigraph.storage.compact import small_fragments
-from omnigraph.storage.dropped_columns import fragments_with_dropped
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.locks import LeaseNote, held_leases

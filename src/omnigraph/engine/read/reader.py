@@ -28,7 +28,7 @@ from omnigraph.limits import CACHE_SHARE
 from omnigraph.plan.ir import NOW_PARAMETER, ReadPlan
 from omnigraph.plan.params import bind_host_values, check_names
 from omnigraph.plan.physical.steps import Arrangement
-from omnigraph.storage.conflicts import is_vanished_file
+from omnigraph.storage.failures import is_vanished_file
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 

@@ -33,7 +33,7 @@ from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_host_values
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.filters import And, Filter, bind, matches
-from omnigraph.storage.filters.bound import bound_columns
+from omnigraph.storage.filters.model import bound_columns
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore

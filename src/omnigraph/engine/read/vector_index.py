@@ -17,7 +17,7 @@ from omnigraph.storage.indexes import (
     probes_of,
     uncovered_fragments,
 )
-from omnigraph.storage.nearest import nearest_row_ids
+from omnigraph.storage.ordered import nearest_row_ids
 from omnigraph.storage.table import Table
 
 _UNCOVERED: Final = 0.05

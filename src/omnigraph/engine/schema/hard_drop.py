@@ -16,10 +16,10 @@ from omnigraph.engine.schema.fragments import EachFragment
 from omnigraph.engine.schema.work import SchemaWork
 from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
 from omnigraph.errors import OmnigraphError
+from omnigraph.storage.cleanup import remove_versions, stored_versions
+from omnigraph.storage.columns import fragments_with_dropped, rewrite_fragment
 from omnigraph.storage.compact import commit_rewritten
-from omnigraph.storage.dropped_columns import fragments_with_dropped, rewrite_fragment
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.removal import remove_versions, stored_versions
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import MAIN

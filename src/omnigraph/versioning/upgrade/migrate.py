@@ -12,9 +12,9 @@ import logging
 
 from omnigraph.errors import ForkInUse, TableConflict
 from omnigraph.faults import declare
+from omnigraph.storage.columns import annotate_column, annotate_table, is_keyed, stage_reshaped
 from omnigraph.storage.indexes import list_indexes
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.reshape import annotate_column, annotate_table, is_keyed, stage_reshaped
 from omnigraph.storage.stage import commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from omnigraph.errors import InvalidBranchName, TableMissing
+from omnigraph.storage.columns import INSERTED_AT, read_with_versions
 from omnigraph.storage.refs import StoredBranch
-from omnigraph.storage.reshape import INSERTED_AT, read_with_versions
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import (

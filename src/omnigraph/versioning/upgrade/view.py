@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
 
+from omnigraph.storage.columns import private_table
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.refs import StoredBranch
-from omnigraph.storage.reshape import private_table
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.contract import ContractFiles, files_of, read_files

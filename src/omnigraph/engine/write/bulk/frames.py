@@ -25,7 +25,7 @@ from omnigraph.progress import Progress
 from omnigraph.spark.answers import Failed, returning, value_of
 from omnigraph.spark.frames import table_named, with_columns
 from omnigraph.spark.tasks import run_on_frame
-from omnigraph.storage.scratch import Scratch
+from omnigraph.storage.files import Scratch
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.ids import new_ulid
 

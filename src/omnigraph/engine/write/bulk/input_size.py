@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from omnigraph.errors import SourceUnreadable
 from omnigraph.load import Source
 from omnigraph.load.sources import CsvFile, JsonFile, JsonObjects, ParquetFile, open_file
-from omnigraph.storage.input_files import stamp_of
+from omnigraph.storage.files import stamp_of
 
 
 def input_bytes(sources: Sequence[Source]) -> int:

@@ -2,14 +2,18 @@
 
 The store is reached as the graphs on it are, by the `AWS_*` variables. Tests:
 tests/surfaces/test_load_from_s3.py.
+
+MERGED: Files that are written whole at an `s3://` URI. A file appears when it is complete. | Files beside the tables of a graph that processes of one job pass on to each other.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, BinaryIO, Final
 
@@ -17,8 +21,10 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from omnigraph.errors import SourceUnreadable
-from omnigraph.storage.s3_options import s3_options
+from omnigraph.errors import ExportError, SourceUnreadable
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.objects import ObjectStore, open_store
+from omnigraph.storage.uris import GraphRoot, s3_options
 
 Stamp = tuple[int, str]
 
@@ -111,3 +117,98 @@ def _naming(uri: str) -> Iterator[None]:
     except (BaseError, OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise SourceUnreadable(uri, f"cannot be read: {reason}", "check the AWS settings") from None
+
+
+_WRITE_BYTES: Final = 4 * 1024 * 1024
+"""What is handed over at a time."""
+
+
+@contextmanager
+def writing_remote(uri: str) -> Iterator[BinaryIO]:
+    """A stream to an object. Raises `ExportError`; the object is not there then."""
+    try:
+        store, key = located(uri)
+        if not key or key.endswith("/"):
+            raise ExportError(f"'{uri}' does not name a file; write s3://bucket/key")
+        upload = obstore.open_writer(store, key)
+        out = io.BufferedWriter(_Upload(upload), _WRITE_BYTES)
+        yield out
+        out.flush()
+        # Only a complete upload is closed: an aborted one never becomes an object.
+        upload.close()
+    except SourceUnreadable as error:
+        raise ExportError(str(error)) from None
+    except FileNotFoundError:
+        raise ExportError(f"'{uri}' cannot be written: the bucket does not exist") from None
+    except (BaseError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ExportError(f"'{uri}' cannot be written: {reason}; check the AWS settings") from None
+
+
+class _Upload(io.RawIOBase):
+    """An upload as a file that is written from its beginning to its end."""
+
+    def __init__(self, upload: obstore.WritableFile) -> None:
+        self._upload = upload
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        content = memoryview(data).cast("B")
+        self._upload.write(bytes(content))
+        return len(content)
+
+
+def refuse_occupied(folder: str) -> None:
+    """Raises `ExportError` when there are objects below a folder."""
+    try:
+        found = list_remote(folder)
+    except SourceUnreadable as error:
+        raise ExportError(str(error)) from None
+    if any(one.startswith(f"{folder.rstrip('/')}/") for one in found):
+        raise ExportError(f"'{folder}' is not an empty directory; choose another target")
+
+
+FOLDER: Final = "__scratch"
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """The files of one job. It travels to every process that writes some."""
+
+    root: GraphRoot
+    job: str
+    """A name that no other job has, and that tells when the job began."""
+
+    def write(self, content: bytes | memoryview) -> str:
+        """Keep some content as a file of its own; returns its address."""
+        path = f"{FOLDER}/{self.job}-{secrets.token_hex(8)}"
+        self._objects().write_bytes(path, content)
+        return self.root.join(path)
+
+    def remove(self) -> None:
+        """Remove all files of the job, also those of attempts nobody heard of."""
+        remove_scratch(self._objects(), lambda job: job == self.job)
+
+    def _objects(self) -> ObjectStore:
+        # What a power failure takes is of no use to anybody afterwards.
+        return open_store(self.root, Durability.NONE)
+
+
+def list_scratch(objects: ObjectStore, wanted: Callable[[str], bool]) -> list[str]:
+    """The files of the jobs that are wanted, in order."""
+    found = objects.list_dir(FOLDER)
+    return sorted(path for path in found if wanted(_job_of(path)))
+
+
+def remove_scratch(objects: ObjectStore, wanted: Callable[[str], bool]) -> list[str]:
+    """Remove the files of jobs that are wanted; returns their names."""
+    gone = list_scratch(objects, wanted)
+    for path in gone:
+        objects.delete(path)
+    return gone
+
+
+def _job_of(path: str) -> str:
+    return path.rpartition("/")[2].partition("-")[0]
