@@ -33,9 +33,9 @@ from omnigraph.storage.uris import normalise_root
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationId
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.manifest_compaction import tend_manifest
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import checkpoint_row, commit_rows, rows_table
-from omnigraph.versioning.upkeep import tend_manifest
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
 from tests.cost.counting_proxy import Traffic, counting_proxy
 

@@ -18,7 +18,7 @@ from omnigraph.engine.write import fold as folding
 from omnigraph.errors import HeadMoved
 from omnigraph.limits import MANIFEST_OVERDUE
 from omnigraph.testing.faults import Fail, FailStorage, Pause, armed
-from omnigraph.versioning import upkeep
+from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import PERSON, Backstage
 
@@ -264,7 +264,7 @@ def test_a_branch_that_is_deleted_before_its_fold_is_no_trouble(graph, caplog, m
 
 
 def test_the_manifest_is_folded_in_the_background(graph, backstage, monkeypatch):
-    monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", FEW)
+    monkeypatch.setattr(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", FEW)
     most = 0
     for number in range(4 * FEW):
         graph.load(person(f"p{number}", number), "merge")
@@ -279,7 +279,7 @@ def test_the_manifest_is_folded_in_the_background(graph, backstage, monkeypatch)
 def test_a_manifest_that_nobody_comes_to_fold_is_folded_by_the_publish(
     graph, backstage, monkeypatch
 ):
-    monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", 2)
+    monkeypatch.setattr(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", 2)
     monkeypatch.setattr(folding, "is_manifest_due", lambda *_: False)
     for number in range(20):
         graph.load(person("zoe", number), "merge")

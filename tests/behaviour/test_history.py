@@ -24,9 +24,9 @@ from omnigraph.errors import (
 from omnigraph.storage.table import Table
 from omnigraph.versioning.commits import CommitRecord, Counts, OperationKind, Warning
 from omnigraph.versioning.manifest import Manifest, ManifestState, fold
+from omnigraph.versioning.manifest_compaction import tend_manifest
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import MANIFEST_PATH
-from omnigraph.versioning.upkeep import tend_manifest
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, SCHEMA, Backstage
 from tests.receipts import receipt_of_commit
 

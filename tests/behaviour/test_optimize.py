@@ -15,7 +15,7 @@ from omnigraph.engine.write import lookups
 from omnigraph.errors import RecoveryPending, StorageError, TableDrift
 from omnigraph.storage.indexes import uncovered_fragments
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
-from omnigraph.versioning import upkeep
+from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import PERSON, SCHEMA
 from tests.receipts import receipt_of_commit
@@ -212,7 +212,7 @@ def test_a_thousand_commits_become_a_manifest_of_few_pieces(graph):
 
 
 def test_the_manifest_is_folded_and_history_stays(graph, monkeypatch):
-    monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1000)
+    monkeypatch.setattr(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", 1000)
     for number in range(40):
         graph.load(person("p1", number), "merge")
     commits = [c.id for c in graph.log(reverse=True)]

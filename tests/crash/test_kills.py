@@ -15,7 +15,7 @@ import pytest
 import omnigraph
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.testing.faults import FailStorage
-from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.recover import Recovery
 from tests.crash.aftermath import check_aftermath
 from tests.crash.conftest import Wharf
 from tests.crash.dangers import check_killing, check_raising

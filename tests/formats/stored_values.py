@@ -18,8 +18,14 @@ from omnigraph.versioning.commits import (
     WriteKey,
 )
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.recovery.schema_change import DroppedTable, SchemaChange
-from omnigraph.versioning.recovery.sidecar import PinnedTable, Pointer, Sidecar, WriterKind
+from omnigraph.versioning.recovery.sidecar import (
+    DroppedTable,
+    PinnedTable,
+    Pointer,
+    SchemaChange,
+    Sidecar,
+    WriterKind,
+)
 from omnigraph.versioning.rows import Pin, TableRegistration, TableVersion
 
 CREATED_AT: Final = 1781443200000000

@@ -162,8 +162,8 @@ class Histories(RuleBasedStateMachine):
             patch.dict(os.environ, {"OMNIGRAPH_DURABILITY": "none"}),
             patch("omnigraph.engine.write.fold.FOLD_FRAGMENTS", 2),
             patch("omnigraph.engine.write.fold.INDEX_LAG_ROWS", 3),
-            patch("omnigraph.versioning.upkeep.MANIFEST_SMALL_FRAGMENTS", 4),
-            patch("omnigraph.versioning.upkeep.INDEX_LAG_ROWS", 20),
+            patch("omnigraph.versioning.manifest_compaction.MANIFEST_SMALL_FRAGMENTS", 4),
+            patch("omnigraph.versioning.manifest_compaction.INDEX_LAG_ROWS", 20),
             patch("omnigraph.engine.write.lookups.INDEX_MIN_ROWS", 2),
         ):
             self._context.enter_context(setting)

@@ -17,6 +17,7 @@ from omnigraph.engine.write import fold
 from omnigraph.engine.write.bulk import prepare
 from omnigraph.errors import StoreCallFailed
 from omnigraph.spark.tasks import Exchanged
+from omnigraph.storage import stage
 from tests.spark.graphs import SCHEMA, comparable, data_files, exported, town
 from tests.spark.in_process import patched, run_exchange, run_tasks, tasks_in_this_process
 

@@ -23,7 +23,7 @@ from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from omnigraph.engine.refs import Ref
-    from omnigraph.versioning.recovery.quarantine import Quarantined
+    from omnigraph.versioning.recovery.sidecar import Quarantined
 
 
 class GraphHandle:

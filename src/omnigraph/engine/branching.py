@@ -30,7 +30,7 @@ from omnigraph.versioning.branches import (
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.ids import made_at
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.recovery.heal import Healed
+from omnigraph.versioning.recovery.recover import Healed
 
 
 def resolve_source(

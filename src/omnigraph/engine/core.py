@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.refs import Ref, ResolvedRef
     from omnigraph.engine.write.commit import TableWriter
     from omnigraph.versioning.locks import WriterLocks
-    from omnigraph.versioning.recovery.heal import Recovery
+    from omnigraph.versioning.recovery.recover import Recovery
 
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class GraphCore:
 
     @made_once
     def recovery(self) -> Recovery:
-        from omnigraph.versioning.recovery.heal import Recovery
+        from omnigraph.versioning.recovery.recover import Recovery
 
         return Recovery(self.tables, self.objects, self.manifest, self.branches, self.locks)
 

@@ -24,8 +24,7 @@ from omnigraph.versioning.bootstrap import Bootstrap
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.contract import STAGED, read_listed_files
 from omnigraph.versioning.manifest import Manifest
-from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR
-from omnigraph.versioning.stamp import is_older_graph
+from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR, is_older_graph
 
 if TYPE_CHECKING:
     from omnigraph.versioning.locks import WriterLocks
@@ -119,7 +118,7 @@ def _convert(root: GraphRoot, objects: ObjectStore, tables: TableStore) -> None:
 
 
 def _converted_in_memory(objects: ObjectStore, tables: TableStore) -> tuple[Manifest, SchemaCache]:
-    from omnigraph.versioning.upgrade.view import OldManifest
+    from omnigraph.versioning.upgrade.migrate import OldManifest
 
     old = OldManifest(tables, objects)
     old.current(None)

@@ -14,7 +14,7 @@ from omnigraph.versioning.commit_sequence import CommitSequence
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.recover import Recovery
 from omnigraph.versioning.snapshot import Snapshot
 
 

@@ -46,13 +46,13 @@ DECLARED_IN: Final = (
     "omnigraph.versioning.bootstrap",
     "omnigraph.versioning.branches",
     "omnigraph.versioning.genesis",
-    "omnigraph.versioning.locks.lease",
+    "omnigraph.versioning.locks.lease_lock",
     "omnigraph.versioning.locks.lease_lock",
     "omnigraph.versioning.locks.writer_locks",
     "omnigraph.versioning.publish",
     "omnigraph.versioning.recovery.act",
     "omnigraph.versioning.recovery.sidecar",
-    "omnigraph.versioning.schema_staging",
+    "omnigraph.versioning.contract",
     "omnigraph.versioning.upgrade.migrate",
 )
 """The modules that declare points. A graph loads them when they are needed, a trap is set before."""

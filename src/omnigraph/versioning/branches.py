@@ -51,7 +51,7 @@ from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.rows import MANIFEST_PATH
 
 if TYPE_CHECKING:
-    from omnigraph.versioning.parting import KnownCommits
+    from omnigraph.versioning.ancestry import KnownCommits
 
 BEFORE_CREATE = declare("branch_create.before_manifest_branch_create", "before the ref is made")
 BEFORE_CUT = declare("branch_create.before_later_commits_go", "before later commits are removed")
@@ -120,7 +120,7 @@ class Branches:
 
         `first` is a branch that is about to be deleted: read from it is what no other has.
         """
-        from omnigraph.versioning.parting import Tip, whole_history
+        from omnigraph.versioning.ancestry import Tip, whole_history
 
         listed = [ref for ref in (*self.retired(), *self.list()) if ref != first]
         refs = listed if first is None else [first, *listed]
@@ -314,7 +314,7 @@ class Branches:
         Whatever two branches will have in common later, two have in common now: what a merge brings
         to one of them, it brings from a branch that exists.
         """
-        from omnigraph.versioning.parting import Tip, read_by_merge
+        from omnigraph.versioning.ancestry import Tip, read_by_merge
 
         assert ref.physical is not None
         for other in self.retired():

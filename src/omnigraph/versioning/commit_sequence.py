@@ -23,9 +23,14 @@ from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.publish import Publication, RowsAhead, publish_all
-from omnigraph.versioning.recovery.heal import Recovery
-from omnigraph.versioning.recovery.schema_change import SchemaChange
-from omnigraph.versioning.recovery.sidecar import PinnedTable, Pointer, Sidecar, WriterKind
+from omnigraph.versioning.recovery.recover import Recovery
+from omnigraph.versioning.recovery.sidecar import (
+    PinnedTable,
+    Pointer,
+    SchemaChange,
+    Sidecar,
+    WriterKind,
+)
 from omnigraph.versioning.snapshot import SnapshotEntry
 
 Ending = Callable[[], None]

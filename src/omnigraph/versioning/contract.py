@@ -2,6 +2,8 @@
 
 Three files must agree: the source text, the compiled form with its identities, and the recorded
 hash. A fourth, one per schema a graph ever had, keeps old compiled forms for time travel.
+
+MERGED: Schema files that wait: written beside the accepted ones, and put in their place after a publish.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from omnigraph.catalog.build import build_declared
 from omnigraph.catalog.ir import SchemaIR, compact_json, schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken, StoreCallFailed
+from omnigraph.faults import declare
 from omnigraph.json_structs import json_lines
 from omnigraph.language.span import Source
 from omnigraph.side_by_side import each
@@ -209,3 +212,69 @@ def recorded_hash(text: str) -> str:
 
 def _pretty(document: Any) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+AFTER_SOURCE = declare("schema_apply.after_source_staged", "only the schema source waits")
+BEFORE_RENAME = declare("schema_apply.before_rename", "before each waiting file is put in place")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A schema that files may say: its hash, and its compiled form with identities."""
+
+    hash: str
+    reference: str
+
+    def is_said_by(self, name: str, text: str) -> bool:
+        """Whether the text of one of the three files belongs to the schema."""
+        try:
+            if name == SOURCE_FILE:
+                return declared_hash(text) == self.hash
+            if name == IR_FILE:
+                return history_name(schema_from_json(json.loads(text))) == self.reference
+            return recorded_hash(text) == self.hash
+        except ValueError:
+            return False
+
+
+def stage_schema(objects: ObjectStore, contract: SchemaContract) -> None:
+    """Write all three files beside the accepted ones."""
+    objects.write_text(f"{SOURCE_FILE}{STAGED}", contract.source)
+    AFTER_SOURCE.hit()
+    write_compiled(objects, contract, suffix=STAGED)
+
+
+def is_staged(objects: ObjectStore, target: Target) -> bool:
+    """Whether every file says the schema, be it waiting or in place."""
+    return all(
+        any(_says(objects, target, name, suffix) for suffix in (STAGED, ""))
+        for name in CONTRACT_FILES
+    )
+
+
+def settle_staging(objects: ObjectStore, target: Target) -> None:
+    """Put files that wait for the schema of the newest commit in place, and remove the others."""
+    if not all(objects.exists(name) for name in CONTRACT_FILES):
+        return  # Compiled files that are gone are made again when the graph is opened.
+    for name in CONTRACT_FILES:
+        staged = f"{name}{STAGED}"
+        if not objects.exists(staged):
+            continue
+        if _says(objects, target, name, STAGED):
+            BEFORE_RENAME.hit(file=name)
+            objects.rename_text(staged, name)
+        else:
+            objects.delete(staged)
+
+
+def has_staging(objects: ObjectStore) -> bool:
+    """Whether any file waits."""
+    waiting = {f"{name}{STAGED}" for name in CONTRACT_FILES}
+    return not waiting.isdisjoint(path.rpartition("/")[2] for path in objects.list_dir(""))
+
+
+def _says(objects: ObjectStore, target: Target, name: str, suffix: str) -> bool:
+    try:
+        return target.is_said_by(name, objects.read_text(f"{name}{suffix}"))
+    except ObjectMissing:
+        return False

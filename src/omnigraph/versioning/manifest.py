@@ -62,12 +62,12 @@ from omnigraph.versioning.rows import (
     OperationMetadata,
     Outcome,
     ancestor_key,
+    check_stamp,
     commit_table_key,
     load_key,
     operation_key,
     write_key,
 )
-from omnigraph.versioning.stamp import check_stamp
 from omnigraph.versioning.torn_manifests import damaged, was_acknowledged
 
 if TYPE_CHECKING:

@@ -41,6 +41,7 @@ from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationId, TableId
 from omnigraph.versioning.manifest import Manifest, ManifestState, fold
+from omnigraph.versioning.manifest_compaction import tend_if_overdue
 from omnigraph.versioning.rows import (
     PUBLISHED_OUTCOMES,
     Outcome,
@@ -58,7 +59,6 @@ from omnigraph.versioning.rows import (
     tombstone_row,
     version_row,
 )
-from omnigraph.versioning.upkeep import tend_if_overdue
 
 BEFORE_INSERT = declare("graph_publish.before_manifest_commit", "before the manifest insert")
 AFTER_INSERT = declare("graph_publish.after_manifest_commit", "after the publish is confirmed")

@@ -19,11 +19,11 @@ from itertools import chain, combinations
 from omnigraph.errors import TableMissing
 from omnigraph.storage.cleanup import stored_versions
 from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.ancestry import Tip, read_by_merge
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.parting import Tip, read_by_merge
 from omnigraph.versioning.rows import TableRegistration
 from omnigraph.versioning.tags import StoredTag
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import InputError, StorageError
-from omnigraph.storage import delta, scan
+from omnigraph.storage import delta, scan, stage
 from omnigraph.storage.compact import fold
 from omnigraph.storage.delta import PLACE, find_targets, stage_delta
 from omnigraph.storage.durability import Durability

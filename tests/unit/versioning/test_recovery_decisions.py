@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.versioning.commits import TableId
-from omnigraph.versioning.recovery.classify import Finding, Standing
-from omnigraph.versioning.recovery.decide import Decision, decide, undo
+from omnigraph.versioning.recovery.classify import Decision, Finding, Standing, decide, undo
 from omnigraph.versioning.recovery.sidecar import PinnedTable
 from omnigraph.versioning.rows import Pin
 

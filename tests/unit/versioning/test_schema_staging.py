@@ -17,17 +17,15 @@ from omnigraph.versioning.contract import (
     SOURCE_FILE,
     STAGED,
     SchemaContract,
-    check_files,
-    read_files,
-    read_settled_files,
-    write_compiled,
-)
-from omnigraph.versioning.schema_staging import (
     Target,
+    check_files,
     has_staging,
     is_staged,
+    read_files,
+    read_settled_files,
     settle_staging,
     stage_schema,
+    write_compiled,
 )
 
 

@@ -56,9 +56,8 @@ from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
-from omnigraph.versioning.recovery.drift import refuse_drift, refuse_quarantined
-from omnigraph.versioning.recovery.quarantine import Quarantined
-from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.recovery.classify import refuse_drift, refuse_quarantined
+from omnigraph.versioning.recovery.sidecar import Quarantined, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 BEFORE_TABLE = declare(

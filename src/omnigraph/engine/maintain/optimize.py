@@ -22,9 +22,9 @@ from omnigraph.storage.compact import fold, is_fold_needed
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.manifest_compaction import fold_manifest
+from omnigraph.versioning.recovery.recover import Recovery
 from omnigraph.versioning.snapshot import SnapshotEntry
-from omnigraph.versioning.upkeep import fold_manifest
 
 DRIFTED = "drift_needs_repair"
 """Why a table was left alone: it is not where the graph knows it to be."""

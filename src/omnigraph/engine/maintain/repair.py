@@ -33,7 +33,7 @@ from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.act import table_version
-from omnigraph.versioning.recovery.quarantine import Quarantined
+from omnigraph.versioning.recovery.sidecar import Quarantined
 from omnigraph.versioning.rows import TableVersion
 from omnigraph.versioning.snapshot import SnapshotEntry
 

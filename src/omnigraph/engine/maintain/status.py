@@ -28,7 +28,7 @@ from omnigraph.storage.compact import small_fragments
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.locks import LeaseNote, held_leases
-from omnigraph.versioning.recovery.heal import RecoveryStatus
+from omnigraph.versioning.recovery.recover import RecoveryStatus
 from omnigraph.versioning.rows import FORMAT_STAMP
 from omnigraph.versioning.snapshot import Snapshot
 

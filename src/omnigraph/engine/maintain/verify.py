@@ -36,7 +36,7 @@ from omnigraph.versioning.retention import removed_tables
 from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 from omnigraph.versioning.tags import Tags
-from omnigraph.versioning.upgrade.view import OldManifest
+from omnigraph.versioning.upgrade.migrate import OldManifest
 
 _TRIES: Final = 3
 """How often a branch is checked that others write to while files of it seem to be missing."""

@@ -39,6 +39,12 @@ from omnigraph.errors import (
     SchemaMoved,
 )
 from omnigraph.progress import SILENT, Progress
+from omnigraph.versioning.ancestry import (
+    Home,
+    KnownCommits,
+    Tip,
+    since_parting,
+)
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
@@ -52,14 +58,7 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.parting import (
-    Home,
-    KnownCommits,
-    Tip,
-    since_parting,
-)
-from omnigraph.versioning.recovery.quarantine import Quarantined
-from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.recovery.sidecar import Quarantined, WriterKind
 from omnigraph.versioning.retention import removed_tables
 from omnigraph.versioning.snapshot import Snapshot
 

@@ -13,15 +13,13 @@ from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commit_sequence import Operation, sidecar_of
 from omnigraph.versioning.commits import CommitDraft, CommitRecord
-from omnigraph.versioning.contract import SchemaContract, write_history
+from omnigraph.versioning.contract import SchemaContract, stage_schema, write_history
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
-from omnigraph.versioning.recovery.schema_change import DroppedTable, SchemaChange
-from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.recovery.sidecar import DroppedTable, SchemaChange, WriterKind
 from omnigraph.versioning.rows import TableRegistration
-from omnigraph.versioning.schema_staging import stage_schema
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry, table_id
 
 BEFORE_CREATE = declare("schema_apply.pre_table_create", "before each new table is made")

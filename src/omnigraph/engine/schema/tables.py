@@ -19,8 +19,8 @@ from omnigraph.storage.indexes import build_btree, stage_indexes, uncovered_frag
 from omnigraph.storage.stage import CommitMark, Staged, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.versioning.commit_sequence import pinned_table
-from omnigraph.versioning.recovery.drift import refuse_drift
-from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.classify import refuse_drift
+from omnigraph.versioning.recovery.recover import Recovery
 from omnigraph.versioning.recovery.sidecar import PinnedTable, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry, table_id
 

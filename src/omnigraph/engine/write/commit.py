@@ -38,9 +38,8 @@ from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState
 from omnigraph.versioning.publish import Publication, RowsAhead, write_rows_ahead
 from omnigraph.versioning.recovery.act import LateTable, table_version
-from omnigraph.versioning.recovery.drift import late_drift, refuse_drift, refuse_quarantined
-from omnigraph.versioning.recovery.quarantine import Quarantined, warn_of
-from omnigraph.versioning.recovery.sidecar import Pointer, WriterKind
+from omnigraph.versioning.recovery.classify import late_drift, refuse_drift, refuse_quarantined
+from omnigraph.versioning.recovery.sidecar import Pointer, Quarantined, WriterKind, warn_of
 from omnigraph.versioning.rows import Pin, TableVersion
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 

@@ -35,11 +35,11 @@ from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, Ope
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.manifest_compaction import is_manifest_due, tend_manifest
 from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
 from omnigraph.versioning.recovery.sidecar import Sidecar, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
-from omnigraph.versioning.upkeep import is_manifest_due, tend_manifest
 
 BEFORE_FOLD = declare("optimize.pre_table_fold", "before each table is folded")
 AFTER_FOLD = declare("optimize.post_table_fold", "after each folded table")

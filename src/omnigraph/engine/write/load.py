@@ -60,8 +60,7 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import KeyedCommit
-from omnigraph.versioning.recovery.quarantine import Quarantined
-from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.recovery.sidecar import Quarantined, WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:

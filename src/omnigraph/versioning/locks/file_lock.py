@@ -21,13 +21,13 @@ from omnigraph.errors import StoreCallFailed
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks.process_lock import (
+    Deadline,
     Holder,
     ProcessHold,
     lock_name,
     never_lost,
     still_locked,
 )
-from omnigraph.versioning.locks.waiting import Deadline
 
 LOCKS_DIR: Final = "__locks"
 

@@ -2,6 +2,8 @@
 
 Every text has a fresh nonce. It makes each text unique, so that a token never stands for two
 moments, and it lets a writer recognise its own text after an answer got lost.
+
+MERGED: How long a lease lasts, and when its holder stops trusting it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from msgspec.structs import replace
 
 from omnigraph.errors import ObjectMissing, StoreCallFailed
 from omnigraph.json_structs import Document
+from omnigraph.limits import LEASE_LOSS_SECONDS, LEASE_RENEW_SECONDS, LEASE_TTL_SECONDS
 from omnigraph.storage.objects import ObjectStore, VersionToken
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks.process_lock import lock_name
@@ -152,3 +155,17 @@ def _parse(text: str) -> LeaseNote | None:
 
 def _now_ms() -> int:
     return now_micros() // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTiming:
+    """The three times of a lease. All processes of a graph use the same ones."""
+
+    ttl_s: float = LEASE_TTL_SECONDS
+    renew_s: float = LEASE_RENEW_SECONDS
+    loss_s: float = LEASE_LOSS_SECONDS
+
+    def __post_init__(self) -> None:
+        # A holder must give up before anybody may take over, and renew before it gives up.
+        if not 0 < self.renew_s < self.loss_s < self.ttl_s:
+            raise ValueError("a lease is renewed before it counts as lost, and lost before its end")

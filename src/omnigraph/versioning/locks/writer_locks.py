@@ -15,18 +15,20 @@ from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks.file_lock import FileLocks
-from omnigraph.versioning.locks.lease_timing import LeaseTiming
+from omnigraph.versioning.locks.lease_object import LeaseTiming
 from omnigraph.versioning.locks.process_lock import (
+    PROCESS_QUEUES,
+    Deadline,
     DescribeBranch,
     Holder,
     IsLost,
     NoProcessLock,
+    Place,
     ProcessLock,
+    QueueKey,
     lock_name,
     still_locked,
 )
-from omnigraph.versioning.locks.queues import PROCESS_QUEUES, Place, QueueKey
-from omnigraph.versioning.locks.waiting import Deadline
 
 AFTER_ACQUIRE: Final = declare("lock.after_acquire", "right after a writer lock was taken")
 

@@ -17,6 +17,7 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.ancestry import brought_along
 from omnigraph.versioning.audit import (
     RECOVERY_ACTOR,
     RecoveryAudit,
@@ -31,15 +32,13 @@ from omnigraph.versioning.commits import (
     OperationKind,
     TableId,
 )
+from omnigraph.versioning.contract import Target, has_staging, settle_staging
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
-from omnigraph.versioning.parting import brought_along
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.classify import Finding
-from omnigraph.versioning.recovery.schema_change import SchemaChange
-from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, Sidecars
+from omnigraph.versioning.recovery.sidecar import PinnedTable, SchemaChange, Sidecar, Sidecars
 from omnigraph.versioning.rows import Pin, TableVersion
-from omnigraph.versioning.schema_staging import Target, has_staging, settle_staging
 
 BEFORE_PUBLISH = declare("recovery.before_publish", "before a recovery is published")
 AFTER_RESTORE = declare("recovery.post_table_restore_pre_publish", "after each restored table")

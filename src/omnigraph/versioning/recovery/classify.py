@@ -3,23 +3,40 @@
 Judged by the operation id in the table commits first and by version numbers second. Only looks; the
 caller holds the branch's lock, so that nothing moves meanwhile.
 Tests: tests/crash/recovery/test_classification.py.
+
+MERGED: What is to become of an interrupted operation: all of it, or nothing of it. | A table that is ahead of what the graph knows: what to tell the writer that meets it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import zip_longest
 from typing import Final
 
-from omnigraph.errors import StorageError, TableMissing
+from omnigraph.errors import (
+    OmnigraphError,
+    RecoveryQuarantined,
+    StorageError,
+    TableDrift,
+    TableMissing,
+)
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.versions import Operation, VersionRecord
 from omnigraph.versioning.commits import OperationId
-from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, WriterKind
+from omnigraph.versioning.manifest import Manifest, ManifestState
+from omnigraph.versioning.recovery.sidecar import (
+    PinnedTable,
+    Quarantined,
+    Sidecar,
+    Sidecars,
+    UnreadableSidecar,
+    WriterKind,
+)
 from omnigraph.versioning.rows import Pin
+from omnigraph.versioning.snapshot import SnapshotEntry
 
 _INDEX_WORK: Final[frozenset[Operation]] = frozenset(["create_index"])
 _UPKEEP: Final[frozenset[Operation]] = frozenset(["create_index", "rewrite", "unnamed"])
@@ -152,3 +169,117 @@ def late_operations(table: Table, pin: Pin) -> list[tuple[int, OperationId]] | N
             return None
         found.append((version, OperationId(record.operation_id)))
     return found
+
+
+class Decision(Enum):
+    UNTOUCHED = "nothing happened"
+    ROLL_FORWARD = "finish it"
+    ROLL_BACK = "undo it"
+    QUARANTINE = "leave it to an operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A decision with its grounds."""
+
+    decision: Decision
+    findings: tuple[Finding, ...]
+    reason: str = ""
+
+
+def decide(findings: Sequence[Finding], pending: Collection[str]) -> Verdict:
+    """The one decision for all tables of a sidecar.
+
+    `pending` are the operations of all sidecars that still wait. Their versions may lie on top of this
+    operation's, and go with them when it is undone; so may its own, where undoing it was begun.
+    """
+    grounds = tuple(findings)
+    standings = [finding.standing for finding in grounds]
+    unclear = [f for f in grounds if f.standing in (Standing.FOREIGN, Standing.IMPOSSIBLE)]
+    if unclear:
+        return _quarantine(grounds, unclear)
+    if standings and all(s is Standing.NO_MOVEMENT for s in standings):
+        return Verdict(Decision.UNTOUCHED, grounds)
+    if all(s is Standing.WRITTEN for s in standings):
+        return Verdict(Decision.ROLL_FORWARD, grounds)
+    return undo(grounds, pending)
+
+
+def undo(findings: Sequence[Finding], pending: Collection[str]) -> Verdict:
+    """Undo an operation, unless that would take away something nobody can account for."""
+    grounds = tuple(findings)
+    covered = [f for f in grounds if any(operation not in pending for operation in f.beyond)]
+    if covered:
+        return _quarantine(grounds, covered)
+    return Verdict(Decision.ROLL_BACK, grounds)
+
+
+def _quarantine(findings: tuple[Finding, ...], culprits: Sequence[Finding]) -> Verdict:
+    reason = "; ".join(finding.describe() for finding in culprits)
+    return Verdict(Decision.QUARANTINE, findings, reason)
+
+
+REPAIR = "a repair has to decide"
+
+
+def refuse_drift(
+    sidecars: Sidecars,
+    entry: SnapshotEntry,
+    table: Table,
+    quarantined: Sequence[Quarantined],
+) -> OmnigraphError:
+    """The conflict of a write that finds `table` beyond the version the graph knows."""
+
+    def drift(advice: str) -> TableDrift:
+        return TableDrift(entry.table_key, entry.version, table.version, advice)
+
+    for found in quarantined:
+        if found.tables is None or found.names(entry.table_id, table.branch):
+            return RecoveryQuarantined(entry.table_key, found.name, found.reason)
+    try:
+        waiting = _waits(sidecars, entry, table.branch)
+    except OmnigraphError as error:
+        advice = (
+            f"could not classify the drift ({error}); {REPAIR}, "
+            "or reopen the graph read-write once storage answers again"
+        )
+        return drift(advice)
+    if waiting:
+        return drift("a pending recovery sidecar covers it; retry, or reopen the graph read-write")
+    return drift(f"no unfinished write explains it; {REPAIR}")
+
+
+def refuse_quarantined(
+    entry: SnapshotEntry, branch: str | None, quarantined: Iterable[Quarantined]
+) -> None:
+    """Raises `RecoveryQuarantined` for a table that a sidecar left to an operator names."""
+    for found in quarantined:
+        if found.names(entry.table_id, branch):
+            raise RecoveryQuarantined(entry.table_key, found.name, found.reason)
+
+
+def late_drift(
+    manifest: Manifest, branch: str | None, table: Table, pin: Pin
+) -> Sequence[tuple[int, OperationId]] | None:
+    """The settled operations that moved a table too late, if they alone explain its version."""
+    operations = late_operations(table, pin)
+    if operations is None:
+        return None
+    newest = manifest.open(branch)
+    for operation_id in {operation for _, operation in operations}:
+        if manifest.operation_outcome(newest, operation_id) is None:
+            return None
+    return operations
+
+
+def _waits(sidecars: Sidecars, entry: SnapshotEntry, branch: str | None) -> bool:
+    for name in sidecars.names():
+        try:
+            sidecar = sidecars.read(name)
+        except UnreadableSidecar:
+            continue
+        if sidecar is not None and any(
+            (t.table_id, t.branch) == (entry.table_id, branch) for t in sidecar.tables
+        ):
+            return True
+    return False

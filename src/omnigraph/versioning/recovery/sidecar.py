@@ -3,13 +3,16 @@
 A sidecar is written once, never edited and deleted last. It is addressed by the id of its
 operation, which also marks every table commit the operation makes.
 Tests: tests/unit/versioning/test_sidecar.py.
+
+MERGED: What a change of the schema does besides moving tables, as its sidecar records it. | Sidecars nobody can judge: they stay where they are, are named, and block only what they touch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
@@ -18,7 +21,7 @@ from omnigraph.errors import ObjectMissing, StorageError
 from omnigraph.faults import declare
 from omnigraph.json_structs import json_lines, struct_from
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.versioning.branch_names import MAIN
+from omnigraph.versioning.branch_names import MAIN, public_name
 from omnigraph.versioning.commits import (
     CommitDraft,
     CommitId,
@@ -31,8 +34,44 @@ from omnigraph.versioning.commits import (
     WriteKey,
     stored_counts,
 )
-from omnigraph.versioning.recovery.schema_change import DroppedTable, SchemaChange, StoredTable
-from omnigraph.versioning.rows import RECOVERY_DIR, Pin
+from omnigraph.versioning.rows import RECOVERY_DIR, Pin, TableRegistration
+
+
+class DroppedTable(Struct, frozen=True, rename={"version": "expected_version"}):
+    """A table that leaves the graph, and the version it had."""
+
+    table_key: str
+    table_id: TableId
+    version: int
+
+
+class StoredTable(Struct, frozen=True):
+    """A table that comes, as a sidecar names it."""
+
+    table_key: str
+    table_id: TableId
+    table_path: str
+    name: str
+
+    @classmethod
+    def of(cls, table: TableRegistration) -> StoredTable:
+        return cls(f"{table.kind}:{table.name}", table.table_id, table.location, table.name)
+
+    def registration(self) -> TableRegistration:
+        """Raises `ValueError` for a table id without a number."""
+        kind, _, number = self.table_id.partition("#")
+        return TableRegistration(self.table_id, self.table_path, kind, int(number), self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """Tables that come and go, and the schema to return to if the change is undone."""
+
+    previous_hash: str
+    previous_ref: str
+    added: tuple[TableRegistration, ...] = ()
+    dropped: tuple[DroppedTable, ...] = ()
+
 
 SIDECAR_WRITE = declare("recovery.sidecar_write", "before the sidecar is written")
 SIDECAR_WRITTEN = declare("recovery.sidecar_written", "the sidecar is there, no table has moved")
@@ -345,3 +384,44 @@ class Sidecars:
 
 def _path(name: str) -> str:
     return f"{RECOVERY_DIR}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A sidecar left to an operator. `tables` is None when the file does not say which."""
+
+    name: str
+    reason: str
+    branch: str | None = None
+    tables: frozenset[tuple[TableId, str | None]] | None = None
+
+    @classmethod
+    def unreadable(cls, error: UnreadableSidecar) -> Quarantined:
+        return cls(error.name, error.reason)
+
+    @classmethod
+    def unclear(cls, sidecar: Sidecar, reason: str) -> Quarantined:
+        touched = frozenset((table.table_id, table.branch) for table in sidecar.tables)
+        return cls(sidecar.name, reason, sidecar.physical, touched)
+
+    def names(self, table_id: TableId, branch: str | None) -> bool:
+        """Whether it is about this line of this table."""
+        return self.tables is not None and (table_id, branch) in self.tables
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "reason": self.reason,
+            "branch": None if self.tables is None else public_name(self.branch),
+        }
+
+
+def warn_of(quarantined: Iterable[Quarantined]) -> tuple[Warning, ...]:
+    """What every caller is told as long as such a sidecar exists."""
+    return tuple(
+        Warning(
+            "recovery_quarantined",
+            f"sidecar {found.name} waits for a repair: {found.reason}",
+        )
+        for found in quarantined
+    )

@@ -28,24 +28,24 @@ from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import RETIRED_KEY, public_name
 from omnigraph.versioning.branches import Branches
+from omnigraph.versioning.contract import Target, has_staging, is_staged
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock, WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import (
+    Quarantined,
     Sidecar,
     Sidecars,
     UnreadableSidecar,
     WriterKind,
 )
 from omnigraph.versioning.rows import MANIFEST_PATH, PUBLISHED_OUTCOMES
-from omnigraph.versioning.schema_staging import Target, has_staging, is_staged
 from omnigraph.versioning.torn_manifests import damaged
 
 if TYPE_CHECKING:
     from omnigraph.storage.torn import Torn
     from omnigraph.versioning.recovery.act import Actions
-    from omnigraph.versioning.recovery.decide import Verdict
+    from omnigraph.versioning.recovery.classify import Verdict
 
 _log = logging.getLogger(__name__)
 
@@ -226,8 +226,7 @@ class Recovery:
     def _undo(self, sidecar: Sidecar, lock: HeldLock) -> bool:
         """Whether the operation is undone. It is not where a recovery has completed it already, or
         where only an operator can judge it."""
-        from omnigraph.versioning.recovery.classify import classify
-        from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
+        from omnigraph.versioning.recovery.classify import Decision, Verdict, classify, decide, undo
 
         state = self.state(sidecar.physical)
         outcome = self._outcome(sidecar, sidecar.physical)
@@ -264,7 +263,7 @@ class Recovery:
 
     def status(self) -> RecoveryStatus:
         """What waits, judged without a lock: a sidecar of a live writer counts as pending."""
-        from omnigraph.versioning.recovery.decide import Decision
+        from omnigraph.versioning.recovery.classify import Decision
 
         pending = []
         names = self.sidecars.names()
@@ -315,7 +314,7 @@ class Recovery:
 
         Damaged indexes of its manifest are built again.
         """
-        from omnigraph.versioning.upkeep import mend_indexes
+        from omnigraph.versioning.manifest_compaction import mend_indexes
 
         try:
             table = self._whole(branch)
@@ -366,7 +365,7 @@ class Recovery:
         self, sidecar: Sidecar, branch: str | None, pending: Collection[str], lock: HeldLock
     ) -> Quarantined | None:
         """Settle a sidecar; returns it if only an operator can."""
-        from omnigraph.versioning.recovery.decide import Decision
+        from omnigraph.versioning.recovery.classify import Decision
 
         lock.check()
         if branch is not None:
@@ -399,8 +398,7 @@ class Recovery:
 
     def _judge(self, sidecar: Sidecar, pending: Collection[str]) -> Verdict | None:
         """The verdict on a sidecar; None when its operation is settled."""
-        from omnigraph.versioning.recovery.classify import classify
-        from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
+        from omnigraph.versioning.recovery.classify import Decision, Verdict, classify, decide, undo
 
         if self._homes([sidecar]) != [sidecar.physical]:
             return Verdict(Decision.UNTOUCHED, ())
@@ -419,7 +417,7 @@ class Recovery:
         return sidecar.schema is None or is_staged(self._objects, target)
 
     def _carry_out(self, sidecar: Sidecar, verdict: Verdict, lock: HeldLock) -> None:
-        from omnigraph.versioning.recovery.decide import Decision
+        from omnigraph.versioning.recovery.classify import Decision
 
         match verdict.decision:
             case Decision.ROLL_FORWARD:
