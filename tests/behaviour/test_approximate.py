@@ -13,7 +13,7 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain import partitions
 from omnigraph.engine.read import approximate, ranks, vector_index
 from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write import fold as folding
+from omnigraph.engine.write import background as folding
 from omnigraph.storage import ordered
 from omnigraph.storage.filters import Comparison
 

@@ -14,7 +14,7 @@ import pytest
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
 from omnigraph.api.maintenance import Maintenance
-from omnigraph.engine.write import fold as folding
+from omnigraph.engine.write import background as folding
 from omnigraph.errors import HeadMoved
 from omnigraph.limits import MANIFEST_OVERDUE
 from omnigraph.testing.faults import Fail, FailStorage, Pause, armed

@@ -10,8 +10,8 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import fold as folding
-from omnigraph.engine.write import lookups
+from omnigraph.engine.write import background as folding
+from omnigraph.engine.write import tables
 from omnigraph.errors import RecoveryPending, StorageError, TableDrift
 from omnigraph.storage.indexes import uncovered_fragments
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
@@ -24,7 +24,7 @@ from tests.receipts import receipt_of_commit
 @pytest.fixture(autouse=True)
 def _indexes_from_the_first_row(monkeypatch):
     """And no folding after writes, which would leave nothing to do here."""
-    monkeypatch.setattr(lookups, "INDEX_MIN_ROWS", 1)
+    monkeypatch.setattr(tables, "INDEX_MIN_ROWS", 1)
     monkeypatch.setattr(folding, "is_fold_due", lambda table: False)
 
 

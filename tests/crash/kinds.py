@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import fold, turn
+from omnigraph.engine.write import background, turn
 from omnigraph.versioning import locks as locks_module
 from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks
@@ -187,7 +187,7 @@ def _load_into_new_branch(uri: str) -> None:
 
 
 def _fold(uri: str) -> None:
-    with patch.object(fold, "FOLD_FRAGMENTS", 1):
+    with patch.object(background, "FOLD_FRAGMENTS", 1):
         _append(uri)
         wait_for_folds()
 

@@ -13,7 +13,7 @@ import pytest
 from lance.fragment import write_fragments
 
 from omnigraph.api.graph import Graph, init
-from omnigraph.engine.write import fold
+from omnigraph.engine.write import background
 from omnigraph.engine.write.bulk import prepare
 from omnigraph.errors import StoreCallFailed
 from omnigraph.spark.tasks import Exchanged
@@ -110,7 +110,7 @@ def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, 
         return found
 
     monkeypatch.setattr(prepare.BulkLoad, "prepare", prepare_slowly)
-    monkeypatch.setattr(fold, "FOLD_FRAGMENTS", 1)
+    monkeypatch.setattr(background, "FOLD_FRAGMENTS", 1)
     with tasks_in_this_process(2**20):
         rows = "\n".join(map(_person, ["x", "y"]))
         commit = graph.load(rows.encode(), "merge", engine="spark").receipt.graph_commit_id

@@ -19,7 +19,7 @@ from omnigraph.engine.engines import AUTO, INLINE, chosen_engine, compares_on_sp
 from omnigraph.engine.merge import disputes, plan
 from omnigraph.engine.merge import spread as spread_merge
 from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write import fold
+from omnigraph.engine.write import background
 from omnigraph.errors import ExternalBlobRefused, MergeConflicts, StorageError, UsageError
 from omnigraph.limits import SPARK_COMPARED_ROWS
 from omnigraph.spark.tasks import noting_jobs
@@ -288,7 +288,7 @@ def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, t
     with (
         comparisons_in_this_process(SEVERAL),
         patch.object(spread_merge, "merge_on_spark", slowly),
-        patch.object(fold, "FOLD_FRAGMENTS", 1 if folds else 64),
+        patch.object(background, "FOLD_FRAGMENTS", 1 if folds else 64),
     ):
         commit = graph.merge("feature", into, engine="spark").receipt.graph_commit_id
         graph.maintenance.wait()

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.gate import Gate, OpenGate
-from omnigraph.engine.known_schema import KnownSchema
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.stored_texts import StoredTexts
-from omnigraph.engine.schema_cache import SchemaCache
+from omnigraph.engine.schema_cache import KnownSchema, SchemaCache
 from omnigraph.errors import GraphNotFound, OmnigraphError, TableMissing
 from omnigraph.side_by_side import both
 from omnigraph.storage.objects import ObjectStore

@@ -3,13 +3,15 @@
 On a local disk and in memory its files are read at every use, so that an edit of them by hand is found
 out at once. On an object store they are read when a graph is opened, and again when the newest commit
 was made under another schema: reading them takes three requests.
+
+MERGED: What an open graph knows of a branch without asking storage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from threading import Lock
 
@@ -24,6 +26,7 @@ from omnigraph.versioning.contract import (
     read_history,
     read_settled_files,
 )
+from omnigraph.versioning.manifest import ManifestState
 
 
 class SchemaCache:
@@ -110,3 +113,11 @@ class SchemaCache:
 
         now = self.past(present)
         return Catalog.from_ir(under_present_names(self.past(reference).ir, now.ir))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSchema:
+    """The state of a branch that was read or written last, and the schema it was made under."""
+
+    state: ManifestState
+    contract: SchemaContract

@@ -40,7 +40,7 @@ DECLARED_IN: Final = (
     "omnigraph.engine.write.bulk.frames",
     "omnigraph.engine.write.bulk.piece",
     "omnigraph.engine.write.commit",
-    "omnigraph.engine.write.fold",
+    "omnigraph.engine.write.background",
     "omnigraph.engine.write.mutate.run",
     "omnigraph.storage.durability",
     "omnigraph.versioning.bootstrap",

@@ -14,7 +14,7 @@ from omnigraph.diagnostics import counted
 from omnigraph.engine.maintain.rewrite import TableRewrite
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
-from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
+from omnigraph.engine.write.background import optimize_draft, optimize_sidecar
 from omnigraph.errors import ManifestDamaged, RecoveryPending
 from omnigraph.json_structs import Document
 from omnigraph.storage.columns import fragments_with_dropped, shed_columns

@@ -14,7 +14,12 @@ from dataclasses import dataclass, field
 from omnigraph.catalog.indexes import IndexKind, index_intents
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.write.fold import AFTER_FOLD, BEFORE_FOLD, BEFORE_PUBLISH, rewritten_tables
+from omnigraph.engine.write.background import (
+    AFTER_FOLD,
+    BEFORE_FOLD,
+    BEFORE_PUBLISH,
+    rewritten_tables,
+)
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.table import Table
 from omnigraph.versioning.commit_sequence import Operation

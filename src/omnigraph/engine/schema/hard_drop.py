@@ -14,7 +14,7 @@ from omnigraph.engine.maintain.rewrite import TableRewrite
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.schema.fragments import EachFragment
 from omnigraph.engine.schema.work import SchemaWork
-from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
+from omnigraph.engine.write.background import optimize_draft, optimize_sidecar
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.cleanup import remove_versions, stored_versions
 from omnigraph.storage.columns import fragments_with_dropped, rewrite_fragment

@@ -1,17 +1,25 @@
-"""What one atomic write brings to the tables of a graph, before anything is stored."""
+"""What one atomic write brings to the tables of a graph, before anything is stored.
+
+MERGED: Whether what a write was prepared on still holds when its branch is locked. | Preparing a write on the newest state of its branch.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 
+from omnigraph.engine.parts import GraphParts
+from omnigraph.errors import ConflictError, HistoryRemoved
 from omnigraph.limits import SMALL_WRITE_ROWS
 from omnigraph.storage.table import Table
 from omnigraph.storage.written import Shrunk, WrittenRows
+from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import Counts
-from omnigraph.versioning.snapshot import SnapshotEntry
+from omnigraph.versioning.contract import SchemaContract
+from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 WriteMode = Literal["append", "delta", "overwrite"]
 
@@ -86,3 +94,47 @@ class Change:
         """Whether staging it takes no longer than a few look-ups."""
         rows: int = sum(write.row_count + len(write.deletes) for write in self.writes)
         return rows <= SMALL_WRITE_ROWS
+
+
+def has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
+    """Whether something the write looked at has changed since, so that it is to be prepared again."""
+    if checked.commit_id == current.commit_id:
+        return False
+    if checked.catalog.hash != current.catalog.hash:
+        return True
+    looked_at = (
+        *(write.table_key for write in change.writes),
+        *change.reads,
+        *(table.entry.table_key for table in change.adopted),
+    )
+    return any(is_table_moved(key, checked, current) for key in looked_at)
+
+
+def is_table_moved(table_key: str, checked: Snapshot, current: Snapshot) -> bool:
+    """Whether a table has another version than before, be it with the same rows."""
+    if table_key not in current.entries:
+        raise ConflictError(f"'{table_key}' is gone since the write was prepared; prepare it again")
+    return current.entry(table_key).pin != checked.entry(table_key).pin
+
+
+Prepared = TypeVar("Prepared")
+
+
+def prepare_on_newest(
+    parts: GraphParts,
+    branch: BranchRef,
+    contract: SchemaContract,
+    prepare: Callable[[Snapshot], Prepared],
+) -> tuple[Snapshot, Prepared]:
+    """The state a write was prepared on, and the prepared write.
+
+    If `cleanup` removes the state meanwhile, another commit has replaced it: that one is used.
+    """
+    snapshot = parts.snapshot_of(parts.manifest.current(branch.physical), contract)
+    try:
+        return snapshot, prepare(snapshot)
+    except HistoryRemoved:
+        newest = parts.snapshot_of(parts.manifest.current(branch.physical))
+        if newest.commit_id == snapshot.commit_id:
+            raise
+    return newest, prepare(newest)

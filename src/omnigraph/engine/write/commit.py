@@ -13,12 +13,16 @@ from dataclasses import dataclass, field, replace
 
 from omnigraph.embed.documents import DocumentVectors, TextsToEmbed
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.write.change import Change
-from omnigraph.engine.write.endings import Endings
-from omnigraph.engine.write.fold import Folding, due_folds
-from omnigraph.engine.write.lookups import index_lookups, missing_lookups
-from omnigraph.engine.write.moved import has_moved, is_table_moved
-from omnigraph.engine.write.tables import Early, WriteTable, stage_early, write_table
+from omnigraph.engine.write.background import Endings, Folding, due_folds
+from omnigraph.engine.write.change import Change, has_moved, is_table_moved
+from omnigraph.engine.write.tables import (
+    Early,
+    WriteTable,
+    index_lookups,
+    missing_lookups,
+    stage_early,
+    write_table,
+)
 from omnigraph.errors import (
     ExpectedVersionMismatch,
     ManifestDamaged,

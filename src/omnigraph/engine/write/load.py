@@ -26,12 +26,11 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, WriteResult
 from omnigraph.engine.write.bulk.frames import SparkFrames
 from omnigraph.engine.write.bulk.input_size import input_bytes
-from omnigraph.engine.write.change import Change, TableWrite, WriteMode
+from omnigraph.engine.write.change import Change, TableWrite, WriteMode, prepare_on_newest
 from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.engine.write.committed import SnapshotRows
 from omnigraph.engine.write.keys import check_key
 from omnigraph.engine.write.load_vectors import embed_load
-from omnigraph.engine.write.newest_state import prepare_on_newest
 from omnigraph.engine.write.ready_load import ReadyLoad, change_of
 from omnigraph.engine.write.removed_nodes import NO_CASCADE, Cascade, cascade_of
 from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved

@@ -9,14 +9,13 @@ from typing import Any, assert_never
 from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import counted
 from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.known_schema import KnownSchema
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.receipts import Receipt, WriteResult, nothing_done, receipt_of
-from omnigraph.engine.write.change import Change
+from omnigraph.engine.schema_cache import KnownSchema
+from omnigraph.engine.write.change import Change, prepare_on_newest
 from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.engine.write.keys import KeyedRequest
 from omnigraph.engine.write.mutate import MutationIds, PreparedMutation, prepare_mutation
-from omnigraph.engine.write.newest_state import prepare_on_newest
 from omnigraph.errors import ConstraintError, OmnigraphError, SchemaMoved
 from omnigraph.plan.ir import (
     DeleteEdges,

@@ -2,27 +2,38 @@
 
 Opened under the branch's lock. A table the branch has no line of its own for is only looked at:
 its line is made after the sidecar was written, and what is written goes there.
+
+MERGED: The indexes that keep look-ups quick, built by the write that first makes them worthwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.catalog.indexes import IndexKind, index_intents
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode, WrittenTable
 from omnigraph.engine.write.columns import stored_rows
-from omnigraph.errors import ExpectedVersionMismatch, HistoryRemoved
+from omnigraph.errors import ExpectedVersionMismatch, HistoryRemoved, OmnigraphError
+from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.rows.bindings import binding_fields
 from omnigraph.side_by_side import both, each
 from omnigraph.storage.columns import stage_columns
 from omnigraph.storage.delta import Targets, find_targets, stage_delta
+from omnigraph.storage.indexes import (
+    BuiltIndex,
+    build_btree,
+    stage_indexes,
+    uncovered_fragments,
+)
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.stage import RowCounts, Staged, stage_append, stage_overwrite
+from omnigraph.storage.stage import RowCounts, Staged, commit_staged, stage_append, stage_overwrite
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.versions import VersionObject, version_info
@@ -249,3 +260,52 @@ def _counts(base: Table, write: TableWrite, staged: Staged | None) -> Counts:
 
 def _net(counts: RowCounts) -> Counts:
     return Counts(counts.inserted, counts.updated, counts.deleted)
+
+
+_log = logging.getLogger(__name__)
+
+
+def missing_lookups(table: Table, declared: EntityType) -> tuple[str, ...]:
+    """The columns that are looked up and have no index, in a table large enough for one."""
+    if table.row_count() < INDEX_MIN_ROWS:
+        return ()
+    return tuple(
+        intent.column
+        for intent in index_intents(declared)
+        if intent.kind is IndexKind.BTREE
+        and intent.column in table.schema.names
+        and _lacks_index(table, intent.column)
+    )
+
+
+def index_lookups(
+    table: Table, columns: Sequence[str], *, operation_id: str, writer_kind: str
+) -> tuple[Table, tuple[str, ...]]:
+    """Build look-up indexes of a table that was just written.
+
+    Returns the table and the columns whose index could not be built, which never fails a write.
+    """
+    built: dict[str, BuiltIndex] = {}
+    pending: list[str] = []
+    for column in columns:
+        try:
+            built[column] = build_btree(table, column)
+        except OmnigraphError as error:
+            _log.warning("%s.%s stays without an index: %s", table.lineage.uri, column, error)
+            pending.append(column)
+    if not built:
+        return table, tuple(pending)
+    try:
+        staged = stage_indexes(table, list(built.values()))
+        table = commit_staged(table, staged, operation_id=operation_id, writer_kind=writer_kind)
+    except OmnigraphError as error:
+        _log.warning("%s stays without indexes: %s", table.lineage.uri, error)
+        pending += built
+    return table, tuple(pending)
+
+
+def _lacks_index(table: Table, column: str) -> bool:
+    try:
+        return uncovered_fragments(table, column) is None
+    except OmnigraphError:
+        return True  # Whoever builds it tells what is wrong.

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from omnigraph.engine.write.background import due_folds
 from omnigraph.engine.write.change import TableWrite
 from omnigraph.engine.write.commit import (
     AFTER_TABLE,
@@ -26,7 +27,6 @@ from omnigraph.engine.write.commit import (
     refuse_moved_schema,
     table_versions,
 )
-from omnigraph.engine.write.fold import due_folds
 from omnigraph.engine.write.tables import Early, WriteTable, write_table
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, PublishContention
 from omnigraph.interrupts import uninterrupted

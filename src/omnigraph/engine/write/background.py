@@ -6,14 +6,16 @@ commit. The manifest is folded likewise. All of it happens in a thread of its ow
 there is something to do: nobody who writes waits for it, and a process that ends waits until it is
 done. Best effort; a failure is logged and the write stands.
 Tests: tests/behaviour/test_folding.py.
+
+MERGED: What is left of a write when its caller can be answered: clean-up, and the release of the lock.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock, Thread
+from threading import Lock, RLock, Thread
 from typing import Final
 
 from omnigraph.catalog.indexes import IndexKind, index_intents
@@ -27,6 +29,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import declare
 from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS, OVERDUE_FRAGMENTS
+from omnigraph.side_by_side import begin
 from omnigraph.storage.compact import fold, small_fragments
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
@@ -231,3 +234,32 @@ def rewritten_tables(
             begun_at=state.sequence,
         )
     ]
+
+
+class Endings:
+    """Endings of writes that are under way. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._waits: dict[object, Callable[[], None]] = {}
+        self._guard = RLock()
+
+    def begin(self, end: Callable[[], None]) -> None:
+        """End a write in a thread of its own."""
+        token = object()
+
+        def run() -> None:
+            try:
+                end()
+            finally:
+                with self._guard:
+                    self._waits.pop(token, None)
+
+        with self._guard:
+            self._waits[token] = begin(run)
+
+    def wait(self) -> None:
+        """Return when the writes that were answered have ended. Raises what kept one from it."""
+        with self._guard:
+            waits = list(self._waits.values())
+        for wait in waits:
+            wait()
