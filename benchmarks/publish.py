@@ -26,14 +26,14 @@ from benchmarks.support.timing import readable
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.limits import CHECKPOINT_INTERVAL
-from omnigraph.storage.delta import insert_alone
+from omnigraph.storage.delta import insert_exclusively
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationId
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
-from omnigraph.versioning.manifest_compaction import tend_manifest
+from omnigraph.versioning.manifest_compaction import compact_manifest
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import checkpoint_row, commit_rows, rows_table
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
@@ -93,7 +93,7 @@ class History:
             state = replace(state, sequence=commit.sequence, head=commit.graph_commit_id)
             if state.sequence % CHECKPOINT_INTERVAL == 0:
                 rows.append(checkpoint_row(state.sequence, state.to_checkpoint()))
-        tend_manifest(insert_alone(table, rows_table(rows)))
+        compact_manifest(insert_exclusively(table, rows_table(rows)))
 
     def refresh(self) -> None:
         self.behind.current(None)

@@ -245,15 +245,15 @@ def test_a_branch_made_anew_is_not_taken_for_the_one_it_replaces(graph, backstag
 def test_a_branch_that_is_deleted_before_its_fold_is_no_trouble(graph, caplog, monkeypatch):
     graph.branches.create("feature")
     write(graph, FEW, "feature")
-    deleted, fold_if_free = threading.Event(), folding.Folding._fold_if_free
+    deleted, fold_if_free = threading.Event(), folding.BackgroundCompactor._compact_if_free
     folded = []
 
-    def fold_late(self: folding.Folding, due: folding._Due) -> None:
+    def fold_late(self: folding.BackgroundCompactor, due: folding._Due) -> None:
         deleted.wait()
         fold_if_free(self, due)
         folded.append(due.branch.public)
 
-    monkeypatch.setattr(folding.Folding, "_fold_if_free", fold_late)
+    monkeypatch.setattr(folding.BackgroundCompactor, "_compact_if_free", fold_late)
     graph.load(person("zoe", 1), "merge", branch="feature")
     graph.branches.delete("feature")
     deleted.set()

@@ -25,7 +25,7 @@ from tests.receipts import receipt_of_commit
 def _indexes_from_the_first_row(monkeypatch):
     """And no folding after writes, which would leave nothing to do here."""
     monkeypatch.setattr(tables, "INDEX_MIN_ROWS", 1)
-    monkeypatch.setattr(folding, "is_fold_due", lambda table: False)
+    monkeypatch.setattr(folding, "is_compaction_due", lambda table: False)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def table(graph: Graph, key: str = PERSON) -> statuses.TableStatus:
 
 
 def test_rows_pieces_and_indexes_are_counted(graph, monkeypatch):
-    monkeypatch.setattr(folding, "is_fold_due", lambda table: False)
+    monkeypatch.setattr(folding, "is_compaction_due", lambda table: False)
     for number in range(4):
         graph.load(person(f"p{number}").encode(), "merge")
     found = table(graph)
@@ -41,7 +41,7 @@ def test_rows_pieces_and_indexes_are_counted(graph, monkeypatch):
 
 
 def test_many_small_pieces_are_worth_advice(graph, monkeypatch):
-    monkeypatch.setattr(folding, "is_fold_due", lambda table: False)
+    monkeypatch.setattr(folding, "is_compaction_due", lambda table: False)
     monkeypatch.setattr(statuses, "_MANY_SMALL_FRAGMENTS", 3)
     for number in range(4):
         graph.load(person(f"p{number}").encode(), "merge")

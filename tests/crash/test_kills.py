@@ -118,6 +118,6 @@ def test_a_write_that_nobody_settles_is_found_out(wharf, monkeypatch):
     kind = KINDS["roll back"]
     reference = wharf.reference(kind)
     root = wharf.restore(kind)
-    monkeypatch.setattr(Recovery, "heal_everywhere", lambda _self: None)
+    monkeypatch.setattr(Recovery, "recover_everywhere", lambda _self: None)
     with pytest.raises(AssertionError, match="nothing says what became of"):
         check_aftermath(kind, root, reference)

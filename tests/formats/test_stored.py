@@ -32,7 +32,7 @@ from omnigraph.versioning.audit import read_audits
 from omnigraph.versioning.commits import CommitId, CommitRecord
 from omnigraph.versioning.locks.file_lock import _holder
 from omnigraph.versioning.locks.lease_object import LeaseNote, LeaseObject
-from omnigraph.versioning.manifest import ManifestState, fold
+from omnigraph.versioning.manifest import ManifestState, replay
 from omnigraph.versioning.manifest_state import Checkpoint, HeadNote
 from omnigraph.versioning.recovery.sidecar import Sidecars, UnreadableSidecar
 from omnigraph.versioning.rows import (
@@ -185,7 +185,7 @@ def test_a_checkpoint_from_before_schema_references_is_read():
 def test_rows_of_tables_and_commits_are_replayed():
     empty = ManifestState(None, 0, CommitId(""), {}, {})
     rows = of_type("table", "table_version", "table_tombstone", "graph_commit")
-    state = fold(empty, rows)
+    state = replay(empty, rows)
     assert dict(state.tables) == dict(stored_values.STATE.tables)
     assert dict(state.registered) == dict(stored_values.STATE.registered)
     assert (state.sequence, state.schema_ref) == (45, "00.json")

@@ -113,7 +113,7 @@ def open(
         from omnigraph.storage.objects import probe_hard_links
 
         probe_hard_links(root)
-        core.recovery.heal_everywhere()
+        core.recovery.recover_everywhere()
     if opened.needs_schema_files:
         restore_schema(objects, manifest, core.branches, schemas, locks)
     if opened.needs_recovery or opened.needs_schema_files:

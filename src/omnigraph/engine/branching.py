@@ -30,7 +30,7 @@ from omnigraph.versioning.branches import (
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.ids import made_at
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.recovery.recover import Healed
+from omnigraph.versioning.recovery.recover import RecoveryOutcome
 
 
 def resolve_source(
@@ -57,7 +57,7 @@ def create_branch(parts: GraphParts, name: str, source: ResolvedRef) -> BranchRe
     # Whatever the source is, main is locked: branches are made one at a time, and none while
     # another process cleans up.
     with parts.locks.hold(None, "branch create") as main_lock:
-        around = _heal_and_look(parts, checked, origin, main_lock)
+        around = _recover_and_look(parts, checked, origin, main_lock)
         is_cut = not source.is_branch_head and not _is_head_of_main(parts, source)
         if is_cut:
             _refuse_unusable(parts, origin, source)
@@ -77,13 +77,13 @@ def create_branch(parts: GraphParts, name: str, source: ResolvedRef) -> BranchRe
         locked = {origin.physical, None if is_hidden else physical} - {None}
         with parts.locks.hold_all(locked, "branch create", beside=main_lock) as lock:
             if origin.physical is not None:
-                parts.recovery.heal_locked(origin.physical, lock)
+                parts.recovery.recover_locked(origin.physical, lock)
                 around = parts.branches.look_around(checked, origin)
             sequence = source.sequence if is_cut else None
             return parts.branches.create(checked, physical, origin, lock.check, sequence, around)
 
 
-def _heal_and_look(
+def _recover_and_look(
     parts: GraphParts, name: BranchName, origin: BranchRef, main_lock: HeldLock
 ) -> BranchSurroundings:
     """Complete or undo what was interrupted on main, then read what the creation depends on.
@@ -92,8 +92,8 @@ def _heal_and_look(
     and the new branch would keep the tables of the old schema.
     """
 
-    def heal() -> Healed:
-        return parts.recovery.heal_locked(None, main_lock)
+    def recover() -> RecoveryOutcome:
+        return parts.recovery.recover_locked(None, main_lock)
 
     is_left = origin.physical is None and parts.recovery.is_undisturbed(None, main_lock)
 
@@ -101,9 +101,9 @@ def _heal_and_look(
         return parts.branches.look_around(name, origin, is_source_known=is_left)
 
     if parts.objects.is_remote:
-        healed, around = both(heal, look)
-        return look() if healed.settled else around
-    heal()
+        recovered, around = both(recover, look)
+        return look() if recovered.resolved else around
+    recover()
     return look()
 
 
@@ -127,12 +127,12 @@ def delete_branch(parts: GraphParts, ref: BranchRef, expected_head: CommitId | N
     """Delete a branch. Raises `BranchInUse` while others depend on it, `HeadMoved` at another head."""
     # With main locked nothing is merged, so it is known what later merges compare with.
     with parts.locks.hold_all((None, ref.physical), "branch delete") as lock:
-        parts.recovery.heal_locked(None, lock)
+        parts.recovery.recover_locked(None, lock)
         # A writer may have died since the branch was found. Its sidecar must not outlive the
         # branch: the next branch of that name would be given what it wrote. The sidecar of a branch
         # created at another address is discarded once the branch is gone.
         with suppress(GraphMoved):
-            parts.recovery.heal_locked(ref.physical, lock)
+            parts.recovery.recover_locked(ref.physical, lock)
         if expected_head is not None:
             parts.manifest.require_head(parts.manifest.current(ref.physical), expected_head)
         parts.branches.delete(ref, lock.check)

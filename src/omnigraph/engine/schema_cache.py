@@ -24,7 +24,7 @@ from omnigraph.versioning.contract import (
     check_files,
     read_files,
     read_history,
-    read_settled_files,
+    read_staged_or_accepted_files,
 )
 from omnigraph.versioning.manifest import ManifestState
 
@@ -97,7 +97,7 @@ class SchemaCache:
                 return check_files(files)
             except SchemaContractBroken as broken:
                 with suppress(SchemaContractBroken):
-                    return check_files(read_settled_files(self._objects))
+                    return check_files(read_staged_or_accepted_files(self._objects))
                 again = self._read()
                 if again == files:
                     raise broken

@@ -39,7 +39,7 @@ _ROWS_SCANNED_PER_ROW_TAKEN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class RowPlaces:
+class RowAddresses:
     """Some rows of one version of a table: their ids, and where they are.
 
     A position counts the rows of a fragment that are not deleted.
@@ -53,25 +53,25 @@ class RowPlaces:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def joined(self, others: RowPlaces) -> RowPlaces:
+    def joined(self, others: RowAddresses) -> RowAddresses:
         """These rows and then others of the same version."""
-        return RowPlaces(
+        return RowAddresses(
             self.table,
             pa.concat_arrays([self.ids, others.ids]),
             np.concatenate([self.fragments, others.fragments]),
             np.concatenate([self.positions, others.positions]),
         )
 
-    def at(self, numbers: Numbers) -> RowPlaces:
+    def at(self, numbers: Numbers) -> RowAddresses:
         """The rows with these numbers, in their order."""
-        return RowPlaces(
+        return RowAddresses(
             self.table,
             self.ids.take(pa.array(numbers)),
             self.fragments[numbers],
             self.positions[numbers],
         )
 
-    def without(self, numbers: Numbers) -> RowPlaces:
+    def without(self, numbers: Numbers) -> RowAddresses:
         """All but the rows with these numbers."""
         kept = np.ones(len(self), np.bool_)
         kept[numbers] = False
@@ -99,13 +99,13 @@ def picked(rows: pa.Table, numbers: Numbers) -> pa.Table:
     return rows.take(pa.array(numbers))
 
 
-def all_rows(table: Table, wanted: Wanted | None = None) -> RowPlaces:
+def all_rows(table: Table, wanted: Wanted | None = None) -> RowAddresses:
     """Every row of a version that is wanted."""
     fragments = [fragment.fragment_id for fragment in table.dataset.get_fragments()]
     return _places(table, [_rows_of(table, fragments, wanted)])
 
 
-def places_of(table: Table, ids: pa.Array) -> RowPlaces:
+def places_of(table: Table, ids: pa.Array) -> RowAddresses:
     """The rows with the given distinct ids; ids that are not there are left out."""
     found = table.lookup(ids, ["id", ROW_ADDRESS])
     fragments, offsets = _split(found.column(ROW_ADDRESS))
@@ -114,12 +114,12 @@ def places_of(table: Table, ids: pa.Array) -> RowPlaces:
     for fragment, kept in left.items():
         here = fragments == fragment
         positions[here] = np.searchsorted(kept, offsets[here])
-    return RowPlaces(table, _column(found, "id"), fragments, positions)
+    return RowAddresses(table, _column(found, "id"), fragments, positions)
 
 
 def differing_rows(
     before: Table, after: Table, wanted: Wanted | None = None
-) -> tuple[RowPlaces, RowPlaces]:
+) -> tuple[RowAddresses, RowAddresses]:
     """The rows of either version that the other one may not have, or not in this form.
 
     Of the wanted rows, those that are in neither answer are the same in both versions. An id in one
@@ -136,7 +136,9 @@ def differing_rows(
     return _without_untouched(old, new)
 
 
-def _without_untouched(left: RowPlaces, right: RowPlaces) -> tuple[RowPlaces, RowPlaces]:
+def _without_untouched(
+    left: RowAddresses, right: RowAddresses
+) -> tuple[RowAddresses, RowAddresses]:
     """Leave out rows that were only stored anew: nothing has changed them since the tables parted.
 
     Asked only of many rows; a few are compared as quickly. New columns leave no trace in the rows, so
@@ -182,9 +184,9 @@ _Rows: TypeAlias = tuple[pa.Array, Numbers, Numbers]
 """Ids, fragments, positions."""
 
 
-def _places(table: Table, pieces: Iterable[_Rows]) -> RowPlaces:
+def _places(table: Table, pieces: Iterable[_Rows]) -> RowAddresses:
     ids, fragments, positions = zip(*pieces, strict=True)
-    return RowPlaces(
+    return RowAddresses(
         table, pa.concat_arrays(ids), np.concatenate(fragments), np.concatenate(positions)
     )
 

@@ -28,7 +28,7 @@ from omnigraph.storage.blobs import stored_schema
 from omnigraph.storage.compact import commit_rewritten
 from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.lineage import Lineage
-from omnigraph.storage.stage import FILE_FORMAT, WRITE_OPTIONS, RowCounts, Staged
+from omnigraph.storage.stage import FILE_FORMAT, WRITE_OPTIONS, RowCounts, StagedChange
 from omnigraph.storage.table import Table
 
 Compute = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -74,7 +74,7 @@ def stage_columns(
     empty: Sequence[pa.Field] = (),
     filled: NewValues | None = None,
     fill: Fill = _fill_here,
-) -> Staged:
+) -> StagedChange:
     """Columns to drop, nullable ones to add without values, and others to add with values.
 
     What computing the values raises is raised again as it was.
@@ -89,7 +89,7 @@ def stage_columns(
         fragments = list(fill(table, filled))
         if [fragment.id for fragment in fragments] != numbers:
             raise StorageError(f"not all fragments of '{table.lineage.name}' got their columns")
-    return Staged(
+    return StagedChange(
         "columns",
         table.lineage,
         table.version,
@@ -193,7 +193,7 @@ def rewrite_fragment(table: Table, number: int) -> RewriteResult:
         return rewritten
 
 
-def shed_columns(table: Table) -> Table:
+def remove_dropped_columns(table: Table) -> Table:
     """Rewrite all such fragments; the table that was given if there are none."""
     numbers = fragments_with_dropped(table)
     if not numbers:
@@ -225,11 +225,11 @@ def read_with_versions(table: Table, columns: Sequence[str]) -> pa.Table:
     return table.read([*columns, INSERTED_AT])
 
 
-def stage_reshaped(table: Table, rows: pa.Table) -> Staged:
+def stage_reshaped(table: Table, rows: pa.Table) -> StagedChange:
     """New rows in new columns instead of everything, with the metadata of the new schema."""
     with naming_failures("write", table.lineage.uri):
         written = write_fragments(rows, table.dataset, mode="overwrite", **WRITE_OPTIONS)
-    return Staged(
+    return StagedChange(
         "overwrite",
         table.lineage,
         table.version,

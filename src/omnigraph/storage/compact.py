@@ -28,7 +28,9 @@ def small_fragments(table: Table, below_rows: int) -> int:
     return sum(fragment.rows < below_rows for fragment in table.fragments())
 
 
-def fold(table: Table, target_rows: int = ROWS_PER_FRAGMENT, index_lag: int = 0) -> Table:
+def compact_with_indexes(
+    table: Table, target_rows: int = ROWS_PER_FRAGMENT, index_lag: int = 0
+) -> Table:
     """Merge fragments of fewer rows and drop deleted rows, after extending the indexes over all rows.
 
     In this order, because only fragments that the same indexes cover are merged. Up to `index_lag`
@@ -48,8 +50,8 @@ def fold(table: Table, target_rows: int = ROWS_PER_FRAGMENT, index_lag: int = 0)
     return compact(extended, target_rows)
 
 
-def is_fold_needed(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> bool:
-    """Whether `fold` would do anything."""
+def is_compaction_needed(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> bool:
+    """Whether `compact_with_indexes` would do anything."""
     if _uncovered_rows(table, list_indexes(table)):
         return True
     with naming_failures("plan a compaction", table.lineage.uri):

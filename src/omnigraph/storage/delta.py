@@ -27,7 +27,7 @@ from omnigraph.storage.failures import Failure, cause_of, classify, naming_failu
 from omnigraph.storage.filters import Filter
 from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
-from omnigraph.storage.stage import RowCounts, Rows, Staged, write_rows
+from omnigraph.storage.stage import RowCounts, Rows, StagedChange, write_rows
 from omnigraph.storage.table import Table
 
 Ids: TypeAlias = Sequence[str] | pa.Array
@@ -89,7 +89,7 @@ def _find(table: Table, ids: pa.Array, known: pa.Table | None) -> pa.Table:
 
 def stage_delta(
     table: Table, upserts: pa.Table, deletes: Ids, targets: Targets | None = None
-) -> Staged | None:
+) -> StagedChange | None:
     """Replace or add the rows of `upserts`, remove those of `deletes`; None if nothing would change.
 
     `targets` are those of the same delta, if the caller has looked for them already.
@@ -99,7 +99,7 @@ def stage_delta(
         return None
     counts = targets.counts
     removed, shrunk = delete_at(table, _column(targets.found, ROW_ADDRESS))
-    return Staged(
+    return StagedChange(
         "delta",
         table.lineage,
         table.version,
@@ -109,13 +109,13 @@ def stage_delta(
     )
 
 
-def stage_deletion(table: Table, filter: Filter) -> Staged | None:
+def stage_deletion(table: Table, filter: Filter) -> StagedChange | None:
     """Remove the rows of a filter; None if there are none."""
     addresses = _column(table.read([ROW_ADDRESS], filter=filter), ROW_ADDRESS)
     if not len(addresses):
         return None
     removed, shrunk = delete_at(table, addresses)
-    return Staged(
+    return StagedChange(
         "delta",
         table.lineage,
         table.version,
@@ -233,7 +233,7 @@ def _column(rows: pa.Table, name: str) -> pa.Array:
     return rows.column(name).combine_chunks()
 
 
-__all__ = ["InsertConflict", "WrittenRows", "insert_alone", "write_ahead"]
+__all__ = ["InsertConflict", "WrittenRows", "insert_exclusively", "write_ahead"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ def write_ahead(table: Table, rows: pa.Table) -> WrittenRows:
     return WrittenRows(table.lineage, rows, write_rows(table, rows))
 
 
-def insert_alone(table: Table, rows: pa.Table, written: WrittenRows | None = None) -> Table:
+def insert_exclusively(table: Table, rows: pa.Table, written: WrittenRows | None = None) -> Table:
     """Insert rows if no rows were inserted since the version of the table.
 
     `written` is used if it has these very rows. Raises `InsertConflict`: nothing was inserted. After

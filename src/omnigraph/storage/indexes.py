@@ -32,7 +32,7 @@ from omnigraph.storage.table import Table
 from omnigraph.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
-    from omnigraph.storage.stage import Staged
+    from omnigraph.storage.stage import StagedChange
 
 
 CHECKSUMS: Final = "omnigraph-checksums.json"
@@ -294,7 +294,7 @@ def uncovered_fragments(table: Table, column: str, kind: str = BTREE) -> frozens
     return None
 
 
-def stage_btree_index(table: Table, column: str) -> Staged | None:
+def stage_btree_index(table: Table, column: str) -> StagedChange | None:
     """An index over all present rows, named after its column; None for a table without rows."""
     return stage_indexes(table, [build_btree(table, column)]) if table.fragments() else None
 
@@ -329,14 +329,14 @@ def _build(table: Table, column: str, kind: str, **options: Any) -> BuiltIndex:
     return BuiltIndex(built)
 
 
-def stage_indexes(table: Table, built: Sequence[BuiltIndex]) -> Staged:
+def stage_indexes(table: Table, built: Sequence[BuiltIndex]) -> StagedChange:
     """Indexes that were built over the present rows, all of which one commit makes known.
 
     Damaged ones of the same names go.
     """
-    from omnigraph.storage.stage import RowCounts, Staged
+    from omnigraph.storage.stage import RowCounts, StagedChange
 
-    return Staged(
+    return StagedChange(
         "index",
         table.lineage,
         table.version,
@@ -372,14 +372,14 @@ def _stored_as(table: Table, names: Collection[str]) -> list[LibraryIndex]:
 # -- how far a search looks ---------------------------------------------------------------------
 
 
-def stage_probes(table: Table, probes: Mapping[str, int]) -> Staged:
+def stage_probes(table: Table, probes: Mapping[str, int]) -> StagedChange:
     """A note in the table of how many partitions a search by each column looks into."""
-    from omnigraph.storage.stage import RowCounts, Staged
+    from omnigraph.storage.stage import RowCounts, StagedChange
 
     notes: dict[str, str | None] = {
         _probes_key(column): str(number) for column, number in probes.items()
     }
-    return Staged(
+    return StagedChange(
         "note",
         table.lineage,
         table.version,

@@ -125,7 +125,7 @@ class RowCounts:
 
 
 @dataclass(slots=True)
-class Staged:
+class StagedChange:
     """A change that waits for its commit. Its files belong to one line of versions of one table."""
 
     kind: StagedKind
@@ -142,13 +142,13 @@ class Staged:
         return self.kind in ("delta", "columns", "index")
 
 
-def stage_append(table: Table, rows: Rows) -> Staged:
+def stage_append(table: Table, rows: Rows) -> StagedChange:
     """New rows, whose ids the caller knows to be new. Raises `InputError` for no rows."""
     written = write_rows(table, rows)
     added = _stored_rows(written)
     if not added:
         raise InputError(f"nothing to append to {table.path}")
-    return Staged(
+    return StagedChange(
         "append",
         table.lineage,
         table.version,
@@ -158,11 +158,11 @@ def stage_append(table: Table, rows: Rows) -> Staged:
     )
 
 
-def stage_overwrite(table: Table, rows: Rows) -> Staged:
+def stage_overwrite(table: Table, rows: Rows) -> StagedChange:
     """New content instead of the present one; no rows means an empty table."""
     written = write_rows(table, rows)
     added = _stored_rows(written)
-    return Staged(
+    return StagedChange(
         "overwrite",
         table.lineage,
         table.version,
@@ -172,11 +172,11 @@ def stage_overwrite(table: Table, rows: Rows) -> Staged:
     )
 
 
-def stage_restore(table: Table, version: int) -> Staged:
+def stage_restore(table: Table, version: int) -> StagedChange:
     """The content of an earlier version as the next one. It discards whatever came in between."""
     with naming_failures("restore", table.lineage.uri):
         rows = int(table.dataset.checkout_version(version).count_rows())
-    return Staged(
+    return StagedChange(
         "restore",
         table.lineage,
         table.version,
@@ -214,7 +214,7 @@ class DeferredSyncs:
 
 def commit_staged(
     table: Table,
-    staged: Staged,
+    staged: StagedChange,
     *,
     operation_id: str,
     writer_kind: str,
@@ -238,7 +238,7 @@ def commit_staged(
 
 
 def commit_together(
-    changes: Sequence[tuple[Table, Staged]],
+    changes: Sequence[tuple[Table, StagedChange]],
     *,
     operation_id: str,
     writer_kind: str,
@@ -271,7 +271,9 @@ def commit_together(
     return committed
 
 
-def _next_commit(table: Table, staged: Staged, operation_id: str, writer_kind: str) -> TableCommit:
+def _next_commit(
+    table: Table, staged: StagedChange, operation_id: str, writer_kind: str
+) -> TableCommit:
     _check_commit(table, staged)
     staged.committed = True
     transaction = lance.Transaction(
@@ -282,7 +284,7 @@ def _next_commit(table: Table, staged: Staged, operation_id: str, writer_kind: s
     return TableCommit(table.lineage, transaction)
 
 
-def _check_commit(table: Table, staged: Staged) -> None:
+def _check_commit(table: Table, staged: StagedChange) -> None:
     if staged.committed:
         raise ValueError("a staged change is committed once; what became of it must be looked up")
     if table.lineage != staged.lineage:

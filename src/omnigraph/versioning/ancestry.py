@@ -148,35 +148,35 @@ class KnownCommits:
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
+class Divergence:
     """Two branches since they parted. `source_only` are commits that the target does not tell of."""
 
     known: KnownCommits
     source_only: tuple[CommitRecord, ...]
 
 
-def since_parting(manifest: Manifest, source: Tip, target: Tip) -> Parted:
+def commits_since_fork(manifest: Manifest, source: Tip, target: Tip) -> Divergence:
     """What two states have done since their branches parted."""
     shared = _last_shared(manifest, source, target)
     records: dict[CommitId, CommitRecord] = {}
     homes: dict[CommitId, Home] = {}
     told: list[dict[CommitId, CommitRecord]] = []
     for tip in (source, target):
-        own, brought = manifest.told_commits(tip.branch, tip.sequence, after=shared - 1)
+        own, brought = manifest.recorded_commits(tip.branch, tip.sequence, after=shared - 1)
         homes |= {c.graph_commit_id: Home(tip.branch, c.sequence) for c in own}
         told.append({c.graph_commit_id: c for c in (*own, *brought)})
         records |= told[-1]
     theirs, ours = told
     only = [commit for id, commit in theirs.items() if id not in ours]
     ordered = sorted(only, key=lambda commit: (commit.sequence, commit.graph_commit_id))
-    return Parted(KnownCommits(records, homes), tuple(ordered))
+    return Divergence(KnownCommits(records, homes), tuple(ordered))
 
 
 def read_by_merge(
     manifest: Manifest, left: Tip, right: Tip, whole: Callable[[], KnownCommits]
 ) -> dict[CommitId, Home]:
     """Every commit that a merge of two branches reads, and where it is; `whole` is all of history."""
-    known = since_parting(manifest, left, right).known
+    known = commits_since_fork(manifest, left, right).known
     bases = known.bases([left.head], [right.head])
     if len(bases) > 1 or not bases <= known.homes.keys():
         return whole().read_by_merge([left.head], [right.head])
@@ -188,13 +188,13 @@ def whole_history(manifest: Manifest, tips: Sequence[Tip]) -> KnownCommits:
     records: dict[CommitId, CommitRecord] = {}
     homes: dict[CommitId, Home] = {}
     for tip in tips:
-        own, brought = manifest.told_commits(tip.branch, tip.sequence)
+        own, brought = manifest.recorded_commits(tip.branch, tip.sequence)
         records |= {c.graph_commit_id: c for c in (*brought, *own)}
         homes |= {c.graph_commit_id: Home(tip.branch, c.sequence) for c in own}
     return KnownCommits(records, homes)
 
 
-def brought_along(
+def merged_commits(
     manifest: Manifest, branch: str | None, merged: CommitId
 ) -> tuple[CommitRecord, ...]:
     """The commits a merge of `merged` brings to a branch, as far as they are still known."""
@@ -205,7 +205,7 @@ def brought_along(
         if commit is not None:
             source = Tip(physical, commit.sequence, merged)
             target = Tip.of(manifest.current(branch))
-            return since_parting(manifest, source, target).source_only
+            return commits_since_fork(manifest, source, target).source_only
     return ()
 
 

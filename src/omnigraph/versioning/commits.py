@@ -33,7 +33,7 @@ class OperationKind(Enum):
     RECOVERY = "recovery"
 
 
-KEEPING_ROWS: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_INDICES])
+CONTENT_PRESERVING: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_INDICES])
 """Operations that store rows anew and change none."""
 
 

@@ -130,7 +130,7 @@ def read_listed_files(
     return ContractFiles(source, ir, state)
 
 
-def read_settled_files(objects: ObjectStore) -> ContractFiles:
+def read_staged_or_accepted_files(objects: ObjectStore) -> ContractFiles:
     """What the files hold once those that wait are in place."""
     live = read_files(objects)
     staged = [f"{name}{STAGED}" for name in CONTRACT_FILES]
@@ -252,7 +252,7 @@ def is_staged(objects: ObjectStore, target: Target) -> bool:
     )
 
 
-def settle_staging(objects: ObjectStore, target: Target) -> None:
+def place_staged_files(objects: ObjectStore, target: Target) -> None:
     """Put files that wait for the schema of the newest commit in place, and remove the others."""
     if not all(objects.exists(name) for name in CONTRACT_FILES):
         return  # Compiled files that are gone are made again when the graph is opened.

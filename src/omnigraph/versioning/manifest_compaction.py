@@ -17,7 +17,7 @@ from omnigraph.limits import (
     MANIFEST_SMALL_FRAGMENTS,
     MANIFEST_SMALL_ROWS,
 )
-from omnigraph.storage.compact import fold, small_fragments
+from omnigraph.storage.compact import compact_with_indexes, small_fragments
 from omnigraph.storage.indexes import (
     build_btree,
     damaged_indexes,
@@ -45,7 +45,7 @@ def index_manifest(table: Table, operation_id: str) -> Table:
     return table
 
 
-def mend_indexes(table: Table) -> Table:
+def rebuild_damaged_indexes(table: Table) -> Table:
     """Build damaged indexes of a branch's manifest again, under the lock of the branch.
 
     Best effort: without them, look-ups scan.
@@ -63,17 +63,17 @@ def mend_indexes(table: Table) -> Table:
         return table
 
 
-def fold_manifest(manifest: Manifest, branch: str | None) -> None:
+def compact_whole_manifest(manifest: Manifest, branch: str | None) -> None:
     """Fold the manifest of a branch as far as it goes. Raises what keeps it from being done."""
-    fold(mend_indexes(manifest.open(branch)), MANIFEST_FRAGMENT_ROWS)
+    compact_with_indexes(rebuild_damaged_indexes(manifest.open(branch)), MANIFEST_FRAGMENT_ROWS)
 
 
 def is_manifest_due(manifest: Manifest, branch: str | None) -> bool:
     """Whether a publish that was made through this manifest has left it in many small pieces."""
-    return manifest.small_pieces(branch) > MANIFEST_SMALL_FRAGMENTS
+    return manifest.small_fragment_count(branch) > MANIFEST_SMALL_FRAGMENTS
 
 
-def tend_if_overdue(table: Table) -> bool:
+def compact_if_overdue(table: Table) -> bool:
     """Fold the manifest of a branch if those whose task it is have not come to it for long.
 
     Whether it may have moved.
@@ -81,17 +81,19 @@ def tend_if_overdue(table: Table) -> bool:
     overdue = MANIFEST_OVERDUE * MANIFEST_SMALL_FRAGMENTS
     is_overdue = small_fragments(table, MANIFEST_SMALL_ROWS) > overdue
     if is_overdue:
-        tend_manifest(table)
+        compact_manifest(table)
     return is_overdue
 
 
-def tend_manifest(table: Table) -> None:
+def compact_manifest(table: Table) -> None:
     """Fold the manifest of a branch once it consists of many small pieces."""
     try:
         if small_fragments(table, MANIFEST_SMALL_ROWS) > MANIFEST_SMALL_FRAGMENTS:
             if not list_indexes(table) and not damaged_indexes(table):
                 # A conversion from an older format was interrupted before it came to them.
                 table = index_manifest(table, new_ulid())
-            fold(mend_indexes(table), MANIFEST_FRAGMENT_ROWS, INDEX_LAG_ROWS)
+            compact_with_indexes(
+                rebuild_damaged_indexes(table), MANIFEST_FRAGMENT_ROWS, INDEX_LAG_ROWS
+            )
     except OmnigraphError as error:
         _log.warning("the manifest stays as it is for now: %s", error)

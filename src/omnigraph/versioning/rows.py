@@ -85,7 +85,7 @@ class TableRegistration(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class VersionRef:
     """The version of a table a writer built on."""
 
     version: int

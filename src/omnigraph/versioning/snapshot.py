@@ -13,7 +13,7 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import BranchName, public_name
 from omnigraph.versioning.commits import CommitId, TableId
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.rows import Pin
+from omnigraph.versioning.rows import VersionRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class SnapshotEntry:
     row_count: int
 
     @property
-    def pin(self) -> Pin:
-        return Pin(self.version, self.branch)
+    def version_ref(self) -> VersionRef:
+        return VersionRef(self.version, self.branch)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import InputError, StorageError
 from omnigraph.storage import delta, scan, stage
-from omnigraph.storage.compact import fold
+from omnigraph.storage.compact import compact_with_indexes
 from omnigraph.storage.delta import PLACE, find_targets, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import list_indexes, stage_btree_index
@@ -152,7 +152,7 @@ def play(steps: list[Any]) -> None:
                 if table.row_count() and not list_indexes(table):
                     table = commit(table, stage_btree_index(table, "id"))
             case "fold":
-                table = fold(table)
+                table = compact_with_indexes(table)
             case "branch":
                 name, source = f"b{number}", table.branch
                 table = store.create_branch(

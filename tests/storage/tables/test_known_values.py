@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omnigraph.storage import lineage
 from omnigraph.storage import scan as scanning
 from omnigraph.storage import table as tables_module
-from omnigraph.storage.compact import fold
+from omnigraph.storage.compact import compact_with_indexes
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.filters import And, Comparison, In, Not, Or
@@ -157,7 +157,7 @@ def test_look_ups_find_the_same_with_and_without_what_is_known(history, asked):
                     staged = None if list_indexes(table) else stage_btree_index(table, "id")
                     table = table if staged is None else commit(table, staged)
                 case "fold":
-                    table = fold(table)
+                    table = compact_with_indexes(table)
                 case "branch":
                     on = "side"
                     table = lines.get(on) or store.create_branch(

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.compact import extend_indexes, fold
+from omnigraph.storage.compact import compact_with_indexes, extend_indexes
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.indexes import (
     PARTITIONED,
@@ -87,7 +87,7 @@ def test_new_changed_and_deleted_rows(table):
     extended = extend_indexes(changed)
     assert uncovered_fragments(extended, "vec", PARTITIONED) == frozenset()
     check(extended)
-    folded = fold(extended)
+    folded = compact_with_indexes(extended)
     assert len(folded.fragments()) == 1
     check(folded)
     assert probes_of(folded, "vec") == 3

@@ -30,7 +30,7 @@ class ComparedTable:
         """Whether both snapshots have the very same version of it."""
         if self.before is None or self.after is None:
             return False
-        return self.before.pin == self.after.pin
+        return self.before.version_ref == self.after.version_ref
 
     @property
     def is_one_line(self) -> bool:

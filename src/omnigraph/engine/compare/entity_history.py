@@ -17,7 +17,7 @@ from omnigraph.errors import InputError
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.rows import Pin
+from omnigraph.versioning.rows import VersionRef
 from omnigraph.versioning.snapshot import table_id
 
 
@@ -61,7 +61,7 @@ def _changes(
 ) -> Iterator[EntityChange]:
     """Only states whose commit wrote the table of the entity are read."""
     table = table_id(declared)
-    pin: Pin | None = None
+    pin: VersionRef | None = None
     before = before_document = None
     for commit, state in parts.manifest.states_after(head.branch, 0, head.sequence):
         if pin == (pin := _pin(state, table)):
@@ -87,6 +87,6 @@ def _declared(catalog: Catalog, type_name: str) -> EntityType:
     raise InputError(with_hint(f"there is no type '{type_name}'", type_name, known))
 
 
-def _pin(state: ManifestState, table: TableId) -> Pin | None:
+def _pin(state: ManifestState, table: TableId) -> VersionRef | None:
     entry = state.tables.get(table)
-    return None if entry is None else Pin(entry.version, entry.branch)
+    return None if entry is None else VersionRef(entry.version, entry.branch)

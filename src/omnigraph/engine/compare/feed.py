@@ -21,7 +21,7 @@ from omnigraph.engine.read.view import ReadView
 from omnigraph.engine.refs import meant_commit
 from omnigraph.errors import ChangeFeedGap, CommitNotFound, HistoryRemoved
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commits import KEEPING_ROWS, CommitId, CommitRecord
+from omnigraph.versioning.commits import CONTENT_PRESERVING, CommitId, CommitRecord
 from omnigraph.versioning.manifest import ManifestState
 
 
@@ -79,7 +79,7 @@ class ChangeFeed:
         wanted: ChangeFilter,
     ) -> Changes:
         """The first state that is looked at comes from nothing that is told."""
-        is_upkeep = commit.draft.operation in KEEPING_ROWS
+        is_upkeep = commit.draft.operation in CONTENT_PRESERVING
         if before is None or is_upkeep or before.tables == after.tables:
             return Changes()
         old, new = self._parts.snapshot_of(before), self._parts.snapshot_of(after)

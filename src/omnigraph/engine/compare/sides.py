@@ -18,7 +18,7 @@ from omnigraph.engine.write.columns import carried_blobs, property_columns
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.changed_rows import (
     Numbers,
-    RowPlaces,
+    RowAddresses,
     Wanted,
     all_rows,
     differing_rows,
@@ -44,7 +44,7 @@ class Side(Protocol):
 class StoredSide:
     """Rows of a stored version."""
 
-    def __init__(self, declared: EntityType, places: RowPlaces) -> None:
+    def __init__(self, declared: EntityType, places: RowAddresses) -> None:
         self._declared = declared
         self._schema = bound_schema(declared)
         self.places = places
@@ -123,7 +123,7 @@ def differing_sides(
     An id that only one side has is in that snapshot alone; one that both have may be the same in both.
     """
     if before is not None and after is not None:
-        if before[1].pin == after[1].pin:
+        if before[1].version_ref == after[1].version_ref:
             return no_rows(declared), no_rows(declared)
         old, new = (s.open(tables, e.table_key) for s, e in (before, after))
         left, right = differing_rows(old, new, wanted)

@@ -19,7 +19,7 @@ from omnigraph.engine.compare.parts import Part, parts_for
 from omnigraph.engine.compare.sides import ABSENT, Side, StoredSide, no_rows
 from omnigraph.spark.answers import Failed, returning, value_of
 from omnigraph.spark.tasks import run_tasks
-from omnigraph.storage.changed_rows import Numbers, RowPlaces
+from omnigraph.storage.changed_rows import Numbers, RowAddresses
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _side(
     if entry is None or not there.any():
         return no_rows(table.declared), numbers
     stored = snapshot.open(comparison.tables, entry.table_key)
-    found = RowPlaces(
+    found = RowAddresses(
         stored, ids.filter(pa.array(there)), places.fragments[there], places.positions[there]
     )
     return StoredSide(table.declared, found), numbers

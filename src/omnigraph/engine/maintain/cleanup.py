@@ -35,7 +35,7 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.retention import Needed, what_is_needed
+from omnigraph.versioning.retention import RetainedVersions, find_retained
 from omnigraph.versioning.rows import MANIFEST_PATH
 from omnigraph.versioning.tags import Tags
 
@@ -165,7 +165,7 @@ class Cleanup:
                 # What they refer to is needed as soon as they are finished.
                 raise RecoveryPending("cleanup", merges)
             state = self._parts.recovery.state(None)
-            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
+            needed = find_retained(self._parts.manifest, self._parts.branches, self._tags.list())
             orphans = Orphans(self._parts, needed, lock)
             reclaimed = orphans.reclaim(dry_run=dry_run)
             sweep = _Sweep(self._parts.tables, self._parts.objects, policy, needed, lock, dry_run)
@@ -202,7 +202,7 @@ class _Sweep:
     tables: TableStore
     objects: ObjectStore
     policy: CleanupPolicy
-    needed: Needed
+    needed: RetainedVersions
     lock: HeldLock
     dry_run: bool
 

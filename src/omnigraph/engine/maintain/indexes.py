@@ -42,7 +42,7 @@ from omnigraph.storage.indexes import (
 from omnigraph.storage.stage import CommitMark, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
+from omnigraph.versioning.commit_sequence import Operation, sidecar_of, sidecar_table
 from omnigraph.versioning.commits import (
     CommitDraft,
     CommitId,
@@ -131,7 +131,7 @@ class Indexing:
         commit: CommitRecord | None = None
         if any(b.indexes for b in built.values()) or any(t.forks and t.missing for t in looked):
             with self.parts.locks.hold(branch.physical, "ensure_indices") as lock:
-                quarantined = self.parts.recovery.heal_locked(branch.physical, lock).quarantined
+                quarantined = self.parts.recovery.recover_locked(branch.physical, lock).quarantined
                 state = self.parts.recovery.state(branch.physical)
                 current = self.parts.snapshot_of(state)
                 if current.catalog.ir != contract.catalog.ir:
@@ -256,7 +256,7 @@ class _Commit:
 
     def run(self) -> CommitRecord:
         tables = (
-            pinned_table(f.entry, self.branch.physical, data_commits=0, forks=f.forks)
+            sidecar_table(f.entry, self.branch.physical, data_commits=0, forks=f.forks)
             for f in self.due
         )
         kind = WriterKind.ENSURE_INDICES
@@ -271,7 +271,7 @@ class _Commit:
         publication = Publication(
             draft=self.draft,
             versions=tuple(versions),
-            expected={found.entry.table_id: found.entry.pin for found in self.due},
+            expected={found.entry.table_id: found.entry.version_ref for found in self.due},
             begun_at=self.state.sequence,
         )
         return [publication]

@@ -17,12 +17,12 @@ from omnigraph.engine.receipts import Receipt, nothing_done, receipt_of
 from omnigraph.engine.write.background import optimize_draft, optimize_sidecar
 from omnigraph.errors import ManifestDamaged, RecoveryPending
 from omnigraph.json_structs import Document
-from omnigraph.storage.columns import fragments_with_dropped, shed_columns
-from omnigraph.storage.compact import fold, is_fold_needed
+from omnigraph.storage.columns import fragments_with_dropped, remove_dropped_columns
+from omnigraph.storage.compact import compact_with_indexes, is_compaction_needed
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.contract import SchemaContract
-from omnigraph.versioning.manifest_compaction import fold_manifest
+from omnigraph.versioning.manifest_compaction import compact_whole_manifest
 from omnigraph.versioning.recovery.recover import Recovery
 from omnigraph.versioning.snapshot import SnapshotEntry
 
@@ -83,7 +83,7 @@ class Optimizing:
             sidecar = optimize_sidecar(main, state, due, draft)
             rewrite = TableRewrite(self._parts, sidecar, lock, _improved)
             commit = rewrite.run(state, due, heads) if due else None
-            fold_manifest(self._parts.manifest, None)
+            compact_whole_manifest(self._parts.manifest, None)
         rewrite.extend_texts(snapshot.catalog)
         if rewrite.errors:
             raise rewrite.errors[0]
@@ -114,11 +114,11 @@ def _is_due(entry: SnapshotEntry, head: Table) -> bool:
             f"but the graph knows version {entry.version}"
         )
     is_known = head.version == entry.version
-    return is_known and (is_fold_needed(head) or bool(fragments_with_dropped(head)))
+    return is_known and (is_compaction_needed(head) or bool(fragments_with_dropped(head)))
 
 
 def _improved(_key: str, table: Table) -> Table:
-    return shed_columns(fold(table))
+    return remove_dropped_columns(compact_with_indexes(table))
 
 
 def _outcome(entry: SnapshotEntry, head: Table, folded: Table | None) -> OptimizedTable:

@@ -25,7 +25,7 @@ from omnigraph.versioning.branch_names import decode_physical_name
 from omnigraph.versioning.contract import HISTORY_DIR
 from omnigraph.versioning.ids import made_at
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.retention import Fork, Needed, names_fork
+from omnigraph.versioning.retention import Fork, RetainedVersions, names_fork
 from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR
 from omnigraph.versioning.tags import TAGS_DIR
 from omnigraph.versioning.upgrade.old_layout import OLD_TABLES
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 class Orphans:
     """Finds and reclaims the orphans of one graph. The caller holds the lock of main."""
 
-    def __init__(self, parts: GraphParts, needed: Needed, lock: HeldLock) -> None:
+    def __init__(self, parts: GraphParts, needed: RetainedVersions, lock: HeldLock) -> None:
         self._parts = parts
         self._needed = needed
         self._lock = lock

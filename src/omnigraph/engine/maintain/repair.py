@@ -187,7 +187,7 @@ class Repair:
         )
         versions = tuple(_version(entry, head, draft, options, lock) for entry, head in chosen)
         publication = Publication(
-            draft=draft, versions=versions, expected={e.table_id: e.pin for e, _ in chosen}
+            draft=draft, versions=versions, expected={e.table_id: e.version_ref for e, _ in chosen}
         )
         return publish(self._parts.manifest, branch.physical, publication, lock.check)
 

@@ -239,7 +239,7 @@ class _Verification:
     def _check_commits(self, state: ManifestState, findings: Findings) -> Sequence[CommitRecord]:
         """The commits of a branch, oldest first."""
         try:
-            own, brought = self._manifest.told_commits(state.branch, state.sequence)
+            own, brought = self._manifest.recorded_commits(state.branch, state.sequence)
         except (OmnigraphError, *_MALFORMED) as error:
             findings.add(ProblemKind.COMMITS, f"the commits cannot be read: {error!r}")
             return ()

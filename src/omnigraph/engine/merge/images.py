@@ -70,7 +70,7 @@ class Image:
         mine, theirs = self.entry(declared), other.entry(declared)
         if mine is None or theirs is None:
             return mine is theirs
-        return mine.pin == theirs.pin
+        return mine.version_ref == theirs.version_ref
 
     def overlay(self, declared: EntityType, wanted: Wanted | None = None) -> Overlay | None:
         """The overlay of a table, or as much of it as is wanted."""

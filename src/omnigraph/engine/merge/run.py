@@ -43,7 +43,7 @@ from omnigraph.versioning.ancestry import (
     Home,
     KnownCommits,
     Tip,
-    since_parting,
+    commits_since_fork,
 )
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
@@ -177,7 +177,7 @@ class Merger:
         def attempt(ours: Snapshot) -> _Attempt:
             _check_schema(ours, contract)
             tip = Tip(target.physical, ours.version, ours.commit_id)
-            parted = since_parting(self._parts.manifest, Tip.of(theirs), tip)
+            parted = commits_since_fork(self._parts.manifest, Tip.of(theirs), tip)
             base, image = self._base(parted.known, theirs.head, ours)
             planner = self._planner(target, options, adopts=True)
             plan = planner.plan(image, self._parts.snapshot_of(theirs), ours, options.choices)

@@ -54,7 +54,7 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.retention import what_is_needed
+from omnigraph.versioning.retention import find_retained
 from omnigraph.versioning.tags import Tags
 
 BEFORE_REMOVAL = declare("schema_apply.before_removal", "before dropped data is removed")
@@ -124,9 +124,9 @@ class SchemaApplication:
         or `RecoveryPending`; nothing has changed then.
         """
         with self._locked() as lock:
-            healed = self._parts.recovery.heal_locked(None, lock)
-            if healed.quarantined:
-                raise RecoveryPending(OPERATION, [found.name for found in healed.quarantined])
+            recovered = self._parts.recovery.recover_locked(None, lock)
+            if recovered.quarantined:
+                raise RecoveryPending(OPERATION, [found.name for found in recovered.quarantined])
             earlier = options.request.earlier(self._parts.manifest, None)
             if earlier is not None:
                 return self._replayed(earlier, desired, options)
@@ -171,7 +171,7 @@ class SchemaApplication:
             BEFORE_REMOVAL.hit()
             each = self._each(options)
             rewrite_without_dropped(self._parts, change.work, change.draft, each, lock)
-            needed = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
+            needed = find_retained(self._parts.manifest, self._parts.branches, self._tags.list())
             work, before = change.work, change.snapshot
             remove_dropped(self._parts.tables, self._parts.objects, work, before, needed, lock)
         except OmnigraphError as error:

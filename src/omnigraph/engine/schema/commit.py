@@ -57,7 +57,7 @@ class SchemaCommit:
             BranchRef(MAIN, None),
             self.state,
             self.draft,
-            (table.pinned() for table in self.moved),
+            (table.sidecar_entry() for table in self.moved),
             schema=SchemaChange(accepted.hash, accepted.reference, self.added, dropped),
         )
         operation = Operation(sidecar, self._commit_tables, after_publish=AFTER_PUBLISH)
@@ -89,7 +89,7 @@ class SchemaCommit:
             registrations=self.added,
             dropped=tuple(table_id(declared) for declared in self.work.dropped),
             changes_schema=True,
-            expected={e.table_id: e.pin for e in self.snapshot.entries.values()},
+            expected={e.table_id: e.version_ref for e in self.snapshot.entries.values()},
             expected_head=self.state.head,
             begun_at=self.state.sequence,
         )

@@ -26,7 +26,7 @@ from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.retention import Needed
+from omnigraph.versioning.retention import RetainedVersions
 from omnigraph.versioning.snapshot import Snapshot, table_id
 
 _log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def remove_dropped(
     objects: ObjectStore,
     work: SchemaWork,
     before: Snapshot,
-    needed: Needed,
+    needed: RetainedVersions,
     lock: HeldLock,
 ) -> None:
     """Remove tables of dropped types, and every earlier version of tables that lost columns.

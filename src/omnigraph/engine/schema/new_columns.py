@@ -23,11 +23,11 @@ from omnigraph.errors import ConstraintError
 from omnigraph.language.backfill import backfill_value
 from omnigraph.rows.bindings import bindings
 from omnigraph.storage.columns import NewValues, fill_fragment, stage_columns
-from omnigraph.storage.stage import Staged
+from omnigraph.storage.stage import StagedChange
 from omnigraph.storage.table import Table
 
 
-def stage_change(table: Table, change: ColumnChange, each: EachFragment) -> Staged:
+def stage_change(table: Table, change: ColumnChange, each: EachFragment) -> StagedChange:
     """The change of a table's columns. Raises what keeps a required vector from being computed."""
     empty: list[pa.Field] = []
     constants: list[tuple[pa.Field, pa.Array]] = []

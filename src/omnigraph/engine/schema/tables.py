@@ -16,12 +16,12 @@ from omnigraph.engine.schema.new_columns import stage_change
 from omnigraph.engine.schema.work import ColumnChange
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.indexes import build_btree, stage_indexes, uncovered_fragments
-from omnigraph.storage.stage import CommitMark, Staged, commit_staged
+from omnigraph.storage.stage import CommitMark, StagedChange, commit_staged
 from omnigraph.storage.table import Table
-from omnigraph.versioning.commit_sequence import pinned_table
+from omnigraph.versioning.commit_sequence import sidecar_table
 from omnigraph.versioning.recovery.classify import refuse_drift
 from omnigraph.versioning.recovery.recover import Recovery
-from omnigraph.versioning.recovery.sidecar import PinnedTable, WriterKind
+from omnigraph.versioning.recovery.sidecar import SidecarTable, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry, table_id
 
 _log = logging.getLogger(__name__)
@@ -36,11 +36,11 @@ class MovedTable:
 
     entry: SnapshotEntry
     base: Table
-    staged: Staged
+    staged: StagedChange
     later_indexes: tuple[str, ...] = ()
 
-    def pinned(self) -> PinnedTable:
-        return pinned_table(
+    def sidecar_entry(self) -> SidecarTable:
+        return sidecar_table(
             self.entry, None, data_commits=1 if self.staged.kind == "columns" else 0
         )
 
@@ -81,7 +81,7 @@ def _ready(
                 yield MovedTable(entry, table, staged)
 
 
-def _staged_indexes(table: Table, columns: Sequence[str]) -> Staged | None:
+def _staged_indexes(table: Table, columns: Sequence[str]) -> StagedChange | None:
     """Indexes that are missing on a table with rows; None if there is nothing to make."""
     built = []
     for column in columns if table.row_count() else ():

@@ -30,15 +30,15 @@ from omnigraph.errors import (
 from omnigraph.faults import declare
 from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS, OVERDUE_FRAGMENTS
 from omnigraph.side_by_side import begin
-from omnigraph.storage.compact import fold, small_fragments
+from omnigraph.storage.compact import compact_with_indexes, small_fragments
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
+from omnigraph.versioning.commit_sequence import Operation, sidecar_of, sidecar_table
 from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.manifest_compaction import is_manifest_due, tend_manifest
+from omnigraph.versioning.manifest_compaction import compact_manifest, is_manifest_due
 from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
 from omnigraph.versioning.recovery.sidecar import Sidecar, WriterKind
@@ -53,11 +53,11 @@ THREAD_NAME: Final = "omnigraph-fold"
 _log = logging.getLogger(__name__)
 
 
-def is_fold_due(table: Table) -> bool:
+def is_compaction_due(table: Table) -> bool:
     return small_fragments(table, FOLD_SMALL_ROWS) > FOLD_FRAGMENTS
 
 
-def due_folds(tables: Iterable[tuple[str, Table]]) -> dict[str, int]:
+def due_compactions(tables: Iterable[tuple[str, Table]]) -> dict[str, int]:
     """The tables that have too many small fragments, by key, and how many those are."""
     counted = {key: small_fragments(table, FOLD_SMALL_ROWS) for key, table in tables}
     return {key: count for key, count in counted.items() if count > FOLD_FRAGMENTS}
@@ -73,7 +73,7 @@ class _Due:
     is_overdue: bool = False
 
 
-class Folding:
+class BackgroundCompactor:
     """Folds tables of one graph, in the background."""
 
     def __init__(self, parts: GraphParts) -> None:
@@ -88,7 +88,7 @@ class Folding:
         fragments: Mapping[str, int],
         draft: CommitDraft,
     ) -> None:
-        """See to it that the `due_folds` of a write are folded soon, and the manifest too."""
+        """See to it that the `due_compactions` of a write are folded soon, and the manifest too."""
         if not fragments and not is_manifest_due(self._parts.manifest, branch.physical):
             return
         with self._guard:
@@ -113,7 +113,7 @@ class Folding:
     def _work(self) -> None:
         try:
             while (due := self._take()) is not None:
-                self._fold_if_free(due)
+                self._compact_if_free(due)
         except BaseException:
             with self._guard:
                 self._thread = None
@@ -127,7 +127,7 @@ class Folding:
             self._thread = None
             return None
 
-    def _fold_if_free(self, due: _Due) -> None:
+    def _compact_if_free(self, due: _Due) -> None:
         """Fold what is due, unless a writer is at work: the next write will find it due again.
 
         What is long overdue waits for its turn, like a writer.
@@ -137,7 +137,7 @@ class Folding:
             with self._parts.locks.hold(due.branch.physical, "fold", wait_ms=wait_ms) as lock:
                 folded = self._fold(due.branch, due.table_keys, due.draft, lock)
                 lock.check()
-                tend_manifest(self._parts.manifest.newest(due.branch.physical))
+                compact_manifest(self._parts.manifest.newest(due.branch.physical))
                 # Released with the lock, for those that open the graph: the head as it is now.
                 self._parts.manifest.current(due.branch.physical)
             for declared, table in folded:
@@ -153,10 +153,10 @@ class Folding:
     def _fold(
         self, branch: BranchRef, table_keys: Sequence[str], written: CommitDraft, lock: HeldLock
     ) -> list[tuple[EntityType, Table]]:
-        self._parts.recovery.heal_locked(branch.physical, lock)
+        self._parts.recovery.recover_locked(branch.physical, lock)
         state = self._parts.recovery.state(branch.physical)
         current = self._parts.snapshot_of(state)
-        due = [(e, t) for e, t in self._heads(branch, current, table_keys) if is_fold_due(t)]
+        due = [(e, t) for e, t in self._heads(branch, current, table_keys) if is_compaction_due(t)]
         if not due:
             return []
         draft = optimize_draft(written.schema_ir_hash, written.schema_ref)
@@ -167,7 +167,7 @@ class Folding:
             for entry, table in due:
                 lock.check()
                 BEFORE_FOLD.hit(table=entry.table_key)
-                folded = fold(table, FOLD_SMALL_ROWS, INDEX_LAG_ROWS)
+                folded = compact_with_indexes(table, FOLD_SMALL_ROWS, INDEX_LAG_ROWS)
                 AFTER_FOLD.hit(table=entry.table_key)
                 if folded.version != table.version:
                     versions.append((entry, folded))
@@ -216,7 +216,7 @@ def optimize_sidecar(
     branch: BranchRef, state: ManifestState, entries: Sequence[SnapshotEntry], draft: CommitDraft
 ) -> Sidecar:
     """The sidecar of a compaction. Any version of a table will do, as its content stays the same."""
-    tables = (pinned_table(entry, branch.physical, data_commits=0) for entry in entries)
+    tables = (sidecar_table(entry, branch.physical, data_commits=0) for entry in entries)
     return sidecar_of(WriterKind.OPTIMIZE, branch, state, draft, tables)
 
 
@@ -230,13 +230,13 @@ def rewritten_tables(
         Publication(
             draft=draft,
             versions=tuple(table_version(entry.table_id, table) for entry, table in moved),
-            expected={entry.table_id: entry.pin for entry, _ in moved},
+            expected={entry.table_id: entry.version_ref for entry, _ in moved},
             begun_at=state.sequence,
         )
     ]
 
 
-class Endings:
+class PendingEndings:
     """Endings of writes that are under way. Thread-safe."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import ConflictError, HistoryRemoved
 from omnigraph.limits import SMALL_WRITE_ROWS
 from omnigraph.storage.table import Table
-from omnigraph.storage.written import Shrunk, WrittenRows
+from omnigraph.storage.written import ShrunkFragment, WrittenRows
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import Counts
 from omnigraph.versioning.contract import SchemaContract
@@ -47,7 +47,7 @@ class WrittenTable:
 
     table: Table
     parts: tuple[WrittenRows, ...]
-    shrunk: tuple[Shrunk, ...] = ()
+    shrunk: tuple[ShrunkFragment, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -114,7 +114,7 @@ def is_table_moved(table_key: str, checked: Snapshot, current: Snapshot) -> bool
     """Whether a table has another version than before, be it with the same rows."""
     if table_key not in current.entries:
         raise ConflictError(f"'{table_key}' is gone since the write was prepared; prepare it again")
-    return current.entry(table_key).pin != checked.entry(table_key).pin
+    return current.entry(table_key).version_ref != checked.entry(table_key).version_ref
 
 
 Prepared = TypeVar("Prepared")

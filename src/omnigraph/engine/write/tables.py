@@ -33,14 +33,20 @@ from omnigraph.storage.indexes import (
     uncovered_fragments,
 )
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.stage import RowCounts, Staged, commit_staged, stage_append, stage_overwrite
+from omnigraph.storage.stage import (
+    RowCounts,
+    StagedChange,
+    commit_staged,
+    stage_append,
+    stage_overwrite,
+)
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.versions import VersionObject, version_info
 from omnigraph.storage.written import by_fragment, move_written, shrink, stage_written
-from omnigraph.versioning.commit_sequence import pinned_table
+from omnigraph.versioning.commit_sequence import sidecar_table
 from omnigraph.versioning.commits import Counts
-from omnigraph.versioning.recovery.sidecar import PinnedTable
+from omnigraph.versioning.recovery.sidecar import SidecarTable
 from omnigraph.versioning.rows import TableVersion
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
@@ -57,16 +63,16 @@ class WriteTable:
     forks: bool
     rows: pa.Table
     counts: Counts
-    staged: Staged | None = None
+    staged: StagedChange | None = None
     targets: Targets | None = None
     lacks: tuple[pa.Field, ...] = ()
     """Columns of bindings that a table of an older format does not have. They are added first."""
 
-    def stage_columns(self, table: Table) -> Staged:
+    def stage_columns(self, table: Table) -> StagedChange:
         """The columns that the table lacks, staged for the line they will be committed to."""
         return stage_columns(table, empty=self.lacks)
 
-    def stage_on(self, table: Table, objects: ObjectStore) -> Staged:
+    def stage_on(self, table: Table, objects: ObjectStore) -> StagedChange:
         """The change, staged for the line it will be committed to."""
         if self.staged is not None:
             return self.staged
@@ -86,16 +92,16 @@ class WriteTable:
         rows = self.staged.row_count_after
         return TableVersion(self.entry.table_id, version, lineage.branch, rows, info)
 
-    def pinned(self, branch: str | None) -> PinnedTable:
+    def sidecar_entry(self, branch: str | None) -> SidecarTable:
         commits = 2 if self.lacks else 1
-        return pinned_table(self.entry, branch, data_commits=commits, forks=self.forks)
+        return sidecar_table(self.entry, branch, data_commits=commits, forks=self.forks)
 
 
 @dataclass(frozen=True, slots=True)
 class Early:
     """What was done for a write before it had the lock."""
 
-    staged: Mapping[str, Staged] = field(default_factory=dict)
+    staged: Mapping[str, StagedChange] = field(default_factory=dict)
     heads: Mapping[str, Table] = field(default_factory=dict)
     """Tables whose newest version was looked at, on an object store. They are right for a writer
     whose lock no other process has had since."""
@@ -128,8 +134,8 @@ def stage_early(tables: TableStore, branch: str | None, change: Change, checked:
 
 def _staged_early(
     tables: TableStore, branch: str | None, change: Change, checked: Snapshot
-) -> dict[str, Staged]:
-    staged: dict[str, Staged] = {}
+) -> dict[str, StagedChange]:
+    staged: dict[str, StagedChange] = {}
     for write in change.writes:
         if checked.entry(write.table_key).branch != branch:
             continue
@@ -159,7 +165,7 @@ def write_table(
     *,
     forks: bool,
     catalog: Catalog,
-    early: Mapping[str, Staged],
+    early: Mapping[str, StagedChange],
     looked_up_in: Table | None = None,
 ) -> WriteTable | None:
     """A table made ready under the lock; None if the write would change nothing in it.
@@ -204,7 +210,7 @@ def _stored(declared: EntityType, write: TableWrite, table: Table) -> pa.Table:
 
 def _stage(
     table: Table, write: TableWrite, rows: pa.Table, targets: Targets | None
-) -> Staged | None:
+) -> StagedChange | None:
     if write.mode == "append":
         return stage_append(table, rows)
     if write.mode == "overwrite":
@@ -212,7 +218,7 @@ def _stage(
     return stage_delta(table, rows, write.deletes, targets or _targets(table, write, rows))
 
 
-def _stage_written(table: Table, written: WrittenTable, mode: WriteMode) -> Staged:
+def _stage_written(table: Table, written: WrittenTable, mode: WriteMode) -> StagedChange:
     """Rows in files, on the version they were written for or, if they replace nothing, a later one."""
     if mode == "delta" and table.version != written.table.version:
         raise ExpectedVersionMismatch(table.path, written.table.version, table.version)
@@ -221,7 +227,7 @@ def _stage_written(table: Table, written: WrittenTable, mode: WriteMode) -> Stag
 
 def _stage_moved(
     table: Table, written: WrittenTable, mode: WriteMode, objects: ObjectStore
-) -> Staged:
+) -> StagedChange:
     """Rows in files of the line a table was forked from, brought over to its own."""
     fragments = [text for part in written.parts for text in part.fragments]
     move_written(objects, written.table.lineage, table.lineage, fragments)
@@ -243,7 +249,7 @@ def _targets(table: Table, write: TableWrite, rows: pa.Table) -> Targets:
     return find_targets(table, rows, write.deletes)
 
 
-def _counts(base: Table, write: TableWrite, staged: Staged | None) -> Counts:
+def _counts(base: Table, write: TableWrite, staged: StagedChange | None) -> Counts:
     """Net change by id: a row that an overwrite brings back is an update."""
     new = write.rows.num_rows
     if write.mode == "append":

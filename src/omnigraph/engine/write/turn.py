@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from omnigraph.engine.write.background import due_folds
+from omnigraph.engine.write.background import due_compactions
 from omnigraph.engine.write.change import TableWrite
 from omnigraph.engine.write.commit import (
     AFTER_TABLE,
@@ -33,7 +33,7 @@ from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import MAX_TURN_CHANGES, MAX_TURN_SECONDS
 from omnigraph.storage.stage import CommitMark, DeferredSyncs, commit_staged
 from omnigraph.storage.table import Table
-from omnigraph.versioning.commit_sequence import Ending, Operation, pinned_table, sidecar_of
+from omnigraph.versioning.commit_sequence import Ending, Operation, sidecar_of, sidecar_table
 from omnigraph.versioning.commits import CommitRecord, OperationId, Warning
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, SharedTurn
@@ -82,7 +82,7 @@ def commit_in_turn(writer: TableWriter, request: WriteRequest) -> CommitRecord |
                 leader = _Leader(writer, offer, turn, due, endings)
                 uninterrupted(partial(leader.run, held))
         if not endings:
-            writer.folding.after_write(branch, due, request.draft)
+            writer.compactor.after_write(branch, due, request.draft)
     return offer.result()
 
 
@@ -112,7 +112,7 @@ class _Leader:
             for end in endings:
                 end()
         request = self.own.request
-        self.writer.folding.after_write(request.branch, self.due, request.draft)
+        self.writer.compactor.after_write(request.branch, self.due, request.draft)
 
     def _run(self) -> None:
         with self.turn.take(MAX_TURN_CHANGES - 1, self._accepts) as (places, done):
@@ -129,9 +129,9 @@ class _Leader:
         lock, recovery = self.turn.lock, self.writer.parts.recovery
         # A writer may have died since these looked for sidecars. What it wrote is completed or undone
         # first: no change must be validated against a state that is about to change.
-        healed = recovery.heal_locked(self.own.request.branch.physical, lock)
+        recovered = recovery.recover_locked(self.own.request.branch.physical, lock)
         for offer in offers:
-            offer.request = replace(offer.request, quarantined=healed.quarantined)
+            offer.request = replace(offer.request, quarantined=recovered.quarantined)
         if len(offers) > 1:
             shared = _TurnChanges.of(self.writer, offers, lock, self._begun)
             if shared is not None:
@@ -236,7 +236,7 @@ class _TurnChanges:
 
     def due(self) -> dict[str, int]:
         """Tables that the turn has left in too many small files."""
-        return due_folds(self._moved.items())
+        return due_compactions(self._moved.items())
 
     def _operation(self) -> Operation:
         request, physical = self.offers[0].request, self.offers[0].request.branch.physical
@@ -247,7 +247,7 @@ class _TurnChanges:
             self.state,
             replace(request.draft, operation_id=self.turn_id, write_key=None, load_id=None),
             (
-                pinned_table(e, physical, data_commits=0, forks=e.branch != physical)
+                sidecar_table(e, physical, data_commits=0, forks=e.branch != physical)
                 for e in entries
             ),
             is_shared=True,
@@ -339,7 +339,7 @@ class _TurnChanges:
         publication = Publication(
             draft=replace(draft, warnings=(*draft.warnings, *warnings)),
             versions=tuple(table_versions(tables, written)),
-            expected={ready.entry.table_id: ready.entry.pin for ready in tables},
+            expected={ready.entry.table_id: ready.entry.version_ref for ready in tables},
             revalidate=self._refuse_disturbed if is_first else None,
             begun_at=self._base.sequence,
             turn_id=self.turn_id if is_first else None,

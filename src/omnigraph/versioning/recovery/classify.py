@@ -28,14 +28,14 @@ from omnigraph.storage.versions import Operation, VersionRecord
 from omnigraph.versioning.commits import OperationId
 from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.recovery.sidecar import (
-    PinnedTable,
     Quarantined,
     Sidecar,
     Sidecars,
+    SidecarTable,
     UnreadableSidecar,
     WriterKind,
 )
-from omnigraph.versioning.rows import Pin
+from omnigraph.versioning.rows import VersionRef
 from omnigraph.versioning.snapshot import SnapshotEntry
 
 _INDEX_WORK: Final[frozenset[Operation]] = frozenset(["create_index"])
@@ -43,7 +43,7 @@ _UPKEEP: Final[frozenset[Operation]] = frozenset(["create_index", "rewrite", "un
 """Operations the table library commits by itself, which cannot carry an operation id."""
 
 
-class Standing(Enum):
+class TableProgress(Enum):
     """How a table stands in relation to the operation that was to move it."""
 
     NO_MOVEMENT = "not moved"
@@ -57,9 +57,9 @@ class Standing(Enum):
 class Finding:
     """One table of a sidecar: the graph's version, the newest one, and up to where it is ours."""
 
-    table: PinnedTable
-    standing: Standing
-    pin: int
+    table: SidecarTable
+    progress: TableProgress
+    published: int
     head: int
     own_head: int
     beyond: tuple[str | None, ...] = ()
@@ -67,52 +67,52 @@ class Finding:
 
     @property
     def has_moved(self) -> bool:
-        return self.standing is not Standing.NO_MOVEMENT
+        return self.progress is not TableProgress.NO_MOVEMENT
 
     def describe(self) -> str:
         return (
-            f"{self.table.table_key} is {self.standing.value}"
-            f" (the graph knows version {self.pin}, the table is at {self.head})"
+            f"{self.table.table_key} is {self.progress.value}"
+            f" (the graph knows version {self.published}, the table is at {self.head})"
         )
 
 
 def classify(tables: TableStore, state: ManifestState, sidecar: Sidecar) -> list[Finding]:
     """Judge every table of a sidecar against the present state of its branch."""
-    return [_judge(tables, state, sidecar, table) for table in sidecar.tables]
+    return [_decide(tables, state, sidecar, table) for table in sidecar.tables]
 
 
-def _judge(
-    tables: TableStore, state: ManifestState, sidecar: Sidecar, table: PinnedTable
+def _decide(
+    tables: TableStore, state: ManifestState, sidecar: Sidecar, table: SidecarTable
 ) -> Finding:
-    pin = pinned_version(state, table)
+    published = published_version(state, table)
     head = _head(tables, table)
     if head is None:
-        return Finding(table, Standing.NO_MOVEMENT, pin, pin, pin)
-    if head.version < pin:
-        return Finding(table, Standing.IMPOSSIBLE, pin, head.version, head.version)
-    records = [_record(head, version) for version in range(pin + 1, head.version + 1)]
+        return Finding(table, TableProgress.NO_MOVEMENT, published, published, published)
+    if head.version < published:
+        return Finding(table, TableProgress.IMPOSSIBLE, published, head.version, head.version)
+    records = [_record(head, version) for version in range(published + 1, head.version + 1)]
     if not records:
         forked = table.forks and table.data_commits == 0
-        standing = Standing.WRITTEN if forked else Standing.NO_MOVEMENT
-        return Finding(table, standing, pin, pin, pin)
-    own = _leading_own(records, sidecar, expected=table.before.version == pin)
-    own_head = pin + len(own)
+        progress = TableProgress.WRITTEN if forked else TableProgress.NO_MOVEMENT
+        return Finding(table, progress, published, published, published)
+    own = _leading_own(records, sidecar, expected=table.before.version == published)
+    own_head = published + len(own)
     beyond = tuple(r.operation_id if r else None for r in records[len(own) :])
-    standing = _standing(table, pin, own)
-    return Finding(table, standing, pin, head.version, own_head, beyond)
+    progress = _progress(table, published, own)
+    return Finding(table, progress, published, head.version, own_head, beyond)
 
 
-def _standing(table: PinnedTable, pin: int, own: list[VersionRecord]) -> Standing:
-    if not own or (table.before.version != pin and not table.forks):
-        return Standing.FOREIGN
+def _progress(table: SidecarTable, published: int, own: list[VersionRecord]) -> TableProgress:
+    if not own or (table.before.version != published and not table.forks):
+        return TableProgress.FOREIGN
     # A restore means that somebody had begun to undo the operation and did not get through.
     if any(record.operation == "restore" for record in own):
-        return Standing.PARTIAL
+        return TableProgress.PARTIAL
     data = sum(record.operation not in _UPKEEP for record in own)
-    return Standing.WRITTEN if data >= table.data_commits else Standing.PARTIAL
+    return TableProgress.WRITTEN if data >= table.data_commits else TableProgress.PARTIAL
 
 
-def pinned_version(state: ManifestState, table: PinnedTable) -> int:
+def published_version(state: ManifestState, table: SidecarTable) -> int:
     """The version of a table that the graph has, or that its line is forked from."""
     if table.forks:
         return table.before.version
@@ -120,7 +120,7 @@ def pinned_version(state: ManifestState, table: PinnedTable) -> int:
     return entry.version if entry else 0
 
 
-def _head(tables: TableStore, table: PinnedTable) -> Table | None:
+def _head(tables: TableStore, table: SidecarTable) -> Table | None:
     """The newest version of the line; None while the operation has not made it."""
     try:
         return tables.open(table.location, table.branch)
@@ -160,10 +160,10 @@ def _is_own(record: VersionRecord, sidecar: Sidecar, *, expected: bool) -> bool:
     return expected and record.operation in (_UPKEEP if keeps_content else _INDEX_WORK)
 
 
-def late_operations(table: Table, pin: Pin) -> list[tuple[int, OperationId]] | None:
-    """The operations that moved a table beyond its pin; None if one of the versions names none."""
+def late_operations(table: Table, published: VersionRef) -> list[tuple[int, OperationId]] | None:
+    """The operations that moved a table beyond its published version; None if one of the versions names none."""
     found: list[tuple[int, OperationId]] = []
-    for version in range(pin.version + 1, table.version + 1):
+    for version in range(published.version + 1, table.version + 1):
         record = _record(table, version)
         if record is None or record.operation_id is None:
             return None
@@ -179,7 +179,7 @@ class Decision(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RecoveryDecision:
     """A decision with its grounds."""
 
     decision: Decision
@@ -187,36 +187,38 @@ class Verdict:
     reason: str = ""
 
 
-def decide(findings: Sequence[Finding], pending: Collection[str]) -> Verdict:
+def decide(findings: Sequence[Finding], pending: Collection[str]) -> RecoveryDecision:
     """The one decision for all tables of a sidecar.
 
     `pending` are the operations of all sidecars that still wait. Their versions may lie on top of this
     operation's, and go with them when it is undone; so may its own, where undoing it was begun.
     """
     grounds = tuple(findings)
-    standings = [finding.standing for finding in grounds]
-    unclear = [f for f in grounds if f.standing in (Standing.FOREIGN, Standing.IMPOSSIBLE)]
+    standings = [finding.progress for finding in grounds]
+    unclear = [
+        f for f in grounds if f.progress in (TableProgress.FOREIGN, TableProgress.IMPOSSIBLE)
+    ]
     if unclear:
         return _quarantine(grounds, unclear)
-    if standings and all(s is Standing.NO_MOVEMENT for s in standings):
-        return Verdict(Decision.UNTOUCHED, grounds)
-    if all(s is Standing.WRITTEN for s in standings):
-        return Verdict(Decision.ROLL_FORWARD, grounds)
+    if standings and all(s is TableProgress.NO_MOVEMENT for s in standings):
+        return RecoveryDecision(Decision.UNTOUCHED, grounds)
+    if all(s is TableProgress.WRITTEN for s in standings):
+        return RecoveryDecision(Decision.ROLL_FORWARD, grounds)
     return undo(grounds, pending)
 
 
-def undo(findings: Sequence[Finding], pending: Collection[str]) -> Verdict:
+def undo(findings: Sequence[Finding], pending: Collection[str]) -> RecoveryDecision:
     """Undo an operation, unless that would take away something nobody can account for."""
     grounds = tuple(findings)
     covered = [f for f in grounds if any(operation not in pending for operation in f.beyond)]
     if covered:
         return _quarantine(grounds, covered)
-    return Verdict(Decision.ROLL_BACK, grounds)
+    return RecoveryDecision(Decision.ROLL_BACK, grounds)
 
 
-def _quarantine(findings: tuple[Finding, ...], culprits: Sequence[Finding]) -> Verdict:
+def _quarantine(findings: tuple[Finding, ...], culprits: Sequence[Finding]) -> RecoveryDecision:
     reason = "; ".join(finding.describe() for finding in culprits)
-    return Verdict(Decision.QUARANTINE, findings, reason)
+    return RecoveryDecision(Decision.QUARANTINE, findings, reason)
 
 
 REPAIR = "a repair has to decide"
@@ -259,10 +261,10 @@ def refuse_quarantined(
 
 
 def late_drift(
-    manifest: Manifest, branch: str | None, table: Table, pin: Pin
+    manifest: Manifest, branch: str | None, table: Table, published: VersionRef
 ) -> Sequence[tuple[int, OperationId]] | None:
     """The settled operations that moved a table too late, if they alone explain its version."""
-    operations = late_operations(table, pin)
+    operations = late_operations(table, published)
     if operations is None:
         return None
     newest = manifest.open(branch)

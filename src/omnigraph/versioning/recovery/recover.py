@@ -45,16 +45,16 @@ from omnigraph.versioning.torn_manifests import damaged
 if TYPE_CHECKING:
     from omnigraph.storage.torn import Torn
     from omnigraph.versioning.recovery.act import Actions
-    from omnigraph.versioning.recovery.classify import Verdict
+    from omnigraph.versioning.recovery.classify import RecoveryDecision
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Healed:
+class RecoveryOutcome:
     """What a look at the sidecars of a branch came to."""
 
-    settled: int = 0
+    resolved: int = 0
     quarantined: tuple[Quarantined, ...] = ()
 
 
@@ -103,81 +103,81 @@ class Recovery:
 
     # -- entry points -----------------------------------------------------------------------
 
-    def heal(self, branch: str | None, *, wait_ms: int | None = None) -> Healed:
-        """Settle what waits on a branch. Raises what keeps it from being settled.
+    def recover(self, branch: str | None, *, wait_ms: int | None = None) -> RecoveryOutcome:
+        """Settle what waits on a branch. Raises what keeps it from being resolved.
 
         `wait_ms` is how long to wait for the branch's lock, as for `WriterLocks.hold`.
         """
         names = self.sidecars.names()
         if not names:
-            return Healed()
+            return RecoveryOutcome()
         readable, quarantined = self._read(names)
         if branch not in self._homes(readable):
             for found in quarantined:
                 _log.warning("a sidecar is left to an operator: %s", found.reason)
-            return Healed(quarantined=tuple(quarantined))
+            return RecoveryOutcome(quarantined=tuple(quarantined))
         with self._locks.hold(branch, "recovery", wait_ms=wait_ms) as lock:
-            return self.heal_locked(branch, lock)
+            return self.recover_locked(branch, lock)
 
-    def heal_unless_busy(self, branch: str | None) -> Healed:
+    def recover_unless_busy(self, branch: str | None) -> RecoveryOutcome:
         """Recover a branch at the beginning of a write, unless another writer is at work there.
 
         A sidecar is then most likely that writer's. The write looks again when it has the lock,
         instead of waiting for the lock twice.
         """
         if self._locks.is_busy(branch):
-            return Healed()
+            return RecoveryOutcome()
         try:
-            return self.heal(branch, wait_ms=0)
+            return self.recover(branch, wait_ms=0)
         except BranchLocked:
-            return Healed()
+            return RecoveryOutcome()
 
-    def heal_everywhere(self) -> Healed:
+    def recover_everywhere(self) -> RecoveryOutcome:
         """Settle what waits on any branch; one whose writer is alive is left to it."""
         self._remove_torn_main()
         self._remove_torn_branches()
-        settled = 0
+        resolved = 0
         quarantined: dict[str, Quarantined] = {}
         readable, unreadable = self._read(self.sidecars.names())
         # Whoever settles main also speaks of those that cannot be read.
         waiting = {*self._homes(readable), *([None] if unreadable else [])}
         for branch in sorted(waiting, key=lambda branch: (branch is not None, branch or "")):
             try:
-                healed = self.heal(branch)
+                recovered = self.recover(branch)
             except BranchLocked as error:
                 _log.warning("recovery on %s is left to its writer: %s", public_name(branch), error)
                 continue
             except GraphMoved as error:
                 _log.warning("a write to %s was not finished: %s", public_name(branch), error)
                 continue
-            settled += healed.settled
-            quarantined |= {found.name: found for found in healed.quarantined}
+            resolved += recovered.resolved
+            quarantined |= {found.name: found for found in recovered.quarantined}
         self._settle_schema_files()
-        return Healed(settled, tuple(quarantined[name] for name in sorted(quarantined)))
+        return RecoveryOutcome(resolved, tuple(quarantined[name] for name in sorted(quarantined)))
 
-    def heal_locked(self, branch: str | None, lock: HeldLock) -> Healed:
-        """The same as `heal` for a caller that holds the branch's lock.
+    def recover_locked(self, branch: str | None, lock: HeldLock) -> RecoveryOutcome:
+        """The same as `recover` for a caller that holds the branch's lock.
 
         If no other process had the lock since this one has left nothing to settle, there is nothing.
         """
         if lock.undisturbed and branch in self._settled:
-            return Healed()
-        settled = 0
+            return RecoveryOutcome()
+        resolved = 0
         names = self.sidecars.names()
         readable, quarantined = self._read(names)
         for sidecar, home in zip(readable, self._homes(readable), strict=True):
             if home != branch:
                 continue
-            found = self._settle(sidecar, branch, _operations(names), lock)
+            found = self._resolve(sidecar, branch, _operations(names), lock)
             if found is None:
-                settled += 1
+                resolved += 1
             else:
                 quarantined.append(found)
         for found in quarantined:
             _log.warning("sidecar %s is left to an operator: %s", found.name, found.reason)
-        if not settled and not quarantined:
+        if not resolved and not quarantined:
             self._settled.add(branch)
-        return Healed(settled, tuple(quarantined))
+        return RecoveryOutcome(resolved, tuple(quarantined))
 
     def doubt(self, branch: str | None) -> None:
         """Look at a branch again under its next lock, whoever had the lock before."""
@@ -226,7 +226,13 @@ class Recovery:
     def _undo(self, sidecar: Sidecar, lock: HeldLock) -> bool:
         """Whether the operation is undone. It is not where a recovery has completed it already, or
         where only an operator can judge it."""
-        from omnigraph.versioning.recovery.classify import Decision, Verdict, classify, decide, undo
+        from omnigraph.versioning.recovery.classify import (
+            Decision,
+            RecoveryDecision,
+            classify,
+            decide,
+            undo,
+        )
 
         state = self.state(sidecar.physical)
         outcome = self._outcome(sidecar, sidecar.physical)
@@ -236,7 +242,7 @@ class Recovery:
         findings = classify(self._tables, state, sidecar)
         verdict = decide(findings, ())
         if not findings:
-            verdict = Verdict(Decision.UNTOUCHED, ())
+            verdict = RecoveryDecision(Decision.UNTOUCHED, ())
         if verdict.decision is Decision.ROLL_FORWARD:
             verdict = undo(findings, ())
         self._carry_out(sidecar, verdict, lock)
@@ -270,14 +276,14 @@ class Recovery:
         readable, quarantined = self._read(names)
         for sidecar in readable:
             try:
-                verdict = self._judge(sidecar, _operations(names))
+                verdict = self._decide(sidecar, _operations(names))
             except GraphMoved:
                 verdict = None
             except OmnigraphError:
                 # Its writer may be done by now, and its branch written to by others, or deleted.
                 if self.sidecars.read(sidecar.name) is None:
                     continue
-                verdict = self._judge(sidecar, _operations(names))
+                verdict = self._decide(sidecar, _operations(names))
             if verdict is None or verdict.decision is not Decision.QUARANTINE:
                 pending.append(sidecar.name)
             elif self.sidecars.read(sidecar.name) is not None:
@@ -314,7 +320,7 @@ class Recovery:
 
         Damaged indexes of its manifest are built again.
         """
-        from omnigraph.versioning.manifest_compaction import mend_indexes
+        from omnigraph.versioning.manifest_compaction import rebuild_damaged_indexes
 
         try:
             table = self._whole(branch)
@@ -324,7 +330,7 @@ class Recovery:
             if not self._remove_torn(MANIFEST_PATH, branch):
                 raise
             table = self._whole(branch)
-        return self._manifest.read(mend_indexes(table))
+        return self._manifest.read(rebuild_damaged_indexes(table))
 
     def _whole(self, branch: str | None) -> Table:
         """The newest version of a branch's manifest, which can be read and lacks nothing."""
@@ -355,13 +361,13 @@ class Recovery:
             with self._locks.hold(None, "recovery", wait_ms=0):
                 readable, unreadable = self._read(self.sidecars.names())
                 if not unreadable and all(sidecar.schema is None for sidecar in readable):
-                    self.actions.settle_schema_files()
+                    self.actions.place_schema_files()
         except BranchLocked as error:
             _log.warning("schema files that wait are left to their writer: %s", error)
 
     # -- one sidecar ------------------------------------------------------------------------
 
-    def _settle(
+    def _resolve(
         self, sidecar: Sidecar, branch: str | None, pending: Collection[str], lock: HeldLock
     ) -> Quarantined | None:
         """Settle a sidecar; returns it if only an operator can."""
@@ -374,20 +380,20 @@ class Recovery:
                 self._manifest.newest(branch)
         if sidecar.physical != branch:
             self.state(branch)
-            if not self._is_settled(sidecar, branch):
+            if not self._is_resolved(sidecar, branch):
                 self.actions.discard_orphan(sidecar, lock.check)
             else:
                 self.actions.forget(sidecar)
             return None
         if sidecar.is_shared:
             state = self.state(branch)
-            if not self._is_settled(sidecar, branch):
+            if not self._is_resolved(sidecar, branch):
                 self._remove_broken_runs(sidecar, state)
         else:
             for table in sidecar.tables:
                 self._remove_torn(table.location, table.branch)
             self.state(branch)
-        verdict = self._judge(sidecar, pending)
+        verdict = self._decide(sidecar, pending)
         if verdict is None:
             self.actions.forget(sidecar)
             return None
@@ -396,13 +402,19 @@ class Recovery:
         self._carry_out(sidecar, verdict, lock)
         return None
 
-    def _judge(self, sidecar: Sidecar, pending: Collection[str]) -> Verdict | None:
-        """The verdict on a sidecar; None when its operation is settled."""
-        from omnigraph.versioning.recovery.classify import Decision, Verdict, classify, decide, undo
+    def _decide(self, sidecar: Sidecar, pending: Collection[str]) -> RecoveryDecision | None:
+        """The verdict on a sidecar; None when its operation is resolved."""
+        from omnigraph.versioning.recovery.classify import (
+            Decision,
+            RecoveryDecision,
+            classify,
+            decide,
+            undo,
+        )
 
         if self._homes([sidecar]) != [sidecar.physical]:
-            return Verdict(Decision.UNTOUCHED, ())
-        if self._is_settled(sidecar, sidecar.physical):
+            return RecoveryDecision(Decision.UNTOUCHED, ())
+        if self._is_resolved(sidecar, sidecar.physical):
             return None
         state = self._manifest.current(sidecar.physical)
         verdict = decide(classify(self._tables, state, sidecar), pending)
@@ -416,7 +428,7 @@ class Recovery:
         target = Target(sidecar.draft.schema_ir_hash, sidecar.draft.schema_ref)
         return sidecar.schema is None or is_staged(self._objects, target)
 
-    def _carry_out(self, sidecar: Sidecar, verdict: Verdict, lock: HeldLock) -> None:
+    def _carry_out(self, sidecar: Sidecar, verdict: RecoveryDecision, lock: HeldLock) -> None:
         from omnigraph.versioning.recovery.classify import Decision
 
         match verdict.decision:
@@ -432,7 +444,7 @@ class Recovery:
             case Decision.QUARANTINE:
                 _log.warning("sidecar %s is left to an operator: %s", sidecar.name, verdict.reason)
 
-    def _is_settled(self, sidecar: Sidecar, branch: str | None) -> bool:
+    def _is_resolved(self, sidecar: Sidecar, branch: str | None) -> bool:
         return self._outcome(sidecar, branch) is not None
 
     def _outcome(self, sidecar: Sidecar, branch: str | None) -> str | None:
@@ -499,15 +511,15 @@ class Recovery:
 
         The versions of a turn are synced together, so any of them may be torn.
         """
-        from omnigraph.versioning.recovery.classify import pinned_version
+        from omnigraph.versioning.recovery.classify import published_version
 
         for table in sidecar.tables:
             with suppress(TableMissing):
                 known = state.tables.get(table.table_id)
                 is_own = known is not None and known.branch == table.branch
-                pin = known.version if known and is_own else pinned_version(state, table)
+                version = known.version if known and is_own else published_version(state, table)
                 removed = self._tables.remove_broken_run(
-                    table.location, table.branch, pin, self._objects
+                    table.location, table.branch, version, self._objects
                 )
                 if removed:
                     _log.warning("versions %s of %s were torn", removed, table.table_key)

@@ -34,7 +34,7 @@ from omnigraph.versioning.commits import (
     WriteKey,
     stored_counts,
 )
-from omnigraph.versioning.rows import RECOVERY_DIR, Pin, TableRegistration
+from omnigraph.versioning.rows import RECOVERY_DIR, TableRegistration, VersionRef
 
 
 class DroppedTable(Struct, frozen=True, rename={"version": "expected_version"}):
@@ -110,7 +110,7 @@ _TABLE_KEYS: Final = {
 }
 
 
-class PinnedTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_TABLE_KEYS):
+class SidecarTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_TABLE_KEYS):
     """A table the operation moves: from which version, on which line, by how many data commits.
 
     `before` is the version the graph had. Where the operation makes the branch's own line of the
@@ -135,12 +135,12 @@ class PinnedTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
         table_key: str,
         table_id: TableId,
         location: str,
-        before: Pin,
+        before: VersionRef,
         branch: str | None,
         *,
         data_commits: int = 1,
         forks: bool = False,
-    ) -> PinnedTable:
+    ) -> SidecarTable:
         fork = _Fork(table_branch=before.branch, table_version=before.version) if forks else None
         return cls(
             table_key=table_key,
@@ -155,8 +155,8 @@ class PinnedTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
         )
 
     @property
-    def before(self) -> Pin:
-        return Pin(self.expected_version, self.expected_branch)
+    def before(self) -> VersionRef:
+        return VersionRef(self.expected_version, self.expected_branch)
 
     @property
     def forks(self) -> bool:
@@ -173,8 +173,8 @@ class Pointer(Struct, frozen=True, rename=_TABLE_KEYS):
     expected_branch: str | None
 
     @property
-    def before(self) -> Pin:
-        return Pin(self.expected_version, self.expected_branch)
+    def before(self) -> VersionRef:
+        return VersionRef(self.expected_version, self.expected_branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Sidecar:
     physical: str | None
     base_sequence: int
     writer_kind: WriterKind
-    tables: tuple[PinnedTable, ...]
+    tables: tuple[SidecarTable, ...]
     draft: CommitDraft
     pointers: tuple[Pointer, ...] = ()
     schema: SchemaChange | None = None
@@ -306,7 +306,7 @@ class _StoredSidecar(Struct, frozen=True):
     actor_id: str | None
     writer_kind: WriterKind
     commit: _StoredDraft
-    tables: tuple[PinnedTable, ...]
+    tables: tuple[SidecarTable, ...]
     merge_source_commit_id: CommitId | UnsetType | None = UNSET
     pointers: tuple[Pointer, ...] | UnsetType = UNSET
     target_schema_hash: str | UnsetType = UNSET
