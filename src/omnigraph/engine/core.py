@@ -135,7 +135,7 @@ class GraphCore:
     # -- branches and commits ---------------------------------------------------------------
 
     def find_branch(self, name: str, max_staleness: float = 0.0) -> BranchRef:
-        """A branch by name, as stored now or at most so many seconds ago.
+        """A branch by name, as stored now or at most that many seconds ago.
 
         Raises `BranchNotFound`, or `GraphNotFound` without any.
         """
@@ -153,7 +153,7 @@ class GraphCore:
     # -- snapshots --------------------------------------------------------------------------
 
     def snapshot(self, ref: BranchRef, max_staleness: float = 0.0) -> Snapshot:
-        """The newest state of a branch, or one that was the newest so many seconds ago."""
+        """The newest state of a branch, or the newest state of at most that many seconds ago."""
         return self.snapshot_of(self.manifest.current(ref.physical, max_staleness=max_staleness))
 
     def newest_snapshot(self, bound: BranchRef, max_staleness: float) -> Snapshot:

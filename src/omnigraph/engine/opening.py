@@ -90,7 +90,7 @@ def _open_remote(objects: ObjectStore, tables: TableStore, *, read_only: bool) -
 
     def read_schema(level: Level | None = None) -> None:
         listed = None if level is None else partial(read_listed_files, objects, level.objects)
-        # What is missing or broken is told, or made again, once it is known that there is a graph.
+        # Missing or broken files are reported or rebuilt once the graph is known to exist.
         with suppress(SchemaContractBroken):
             schemas.contract(listed)
 

@@ -3,8 +3,7 @@
 On a local disk and in memory its files are read at every use, so that an edit of them by hand is found
 out at once. On an object store they are read when a graph is opened, and again when the newest commit
 was made under another schema: reading them takes three requests.
-
-MERGED: What an open graph knows of a branch without asking storage.
+`KnownSchema` is what an open graph knows of a branch without reading storage.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class SchemaCache:
         self.past_under = lru_cache(maxsize=32)(self._restate)
 
     def stand_in(self, files: ContractFiles) -> None:
-        """From now on, use the given compiled files until somebody has written both."""
+        """From now on, use the given compiled files until both are written."""
         self._stand_in = files
 
     def contract_of(self, reference: str | None) -> SchemaContract:
@@ -90,7 +89,7 @@ class SchemaCache:
 
     def _checked(self, files: ContractFiles) -> SchemaContract:
         """The contract of the files. While a schema apply puts them in place, one after the other,
-        those that wait complete those that are there. Files that somebody is changing at this
+        those that wait complete those that are there. Files that another process is changing at this
         moment are read again; those that stay as they are and do not agree are broken."""
         while True:
             try:

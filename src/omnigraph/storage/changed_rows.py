@@ -24,7 +24,7 @@ from omnigraph.storage.table import Table
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Wanted: TypeAlias = Callable[[pa.Array], npt.NDArray[np.bool_]]
-"""Says of ids which of them somebody looks at; None stands for all."""
+"""Selects the ids a caller needs; None stands for all."""
 
 _Files: TypeAlias = tuple[str, ...]
 
@@ -86,7 +86,7 @@ class RowAddresses:
         order = np.lexsort((positions, fragments))
         found = []
         for fragment, places in _by_fragment(fragments[order], positions[order]):
-            found.append(_read_places(self.table, fragment, places, names))
+            found.append(_read_addresses(self.table, fragment, places, names))
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return picked(pa.concat_tables(found).select(list(columns)), back)
@@ -102,7 +102,7 @@ def picked(rows: pa.Table, numbers: Numbers) -> pa.Table:
 def all_rows(table: Table, wanted: Wanted | None = None) -> RowAddresses:
     """Every row of a version that is wanted."""
     fragments = [fragment.fragment_id for fragment in table.dataset.get_fragments()]
-    return _places(table, [_rows_of(table, fragments, wanted)])
+    return _addresses(table, [_rows_of(table, fragments, wanted)])
 
 
 def places_of(table: Table, ids: pa.Array) -> RowAddresses:
@@ -131,15 +131,15 @@ def differing_rows(
     deleted_later, deleted_before = _deleted(
         before, [left[f][0] for f in trimmed], after, [right[f][0] for f in trimmed], wanted
     )
-    old = _places(before, [_rows_of(before, _alone(left, right), wanted), deleted_later])
-    new = _places(after, [_rows_of(after, _alone(right, left), wanted), deleted_before])
+    old = _addresses(before, [_rows_of(before, _alone(left, right), wanted), deleted_later])
+    new = _addresses(after, [_rows_of(after, _alone(right, left), wanted), deleted_before])
     return _without_untouched(old, new)
 
 
 def _without_untouched(
     left: RowAddresses, right: RowAddresses
 ) -> tuple[RowAddresses, RowAddresses]:
-    """Leave out rows that were only stored anew: nothing has changed them since the tables parted.
+    """Leave out rows that were only rewritten: unchanged since the fork point.
 
     Asked only of many rows; a few are compared as quickly. New columns leave no trace in the rows, so
     nothing is left out where the columns are not the same.
@@ -160,7 +160,7 @@ def _without_untouched(
 
 
 def last_shared_version(one: Table, other: Table) -> int | None:
-    """The newest version that both tables descend from; None if it cannot be told."""
+    """The newest version that both tables descend from; None if it is unknown."""
     if one.branch == other.branch:
         return min(one.version, other.version)
     stored = list_refs(one.dataset, one.lineage.uri)
@@ -184,8 +184,8 @@ _Rows: TypeAlias = tuple[pa.Array, Numbers, Numbers]
 """Ids, fragments, positions."""
 
 
-def _places(table: Table, pieces: Iterable[_Rows]) -> RowAddresses:
-    ids, fragments, positions = zip(*pieces, strict=True)
+def _addresses(table: Table, parts: Iterable[_Rows]) -> RowAddresses:
+    ids, fragments, positions = zip(*parts, strict=True)
     return RowAddresses(
         table, pa.concat_arrays(ids), np.concatenate(fragments), np.concatenate(positions)
     )
@@ -276,14 +276,14 @@ def _missing(
     places = np.flatnonzero(~kept[offsets])
     if not len(places):
         return _nothing()
-    ids = _column(_read_places(table, fragment, places, ["id"]), "id")
+    ids = _column(_read_addresses(table, fragment, places, ["id"]), "id")
     if wanted is not None:
         kept = np.flatnonzero(wanted(ids))
         ids, places = ids.take(pa.array(kept)), places[kept]
     return ids, np.full(len(places), fragment, np.int64), places
 
 
-def _read_places(table: Table, number: int, places: Numbers, columns: list[str]) -> pa.Table:
+def _read_addresses(table: Table, number: int, places: Numbers, columns: list[str]) -> pa.Table:
     """Rows of one fragment, in ascending order of their positions."""
     fragment = _fragment(table, number)
     first, span = int(places[0]), int(places[-1] - places[0]) + 1
@@ -333,8 +333,8 @@ def _by_fragment(fragments: Numbers, values: Numbers) -> Iterable[tuple[int, Num
     return zip(fragments[starts].tolist(), np.split(values, starts[1:]), strict=True)
 
 
-def _joined(pieces: Sequence[_Rows]) -> _Rows:
-    ids, fragments, positions = zip(*pieces, strict=True)
+def _joined(parts: Sequence[_Rows]) -> _Rows:
+    ids, fragments, positions = zip(*parts, strict=True)
     return pa.concat_arrays(ids), np.concatenate(fragments), np.concatenate(positions)
 
 

@@ -1,11 +1,14 @@
-"""Removing versions of a table, with the files that nothing else needs.
+"""Delete table versions, and temporary files that killed writers left behind.
 
-Which versions may go is for the caller to know. The newest one and those that branches of the table
-were made from stay whatever is asked for. Files that belong to no version may be those of a write
-that is being prepared; they stay until they are a week old.
-Tests: tests/storage/tables/test_removal.py.
+The caller decides which versions may go. The newest version and the versions that table branches
+were made from always stay. Files that belong to no version may be those of a write in preparation;
+they stay until they are a week old.
 
-MERGED: Temporary files that writers on a local disk left behind when they were killed.
+On a local disk, our adapter and the table library write everything under a temporary name first. Such
+a name never counts as an object, so only its age matters: a file untouched for a day has no writer. An
+object store has no temporary names; it does not list parts of unfinished uploads.
+Tests: tests/storage/tables/test_removal.py, tests/storage/test_temporary_files.py,
+tests/processes/test_cleanup.py.
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ def remove_versions(table: Table, numbers: Sequence[int], *, dry_run: bool = Fal
 
 
 def remove_leftovers(table: Table, *, dry_run: bool = False) -> Removed:
-    """Remove files that belong to no version and are old enough to be nobody's."""
+    """Remove files that belong to no version and are too old to have a writer."""
     with naming_failures("remove files", table.lineage.uri):
         if dry_run:
             stats = table.dataset.explain_cleanup_old_versions(older_than=_ALL_VERSIONS).stats

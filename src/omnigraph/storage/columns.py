@@ -1,11 +1,13 @@
-"""Other columns for a table in one commit: some go, some come, no other column is rewritten.
+"""Change a table's columns in one commit, without rewriting the columns that stay.
 
-Dropping a column and adding one without values changes nothing but the schema. A column with values
-is written into files of its own beside those of the other columns. Rows, row ids and the indexes on
-columns that stay are kept.
-Tests: tests/storage/tables/test_columns.py.
+Dropping a column, or adding one without values, changes only the schema. A column with values is
+written into its own files beside those of the other columns. Rows, row ids and the indexes of the
+other columns are kept.
 
-MERGED: Columns a table no longer has, but whose values are still in its files. | Changing what a table is, not only what it holds: for bringing older tables up to date.
+The values of a dropped column stay in files shared with other columns. `remove_dropped_columns`
+rewrites those fragments with the same rows, row ids and row versions; the values are gone once the
+versions that name the old files are. `stage_reshaped` and its helpers serve the upgrade of older graphs.
+Tests: tests/storage/tables/test_columns.py, test_dropped_columns.py, test_reshape.py.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def fill_fragment(values: NewValues, table: Table, number: int) -> lance.Fragmen
     try:
         with naming_failures("fill columns", table.lineage.uri):
             fragment = table.dataset.get_fragment(number)
-            assert fragment is not None, "whoever asks has listed the fragments of this version"
+            assert fragment is not None, "the caller has listed the fragments of this version"
             written, _ = fragment.merge_columns(udf, columns=list(values.made_of))
     except Exception:
         if computing.error is not None:
@@ -185,7 +187,7 @@ def rewrite_fragment(table: Table, number: int) -> RewriteResult:
     """
     with naming_failures("rewrite a fragment", table.lineage.uri):
         fragment = table.dataset.get_fragment(number)
-        assert fragment is not None, "whoever asks has listed the fragments of this version"
+        assert fragment is not None, "the caller has listed the fragments of this version"
         work = {"fragments": [fragment.metadata.to_json()]}
         plan = {"task": work, "read_version": table.version, "options": _OPTIONS}
         tasks: Any = CompactionTask  # Its stub does not have all its methods.
@@ -220,7 +222,7 @@ def read_with_versions(table: Table, columns: Sequence[str]) -> pa.Table:
     """Rows with the version that inserted each, in the column `INSERTED_AT`."""
     if not table.dataset.has_stable_row_ids:
         # The library would answer all the same, and say that all rows are of the first version.
-        cause = "it does not record when rows were inserted; export the graph and load it anew"
+        cause = "the table has no insert versions; export the graph and load it into a new one"
         raise StoreCallFailed("read the history", table.lineage.uri, cause)
     return table.read([*columns, INSERTED_AT])
 

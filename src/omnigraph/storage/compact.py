@@ -1,4 +1,4 @@
-"""Folding: fewer, larger fragments and indexes that cover them. Content stays the same.
+"""Compaction: fewer, larger fragments and indexes that cover them. Content stays the same.
 
 These calls commit by themselves; the library cannot stage them. They move a table by several
 versions, so they are used only by maintenance steps that expect it.
@@ -75,7 +75,7 @@ def extend_indexes(table: Table) -> Table:
         return table
     handle = table.writable_handle()
     # Left to itself, the library adds a part to an index of vectors every time. Fragments in
-    # different parts are never merged, so a table would fall into ever more pieces.
+    # different parts are never merged, so a table would end up with ever more fragments.
     vectors = {i.name: i for i in list_indexes(table) if i.kind == PARTITIONED}
     others = [i.name for i in list_indexes(table) if i.name not in vectors]
     with naming_failures("extend the indexes", table.lineage.uri):
@@ -117,7 +117,7 @@ def compact(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> Table:
 
 
 def commit_rewritten(table: Table, results: Sequence[RewriteResult]) -> Table:
-    """Put fragments that were written anew in the place of the old ones. Raises `TableConflict`."""
+    """Replace fragments with their rewritten form. Raises `TableConflict`."""
     handle = table.writable_handle()
     if table.lineage.sync:
         for result in results:

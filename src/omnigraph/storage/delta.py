@@ -1,11 +1,15 @@
-"""Upserts and deletes by id as one change: the one way rows of a table are rewritten.
+"""Upserts and deletes by id as one commit, and the exclusive insert behind every publish.
 
-Old positions of replaced and deleted rows join the deletions of their fragments; replaced rows are
-written first into new fragments and keep their row ids, so that identity, row versions and diffs
-stay right; new rows follow. All of it is one commit, so a table is written or not written.
-Tests: tests/storage/tables/test_delta.py.
+Old positions of replaced and deleted rows join the deletions of their fragments. Replaced rows are
+written first into new fragments and keep their row ids, so identity, row versions and diffs stay
+correct; new rows follow.
 
-MERGED: Inserting rows only if nothing was inserted meanwhile: the compare-and-swap that publishing rests on.
+`insert_exclusively` succeeds only if no other insert was committed meanwhile. Every insert names the
+oldest fragment of its base version as one it rewrites, and leaves it unchanged. The library refuses a
+commit that rewrites what another one has rewritten since, so of several inserts built on one version
+exactly one succeeds. A compaction that removes that fragment conflicts with them too, so two inserts
+never pass each other by naming different fragments. Only the publisher uses it.
+Tests: tests/storage/tables/test_delta.py, test_sole_insert.py, tests/substrate/test_sole_insert.py.
 """
 
 from __future__ import annotations
@@ -199,7 +203,7 @@ def write_upserts(
 
 
 def _in_order(rows: pa.Table, order: pa.Array) -> Rows:
-    """Rows in an order; many of them piece by piece, so that there is no second copy of all."""
+    """Rows in an order; many rows chunk by chunk, to avoid a second copy of all of them."""
     numbers = order.to_numpy().astype(np.int64)
     if np.array_equal(numbers, np.arange(rows.num_rows)):
         return rows
@@ -219,14 +223,14 @@ def _taken(rows: pa.Table, numbers: npt.NDArray[np.int64]) -> Iterator[pa.Record
         homes = np.searchsorted(starts, wanted, side="right") - 1
         by_home = np.argsort(homes, kind="stable")
         found, bounds = np.unique(homes[by_home], return_index=True)
-        pieces = [
+        chunks = [
             batches[home].take(pa.array(wanted[here] - starts[home]))
             for home, here in zip(found, np.split(by_home, bounds[1:]), strict=True)
         ]
         back = np.empty_like(by_home)
         back[by_home] = np.arange(len(by_home))
-        piece = pa.Table.from_batches(pieces).combine_chunks()
-        yield from piece.take(pa.array(back)).to_batches()
+        chunk = pa.Table.from_batches(chunks).combine_chunks()
+        yield from chunk.take(pa.array(back)).to_batches()
 
 
 def _column(rows: pa.Table, name: str) -> pa.Array:

@@ -38,7 +38,7 @@ class Durability(Enum):
 class DiskSync:
     """Brings files below one directory, and the way to them, onto the disk.
 
-    A new directory is lost with its content unless its parent is synced too, whoever created it. So
+    A new directory is lost with its content unless its parent is synced too, even if another process created it. So
     every directory up to the root is synced, except those unchanged since this object last did it.
     With `Durability.NONE` all methods do nothing.
     """

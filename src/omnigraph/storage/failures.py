@@ -1,9 +1,11 @@
-"""What an error of the table library means. The one place that reads its texts.
+"""Classify and explain errors of the table library. The only module that reads their texts.
 
-The library raises the same few builtin exceptions for everything, so the text decides; guard tests
-in tests/substrate pin the texts. Whoever acts on a conflict reads the store again before deciding.
+The library raises the same few builtin exceptions for everything, so the text decides; guard tests in
+tests/substrate fix the texts. A caller that acts on a conflict reads the store again before deciding.
 
-MERGED: Why a call to a store failed, in words that a user can act on.
+Frequent causes have a sentence that a user can act on. For all others, the wrapping that the libraries
+add (requests, retries, source positions) is removed.
+Tests: tests/storage/test_causes.py.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ def cause_in_words(text: str) -> str:
 class Failure(Enum):
     """Kinds of failure that callers treat differently."""
 
-    CONFLICT = "somebody else's commit is in the way"
+    CONFLICT = "a concurrent commit conflicts"
     NOT_FOUND = "the table, version or branch does not exist"
     ALREADY_EXISTS = "the table, branch or index exists"
     BRANCH_IN_USE = "other branches refer to the branch"
@@ -83,7 +85,7 @@ _TEXTS: Final = (
     (Failure.CONFLICT, "Incompatible transaction"),
     (Failure.BRANCH_IN_USE, "Ref conflict error"),
     (Failure.ALREADY_EXISTS, "already exists"),
-    # What creating a branch says when somebody else has created it.
+    # The error of creating a branch that another process has just created.
     (Failure.ALREADY_EXISTS, "Clone operation should not enter build_manifest"),
     (Failure.NOT_FOUND, "Ref not found error"),
     (Failure.NOT_FOUND, "was not found"),
@@ -124,7 +126,7 @@ def cause_of(error: BaseException) -> str:
 
 
 def is_library_failure(error: BaseException) -> bool:
-    """Whether an exception may come from the table library; a panic of it is no `Exception`."""
+    """Whether an exception may come from the table library; a panic of it is not an `Exception`."""
     if isinstance(error, OmnigraphError):
         return False
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"

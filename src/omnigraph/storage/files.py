@@ -1,9 +1,10 @@
-"""Files that are only read, at an `s3://` address: opened a range at a time, and listed.
+"""Files outside tables: inputs and outputs at `s3://` URIs, and scratch files of one job.
 
-The store is reached as the graphs on it are, by the `AWS_*` variables. Tests:
-tests/surfaces/test_load_from_s3.py.
-
-MERGED: Files that are written whole at an `s3://` URI. A file appears when it is complete. | Files beside the tables of a graph that processes of one job pass on to each other.
+Inputs are opened a range at a time, and listed. An output appears when it is complete. Both use the
+`AWS_*` variables, as graphs do. Scratch files lie beside the tables of a graph, and the processes of
+one job share them. The job deletes them when it ends; a killed job leaves them behind, and their names
+tell when it began.
+Tests: tests/surfaces/test_load_from_s3.py, test_export_to_s3.py, tests/spark/test_frames.py.
 """
 
 from __future__ import annotations
@@ -188,11 +189,11 @@ class Scratch:
         return self.root.join(path)
 
     def remove(self) -> None:
-        """Remove all files of the job, also those of attempts nobody heard of."""
+        """Remove all files of the job, including those of failed attempts."""
         remove_scratch(self._objects(), lambda job: job == self.job)
 
     def _objects(self) -> ObjectStore:
-        # What a power failure takes is of no use to anybody afterwards.
+        # Files lost in a power failure are not needed afterwards.
         return open_store(self.root, Durability.NONE)
 
 

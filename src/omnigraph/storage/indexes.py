@@ -1,6 +1,10 @@
-"""Indexes of a table: making them, which rows they cover, and which of them are damaged.
+"""Table indexes: build them, report which rows they cover, and detect damaged ones.
 
-MERGED: Whether the files of an index are still what was written: checksums beside them, compared before use.
+The library trusts index files. A damaged file makes it fail, miss rows or abort the process, so every
+index is compared with its checksums before this process first uses it. A damaged index is not listed,
+scans ignore it, and the next writer rebuilds it. The checksums are derived state too: an index without
+them counts as sound until it fails.
+Tests: tests/storage/tables/test_index_checks.py.
 """
 
 from __future__ import annotations
@@ -390,7 +394,7 @@ def stage_probes(table: Table, probes: Mapping[str, int]) -> StagedChange:
 
 
 def probes_of(table: Table, column: str) -> int | None:
-    """How many partitions to look into; None if nobody has found out."""
+    """How many partitions to look into; None if it is not known yet."""
     with naming_failures("read the settings", table.lineage.uri):
         noted = table.dataset.config().get(_probes_key(column))
     return None if noted is None else int(noted)

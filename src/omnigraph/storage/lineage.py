@@ -1,6 +1,13 @@
-"""One line of versions of a table: its main line, or a branch of it. Where its files are.
+"""One line of versions of a table, its main line or a branch: where its files are.
 
-MERGED: What this process knows of small files it has written, so that look-ups pass over them. | Where a branch of a table was made.
+`KnownValues` remembers the ids in small files this process has written. No index covers such a file
+yet, and a look-up would scan dozens of them before they are compacted. A file never changes (rows are
+only deleted from it), so a value that was not written into it is in no version or branch of the table.
+
+The table library stores the absolute URI of the parent table with every version of a branch. In a
+graph that was moved or copied, a branch would still read the files at the old location, which are gone
+or belong to another graph; `other_root` detects this.
+Tests: tests/storage/tables/test_known_values.py, tests/behaviour/test_moved_graphs.py.
 """
 
 from __future__ import annotations
@@ -32,7 +39,7 @@ _Values = Mapping[str, frozenset[object]]
 
 
 class KnownValues:
-    """Ids and ends of edges by the files they were written to, the latest small ones. Thread-safe."""
+    """Ids and edge endpoints by file, for the most recent small files. Thread-safe."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[str, _Values] = OrderedDict()
@@ -127,7 +134,7 @@ def version_file(version: int) -> str:
 
 
 def version_of_file(name: str) -> int | None:
-    """The version a file of `_versions` stands for; None for one that is no version file."""
+    """The version a file of `_versions` stands for; None for any other file."""
     match = re.fullmatch(r"(\d{20})\.manifest", name.rpartition("/")[2])
     return _NEWEST_NAME - int(match[1]) if match else None
 

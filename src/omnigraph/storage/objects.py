@@ -1,9 +1,12 @@
-"""Objects: the one interface through which schema files, sidecars, leases and probes are kept.
+"""Object store interface for schema files, sidecars, leases and probes.
 
-Local disk, S3 and memory keep the same promises, and tests/contract/objects runs one suite over all
-of them. Most objects are texts; nothing here knows what they mean.
+Local disk, S3 and memory give the same guarantees; tests/contract/objects runs one suite over all of
+them. Most objects are texts, and nothing here interprets them.
 
-MERGED: Whether a store can be trusted with a graph: it must honour the conditions of a write.
+`probe_store` checks that a store honours conditional writes. Some servers accept a conditional request
+and ignore the condition: nothing fails until two writers meet and one write is lost. So the check runs
+before the first graph is created.
+Tests: tests/contract/objects/test_probe.py.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Final, NewType, Protocol, assert_never
 from omnigraph.errors import StorageError, StoreCallFailed, UnsafeStore
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.failures import cause_in_words
-from omnigraph.storage.uris import GraphRoot, fold_path
+from omnigraph.storage.uris import GraphRoot, normalise_path
 
 VersionToken = NewType("VersionToken", str)
 """Identifies the content an object had when it was read. Only for comparison by the same store."""
@@ -78,7 +81,7 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Remove an object. It is no error if there is none."""
+        """Remove an object if it exists."""
         ...
 
     def list_dir(self, path: str) -> list[str]:
@@ -139,11 +142,11 @@ def open_store(root: GraphRoot, durability: Durability) -> ObjectStore:
 
 
 def object_path(path: str) -> str:
-    """The folded path of one object. Raises `ValueError` for a path that cannot have one."""
-    folded = fold_path(path)
-    if not folded:
+    """The normalised path of one object. Raises `ValueError` for a path that cannot have one."""
+    normalised = normalise_path(path)
+    if not normalised:
         raise ValueError("the path names no object")
-    return folded
+    return normalised
 
 
 def child_path(directory: str, name: str) -> str:
@@ -210,7 +213,7 @@ def _check_creation(store: ObjectStore, root: GraphRoot, path: str) -> None:
 
 @contextmanager
 def _probe_object(store: ObjectStore) -> Iterator[str]:
-    """A path nobody else uses, with nothing left there at the end."""
+    """A path no other process uses; nothing is left there at the end."""
     from ulid import ULID
 
     path = f"{PROBE_DIR}/{ULID()}"

@@ -1,10 +1,9 @@
-"""All rows of a table in the order of their ids, with memory for a part of them.
+"""Read a table in id order with bounded memory, and find nearest vectors through an index.
 
-The store sorts in memory whatever it is asked to sort. A large table is therefore read once, its rows
-are divided by ranges of ids, and every range is sorted by itself. In one process the ranges wait in
-scratch files; tasks read parts of the table and send every range where it is sorted.
-
-MERGED: The rows whose vector is nearest to a given one, found through a table's index of vectors.
+The store sorts in memory. A large table is therefore read once, its rows are divided by id ranges, and
+each range is sorted on its own. In one process the ranges wait in scratch files; Spark tasks read parts
+of the table and send each range to the task that sorts it.
+Tests: tests/storage/tables/test_vectors.py.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _SAMPLED_ROWS: Final = 1024
 """Rows whose size is taken for that of all."""
 
 _SAMPLES_PER_RANGE: Final = 64
-"""Ids that are looked at for each range; so many give ranges of about equal size."""
+"""Sampled ids per range; enough for ranges of about equal size."""
 
 _DIVIDED_ROWS: Final = 65_536
 """Rows that are divided among the ranges at a time; fewer would leave crumbs in the files."""
@@ -137,7 +136,7 @@ def nearest_row_ids(
 ) -> npt.NDArray[np.uint64]:
     """The row ids of about the `count` nearest, nearest first; fewer if there are no more.
 
-    So many partitions are looked into. Rows that the index does not know are compared one by one.
+    `probes` is the number of partitions searched. Rows outside the index are compared one by one.
     """
     with naming_failures("search", table.lineage.uri):
         found = table.dataset.scanner(

@@ -1,11 +1,13 @@
-"""Branches of single tables: making, listing and reclaiming them, and telling what is left of one.
+"""Branches of single tables: create, list and reclaim them, and find those left half made.
 
 The library cannot force the removal of a branch, and a late writer can bring back the files of a
-removed one without its ref. So reclaiming also removes files by their prefix. Whoever makes or
-reclaims a branch holds the lock of the graph branch it belongs to.
-Tests: tests/substrate/test_branches.py, tests/storage/tables/test_refs.py.
+removed branch without its ref. So reclaiming also deletes files by prefix. The caller holds the lock of
+the graph branch that the table branch belongs to.
 
-MERGED: Branches that a power loss left half made: finding them, and listing the others around them.
+The library writes the first version of a branch and then its ref, and syncs neither. A branch is
+acknowledged once both are on disk, so one with either incomplete was never acknowledged. Only a power
+loss on a local disk leaves such branches.
+Tests: tests/substrate/test_branches.py, tests/storage/tables/test_refs.py, test_torn_branches.py.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ the folder of an `a`, so that `a` could not be removed without a remainder.
 REFS_DIR: Final = "_refs/branches"
 
 _ATTEMPTS: Final = 20
-"""How often a call is made again because somebody has deleted another branch meanwhile."""
+"""Retries of a call that failed because another branch was deleted meanwhile."""
 
 _Result = TypeVar("_Result")
 
@@ -189,7 +191,7 @@ def list_whole_branches(dataset: lance.LanceDataset, uri: str) -> dict[str, Stor
             if ref is _DAMAGED:
                 raise FileDamaged(_ref_file(uri, name), "a branch", error.cause) from error
         if not torn_branches(uri):
-            # Somebody may have removed the torn ref just now. Any other failure comes again.
+            # Another process may have just removed the torn ref. Any other failure repeats.
             return list_refs(dataset, uri)
         listed = {name: ref for name, ref in _read_refs(uri) if isinstance(ref, StoredBranch)}
     return {name: ref for name, ref in listed.items() if not _is_torn(uri, name, ref)}
@@ -201,7 +203,7 @@ def torn_branches(uri: str) -> set[str]:
 
 
 def oldest_branch(uri: str) -> str | None:
-    """The branch of a local table whose ref was written first, told without reading any."""
+    """The branch of a local table with the oldest ref file, found without reading any."""
     refs: list[tuple[float, str]] = []
     with suppress(FileNotFoundError), os.scandir(f"{uri}/{REFS_DIR}") as files:
         for file in files:
@@ -215,7 +217,7 @@ def _read_refs(uri: str) -> Iterator[tuple[str, _RefState]]:
     """Every ref file by the name of its branch."""
     with suppress(FileNotFoundError):
         for file in os.listdir(f"{uri}/{REFS_DIR}"):
-            # One that was deleted meanwhile is no ref any more.
+            # A ref may be deleted meanwhile.
             with suppress(FileNotFoundError):
                 if file.endswith(_SUFFIX):
                     name = unquote(file.removesuffix(_SUFFIX))

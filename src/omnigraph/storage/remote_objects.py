@@ -1,10 +1,13 @@
-"""Text objects in an S3-compatible store, through obstore.
+"""Text objects in an S3-compatible store, through obstore, with a cache of immutable objects.
 
-Plain requests are repeated when the network fails. Conditional writes are sent once: a repeated one
-would be refused because of its own first attempt, and the winner would think it had lost.
-Tests: tests/contract/objects.
+Plain requests are repeated when the network fails. A conditional write is sent once: a repeat would be
+refused because of its own first attempt, and the winner would believe it had lost.
 
-MERGED: Small objects that never change, kept in memory and, if a folder is configured, on disk.
+`ObjectCache` keeps small immutable objects in memory and, if a folder is configured, on disk. An entry
+is named after the object's URI and content token, or the URI alone if an object name is used only once,
+so an entry never becomes stale. Processes may share a folder. A damaged entry or an unusable folder
+only costs time. The table library reads its own files itself.
+Tests: tests/contract/objects, tests/storage/test_object_cache.py, tests/cost/test_object_cache.py.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from omnigraph.storage.objects import (
     naming_object_failures,
     object_path,
 )
-from omnigraph.storage.uris import GraphRoot, fold_path, is_addressable, s3_options
+from omnigraph.storage.uris import GraphRoot, is_addressable, normalise_path, s3_options
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode
@@ -179,13 +182,13 @@ CACHE: Final = ObjectCache()
 
 
 _REPEAT: Final[RetryConfig] = {"max_retries": 5, "retry_timeout": timedelta(seconds=30)}
-"""Half a minute rides out a restart or throttling; somebody is waiting for an answer."""
+"""Half a minute rides out a restart or throttling; a caller is waiting for an answer."""
 
 _SEND_ONCE: Final[RetryConfig] = {"max_retries": 0}
 
 _CONTENDED_ATTEMPTS: Final = 20
 """How often a conditional write is sent again after the store said that it was busy with another
-one on the same object. Each answer means that nothing was done, and somebody usually wins."""
+one on the same object. Each answer means that nothing was done, and one of the writers usually wins."""
 
 
 class RemoteObjects:
@@ -338,7 +341,7 @@ class RemoteObjects:
         return f"{self._prefix}/{object_path(path)}".removeprefix("/")
 
     def _key_or_prefix(self, path: str) -> str:
-        return f"{self._prefix}/{fold_path(path)}".strip("/")
+        return f"{self._prefix}/{normalise_path(path)}".strip("/")
 
     def _token(self, action: str, path: str, e_tag: str | None) -> VersionToken:
         if e_tag is None:

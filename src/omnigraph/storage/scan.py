@@ -38,7 +38,7 @@ class Scan:
     fragment_ids: Collection[int] | None = None
     """Only rows stored in these fragments."""
     reads_little_ahead: bool = False
-    """Keep few rows in memory that nobody has asked for yet."""
+    """Limit the rows read ahead of the caller."""
 
 
 def scan(dataset: lance.LanceDataset, lineage: Lineage, wanted: Scan) -> pa.RecordBatchReader:

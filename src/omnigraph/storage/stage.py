@@ -1,11 +1,9 @@
-"""Staged changes: written in full, part of nothing, and made a version of the table by one commit.
+"""Staged changes: rows written in full that become a table version with one commit.
 
-A staged change is committed at most once, at the version it was built on, and must become exactly
-the next version. Whoever commits holds the lock of the branch: the library would otherwise rebase
-silently onto somebody else's commit.
+A staged change is committed at most once, on the version it was built on, and must become exactly the
+next version. The committer holds the branch lock: without it, the library would silently rebase the
+change onto a concurrent commit.
 Tests: tests/storage/tables.
-
-MERGED: Writing rows into new files of a table. Nothing written here is part of the table yet.
 """
 
 from __future__ import annotations

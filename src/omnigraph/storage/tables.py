@@ -336,7 +336,7 @@ class TableStore:
         return list_whole_branches(table.dataset, table.lineage.uri)
 
     def torn_branches(self, path: str) -> set[str]:
-        """Branches of a table that a power loss left half made; nobody was ever told of them."""
+        """Branches of a table that a power loss left half made; they were never acknowledged."""
         from omnigraph.storage.refs import torn_branches
 
         lineage = self._lineage(path, None)
@@ -402,7 +402,7 @@ class TableStore:
         else:
             refs.delete_ref(table.dataset, path, table.lineage.uri, name)
         if refs.encloses(name, self.list_branches(path)):
-            # Older formats have `a` beside `a/b`; what is left of `a` is nobody's and does no harm.
+            # Older formats have `a` beside `a/b`; what is left of `a` is unused and harmless.
             return
         if self._root.kind == "memory":
             refs.remove_memory_files(self._files(path), name)

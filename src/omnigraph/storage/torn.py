@@ -113,7 +113,7 @@ def _versions(lineage: Lineage, options: dict[str, str] | None) -> list[int]:
 def remove_torn_version(torn: Torn, objects: ObjectStore) -> None:
     """Take the version away; the caller holds the lock of the branch. Its other files are orphans."""
     lineage = torn.lineage
-    # From the end: whoever dies in between leaves the next torn version.
+    # From the end: a process that dies in between leaves the next torn version.
     for version in (torn.version, torn.below):
         if version is not None:
             objects.delete(f"{lineage.folder}/{version_file(version)}")

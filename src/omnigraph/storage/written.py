@@ -1,6 +1,6 @@
 """Rows that several processes write for one change: files that are part of nothing yet.
 
-Whoever writes some describes them in a form that travels; whoever commits joins the descriptions to
+A task that writes some describes them in a form that can be sent; the committer joins the descriptions to
 one staged change. Files that no commit will name are removed again.
 Tests: tests/storage/tables/test_written.py.
 """

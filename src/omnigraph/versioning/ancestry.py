@@ -1,9 +1,9 @@
-"""How commits descend from each other: pure questions about a graph of parents.
+"""Commit ancestry: merge bases, and the commits of two branches since their fork point.
 
-Nothing here reads anything. A parent that is not among the known commits is one that nobody has to
-look behind. Tests: tests/unit/versioning/test_ancestry.py.
-
-MERGED: Where two branches parted, and what each has done since: what a merge has to know of history.
+The functions over `Parents` read nothing. A parent that is not among the known commits is not followed.
+Two branches share every commit up to their fork point, so only later commits are read. Commits merged
+before the fork point descend from it too and need not be read.
+Tests: tests/unit/versioning/test_ancestry.py, tests/behaviour/test_merge_bases.py.
 """
 
 from __future__ import annotations
@@ -149,24 +149,24 @@ class KnownCommits:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Two branches since they parted. `source_only` are commits that the target does not tell of."""
+    """Two branches since their fork point. `source_only` are commits the target does not record."""
 
     known: KnownCommits
     source_only: tuple[CommitRecord, ...]
 
 
 def commits_since_fork(manifest: Manifest, source: Tip, target: Tip) -> Divergence:
-    """What two states have done since their branches parted."""
+    """The commits of two states since the fork point of their branches."""
     shared = _last_shared(manifest, source, target)
     records: dict[CommitId, CommitRecord] = {}
     homes: dict[CommitId, Home] = {}
-    told: list[dict[CommitId, CommitRecord]] = []
+    recorded: list[dict[CommitId, CommitRecord]] = []
     for tip in (source, target):
         own, brought = manifest.recorded_commits(tip.branch, tip.sequence, after=shared - 1)
         homes |= {c.graph_commit_id: Home(tip.branch, c.sequence) for c in own}
-        told.append({c.graph_commit_id: c for c in (*own, *brought)})
-        records |= told[-1]
-    theirs, ours = told
+        recorded.append({c.graph_commit_id: c for c in (*own, *brought)})
+        records |= recorded[-1]
+    theirs, ours = recorded
     only = [commit for id, commit in theirs.items() if id not in ours]
     ordered = sorted(only, key=lambda commit: (commit.sequence, commit.graph_commit_id))
     return Divergence(KnownCommits(records, homes), tuple(ordered))
@@ -184,7 +184,7 @@ def read_by_merge(
 
 
 def whole_history(manifest: Manifest, tips: Sequence[Tip]) -> KnownCommits:
-    """Every commit that the branches tell of. One that several have is read from the last of them."""
+    """Every commit that the branches record. One that several have is read from the last of them."""
     records: dict[CommitId, CommitRecord] = {}
     homes: dict[CommitId, Home] = {}
     for tip in tips:
@@ -197,7 +197,7 @@ def whole_history(manifest: Manifest, tips: Sequence[Tip]) -> KnownCommits:
 def merged_commits(
     manifest: Manifest, branch: str | None, merged: CommitId
 ) -> tuple[CommitRecord, ...]:
-    """The commits a merge of `merged` brings to a branch, as far as they are still known."""
+    """The commits that a merge of `merged` adds to a branch, as far as they are still known."""
     for physical in (None, *sorted(manifest.refs())):
         commit = None
         with suppress(GraphMoved):
@@ -221,4 +221,4 @@ def _last_shared(manifest: Manifest, source: Tip, target: Tip) -> int:
         if common:
             return max(common)
         last, step = first - 1, step * 4
-    raise ManifestDamaged("two branches share no commit, not even the first")
+    raise ManifestDamaged("two branches have no common ancestor")

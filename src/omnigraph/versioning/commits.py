@@ -34,7 +34,7 @@ class OperationKind(Enum):
 
 
 CONTENT_PRESERVING: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_INDICES])
-"""Operations that store rows anew and change none."""
+"""Operations that rewrite storage but change no row."""
 
 
 class Counts(Document, frozen=True):

@@ -1,9 +1,12 @@
-"""The schema contract: the files that say which schema a graph has accepted.
+"""The schema contract: the files that record which schema a graph has accepted.
 
-Three files must agree: the source text, the compiled form with its identities, and the recorded
-hash. A fourth, one per schema a graph ever had, keeps old compiled forms for time travel.
+Three files must agree: the source text, the compiled form with its identities, and the recorded hash. A
+fourth, one per schema a graph ever had, keeps old compiled forms for time travel.
 
-MERGED: Schema files that wait: written beside the accepted ones, and put in their place after a publish.
+A schema change stages its files beside the accepted ones. The newest commit decides which schema a graph
+has, and the files follow: staged files of that schema are put in place, all other staged files are
+deleted. That holds after any crash. The caller holds the lock of main.
+Tests: tests/unit/versioning/test_schema_staging.py, tests/crash.
 """
 
 from __future__ import annotations
@@ -74,7 +77,7 @@ def write_history(objects: ObjectStore, ir: SchemaIR) -> None:
 
 
 def read_history(objects: ObjectStore, reference: str, *, may_be_kept: bool = False) -> SchemaIR:
-    """The compiled schema a commit was made under; `may_be_kept` for whoever does not check files."""
+    """The compiled schema a commit was made under; `may_be_kept` allows a cached copy."""
     path = f"{HISTORY_DIR}/{reference}"
     text = objects.read_text_of(path, None) if may_be_kept else objects.read_text(path)
     return schema_from_json(json.loads(text))

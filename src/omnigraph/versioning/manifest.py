@@ -1,6 +1,6 @@
 """Reading the manifest: the state of a branch, now or at an earlier version, and its commits.
 
-State is folded from rows in publish order. A handle that knows a branch reads only what is new; a
+State is replayed from rows in publish order. A handle that knows a branch reads only what is new; a
 cold one starts from the newest checkpoint. Neither gets slower as history grows.
 """
 
@@ -361,7 +361,7 @@ class Manifest:
             self._known[table.branch] = learnt
 
     def small_fragment_count(self, branch: str | None) -> int:
-        """How many small pieces the manifest of a branch was in when it was last looked at."""
+        """The number of small fragments a branch's manifest had when it was last read."""
         known = self._last_known(branch)
         return 0 if known is None else known.small_fragment_count
 
@@ -389,7 +389,7 @@ class Manifest:
         raise HeadMoved(public_name(state.branch), expected, state.head)
 
     def forget(self, branch: str | None) -> None:
-        """Drop what is known about a branch, after it was deleted or made anew."""
+        """Drop what is known about a branch, after it was deleted or created again."""
         with self._lock:
             self._known.pop(branch, None)
             self._asked_at.pop(branch, None)
@@ -419,7 +419,7 @@ class Manifest:
     def recorded_commits(
         self, branch: str | None, until: int, *, after: int = 0
     ) -> tuple[list[CommitRecord], list[CommitRecord]]:
-        """The commits a branch tells of between sequences: its own, and those that merges brought."""
+        """The commits a branch records between sequences: its own, and merged ones."""
         wanted = And(
             (
                 Comparison("commit_seq", ">", after),
@@ -448,10 +448,10 @@ class Manifest:
             )
             rows = sorted(read_rows(self.open(branch), wanted), key=lambda row: row["commit_seq"])
             for sequence, of_commit in groupby(rows, key=lambda row: row["commit_seq"]):
-                told = list(of_commit)
+                recorded = list(of_commit)
                 if sequence > state.sequence:
-                    state = replay(state, told)
-                [commit] = [_commit(r) for r in told if r["object_type"] == "graph_commit"]
+                    state = replay(state, recorded)
+                [commit] = [_commit(r) for r in recorded if r["object_type"] == "graph_commit"]
                 yield commit, state
             if last >= end:
                 return
@@ -482,8 +482,8 @@ class Manifest:
         found = self.open(branch).read(["table_key"], filter=wanted).column("table_key")
         return [CommitId(key.removeprefix("commit:")) for key in found.to_pylist()]
 
-    def told(self, table: Table, commits: Iterable[CommitId]) -> set[CommitId]:
-        """Those of the commits that an opened manifest tells of, as its own or as brought along."""
+    def recorded(self, table: Table, commits: Iterable[CommitId]) -> set[CommitId]:
+        """The subset of commits that an opened manifest records, as its own or merged."""
         keys = tuple(commit_table_key(commit) for commit in commits)
         wanted = And(
             (

@@ -1,9 +1,9 @@
 """The one door to visibility: table versions and their commit appear together, or not at all.
 
 Every publish is one insert, built on the version of the manifest whose state it follows, and storage
-lets exactly one of several inserts into a version win. So lineage is linear. Whoever publishes onto
+lets exactly one of several inserts into a version win. So lineage is linear. A writer that publishes onto
 another state than that in which its operation began looks for its operation there first, so an
-operation publishes once; and whoever has a key that its caller chose looks for the key.
+operation publishes once; a writer with a caller-chosen key looks for the key.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Publication:
     changes_schema: bool = False
     """Whether the draft's schema is a new one; otherwise it must be the one the branch has."""
     ancestors: tuple[CommitRecord, ...] = ()
-    """Commits of the merged branch; those the branch tells of already are left out."""
+    """Commits of the merged branch; those the branch already records are left out."""
     expected: Mapping[TableId, VersionRef] = field(default_factory=dict)
     expected_head: CommitId | None = None
     revalidate: Callable[[ManifestState], None] | None = None
@@ -275,11 +275,11 @@ def _name(state: ManifestState, table_id: TableId) -> str:
 def _untold(
     manifest: Manifest, table: Table, commits: tuple[CommitRecord, ...]
 ) -> list[CommitRecord]:
-    """Those of the commits that the branch does not tell of yet."""
+    """The commits that the branch does not record yet."""
     if not commits:
         return []
-    told = manifest.told(table, [commit.graph_commit_id for commit in commits])
-    return [commit for commit in commits if commit.graph_commit_id not in told]
+    recorded = manifest.recorded(table, [commit.graph_commit_id for commit in commits])
+    return [commit for commit in commits if commit.graph_commit_id not in recorded]
 
 
 def _advance(

@@ -1,9 +1,7 @@
-"""The rows of the manifest: their columns, and one function per kind of row.
+"""Manifest rows: their columns, one function per kind of row, and the format stamp.
 
 Rows are only ever inserted. `object_id` is the key every publish competes for; `commit_seq` is the
-sequence number of the publish that wrote the row.
-
-MERGED: The format stamp: which generation of the on-disk format a graph was written in.
+sequence number of the publish that wrote the row. The stamp names the generation of the on-disk format.
 """
 
 from __future__ import annotations
@@ -293,5 +291,5 @@ def read_stamp(schema: pa.Schema) -> int:
     """The stamp of a manifest; graphs older than the stamp itself count as 1."""
     text = (schema.metadata or {}).get(STAMP_KEY.encode(), b"1")
     if not text.isdigit():
-        raise ManifestDamaged(f"the manifest has the format stamp {text!r}, which is no number")
+        raise ManifestDamaged(f"manifest format stamp {text!r} is not a number")
     return int(text)

@@ -53,7 +53,7 @@ class Snapshot:
     _opened: dict[str, Table] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels to another process: tables are opened anew there."""
+        """What travels to another process: tables are opened again there."""
         return {**self.__dict__, "_opened": {}}
 
     @classmethod
@@ -93,7 +93,7 @@ class Snapshot:
         """Use tables an earlier snapshot of the same branch has opened, where they are the same.
 
         Only those of the main line: the name and number of a version on a branch come again when
-        the branch is deleted and made anew.
+        the branch is deleted and created again.
         """
         for key, table in list(earlier._opened.items()):
             entry = self.entries.get(key)

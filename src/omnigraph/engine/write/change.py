@@ -1,6 +1,8 @@
 """What one atomic write brings to the tables of a graph, before anything is stored.
 
-MERGED: Whether what a write was prepared on still holds when its branch is locked. | Preparing a write on the newest state of its branch.
+A write is prepared on the newest snapshot of its branch without the branch lock. `has_moved` tells under
+the lock whether it has to be prepared again.
+Tests: tests/behaviour/test_contended_writes.py, test_folding.py, test_cleanup.py.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ class WrittenTable:
     """Rows that are in files already, written for one version of a table by other processes.
 
     Rows that a part removes are known by their places, too.
-    `shrunk` are the fragments without the rows that are replaced, as far as somebody made them.
+    `shrunk` are the fragments without the rows that are replaced, if they were prepared.
     """
 
     table: Table
@@ -97,7 +99,7 @@ class Change:
 
 
 def has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
-    """Whether something the write looked at has changed since, so that it is to be prepared again."""
+    """Whether a table the write read has changed, so that it must be prepared again."""
     if checked.commit_id == current.commit_id:
         return False
     if checked.catalog.hash != current.catalog.hash:

@@ -85,7 +85,7 @@ class WriteRequest:
     expected_head: CommitId | None = None
     commits_without_rows: bool = False
     ancestors: tuple[CommitRecord, ...] = ()
-    """Commits of a merged branch, which the branch is to tell of as well."""
+    """Commits of a merged branch, which the branch records as well."""
     quarantined: tuple[Quarantined, ...] = ()
     still_stored: Callable[[], None] | None = None
     """Of a merge: raises when something it refers to from now on was cleaned up meanwhile."""

@@ -1,9 +1,8 @@
-"""The tables of one write, from the look at their newest version to the staged change.
+"""The tables of one write: open them, stage the change, and build missing look-up indexes.
 
-Opened under the branch's lock. A table the branch has no line of its own for is only looked at:
-its line is made after the sidecar was written, and what is written goes there.
-
-MERGED: The indexes that keep look-ups quick, built by the write that first makes them worthwhile.
+Tables are opened under the branch lock. A table the branch has not forked yet is only read: its fork
+is made after the sidecar is written, and the change goes there. A write builds the B-tree indexes of a
+table that has grown large enough; text and vector indexes take longer and are left to `ensure_indices`.
 """
 
 from __future__ import annotations
@@ -297,7 +296,7 @@ def index_lookups(
         try:
             built[column] = build_btree(table, column)
         except OmnigraphError as error:
-            _log.warning("%s.%s stays without an index: %s", table.lineage.uri, column, error)
+            _log.warning("could not build the index of %s.%s: %s", table.lineage.uri, column, error)
             pending.append(column)
     if not built:
         return table, tuple(pending)
@@ -305,7 +304,7 @@ def index_lookups(
         staged = stage_indexes(table, list(built.values()))
         table = commit_staged(table, staged, operation_id=operation_id, writer_kind=writer_kind)
     except OmnigraphError as error:
-        _log.warning("%s stays without indexes: %s", table.lineage.uri, error)
+        _log.warning("could not commit the indexes of %s: %s", table.lineage.uri, error)
         pending += built
     return table, tuple(pending)
 
@@ -314,4 +313,4 @@ def _lacks_index(table: Table, column: str) -> bool:
     try:
         return uncovered_fragments(table, column) is None
     except OmnigraphError:
-        return True  # Whoever builds it tells what is wrong.
+        return True  # Building it reports what is wrong.

@@ -1,9 +1,9 @@
-"""A bound predicate as the text the store takes.
+"""Evaluate a bound predicate: as text for the store, or on rows in memory, with equal results.
 
-Text and not an expression object: the store's expression reader knows neither unsigned integers nor
-datetimes. Every value is written with its column's type, so that a scalar index stays usable.
-
-MERGED: A predicate on rows in memory, with the same results as the store's own evaluation.
+The store gets text, not an expression object, because its expression reader knows neither unsigned
+integers nor datetimes. Every value is written with its column's type, so a scalar index stays usable.
+In memory, two rules of the store apply: NaN equals itself and is greater than every number, and -0.0
+equals 0.0.
 """
 
 from __future__ import annotations

@@ -1,9 +1,13 @@
-"""Predicates as callers write them: physical columns, plain Python values, no types yet.
+"""Predicates: as callers write them, and bound to column types.
 
-A comparison with null on either side is unknown. `Not` keeps unknown unknown, and only rows for
-which the whole predicate is true are selected.
+Callers use physical columns and plain Python values. A comparison with null on either side is unknown.
+`Not` keeps unknown unknown, and only rows for which the whole predicate is true are selected.
 
-MERGED: Predicates fitted to column types: no negation above a leaf, every value of its column's type. | Fitting a predicate to column types without losing anything of its values.
+Binding gives a value the column's exact type where that loses nothing. An integer column is never
+compared with a value outside its domain or with a fraction: the answer is known, or an integer bound is
+equivalent. A value that cannot have the column's type is compared as text, in memory. A bound predicate
+negates nothing above a leaf, so a leaf may answer false where it is unknown, and rows never need a
+third truth value.
 """
 
 from __future__ import annotations
@@ -69,7 +73,7 @@ class Compare(Struct, frozen=True):
 
 
 class Member(Struct, frozen=True):
-    """The value is one of a list, or (`negated`) is none of them and not null."""
+    """The value is one of a list, or (`negated`) is not in it and not null."""
 
     column: str
     values: pa.Array
@@ -199,7 +203,7 @@ def _column_type(column: str, schema: pa.Schema) -> pa.DataType:
         return pa.uint64()
     position = schema.get_field_index(column)
     if position < 0:
-        raise ValueError(f"there is no column {column!r} to filter by")
+        raise ValueError(f"cannot filter by unknown column {column!r}")
     return schema.field(position).type
 
 

@@ -1,6 +1,13 @@
-"""Holding a lease: waiting for it, and a thread that renews it while it is held.
+"""Leases: the lock between processes on an object store.
 
-MERGED: Leases: the lock between processes on an object store.
+A lease is taken by creating its object, by replacing a released one, or by replacing one that its
+holder has not renewed for a whole term. Every change is conditional on the text that was read. Each
+process measures times on its own monotonic clock, so clocks are never compared. A thread renews the
+lease while it is held.
+
+A released marker stays in the store. Deletions are not conditional: one that arrives after the next
+writer has replaced the marker would delete that writer's lease.
+Tests: tests/unit/versioning/test_leases.py.
 """
 
 from __future__ import annotations
@@ -107,10 +114,10 @@ class Lease:
         """
         if self._refused:
             return None
-        # Who lost the lease to an unreachable store does not wait for that store again.
+        # A holder that lost the lease because the store is unreachable does not wait for it again.
         for pause in (None,) if self.is_lost() else (*_RELEASE_PAUSES, None):
             try:
-                # A refusal is fine as well: the marker is there already, or somebody else's lease.
+                # A refusal is fine as well: the marker is there already, or another process's lease.
                 token = self._stored.replace(self._note.released(head), self._token)
                 return None if token is None else ReleasedLease(self._note.term, token)
             except StorageError as error:
@@ -173,7 +180,7 @@ class LeaseContender:
         return None
 
     def holder(self) -> Holder | None:
-        """Who had the lease when it was last looked at."""
+        """The holder when the lease was last read."""
         return None if self._watched is None else holder_of(self._watched)
 
     def give_back(self, head: str | None = None) -> ReleasedLease | None:
@@ -205,7 +212,7 @@ class LeaseContender:
 
 
 def holder_of(seen: SeenLease) -> Holder | None:
-    """Who holds a lease that was seen, if it is held and can be read."""
+    """The holder of a lease, if it is held and readable."""
     if seen.note is None or seen.is_free:
         return None
     return Holder(seen.note.owner, seen.note.operation)
@@ -216,7 +223,7 @@ RENEW: Final = declare("lock.renew", "before a lease is renewed")
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LONGEST_PAUSE_SECONDS: Final = 0.5
 """Between two looks at a lease. Holders keep one for some requests; after that it is a long job or a
-dead writer, and each look is a request somebody pays for."""
+dead writer, and each check is a paid request."""
 
 _log = logging.getLogger(__name__)
 
@@ -255,7 +262,7 @@ class LeaseLocks:
                 self._released[name] = released
 
     def reserve(self, branch: str) -> bool:
-        """Leases stay when their branch goes, so one that is there tells of an earlier branch."""
+        """Leases stay when their branch goes, so an existing one may belong to an earlier branch."""
         stored = self._stored(branch)
         note = LeaseNote.new(stored.name, process_identity(), "reserve", 1, self._timing.ttl_s)
         token = stored.write(note.released(), None)

@@ -1,9 +1,7 @@
-"""The object behind a lease: what it says, and the conditional writes that change it.
+"""The object behind a lease: its text, the conditional writes that change it, and its timing.
 
-Every text has a fresh nonce. It makes each text unique, so that a token never stands for two
-moments, and it lets a writer recognise its own text after an answer got lost.
-
-MERGED: How long a lease lasts, and when its holder stops trusting it.
+Every text has a fresh nonce. It makes each text unique, so a token never stands for two moments, and it
+lets a writer recognise its own text after an answer was lost.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ class LeaseNote(
     omit_defaults=True,
     forbid_unknown_fields=True,
 ):
-    """The text of a lease. Its times say what one machine's clock showed; nobody compares them."""
+    """The text of a lease. Its times say what one machine's clock showed; they are never compared."""
 
     name: str
     owner: str | None
@@ -73,7 +71,7 @@ class LeaseNote(
 
 
 def held_leases(objects: ObjectStore) -> list[LeaseNote]:
-    """The leases somebody holds or has left behind, by name. A disk has none."""
+    """Held and abandoned leases, by name. A disk has none."""
     names = (path.rpartition("/")[2] for path in objects.list_dir(LEASES_DIR))
     seen = [LeaseObject(objects, name.removesuffix(".json")).read() for name in sorted(names)]
     return [lease.note for lease in seen if lease is not None and lease.note and not lease.is_free]
@@ -87,7 +85,7 @@ def read_head(objects: ObjectStore, branch: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SeenLease:
-    """A lease as it was read. `note` is None for a text that is no lease this version knows."""
+    """A lease as it was read. `note` is None for an unknown format."""
 
     token: VersionToken
     note: LeaseNote | None
@@ -120,7 +118,7 @@ class LeaseObject:
     def write(self, note: LeaseNote, instead_of: VersionToken | None) -> VersionToken | None:
         """Write a text in place of exactly the one seen, or where there was none.
 
-        None: somebody else was faster. Raises `StoreCallFailed` when the text is not there and
+        None: another process was faster. Raises `StoreCallFailed` when the text is not there and
         nothing is known about it.
         """
         try:
@@ -166,6 +164,6 @@ class LeaseTiming:
     loss_s: float = LEASE_LOSS_SECONDS
 
     def __post_init__(self) -> None:
-        # A holder must give up before anybody may take over, and renew before it gives up.
+        # A holder must give up before another process may take over, and renew before it gives up.
         if not 0 < self.renew_s < self.loss_s < self.ttl_s:
             raise ValueError("a lease is renewed before it counts as lost, and lost before its end")

@@ -1,6 +1,11 @@
-"""What stands behind the queue of a process: a lock that other processes see.
+"""The writer queue of one process, and the lock behind it that other processes see.
 
-MERGED: How long a writer waits for a lock. | The queue of writers inside a process: first come, first served.
+The writer at the head of a queue has the lock; writers are served in order of arrival. A writer that is
+done, gave up or was interrupted leaves the queue in the same way, so leaving always works.
+
+A writer may offer its work while it waits. The writer at the head takes the offers directly behind it,
+does that work in its own turn, and wakes those writers when it is done.
+Tests: tests/unit/versioning/test_lock_queues.py.
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ IsLost = Callable[[], bool]
 
 
 class Holder(Struct, frozen=True):
-    """Who has a lock, for messages."""
+    """A lock holder, for messages."""
 
     owner: str | None = None
     operation: str | None = None
@@ -68,7 +73,7 @@ class ProcessLock(Protocol):
         ...
 
     def holder(self, branch: str | None) -> Holder | None:
-        """Who holds the lock of a branch, as far as it is known."""
+        """The holder of a branch lock, if known."""
         ...
 
     def reserve(self, branch: str) -> bool:
@@ -79,7 +84,7 @@ class ProcessLock(Protocol):
         ...
 
     def forget_others(self, names: Collection[str]) -> None:
-        """Remove what is stored of locks of other names, as far as nobody holds them."""
+        """Remove stored locks of other names that are not held."""
         ...
 
 

@@ -49,7 +49,7 @@ class HeldLock:
 
     It says nothing about what is done under the locks of other branches. Under that of main, other
     branches and tags are created and deleted, old versions of every branch are cleaned up, and
-    sidecars of deleted branches are settled. Nor does it exclude a table commit that arrives late,
+    sidecars of deleted branches are recovered. Nor does it exclude a table commit that arrives late,
     from a writer that had lost the lock before. False on local disks and in memory, where looking
     again costs little.
     """
@@ -177,7 +177,7 @@ class WriterLocks:
         return self._root.identity, branch
 
     def _holder(self, branch: str | None) -> Holder | None:
-        """Who is in the way. The head of the queue may itself wait for another process."""
+        """The current holder. The head of the queue may itself wait for another process."""
         known = self._processes.holder(branch)
         if known is not None:
             return known

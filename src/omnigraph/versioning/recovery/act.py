@@ -48,7 +48,7 @@ _RESTORE_KIND = "Recovery"
 
 @dataclass(frozen=True, slots=True)
 class LateTable:
-    """A table that a writer moved after its operation had been settled."""
+    """A table that a writer moved after its operation had been recovered."""
 
     table_key: str
     table_id: TableId
@@ -191,7 +191,7 @@ class Actions:
         draft: CommitDraft,
         check_lock: Callable[[], None],
     ) -> CommitRecord:
-        """Undo what a writer did to a table after its operation had been settled.
+        """Undo what a writer did to a table after its operation had been recovered.
 
         The restore carries the id of that operation: interrupted here, it looks just as late.
         """
@@ -222,13 +222,13 @@ class Actions:
         self, sidecar: Sidecar, publication: Publication, check_lock: Callable[[], None]
     ) -> None:
         BEFORE_PUBLISH.hit(branch=sidecar.physical)
-        # Fenced: somebody else has settled it meanwhile, and said so in the manifest.
+        # Fenced: another process has recovered it meanwhile, and the manifest records that.
         with suppress(OperationFenced):
             publish(self._manifest, sidecar.physical, publication, check_lock)
         self.forget(sidecar)
 
     def forget(self, sidecar: Sidecar) -> None:
-        """Remove a sidecar whose operation is settled; schema files follow the newest commit."""
+        """Remove a sidecar whose operation is resolved; schema files follow the newest commit."""
         if sidecar.schema is not None:
             self.place_schema_files()
         self._sidecars.delete(sidecar.name)

@@ -1,10 +1,13 @@
-"""How far an interrupted operation got, table by table.
+"""How far an interrupted operation got, and whether recovery completes or undoes it.
 
-Judged by the operation id in the table commits first and by version numbers second. Only looks; the
-caller holds the branch's lock, so that nothing moves meanwhile.
-Tests: tests/crash/recovery/test_classification.py.
+Tables are classified one by one: by the operation id in the table commits first, by version numbers
+second. Nothing is changed here; the caller holds the branch lock, so nothing moves meanwhile. The
+decision covers the whole operation: all of it, or nothing of it.
 
-MERGED: What is to become of an interrupted operation: all of it, or nothing of it. | A table that is ahead of what the graph knows: what to tell the writer that meets it.
+`refuse_drift` tells a writer about a table that is ahead of the graph. The conflict is always raised,
+however harmless the change looks; only the advice differs.
+Tests: tests/crash/recovery/test_classification.py, test_drift.py,
+tests/unit/versioning/test_recovery_decisions.py.
 """
 
 from __future__ import annotations
@@ -77,7 +80,7 @@ class Finding:
 
 
 def classify(tables: TableStore, state: ManifestState, sidecar: Sidecar) -> list[Finding]:
-    """Judge every table of a sidecar against the present state of its branch."""
+    """Classify every table of a sidecar against the current state of its branch."""
     return [_decide(tables, state, sidecar, table) for table in sidecar.tables]
 
 
@@ -105,7 +108,7 @@ def _decide(
 def _progress(table: SidecarTable, published: int, own: list[VersionRecord]) -> TableProgress:
     if not own or (table.before.version != published and not table.forks):
         return TableProgress.FOREIGN
-    # A restore means that somebody had begun to undo the operation and did not get through.
+    # A restore means that an undo of the operation was interrupted.
     if any(record.operation == "restore" for record in own):
         return TableProgress.PARTIAL
     data = sum(record.operation not in _UPKEEP for record in own)
@@ -131,7 +134,7 @@ def _head(tables: TableStore, table: SidecarTable) -> Table | None:
 
 
 def _record(table: Table, version: int) -> VersionRecord | None:
-    """What made a version; None when it cannot be read, which makes it nobody's."""
+    """What made a version; None when it cannot be read, which assigns it to no operation."""
     try:
         return table.record(version)
     except StorageError:
@@ -208,7 +211,7 @@ def decide(findings: Sequence[Finding], pending: Collection[str]) -> RecoveryDec
 
 
 def undo(findings: Sequence[Finding], pending: Collection[str]) -> RecoveryDecision:
-    """Undo an operation, unless that would take away something nobody can account for."""
+    """Undo an operation, unless that would remove a change no operation accounts for."""
     grounds = tuple(findings)
     covered = [f for f in grounds if any(operation not in pending for operation in f.beyond)]
     if covered:
@@ -263,7 +266,7 @@ def refuse_quarantined(
 def late_drift(
     manifest: Manifest, branch: str | None, table: Table, published: VersionRef
 ) -> Sequence[tuple[int, OperationId]] | None:
-    """The settled operations that moved a table too late, if they alone explain its version."""
+    """The recovered operations that moved a table too late, if they alone explain its version."""
     operations = late_operations(table, published)
     if operations is None:
         return None

@@ -1,10 +1,10 @@
-"""Sidecars: the intent a writer records before its first effect.
+"""Sidecars: the record a writer creates before its first effect.
 
-A sidecar is written once, never edited and deleted last. It is addressed by the id of its
-operation, which also marks every table commit the operation makes.
+A sidecar is written once, never edited and deleted last. It is addressed by its operation id, which
+also marks every table commit of the operation. For a schema change it also records what happens besides
+the table commits. A sidecar that recovery cannot decide on is quarantined: it stays where it is, is
+reported, and blocks only the tables it names.
 Tests: tests/unit/versioning/test_sidecar.py.
-
-MERGED: What a change of the schema does besides moving tables, as its sidecar records it. | Sidecars nobody can judge: they stay where they are, are named, and block only what they touch.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _SUFFIX: Final = ".json"
 
 
 class WriterKind(Enum):
-    """Who wrote a sidecar, which decides what its table commits look like."""
+    """The kind of writer, which decides what its table commits look like."""
 
     MUTATION = "Mutation"
     LOAD = "Load"
@@ -198,7 +198,7 @@ class Sidecar:
 
     @property
     def undone(self) -> CommitDraft:
-        """The draft of whoever undoes the operation: under the schema there was before."""
+        """The draft of the undo: under the schema there was before."""
         if self.schema is None:
             return self.draft
         before = self.schema
@@ -330,7 +330,7 @@ class _StoredSidecar(Struct, frozen=True):
 
 
 class UnreadableSidecar(Exception):
-    """A sidecar that nobody can judge: damaged, or written by another version of the product."""
+    """An unreadable sidecar: damaged, or written by another version of the product."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)
@@ -345,7 +345,7 @@ class Sidecars:
         self._objects = objects
 
     def write(self, sidecar: Sidecar) -> None:
-        """Record an intent, durably."""
+        """Write a sidecar durably."""
         SIDECAR_WRITE.hit(operation_id=sidecar.operation_id)
         self._objects.write_text(_path(sidecar.name), sidecar.to_text())
         SIDECAR_WRITTEN.hit(operation_id=sidecar.operation_id)
@@ -377,7 +377,7 @@ class Sidecars:
         return sidecar
 
     def delete(self, name: str) -> None:
-        """Forget an intent whose outcome is settled."""
+        """Delete a sidecar whose outcome is known."""
         SIDECAR_DELETE.hit(name=name)
         self._objects.delete(_path(name))
 
@@ -417,7 +417,7 @@ class Quarantined:
 
 
 def warn_of(quarantined: Iterable[Quarantined]) -> tuple[Warning, ...]:
-    """What every caller is told as long as such a sidecar exists."""
+    """The message every caller gets while such a sidecar exists."""
     return tuple(
         Warning(
             "recovery_quarantined",

@@ -1,9 +1,10 @@
-"""One branch of an older graph as rows of the present manifest. Computes only; reads and writes nothing.
+"""Convert one branch of an older graph to rows of the current manifest.
 
-Every old commit becomes a commit of the next sequence number, with the tables an old reader saw at
-it. What no commit accounts for is put into one commit more, so that nothing visible is lost.
+Every old commit becomes a commit with the next sequence number and the tables an old reader saw at it.
+Table versions that no commit accounts for go into one extra commit, so nothing visible is lost.
 
-MERGED: Identities for the accepted schema of an older graph, and for tables whose types are gone. | Manifests of either format, as long as some branches are converted and others are not.
+Identities follow from the schema and the table names alone, so every conversion assigns the same ones.
+While only some branches are converted, manifests of both formats are read.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def _without_identity(declared: Mapping[str, Any]) -> dict[str, Any]:
 def _split(table_key: str) -> tuple[str, str]:
     kind, _, name = table_key.partition(":")
     if kind not in _KINDS or not name:
-        raise ManifestDamaged(f"the manifest names a table '{table_key}', which is no type")
+        raise ManifestDamaged(f"the manifest names a table '{table_key}' that has no type")
     return kind, name
 
 
@@ -232,7 +233,7 @@ def _record(
     step: _Step, sequence: int, audits: Sequence[RecoveryAudit], schema: UpgradedSchema
 ) -> CommitRecord:
     old = step.commit
-    # An operation that was recovered stays recorded, so that what is left of it is settled.
+    # An operation that was recovered stays recorded, so that recovery knows what remains of it.
     operation_id = audits[0].operation_id if audits else OperationId(old.graph_commit_id)
     merged = old.merged_parent_commit_id
     parent = old.parent_commit_id

@@ -1,11 +1,12 @@
-"""Bringing a graph of an older format up to date, in place, when it is opened for writing.
+"""Upgrade a graph of an older format in place, or read it without changing it.
 
-Every step can be repeated. A branch that has been converted is left alone; main is converted last,
-so that its stamp says whether anything remains to be done. Rows, table folders, table versions and
-branch names stay as they are, and the tables of old commits are left for a later cleanup.
+Every step can be repeated. A converted branch is left alone; main is converted last, so its stamp says
+whether anything remains to be done. Rows, table folders, table versions and branch names stay as they
+are, and the tables of old commits are left for a later cleanup.
+
+A read-only handle converts in memory and writes nothing. It reads storage on every call, so it sees
+another process converting the graph, and an old writer that continues to use it.
 Tests: tests/upgrade.
-
-MERGED: Reading a graph of an older format as it is: converted in memory, with nothing written anywhere.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class _Migration:
                     table, staged, operation_id=operation_id, writer_kind="Upgrade"
                 )
             except TableConflict:
-                # Where the lock does not reach, the overwrite decides: somebody else has done it.
+                # Where the lock does not reach, the overwrite decides: another process has converted it.
                 table = self._tables.open(MANIFEST_PATH, branch)
                 if is_older_format(table.schema):
                     raise

@@ -113,7 +113,7 @@ class OldGraph:
     def branches(self, stamp: int) -> dict[str, StoredBranch]:
         """The branches that people made; each ref says the branch's public name where it must.
 
-        Names that no branch can have belong to somebody else.
+        Names that no branch can have are not ours.
         """
         return {
             name: replace(stored, metadata=_named_metadata(name, stored.metadata))
@@ -122,7 +122,7 @@ class OldGraph:
         }
 
     def all_branches(self) -> dict[str, StoredBranch]:
-        """Every branch of the manifest as stored, whoever made it and what for."""
+        """Every branch of the manifest as stored, including internal ones."""
         return self._tables.list_branches(MANIFEST_PATH)
 
     def branch(self, manifest: Table) -> OldBranch:

@@ -1,6 +1,6 @@
 """Literals and bound parameters as stored values, without losing anything of them.
 
-MERGED: What a mutation takes from outside: fresh ids and the time, the same on every run of one query.
+`MutationIds` supplies new ids and the time, the same on every run of one query.
 """
 
 from __future__ import annotations

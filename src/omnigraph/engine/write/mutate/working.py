@@ -1,9 +1,8 @@
 """The working image: committed rows of a snapshot under what the statements so far did.
 
 An id with a pending row or a pending deletion hides the committed row of that id. Predicates are
-evaluated by the store on committed rows and in memory on pending ones, with the same meaning.
-
-MERGED: What the statements so far did to one table: rows to write by id, and ids to remove.
+evaluated by the store on committed rows and in memory on pending ones, with the same meaning. An
+`Overlay` holds these for one table: rows to write by id, and ids to remove.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Overlay:
         self._pieces: list[pa.Table] = [schema.empty_table()]
         self._length = 0
         self._place: dict[str, int] = {}
-        """Id to its row in the pieces laid end to end; replaced rows have no place any more."""
+        """Id to its row number in the concatenated batches; replaced rows have none."""
         self._made: set[str] = set()
         self._deleted: dict[str, None] = {}
 
