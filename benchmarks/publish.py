@@ -26,16 +26,16 @@ from benchmarks.support.timing import readable
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.limits import CHECKPOINT_INTERVAL
-from omnigraph.storage.durability import DURABILITY_VARIABLE, Durability
-from omnigraph.storage.sole_insert import insert_alone
+from omnigraph.storage.delta import insert_exclusively
+from omnigraph.storage.durability import Durability
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationId
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.manifest_compaction import compact_manifest
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import checkpoint_row, commit_rows, rows_table
-from omnigraph.versioning.upkeep import tend_manifest
 from tests.contract.objects.moto_server import BUCKET, environment_for, running_server
 from tests.cost.counting_proxy import Traffic, counting_proxy
 
@@ -93,7 +93,7 @@ class History:
             state = replace(state, sequence=commit.sequence, head=commit.graph_commit_id)
             if state.sequence % CHECKPOINT_INTERVAL == 0:
                 rows.append(checkpoint_row(state.sequence, state.to_checkpoint()))
-        tend_manifest(insert_alone(table, rows_table(rows)))
+        compact_manifest(insert_exclusively(table, rows_table(rows)))
 
     def refresh(self) -> None:
         self.behind.current(None)
@@ -108,14 +108,14 @@ class History:
 def build_history(folder: Path, commits: int) -> History:
     """A graph with so many commits; only the last ones wait for the disk."""
     uri = folder / f"history{commits}"
-    os.environ[DURABILITY_VARIABLE] = Durability.NONE.value
+    os.environ["OMNIGRAPH_DURABILITY"] = Durability.NONE.value
     made = init(uri, SCHEMA)
     quick = history_of(made, Durability.NONE)
     while (left := commits - quick.writer.current(None).sequence) > 0:
         quick.load()
         quick.graph.maintenance.wait()
         quick.publish_many(min(left, AT_ONCE))
-    os.environ[DURABILITY_VARIABLE] = Durability.FSYNC.value
+    os.environ["OMNIGRAPH_DURABILITY"] = Durability.FSYNC.value
     return history_of(open_graph(uri), Durability.FSYNC)
 
 

@@ -8,5 +8,5 @@ import threading
 def wait_for_folds() -> None:
     """Return when nothing is being folded in this process, through whichever handle."""
     for thread in threading.enumerate():
-        if thread.name == "omnigraph-fold":
+        if thread.name == "omnigraph-compact":
             thread.join()

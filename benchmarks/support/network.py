@@ -40,7 +40,7 @@ INTERESTS = (
 _FIRST = ("Ada", "Ben", "Cora", "Dan", "Eve", "Finn", "Gil", "Hana", "Ivo", "June", "Kai", "Lea")
 _LAST = ("Abbot", "Baker", "Cole", "Dyer", "Ellis", "Frost", "Grant", "Hale", "Irwin", "Jones")
 _TO_HUBS = 0.2
-"""FragmentGroup of all follows that go to hubs."""
+"""Share of all follows that go to hubs."""
 
 
 @dataclass(frozen=True, slots=True)

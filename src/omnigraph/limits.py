@@ -85,7 +85,7 @@ several gigabytes, more than a small machine has."""
 MANIFEST_SMALL_ROWS: Final = 1024
 MANIFEST_SMALL_FRAGMENTS: Final = 16
 """More pieces than this with fewer rows than that, and the manifest is folded after a write. Each
-publish adds a piece that every later key check has to read. Folding later makes the usual publish
+publish adds a piece that every later key check has to read. BackgroundCompactor later makes the usual publish
 slower, and the fold as well."""
 
 MANIFEST_SCANNED_ROWS: Final = 4096
@@ -139,7 +139,7 @@ CLEANUP_MIN_AGE_SECONDS: Final = 24 * 3600
 knows who still reads it; a day is longer than any query, load or merge takes."""
 
 CACHE_SHARE: Final = 0.25
-"""FragmentGroup of the machine's memory that reads may keep of decoded columns and adjacency, per graph."""
+"""Share of the machine's memory that reads may keep of decoded columns and adjacency, per graph."""
 
 QUERY_MAX_ROWS: Final = 100_000_000
 QUERY_MAX_BYTES: Final = 4 * 1024 * 1024 * 1024
@@ -253,7 +253,7 @@ APPROXIMATE_FROM: Final = 100_000
 compared one by one in a few milliseconds, and the answer is exact."""
 
 RECALL: Final = 0.97
-"""FragmentGroup of the true nearest vectors that lie in the partitions a search looks into, measured with
+"""Share of the true nearest vectors that lie in the partitions a search looks into, measured with
 vectors of the column itself when its index is built. Questions from outside find a little less;
 0.95 is what they may count on."""
 

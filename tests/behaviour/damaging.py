@@ -128,7 +128,9 @@ class Victim:
         info = table.version_info().to_json()
         version = TableVersion(entry.table_id, table.version, entry.branch, table.row_count(), info)
         publication = Publication(
-            backstage.draft(), (replace(version, **changes),), expected={entry.table_id: entry.pin}
+            backstage.draft(),
+            (replace(version, **changes),),
+            expected={entry.table_id: entry.version_ref},
         )
         publish(backstage.manifest, backstage.branches.find(branch).physical, publication)
 

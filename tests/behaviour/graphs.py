@@ -36,7 +36,7 @@ from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.publish import Publication, publish
-from omnigraph.versioning.rows import MANIFEST_PATH, Pin, TableVersion
+from omnigraph.versioning.rows import MANIFEST_PATH, TableVersion, VersionRef
 from omnigraph.versioning.snapshot import SnapshotEntry
 
 SCHEMA = """
@@ -119,7 +119,7 @@ class Backstage:
         return self._publish_version(entry, self._appended(entry, table, stored))
 
     def _publish_version(self, entry: SnapshotEntry, version: TableVersion) -> CommitRecord:
-        expected = {entry.table_id: entry.pin}
+        expected = {entry.table_id: entry.version_ref}
         return publish(
             self.manifest, None, Publication(self.draft(), (version,), expected=expected)
         )
@@ -132,8 +132,8 @@ class Backstage:
         return found
 
 
-def pins(graph: Graph, branch: str = "main") -> dict[str, Pin]:
-    return {key: entry.pin for key, entry in graph._snapshot(branch).entries.items()}
+def pins(graph: Graph, branch: str = "main") -> dict[str, VersionRef]:
+    return {key: entry.version_ref for key, entry in graph._snapshot(branch).entries.items()}
 
 
 def tree(folder: Path) -> dict[str, tuple[int, str]]:

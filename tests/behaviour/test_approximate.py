@@ -14,8 +14,8 @@ from omnigraph.engine.maintain import partitions
 from omnigraph.engine.read import ranks
 from omnigraph.engine.read import vectors as vectors_module
 from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write import fold as folding
-from omnigraph.storage import nearest
+from omnigraph.engine.write import background as folding
+from omnigraph.storage import ordered
 from omnigraph.storage.filters import Comparison
 
 SCHEMA = """
@@ -93,7 +93,7 @@ def copy(few_are_many, tmp_path) -> Graph:
 def asked(monkeypatch) -> list[int]:
     """How many rows were asked of an index, call by call."""
     calls: list[int] = []
-    real = nearest.nearest_row_ids
+    real = ordered.nearest_row_ids
 
     def noting(table, column, query, count, probes):
         calls.append(count)

@@ -23,7 +23,7 @@ from omnigraph.errors import (
     StoreCallFailed,
     SyncFailed,
 )
-from omnigraph.storage.sole_insert import insert_alone
+from omnigraph.storage.delta import insert_exclusively
 from omnigraph.storage.tables import TableStore
 from omnigraph.testing.faults import Call, Fail, InjectedFault, armed, recording
 from omnigraph.versioning.branch_names import branch_name
@@ -270,7 +270,7 @@ def test_a_branch_can_be_made_again_beside_a_zombie_of_it(graph, backstage):
     graph.branches.create("feature")
     stale = backstage.tables.open(MANIFEST_PATH, "feature")
     graph.branches.delete("feature")
-    insert_alone(stale, rows_table([checkpoint_row(999, {})]))
+    insert_exclusively(stale, rows_table([checkpoint_row(999, {})]))
     assert backstage.tables.zombie_branches(MANIFEST_PATH) == {"feature"}
     assert list(graph.branches) == ["main"]
     with pytest.raises(BranchNotFound):
@@ -420,7 +420,7 @@ def test_a_new_branch_is_locked_under_the_name_it_is_stored_under(local_graph, s
     local_graph.branches.create("feature")
     stale = backstage.tables.open(MANIFEST_PATH, "feature")
     local_graph.branches.delete("feature")
-    insert_alone(stale, rows_table([checkpoint_row(999, {})]))
+    insert_exclusively(stale, rows_table([checkpoint_row(999, {})]))
 
     def look(_hit):
         for name in (None, "feature_i2"):

@@ -24,12 +24,12 @@ from omnigraph.errors import (
     StorageError,
     StoreCallFailed,
 )
-from omnigraph.storage.removal import StoredVersion, stored_versions
-from omnigraph.storage.sole_insert import insert_alone
+from omnigraph.storage.cleanup import StoredVersion, stored_versions
+from omnigraph.storage.delta import insert_exclusively
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning.manifest import Manifest
-from omnigraph.versioning.retention import what_is_needed
+from omnigraph.versioning.retention import find_retained
 from omnigraph.versioning.rows import MANIFEST_PATH, checkpoint_row, rows_table
 from tests.behaviour.graphs import PERSON, SCHEMA, Backstage
 
@@ -258,14 +258,14 @@ def test_forks_of_branches_that_are_gone_are_reclaimed(graph):
 def test_the_first_write_of_a_branch_keeps_its_fork_whenever_it_comes(graph, monkeypatch):
     graph.branches.create("feature")
     writer = open_graph(graph.uri, branch="feature")
-    needed = what_is_needed
+    needed = find_retained
 
     def then_write(*arguments):
         found = needed(*arguments)
         writer.load(person("bo", 1).encode(), "merge")
         return found
 
-    monkeypatch.setattr(cleanup, "what_is_needed", then_write)
+    monkeypatch.setattr(cleanup, "find_retained", then_write)
     assert graph.maintenance.cleanup(keep_versions=100, dry_run=True).orphans == ()
     assert graph.maintenance.cleanup(keep_versions=100).orphans == ()
     assert ages(open_graph(graph.uri, branch="feature")) == [1, 4]
@@ -275,7 +275,7 @@ def test_a_branch_that_is_made_from_a_branch_meanwhile_stays(graph, monkeypatch)
     graph.branches.create("feature").load(person("bo", 1).encode(), "merge")
     other = open_graph(graph.uri)
     creating = Thread(target=lambda: other.branches.create("child", "feature"))
-    needed = what_is_needed
+    needed = find_retained
 
     def then_branch(*arguments):
         found = needed(*arguments)
@@ -283,7 +283,7 @@ def test_a_branch_that_is_made_from_a_branch_meanwhile_stays(graph, monkeypatch)
         creating.join(1)
         return found
 
-    monkeypatch.setattr(cleanup, "what_is_needed", then_branch)
+    monkeypatch.setattr(cleanup, "find_retained", then_branch)
     graph.maintenance.cleanup(keep_versions=1, min_age=NOW)
     creating.join()
     assert list(graph.branches) == ["main", "child", "feature"]
@@ -320,7 +320,7 @@ def test_a_zombie_of_a_branch_is_removed_and_its_successor_stays(graph):
     graph.branches.create("feature")
     stale = backstage.tables.open(MANIFEST_PATH, "feature")
     graph.branches.delete("feature")
-    insert_alone(stale, rows_table([checkpoint_row(999, {})]))
+    insert_exclusively(stale, rows_table([checkpoint_row(999, {})]))
     again = graph.branches.create("feature")
     again.load(person("bo", 1).encode(), "merge")
     assert graph.maintenance.cleanup(keep_versions=100).orphans == (f"{MANIFEST_PATH}/feature",)

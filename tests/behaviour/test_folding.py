@@ -1,4 +1,4 @@
-"""Folding: small writes do not leave a table in more and more pieces."""
+"""BackgroundCompactor: small writes do not leave a table in more and more pieces."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
 from omnigraph.api.maintenance import Maintenance
-from omnigraph.engine.write import fold as folding
+from omnigraph.engine.write import background as folding
 from omnigraph.errors import HeadMoved
 from omnigraph.limits import MANIFEST_OVERDUE
 from omnigraph.testing.faults import Fail, FailStorage, Pause, armed
-from omnigraph.versioning import upkeep
+from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import PERSON, Backstage
 
@@ -245,15 +245,15 @@ def test_a_branch_made_anew_is_not_taken_for_the_one_it_replaces(graph, backstag
 def test_a_branch_that_is_deleted_before_its_fold_is_no_trouble(graph, caplog, monkeypatch):
     graph.branches.create("feature")
     write(graph, FEW, "feature")
-    deleted, fold_if_free = threading.Event(), folding.Folding._fold_if_free
+    deleted, fold_if_free = threading.Event(), folding.BackgroundCompactor._compact_if_free
     folded = []
 
-    def fold_late(self: folding.Folding, due: folding._Due) -> None:
+    def fold_late(self: folding.BackgroundCompactor, due: folding._Due) -> None:
         deleted.wait()
         fold_if_free(self, due)
         folded.append(due.branch.public)
 
-    monkeypatch.setattr(folding.Folding, "_fold_if_free", fold_late)
+    monkeypatch.setattr(folding.BackgroundCompactor, "_compact_if_free", fold_late)
     graph.load(person("zoe", 1), "merge", branch="feature")
     graph.branches.delete("feature")
     deleted.set()
@@ -264,7 +264,7 @@ def test_a_branch_that_is_deleted_before_its_fold_is_no_trouble(graph, caplog, m
 
 
 def test_the_manifest_is_folded_in_the_background(graph, backstage, monkeypatch):
-    monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", FEW)
+    monkeypatch.setattr(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", FEW)
     most = 0
     for number in range(4 * FEW):
         graph.load(person(f"p{number}", number), "merge")
@@ -279,7 +279,7 @@ def test_the_manifest_is_folded_in_the_background(graph, backstage, monkeypatch)
 def test_a_manifest_that_nobody_comes_to_fold_is_folded_by_the_publish(
     graph, backstage, monkeypatch
 ):
-    monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", 2)
+    monkeypatch.setattr(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", 2)
     monkeypatch.setattr(folding, "is_manifest_due", lambda *_: False)
     for number in range(20):
         graph.load(person("zoe", number), "merge")

@@ -23,10 +23,10 @@ from omnigraph.errors import (
 )
 from omnigraph.storage.table import Table
 from omnigraph.versioning.commits import CommitRecord, Counts, OperationKind, Warning
-from omnigraph.versioning.manifest import Manifest, ManifestState, fold
+from omnigraph.versioning.manifest import Manifest, ManifestState, replay
+from omnigraph.versioning.manifest_compaction import compact_manifest
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import MANIFEST_PATH
-from omnigraph.versioning.upkeep import tend_manifest
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, SCHEMA, Backstage
 from tests.receipts import receipt_of_commit
 
@@ -129,7 +129,7 @@ def test_compacting_the_manifest_changes_nothing_a_reader_sees(memory_uri, monke
     fragments = [len(stored.fragments())]
     for _ in range(40):
         backstage.publish()
-        tend_manifest(backstage.manifest.newest(None))
+        compact_manifest(backstage.manifest.newest(None))
         fragments.append(len(backstage.tables.open(MANIFEST_PATH).fragments()))
         assert reader.manifest.current(None) == backstage.manifest.current(None)
     assert max(fragments) <= 18
@@ -156,7 +156,7 @@ def test_every_version_is_the_replay_of_the_rows_up_to_it(memory_uri, monkeypatc
     assert sorted(checkpoints) == [1, 64]
     nothing = ManifestState(None, 0, graph.log(reverse=True)[0].id, {}, {})
     for version in range(1, 81):
-        expected = fold(nothing, [row for row in everything if row["commit_seq"] <= version])
+        expected = replay(nothing, [row for row in everything if row["commit_seq"] <= version])
         assert cold.at(None, version) == expected
 
 
@@ -218,8 +218,8 @@ def test_a_branch_shares_the_versions_up_to_its_fork(graph, backstage):
     for version in (1, 2):
         ours, theirs = graph.at(version)._snapshot, feature.at(version)._snapshot
         assert ours.commit_id == theirs.commit_id
-        assert [entry.pin for entry in ours.entries.values()] == [
-            entry.pin for entry in theirs.entries.values()
+        assert [entry.version_ref for entry in ours.entries.values()] == [
+            entry.version_ref for entry in theirs.entries.values()
         ]
     with pytest.raises(UnknownVersion):
         feature.at(3)

@@ -25,7 +25,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.testing.faults import Call, FailStorage, armed
-from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.recover import Recovery
 from tests.behaviour.graphs import SCHEMA
 from tests.crash.recovery.situations import (
     ADD,

@@ -11,7 +11,7 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain.indexes import IndexedTable, IndexReport
-from omnigraph.engine.write import fold as folding
+from omnigraph.engine.write import background as folding
 from omnigraph.errors import BranchLocked, ReadOnlyHandle
 from omnigraph.storage.indexes import list_indexes
 from omnigraph.testing.faults import Fail, InjectedFault, armed

@@ -14,7 +14,7 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchInUse, GraphMoved
-from omnigraph.storage.removal import stored_versions
+from omnigraph.storage.cleanup import stored_versions
 from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import PERSON, SCHEMA, Backstage

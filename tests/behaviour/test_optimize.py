@@ -10,12 +10,11 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import fold as folding
-from omnigraph.engine.write import lookups
+from omnigraph.engine.write import background, tables
 from omnigraph.errors import RecoveryPending, StorageError, TableDrift
 from omnigraph.storage.indexes import uncovered_fragments
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
-from omnigraph.versioning import upkeep
+from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import PERSON, SCHEMA
 from tests.receipts import receipt_of_commit
@@ -24,8 +23,8 @@ from tests.receipts import receipt_of_commit
 @pytest.fixture(autouse=True)
 def _indexes_from_the_first_row(monkeypatch):
     """A graph without background compaction, which would leave nothing to do."""
-    monkeypatch.setattr(lookups, "INDEX_MIN_ROWS", 1)
-    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 10**6)
+    monkeypatch.setattr(tables, "INDEX_MIN_ROWS", 1)
+    monkeypatch.setattr(background, "FOLD_FRAGMENTS", 10**6)
 
 
 @pytest.fixture
@@ -213,7 +212,7 @@ def test_a_thousand_commits_become_a_manifest_of_few_fragments(graph):
 
 @pytest.mark.acceptance("S-185", partly="with fewer commits")
 def test_the_manifest_is_compacted_and_history_stays(graph, monkeypatch):
-    monkeypatch.setattr(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1000)
+    monkeypatch.setattr(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", 1000)
     for number in range(40):
         graph.load(person("p1", number), "merge")
     commits = [c.id for c in graph.log(reverse=True)]

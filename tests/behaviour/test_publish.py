@@ -29,7 +29,7 @@ from omnigraph.errors import (
     SyncFailed,
     TableExists,
 )
-from omnigraph.storage.sole_insert import InsertConflict, insert_alone
+from omnigraph.storage.delta import InsertConflict, insert_exclusively
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.testing.faults import Call, Fail, InjectedFault, armed
@@ -40,9 +40,9 @@ from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
     MANIFEST_PATH,
-    Pin,
     TableRegistration,
     TableVersion,
+    VersionRef,
     commit_rows,
     rows_table,
 )
@@ -143,7 +143,9 @@ def test_a_publish_that_fails_after_its_step_is_complete(graph, backstage):
 def test_publishing_an_operation_twice_returns_the_first_commit(graph, backstage):
     entry = graph._snapshot().entry(PERSON)
     publication = Publication(
-        backstage.draft(), (backstage.append(entry, ["ada"]),), expected={entry.table_id: entry.pin}
+        backstage.draft(),
+        (backstage.append(entry, ["ada"]),),
+        expected={entry.table_id: entry.version_ref},
     )
     first = publish(backstage.manifest, None, publication)
     backstage.publish()
@@ -162,7 +164,7 @@ def test_an_operation_that_recovery_undid_is_fenced(graph, backstage, outcome):
         backstage.draft(operation_id=draft.operation_id), graph.head().id, 2, None
     )
     manifest = backstage.tables.open(MANIFEST_PATH)
-    insert_alone(manifest, rows_table(commit_rows(recovery, outcome)))
+    insert_exclusively(manifest, rows_table(commit_rows(recovery, outcome)))
     with pytest.raises(OperationFenced) as caught:
         publish(backstage.manifest, None, Publication(draft))
     assert caught.value.operation_id == draft.operation_id
@@ -175,7 +177,7 @@ def test_an_operation_that_recovery_finished_returns_that_commit(graph, backstag
         backstage.draft(operation_id=draft.operation_id), graph.head().id, 2, None
     )
     manifest = backstage.tables.open(MANIFEST_PATH)
-    insert_alone(manifest, rows_table(commit_rows(recovery, "rolled_forward")))
+    insert_exclusively(manifest, rows_table(commit_rows(recovery, "rolled_forward")))
     assert publish(backstage.manifest, None, Publication(draft)) == recovery
 
 
@@ -231,7 +233,7 @@ def test_a_table_that_is_only_read_must_not_have_moved_either(graph, backstage):
     publication = Publication(
         backstage.draft(),
         (changed,),
-        expected={person.table_id: person.pin, company.table_id: company.pin},
+        expected={person.table_id: person.version_ref, company.table_id: company.version_ref},
     )
     with pytest.raises(ExpectedVersionMismatch) as caught:
         publish(backstage.manifest, None, publication)
@@ -252,7 +254,7 @@ def test_of_two_publishers_of_one_table_on_one_base_one_wins(graph, backstage):
         publication = Publication(
             own.draft(),
             (new_version(person.table_id, version),),
-            expected={person.table_id: person.pin},
+            expected={person.table_id: person.version_ref},
         )
         try:
             return publish(own.manifest, None, publication)
@@ -275,7 +277,7 @@ def test_of_two_publishers_of_one_table_on_one_base_one_wins(graph, backstage):
 def test_a_table_on_another_lineage_is_another_version(graph, backstage):
     person = graph._snapshot().entry(PERSON)
     publication = Publication(
-        backstage.draft(), expected={person.table_id: Pin(person.version, "feature")}
+        backstage.draft(), expected={person.table_id: VersionRef(person.version, "feature")}
     )
     with pytest.raises(ExpectedVersionMismatch):
         publish(backstage.manifest, None, publication)
@@ -283,13 +285,13 @@ def test_a_table_on_another_lineage_is_another_version(graph, backstage):
 
 def test_a_table_that_must_not_exist_has_version_zero(graph, backstage):
     nobody, person = TableId("node#99"), graph._snapshot().entry(PERSON).table_id
-    absent = {nobody: Pin(0, None)}
+    absent = {nobody: VersionRef(0, None)}
     publish(backstage.manifest, None, Publication(backstage.draft(), expected=absent))
     with pytest.raises(ExpectedVersionMismatch):
         publish(
             backstage.manifest,
             None,
-            Publication(backstage.draft(), expected={person: Pin(0, None)}),
+            Publication(backstage.draft(), expected={person: VersionRef(0, None)}),
         )
 
 
@@ -377,7 +379,9 @@ def test_publishers_of_different_tables_both_succeed_one_after_the_other(graph, 
     def run(change: tuple[Any, TableVersion]) -> CommitRecord:
         entry, version = change
         own = Backstage(graph.uri)
-        publication = Publication(own.draft(), (version,), expected={entry.table_id: entry.pin})
+        publication = Publication(
+            own.draft(), (version,), expected={entry.table_id: entry.version_ref}
+        )
         return publish(own.manifest, None, publication)
 
     def meet(_hit: object) -> None:
@@ -479,7 +483,7 @@ def fails(*_args: Any, **_kwargs: Any) -> Any:
 
 def test_an_insert_that_failed_is_reported_and_nothing_is_visible(graph, backstage, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "insert_alone", fails)
+        patch.setattr(publishing, "insert_exclusively", fails)
         with pytest.raises(StoreCallFailed, match="connection reset"):
             backstage.publish()
     assert graph._snapshot().version == 1
@@ -489,11 +493,11 @@ def test_an_insert_that_failed_is_reported_and_nothing_is_visible(graph, backsta
 @pytest.mark.parametrize("error", [StoreCallFailed("a", "b", "c"), InsertConflict("a", "b")])
 def test_an_insert_that_only_seemed_to_fail_is_a_success(graph, backstage, monkeypatch, error):
     def insert(*args: Any) -> None:
-        insert_alone(*args)
+        insert_exclusively(*args)
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "insert_alone", insert)
+        patch.setattr(publishing, "insert_exclusively", insert)
         made = backstage.publish()
     assert graph.head().id == made.graph_commit_id
     assert graph._snapshot().version == made.sequence == 2
@@ -506,11 +510,11 @@ def test_an_outcome_that_cannot_be_read_back_is_unknown_and_can_be_looked_up(
     with monkeypatch.context() as patch:
 
         def insert_and_lose_the_store(*args: Any) -> None:
-            insert_alone(*args)
+            insert_exclusively(*args)
             patch.setattr(TableStore, "open", fails)
             fails()
 
-        patch.setattr(publishing, "insert_alone", insert_and_lose_the_store)
+        patch.setattr(publishing, "insert_exclusively", insert_and_lose_the_store)
         with pytest.raises(CommitStateUnknown) as caught:
             publish(backstage.manifest, None, Publication(draft))
     error = caught.value

@@ -14,7 +14,7 @@ from omnigraph.engine.read.budget import (
     CancelToken,
     QueryBudget,
 )
-from omnigraph.engine.write import lookups
+from omnigraph.engine.write import tables
 from omnigraph.errors import InputError, QueryBudgetExceeded, QueryCancelled
 
 SCHEMA = """
@@ -200,7 +200,7 @@ def test_a_join_of_a_type_with_itself_costs_what_it_finds(fresh):
 
 
 def test_demanded_look_ups_without_an_index_are_warned_of(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(lookups, "INDEX_MIN_ROWS", 10**9)
+    monkeypatch.setattr(tables, "INDEX_MIN_ROWS", 10**9)
     graph = init(tmp_path / "graph", SCHEMA)
     people = np.arange(2_000)
     graph.load(

@@ -16,7 +16,7 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.read.budget import CancelToken, QueryBudget
-from omnigraph.engine.read.frame import FrameSource
+from omnigraph.engine.read.frame import Frame
 from omnigraph.engine.read.reader import ReadRequest
 from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import (
@@ -447,7 +447,7 @@ MANY = 4000
 
 
 def test_thousands_of_unconnected_bindings_end_before_they_are_multiplied(workshop, monkeypatch):
-    monkeypatch.setattr(FrameSource, "take", None)
+    monkeypatch.setattr(Frame, "take", None)
     match = "  ".join(f"$m{n}: Maker" for n in range(MANY))
     text = f"query q() {{ match {{ {match} }} return {{ count($m0) as n }} }}"
     with pytest.raises(QueryBudgetExceeded, match="budget exceeded: rows;"):

@@ -17,8 +17,8 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.engine.read import cache, columns, execute, expand, reader
 from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write import fold as folding
-from omnigraph.engine.write import lookups
+from omnigraph.engine.write import background as folding
+from omnigraph.engine.write import tables
 from omnigraph.errors import OmnigraphError
 from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import QueryFile
@@ -302,7 +302,7 @@ def agree(data, schema, catalog):
     Some graphs have indexes from the first row on. Those miss what is written later.
     """
     image = data.draw(images(catalog))
-    with patch.object(lookups, "INDEX_MIN_ROWS", data.draw(st.sampled_from([1, 1000]))):
+    with patch.object(tables, "INDEX_MIN_ROWS", data.draw(st.sampled_from([1, 1000]))):
         graph = graph_of(schema, image)
     handles = {name: way(graph.uri) for name, way in WAYS.items()}
     for round in range(4):

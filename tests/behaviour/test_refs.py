@@ -139,7 +139,7 @@ def test_an_exact_name_or_id_does_not_read_the_history(graph, monkeypatch):
     def refuse(*_args: object, **_more: object) -> None:
         raise AssertionError("the history is read")
 
-    for method in ("commits", "commit_ids", "told_commits"):
+    for method in ("commits", "commit_ids", "recorded_commits"):
         monkeypatch.setattr(Manifest, method, refuse)
     for ref in ("main", "v1", first.id, first.id.lower(), first):
         resolve(graph, ref)

@@ -109,10 +109,10 @@ def check_round_trips(data: st.DataObject, graph: Graph) -> None:
     feature = copy.branches.create("feature")
     feature.load(lines, "merge")
     assert exported(feature) == exported(copy) == lines
-    emptied_types = new_graph(schema).branches.create("feature")
-    emptied_types.load(lines, "overwrite")
-    assert exported(emptied_types) == lines
-    assert exported(emptied_types, "main") == b""
+    emptied = new_graph(schema).branches.create("feature")
+    emptied.load(lines, "overwrite")
+    assert exported(emptied) == lines
+    assert exported(emptied, "main") == b""
 
     nodes = [line for line in lines.splitlines() if line.startswith(b'{"type":')]
     first = data.draw(st.lists(st.sampled_from(nodes), unique=True)) if nodes else []

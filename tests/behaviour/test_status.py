@@ -10,7 +10,7 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain import status as statuses
-from omnigraph.engine.write import fold as folding
+from omnigraph.engine.write import background as folding
 from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import COMPANY, PERSON

@@ -16,7 +16,7 @@ import pytest
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.engine.maintain.verify import verify_graph
-from omnigraph.storage.index_checks import CHECKSUMS
+from omnigraph.storage.indexes import CHECKSUMS
 from omnigraph.versioning.contract import CONTRACT_FILES, HISTORY_DIR
 from omnigraph.versioning.rows import (
     MANIFEST_PATH,

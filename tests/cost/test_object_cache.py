@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.storage.object_cache import CACHE
+from omnigraph.storage.remote_objects import CACHE
 from tests.cost.counting_proxy import Traffic
 from tests.cost.operations import QUERY, SCHEMA, MeasuredGraph
 

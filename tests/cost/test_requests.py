@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.storage.object_cache import CACHE
+from omnigraph.storage.remote_objects import CACHE
 from tests.cost.counting_proxy import Request, Traffic
 from tests.cost.operations import DELAY_S, QUERY, MeasuredGraph, check_mutation
 

@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import fold, turn
+from omnigraph.engine.write import background, turn
 from omnigraph.versioning import locks as locks_module
-from omnigraph.versioning import upkeep
+from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks
-from omnigraph.versioning.locks.queues import PROCESS_QUEUES
+from omnigraph.versioning.locks.process_lock import PROCESS_QUEUES
 from tests.crash import graphs
 from tests.crash.graphs import (
     NEXT_SCHEMA,
@@ -187,7 +187,7 @@ def _load_into_new_branch(uri: str) -> None:
 
 
 def _fold(uri: str) -> None:
-    with patch.object(fold, "FOLD_FRAGMENTS", 1):
+    with patch.object(background, "FOLD_FRAGMENTS", 1):
         _append(uri)
         wait_for_folds()
 
@@ -202,8 +202,8 @@ def _index_of_branch(uri: str) -> None:
 
 
 def _fold_manifest(uri: str) -> None:
-    pieces = patch.object(upkeep, "MANIFEST_SMALL_FRAGMENTS", 1)
-    with pieces, patch.object(upkeep, "INDEX_LAG_ROWS", 0):
+    pieces = patch.object(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", 1)
+    with pieces, patch.object(manifest_compaction, "INDEX_LAG_ROWS", 0):
         _update(uri)
         wait_for_folds()
 

@@ -15,7 +15,7 @@ import pytest
 import omnigraph
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.testing.faults import FailStorage
-from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.recover import Recovery
 from tests.crash.aftermath import check_aftermath
 from tests.crash.conftest import Wharf
 from tests.crash.dangers import check_killing, check_raising
@@ -118,6 +118,6 @@ def test_a_write_that_nobody_settles_is_found_out(wharf, monkeypatch):
     kind = KINDS["roll back"]
     reference = wharf.reference(kind)
     root = wharf.restore(kind)
-    monkeypatch.setattr(Recovery, "heal_everywhere", lambda _self: None)
+    monkeypatch.setattr(Recovery, "recover_everywhere", lambda _self: None)
     with pytest.raises(AssertionError, match="nothing says what became of"):
         check_aftermath(kind, root, reference)

@@ -18,9 +18,15 @@ from omnigraph.versioning.commits import (
     WriteKey,
 )
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.recovery.schema_change import DroppedTable, SchemaChange
-from omnigraph.versioning.recovery.sidecar import PinnedTable, Pointer, Sidecar, WriterKind
-from omnigraph.versioning.rows import Pin, TableRegistration, TableVersion
+from omnigraph.versioning.recovery.sidecar import (
+    DroppedTable,
+    Pointer,
+    SchemaChange,
+    Sidecar,
+    SidecarTable,
+    WriterKind,
+)
+from omnigraph.versioning.rows import TableRegistration, TableVersion, VersionRef
 
 CREATED_AT: Final = 1781443200000000
 OWNER: Final = "01KV8YRZ0A7M3B6C9D1E2F4G5H"
@@ -74,16 +80,22 @@ OWN_KEY = draft(
     OperationKind.EMBED, "E", write_key=WriteKey("01KV8Z6M3QEEEEEEEEEEEEEEEE", "0a" * 32)
 )
 
-PLAIN = PinnedTable.of("node:Person", PERSON, "nodes/aa", Pin(4, None), None)
-OWN_LINE = PinnedTable.of("node:Person", PERSON, "nodes/aa", Pin(4, "review_s7"), "review_s7")
-FORKED = PinnedTable.of("edge:Knows", KNOWS, "edges/bb", Pin(7, None), "review_s7", forks=True)
-FORKED_AGAIN = PinnedTable.of(
-    "edge:Knows", KNOWS, "edges/bb", Pin(7, "old_s3"), "new_s4", forks=True
+PLAIN = SidecarTable.of("node:Person", PERSON, "nodes/aa", VersionRef(4, None), None)
+OWN_LINE = SidecarTable.of(
+    "node:Person", PERSON, "nodes/aa", VersionRef(4, "review_s7"), "review_s7"
 )
-COMPACTED = PinnedTable.of("node:Tag", TAG, "nodes/cc", Pin(2, None), None, data_commits=0)
+FORKED = SidecarTable.of(
+    "edge:Knows", KNOWS, "edges/bb", VersionRef(7, None), "review_s7", forks=True
+)
+FORKED_AGAIN = SidecarTable.of(
+    "edge:Knows", KNOWS, "edges/bb", VersionRef(7, "old_s3"), "new_s4", forks=True
+)
+COMPACTED = SidecarTable.of("node:Tag", TAG, "nodes/cc", VersionRef(2, None), None, data_commits=0)
 
 
-def sidecar(kind: WriterKind, commit: CommitDraft, *tables: PinnedTable, **rest: object) -> Sidecar:
+def sidecar(
+    kind: WriterKind, commit: CommitDraft, *tables: SidecarTable, **rest: object
+) -> Sidecar:
     values: dict[str, object] = {"branch": None, "physical": None, "base_sequence": 41, **rest}
     return Sidecar(owner=OWNER, writer_kind=kind, draft=commit, tables=tables, **values)  # type: ignore[arg-type]
 

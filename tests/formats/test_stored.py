@@ -23,7 +23,7 @@ from omnigraph.json_structs import json_line
 from omnigraph.language.syntax import Source
 from omnigraph.rows.bindings import bindings, given_bindings
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.index_checks import CHECKSUMS, IndexChecks, IndexFolder
+from omnigraph.storage.indexes import CHECKSUMS, IndexChecks, IndexFolder
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.refs import StoredBranch, parse_ref, rewrite_metadata
 from omnigraph.storage.uris import normalise_root
@@ -33,7 +33,7 @@ from omnigraph.versioning.audit import read_audits
 from omnigraph.versioning.commits import CommitId, CommitRecord
 from omnigraph.versioning.locks.file_lock import _holder
 from omnigraph.versioning.locks.lease_object import LeaseNote, LeaseObject
-from omnigraph.versioning.manifest import ManifestState, fold
+from omnigraph.versioning.manifest import ManifestState, replay
 from omnigraph.versioning.manifest_state import Checkpoint, HeadNote
 from omnigraph.versioning.recovery.sidecar import Sidecars, UnreadableSidecar
 from omnigraph.versioning.rows import (
@@ -186,7 +186,7 @@ def test_a_checkpoint_from_before_schema_references_is_read():
 def test_rows_of_tables_and_commits_are_replayed():
     empty = ManifestState(None, 0, CommitId(""), {}, {})
     rows = of_type("table", "table_version", "table_tombstone", "graph_commit")
-    state = fold(empty, rows)
+    state = replay(empty, rows)
     assert dict(state.tables) == dict(stored_values.STATE.tables)
     assert dict(state.registered) == dict(stored_values.STATE.registered)
     assert (state.sequence, state.schema_ref) == (45, "00.json")
@@ -218,8 +218,8 @@ def declared() -> contract.SchemaContract:
 def test_the_files_of_a_schema_are_written_and_read():
     files = contract.files_of(declared())
     golden("schema/_schema.pg", files.source)
-    ir = golden("schema/_schema.ir.json", files.ir)
-    state = golden("schema/__schema_state.json", files.state)
+    ir = golden("schema/_schema.ir.json", files.ir or "")
+    state = golden("schema/__schema_state.json", files.state or "")
     read = contract.check_files(contract.ContractFiles(stored_values.SCHEMA, ir, state))
     assert contract.files_of(read) == files
 

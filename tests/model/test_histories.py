@@ -160,11 +160,11 @@ class Histories(RuleBasedStateMachine):
         self._context.callback(shutil.rmtree, folder)
         for setting in (
             patch.dict(os.environ, {"OMNIGRAPH_DURABILITY": "none"}),
-            patch("omnigraph.engine.write.fold.FOLD_FRAGMENTS", 2),
-            patch("omnigraph.engine.write.fold.INDEX_LAG_ROWS", 3),
-            patch("omnigraph.versioning.upkeep.MANIFEST_SMALL_FRAGMENTS", 4),
-            patch("omnigraph.versioning.upkeep.INDEX_LAG_ROWS", 20),
-            patch("omnigraph.engine.write.lookups.INDEX_MIN_ROWS", 2),
+            patch("omnigraph.engine.write.background.FOLD_FRAGMENTS", 2),
+            patch("omnigraph.engine.write.background.INDEX_LAG_ROWS", 3),
+            patch("omnigraph.versioning.manifest_compaction.MANIFEST_SMALL_FRAGMENTS", 4),
+            patch("omnigraph.versioning.manifest_compaction.INDEX_LAG_ROWS", 20),
+            patch("omnigraph.engine.write.tables.INDEX_MIN_ROWS", 2),
         ):
             self._context.enter_context(setting)
         self._root = Path(folder) / "graph"

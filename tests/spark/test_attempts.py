@@ -13,11 +13,11 @@ import pytest
 from lance.fragment import write_fragments
 
 from omnigraph.api.graph import Graph, init
-from omnigraph.engine.write import fold
+from omnigraph.engine.write import background as fold
 from omnigraph.errors import StoreCallFailed
 from omnigraph.load import spark_load
 from omnigraph.spark.tasks import Exchanged
-from omnigraph.storage import fragments
+from omnigraph.storage import stage
 from tests.spark.graphs import SCHEMA, comparable, data_files, exported, town
 from tests.spark.in_process import patched, run_exchange, run_tasks, tasks_in_this_process
 
@@ -137,7 +137,7 @@ def test_a_disk_that_is_full_for_some_task_is_told_and_the_next_load_works(tmp_p
 
     with (
         tasks_in_this_process(3_000),
-        patched((fragments, "write_fragments", until_full)),
+        patched((stage, "write_fragments", until_full)),
         pytest.raises(StoreCallFailed, match="No space left on device"),
     ):
         graph.load(town(60).encode(), "append", engine="spark")

@@ -17,7 +17,7 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.cli.main import main
 from omnigraph.engine.merge import conflicts, plan, table_merge
 from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write import fold
+from omnigraph.engine.write import background
 from omnigraph.errors import ExternalBlobRefused, MergeConflicts, StorageError, UsageError
 from omnigraph.limits import SPARK_COMPARED_ROWS
 from omnigraph.spark.choice import AUTO, INLINE, chosen_engine, compares_on_spark
@@ -287,7 +287,7 @@ def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, t
     with (
         comparisons_in_this_process(SEVERAL),
         patch.object(plan, "merge_on_spark", slowly),
-        patch.object(fold, "FOLD_FRAGMENTS", 1 if folds else 64),
+        patch.object(background, "FOLD_FRAGMENTS", 1 if folds else 64),
     ):
         commit = graph.merge("feature", into, engine="spark").receipt.graph_commit_id
         graph.maintenance.wait()

@@ -14,7 +14,7 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.errors import ConstraintError, LoadError, LoadSourceError, UsageError
 from omnigraph.spark.tasks import noting_jobs
-from omnigraph.storage.scratch import FOLDER, Scratch
+from omnigraph.storage.files import FOLDER, Scratch
 from omnigraph.storage.uris import normalise_root
 from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.ids import derived_ulid, new_ulid

@@ -7,8 +7,8 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.storage.durability import Durability
+from omnigraph.storage.files import list_scratch
 from omnigraph.storage.objects import open_store
-from omnigraph.storage.scratch import list_scratch
 from omnigraph.storage.uris import normalise_root
 from tests.contract.objects.moto_server import BUCKET, environment_for
 from tests.spark.graphs import SCHEMA, comparable, exported, town

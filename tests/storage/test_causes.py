@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import StoreCallFailed
-from omnigraph.storage.causes import UNREACHABLE, cause_in_words
+from omnigraph.storage.failures import UNREACHABLE, cause_in_words
 from tests.contract.objects.moto_server import environment_for
 
 SCHEMA = "node A { k: String @key }"

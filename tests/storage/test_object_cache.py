@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.limits import CACHED_OBJECT_BYTES
-from omnigraph.storage.object_cache import DiskFolder, ObjectCache
+from omnigraph.storage.remote_objects import DiskFolder, ObjectCache
 
 
 def test_memory_keeps_what_was_used_last_within_its_bound() -> None:

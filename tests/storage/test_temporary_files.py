@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.storage.temporary_files import list_temporary_files, remove_temporary_files
+from omnigraph.storage.cleanup import list_temporary_files, remove_temporary_files
 from omnigraph.storage.uris import normalise_root
 
 DAY = 86400.0

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import lance
 import pytest
 
-from omnigraph.storage.conflicts import Failure, classify
+from omnigraph.storage.failures import Failure, classify
 from tests.substrate.people import again, appended, commit, ids, make
 
 

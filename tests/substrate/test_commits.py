@@ -11,7 +11,7 @@ from lance import LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
 from lance.fragment import RowIdSequence, write_fragments
 
-from omnigraph.storage.conflicts import Failure, classify
+from omnigraph.storage.failures import Failure, classify
 from tests.substrate.people import (
     again,
     appended,

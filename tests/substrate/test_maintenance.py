@@ -11,7 +11,7 @@ from lance.blob import BlobType
 from lance.fragment import RowIdSequence, write_fragments
 from lance.optimize import Compaction
 
-from omnigraph.storage.conflicts import Failure, classify
+from omnigraph.storage.failures import Failure, classify
 from tests.substrate.people import again, appended, commit, deleted, ids, make, memory
 
 

@@ -9,7 +9,7 @@ import pytest
 from lance import LanceDataset, LanceOperation
 from lance.fragment import write_fragments
 
-from omnigraph.storage.conflicts import Failure, classify
+from omnigraph.storage.failures import Failure, classify
 from tests.substrate.people import again, appended, ids, make, rows
 
 
@@ -37,6 +37,8 @@ def test_an_insert_is_the_next_version_and_keeps_the_oldest_fragment():
     made = insert(insert(dataset, "b"), "c")
     assert (made.version, ids(made)) == (3, ["a", "b", "c"])
     first, then = dataset.get_fragment(0), made.get_fragment(0)
+    assert first is not None
+    assert then is not None
     assert first.metadata.files == then.metadata.files
 
 

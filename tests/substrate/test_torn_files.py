@@ -5,7 +5,7 @@ from __future__ import annotations
 import lance
 import pytest
 
-from omnigraph.storage.conflicts import is_library_failure
+from omnigraph.storage.failures import is_library_failure
 from tests.substrate.people import appended, commit, ids, make
 
 NEWEST = "_versions/18446744073709551613.manifest"

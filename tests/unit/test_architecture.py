@@ -248,7 +248,7 @@ NOT_FOR_A_READ = (
     "omnigraph.storage.torn",
     "omnigraph.text",
     "omnigraph.versioning.locks",
-    "omnigraph.versioning.parting",
+    "omnigraph.versioning.ancestry",
     "omnigraph.versioning.publish",
     "omnigraph.versioning.recovery",
     "omnigraph.versioning.retention",

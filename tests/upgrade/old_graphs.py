@@ -19,7 +19,7 @@ from ulid import ULID
 
 from omnigraph.catalog.compile import build_declared
 from omnigraph.language.syntax import Source
-from omnigraph.storage.s3_options import s3_options
+from omnigraph.storage.uris import s3_options
 from omnigraph.versioning.upgrade.old_layout import ACTORS_PATH, COMMITS_PATH, RECOVERIES_PATH
 
 SCHEMA = """

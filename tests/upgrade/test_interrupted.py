@@ -21,8 +21,7 @@ from omnigraph.testing.faults import (
     armed,
     describe,
 )
-from omnigraph.versioning.rows import MANIFEST_PATH
-from omnigraph.versioning.stamp import read_stamp
+from omnigraph.versioning.rows import MANIFEST_PATH, read_stamp
 from tests.behaviour.graphs import Backstage
 from tests.nursery import the_nursery
 from tests.upgrade.old_graphs import OldGraph, with_branches, with_history

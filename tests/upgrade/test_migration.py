@@ -11,10 +11,9 @@ import pytest
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import ManifestDamaged, NewerFormat, SchemaApplyBlocked, SchemaContractBroken
 from omnigraph.storage.indexes import list_indexes
-from omnigraph.versioning.rows import MANIFEST_PATH
-from omnigraph.versioning.stamp import read_stamp
+from omnigraph.versioning.manifest_compaction import INDEXED_COLUMNS
+from omnigraph.versioning.rows import MANIFEST_PATH, read_stamp
 from omnigraph.versioning.upgrade.old_layout import OLD_TABLES
-from omnigraph.versioning.upkeep import INDEXED_COLUMNS
 from tests.behaviour.graphs import Backstage, tree
 from tests.upgrade.old_graphs import COMPANY, PERSON, SCHEMA, OldGraph, with_branches, with_history
 from tests.upgrade.seen import check_everything, history, tables

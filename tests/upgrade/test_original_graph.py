@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.versioning.rows import MANIFEST_PATH
-from omnigraph.versioning.stamp import read_stamp
+from omnigraph.versioning.rows import MANIFEST_PATH, read_stamp
 from tests.behaviour.graphs import Backstage, tree
 
 ORIGINAL = Path(__file__).parents[1] / "fixtures" / "original-2026-06"

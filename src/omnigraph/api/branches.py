@@ -101,7 +101,7 @@ class Branches:
         handle = self._graph
         core, old_name = handle._writable("delete a branch"), text_argument("name", name)
         handle._allow(Action.BRANCH_DELETE, target_branch=old_name)
-        core.recovery.heal_everywhere()
+        core.recovery.recover_everywhere()
         core.contract()
         ref = core.find_branch(old_name)
         self._refuse_bound(ref)

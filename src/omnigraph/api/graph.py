@@ -110,10 +110,10 @@ def open(
     core = GraphCore(root, objects, tables, manifest=manifest, schemas=schemas)
     locks = None if read_only else core.locks
     if opened.needs_recovery:
-        from omnigraph.storage.probe import probe_hard_links
+        from omnigraph.storage.objects import probe_hard_links
 
         probe_hard_links(root)
-        core.recovery.heal_everywhere()
+        core.recovery.recover_everywhere()
     if opened.needs_schema_files:
         restore_schema(objects, manifest, core.branches, schemas, locks)
     if opened.needs_recovery or opened.needs_schema_files:

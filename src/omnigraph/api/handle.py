@@ -23,7 +23,7 @@ from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from omnigraph.engine.history.refs import Ref
-    from omnigraph.versioning.recovery.quarantine import Quarantined
+    from omnigraph.versioning.recovery.sidecar import Quarantined
 
 
 class GraphHandle:
@@ -228,7 +228,7 @@ class GraphHandle:
 
     def _recover(self, ref: BranchRef) -> tuple[Quarantined, ...]:
         """Before every write: complete or undo what was interrupted on the branch."""
-        return self._shared.recovery.heal_unless_busy(ref.physical).quarantined
+        return self._shared.recovery.recover_unless_busy(ref.physical).quarantined
 
     def _require_head(self, ref: BranchRef, expected: CommitId | None) -> None:
         """Raises `HeadMoved` unless the branch is at the commit that the caller expects."""

@@ -65,7 +65,7 @@ class History(GraphHandle):
         )
         if merged:
             state = core.manifest.current(ref.physical)
-            own, brought = core.manifest.told_commits(state.branch, state.sequence)
+            own, brought = core.manifest.recorded_commits(state.branch, state.sequence)
             known = {commit.graph_commit_id: commit for commit in (*brought, *own)}
             found: list[CommitRecord] = newest_first(known, state.head)[::-1]
         else:

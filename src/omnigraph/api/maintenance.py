@@ -167,7 +167,7 @@ class Maintenance:
 
         >>> graph.maintenance.recover()
         """
-        self._graph._writable("recover").recovery.heal_everywhere()
+        self._graph._writable("recover").recovery.recover_everywhere()
 
     def recoveries(self, branch: str | None = None) -> list[RecordedAudit]:
         """What recovery has done on a branch, oldest first.

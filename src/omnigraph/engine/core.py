@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.gate import Gate, OpenGate
-from omnigraph.engine.known_schema import KnownSchema
 from omnigraph.engine.read.reader import Reader
 from omnigraph.engine.read.text_indexes import TextIndexStore
-from omnigraph.engine.schema_cache import SchemaCache
+from omnigraph.engine.schema_cache import KnownSchema, SchemaCache
 from omnigraph.errors import GraphNotFound, OmnigraphError, TableMissing
 from omnigraph.side_by_side import both
 from omnigraph.storage.objects import ObjectStore
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.parts import GraphParts
     from omnigraph.engine.write.commit import TableWriter
     from omnigraph.versioning.locks import WriterLocks
-    from omnigraph.versioning.recovery.heal import Recovery
+    from omnigraph.versioning.recovery.recover import Recovery
 
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class GraphCore:
 
     @made_once
     def recovery(self) -> Recovery:
-        from omnigraph.versioning.recovery.heal import Recovery
+        from omnigraph.versioning.recovery.recover import Recovery
 
         return Recovery(self.tables, self.objects, self.manifest, self.branches, self.locks)
 
@@ -136,7 +135,7 @@ class GraphCore:
     # -- branches and commits ---------------------------------------------------------------
 
     def find_branch(self, name: str, max_staleness: float = 0.0) -> BranchRef:
-        """A branch by name, as stored now or at most so many seconds ago.
+        """A branch by name, as stored now or at most that many seconds ago.
 
         Raises `BranchNotFound`, or `GraphNotFound` without any.
         """
@@ -154,7 +153,7 @@ class GraphCore:
     # -- snapshots --------------------------------------------------------------------------
 
     def snapshot(self, ref: BranchRef, max_staleness: float = 0.0) -> Snapshot:
-        """The newest state of a branch, or one that was the newest so many seconds ago."""
+        """The newest state of a branch, or the newest state of at most that many seconds ago."""
         return self.snapshot_of(self.manifest.current(ref.physical, max_staleness=max_staleness))
 
     def newest_snapshot(self, bound: BranchRef, max_staleness: float) -> Snapshot:

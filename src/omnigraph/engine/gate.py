@@ -1,7 +1,7 @@
 """The policy gate: the one question every writer asks before it does anything else.
 
 This module owns the question and the answer given when no policy is installed. What a policy looks
-like, and the words it denies with, belong to whoever implements `Gate`.
+like, and the words it denies with, belong to the implementation of `Gate`.
 Tests: tests/unit/engine/test_gate.py.
 """
 
@@ -15,7 +15,7 @@ from omnigraph.diagnostics import shortened
 from omnigraph.errors import InputError
 
 RESERVED_ACTORS: Final = "omnigraph:"
-"""How the actors of recovery and repair begin. Nobody else may write in their name."""
+"""Prefix of the actors of recovery and repair. No caller may use it."""
 
 
 class Action(Enum):
@@ -40,11 +40,11 @@ _TAKES_FROM_A_BRANCH_TO_A_TARGET = frozenset({Action.BRANCH_CREATE, Action.BRANC
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Who wants to do what, and where.
+    """An actor, an action and its target.
 
     `branch` is what is read or changed in place, `target_branch` what a branch operation changes:
     creating `x` from `main` has branch `main` and target `x`. Rules are scoped by one of the two, so
-    a request that carries the wrong ones would be judged by the wrong rules and cannot be built.
+    a request that carries the wrong ones would be checked against the wrong rules and cannot be built.
     Neither can one in the name of the product itself, which raises `InputError`.
     """
 

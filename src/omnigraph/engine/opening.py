@@ -24,8 +24,7 @@ from omnigraph.versioning.bootstrap import Bootstrap
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.contract import STAGED, read_listed_files
 from omnigraph.versioning.manifest import Manifest
-from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR
-from omnigraph.versioning.stamp import is_older_graph
+from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR, is_older_graph
 
 if TYPE_CHECKING:
     from omnigraph.versioning.locks import WriterLocks
@@ -91,7 +90,7 @@ def _open_remote(objects: ObjectStore, tables: TableStore, *, read_only: bool) -
 
     def read_schema(level: Level | None = None) -> None:
         listed = None if level is None else partial(read_listed_files, objects, level.objects)
-        # What is missing or broken is told, or made again, once it is known that there is a graph.
+        # Missing or broken files are reported or rebuilt once the graph is known to exist.
         with suppress(SchemaContractBroken):
             schemas.contract(listed)
 
@@ -119,7 +118,7 @@ def _convert(root: GraphRoot, objects: ObjectStore, tables: TableStore) -> None:
 
 
 def _converted_in_memory(objects: ObjectStore, tables: TableStore) -> tuple[Manifest, SchemaCache]:
-    from omnigraph.versioning.upgrade.view import OldManifest
+    from omnigraph.versioning.upgrade.migrate import OldManifest
 
     old = OldManifest(tables, objects)
     old.current(None)

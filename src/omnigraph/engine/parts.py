@@ -14,14 +14,14 @@ from omnigraph.versioning.commit_sequence import CommitSequence
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.locks import WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.recover import Recovery
 from omnigraph.versioning.snapshot import Snapshot
 
 
 class SnapshotOf(Protocol):
     """Makes the snapshot of a state, under the schema as it is stored now.
 
-    Who has just read the schema passes it on, and it is used if the state was made under it: on an
+    A caller that has just read the schema passes it on, and it is used if the state was made under it: on an
     object store, reading it is three requests.
     """
 

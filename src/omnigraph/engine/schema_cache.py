@@ -3,13 +3,14 @@
 On a local disk and in memory its files are read at every use, so that an edit of them by hand is found
 out at once. On an object store they are read when a graph is opened, and again when the newest commit
 was made under another schema: reading them takes three requests.
+`KnownSchema` is what an open graph knows of a branch without reading storage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from threading import Lock
 
@@ -22,8 +23,9 @@ from omnigraph.versioning.contract import (
     check_files,
     read_files,
     read_history,
-    read_settled_files,
+    read_staged_or_accepted_files,
 )
+from omnigraph.versioning.manifest import ManifestState
 
 
 class SchemaCache:
@@ -43,7 +45,7 @@ class SchemaCache:
         self.past_under = lru_cache(maxsize=32)(self._restate)
 
     def stand_in(self, files: ContractFiles) -> None:
-        """From now on, use the given compiled files until somebody has written both."""
+        """From now on, use the given compiled files until both are written."""
         self._stand_in = files
 
     def contract_of(self, reference: str | None) -> SchemaContract:
@@ -87,14 +89,14 @@ class SchemaCache:
 
     def _checked(self, files: ContractFiles) -> SchemaContract:
         """The contract of the files. While a schema apply puts them in place, one after the other,
-        those that wait complete those that are there. Files that somebody is changing at this
+        those that wait complete those that are there. Files that another process is changing at this
         moment are read again; those that stay as they are and do not agree are broken."""
         while True:
             try:
                 return check_files(files)
             except SchemaContractBroken as broken:
                 with suppress(SchemaContractBroken):
-                    return check_files(read_settled_files(self._objects))
+                    return check_files(read_staged_or_accepted_files(self._objects))
                 again = self._read()
                 if again == files:
                     raise broken
@@ -110,3 +112,11 @@ class SchemaCache:
 
         now = self.past(present)
         return Catalog.from_ir(under_present_names(self.past(reference).ir, now.ir))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSchema:
+    """The state of a branch that was read or written last, and the schema it was made under."""
+
+    state: ManifestState
+    contract: SchemaContract

@@ -28,8 +28,7 @@ from omnigraph.spark.choice import (
     runs_on_spark,
     session_of,
 )
-from omnigraph.storage.input_files import is_remote
-from omnigraph.storage.output_files import refuse_occupied, writing_remote
+from omnigraph.storage.files import is_remote, refuse_occupied, writing_remote
 from omnigraph.storage.tables import TableStore
 from omnigraph.temporary import remove_folder
 from omnigraph.versioning.snapshot import Snapshot

@@ -15,7 +15,7 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import LoadSourceError, SourceUnreadable
 from omnigraph.load.csv_rows import Dialect
 from omnigraph.load.row_plan import ENDPOINTS, Assignment, Constant
-from omnigraph.storage.input_files import is_remote
+from omnigraph.storage.files import is_remote
 
 Format = Literal["json", "csv", "parquet"]
 

@@ -46,7 +46,7 @@ from omnigraph.load.sources import (
     open_parquet,
     pipe_content,
 )
-from omnigraph.storage.input_files import is_remote, list_remote
+from omnigraph.storage.files import is_remote, list_remote
 
 
 def is_rows(given: object) -> bool:

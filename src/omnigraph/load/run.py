@@ -13,10 +13,9 @@ from omnigraph.diagnostics import counted
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.history.commits import Receipt, WriteResult
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.write.change import Change
+from omnigraph.engine.write.change import Change, prepare_on_newest
 from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.engine.write.keys import check_key
-from omnigraph.engine.write.newest_state import prepare_on_newest
 from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load.quarantine import write_quarantine
@@ -49,8 +48,7 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import KeyedCommit
-from omnigraph.versioning.recovery.quarantine import Quarantined
-from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.recovery.sidecar import Quarantined, WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 from omnigraph.versioning.snapshot_rows import SnapshotRows
 

@@ -24,7 +24,7 @@ from omnigraph.errors import LoadSourceError, SourceUnreadable
 from omnigraph.load.csv_rows import Dialect, read_columns, read_csv_records
 from omnigraph.load.json_text import Records, read_blocks
 from omnigraph.load.row_plan import RowPlan
-from omnigraph.storage.input_files import Stamp, is_remote, open_remote, stamp_of
+from omnigraph.storage.files import Stamp, is_remote, open_remote, stamp_of
 
 TEXT_NAME: Final = "<data>"
 """What messages call input that has no file name."""
@@ -223,11 +223,11 @@ def open_csv(path: str, data: bytes | None = None) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_parquet(path: str) -> Iterator[pq.ParquetSource]:
+def open_parquet(path: str) -> Iterator[pq.ParquetFile]:
     """A Parquet file. Raises `LoadSourceError` also for what goes wrong while it is read."""
     with open_file(path) as stream:
         try:
-            with pq.ParquetSource(stream) as file:
+            with pq.ParquetFile(stream) as file:
                 yield file
         except (pa.ArrowException, OSError) as error:
             raise LoadSourceError(path, f"no readable Parquet file ({error})") from None

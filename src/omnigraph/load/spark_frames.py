@@ -30,7 +30,7 @@ from omnigraph.spark.tasks import (
     value_of,
     with_columns,
 )
-from omnigraph.storage.scratch import Scratch
+from omnigraph.storage.files import Scratch
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.ids import new_ulid
 

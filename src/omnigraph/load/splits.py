@@ -31,7 +31,7 @@ from omnigraph.load.sources import (
     open_file,
     open_parquet,
 )
-from omnigraph.storage.input_files import stamp_of
+from omnigraph.storage.files import stamp_of
 
 ReadAt = Callable[[int, int], bytes]
 """Up to that many bytes from a position on; fewer at the end."""

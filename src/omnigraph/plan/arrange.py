@@ -216,7 +216,7 @@ class _Builder:
     # -- what is kept -----------------------------------------------------------------------
 
     def _core(self, needed: set[str]) -> set[str]:
-        """Needed variables, those between them, and one per component that has none of them.
+        """RetainedVersions variables, those between them, and one per component that has none of them.
 
         Leaves are removed in the order of their names. A variable that loses an edge can become a
         leaf and waits again.

@@ -49,7 +49,7 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Finding:
     """Something about the file that belongs to no single query."""
 
     severity: Severity
@@ -80,7 +80,7 @@ class Problem:
 @dataclass(frozen=True, slots=True)
 class LintReport:
     results: tuple[QueryResult, ...]
-    findings: tuple[Problem, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def queries_processed(self) -> int:
@@ -127,7 +127,7 @@ def lint_queries(source: Source, catalog: Catalog) -> LintReport:
     except LanguageError as error:
         diagnostic = error.diagnostic
         message = f"{diagnostic.category} error: {diagnostic.message}"
-        return LintReport((), (Problem("error", "Q000", message, diagnostic=diagnostic),))
+        return LintReport((), (Finding("error", "Q000", message, diagnostic=diagnostic),))
     results: list[QueryResult] = []
     plans: list[Plan] = []
     for query in file.queries:
@@ -149,7 +149,7 @@ def _result(query: Query, diagnostic: Diagnostic | None) -> QueryResult:
     return QueryResult(query.name.text, kind, warnings, diagnostic)
 
 
-def _unset_properties(catalog: Catalog, plans: list[Plan]) -> list[Problem]:
+def _unset_properties(catalog: Catalog, plans: list[Plan]) -> list[Finding]:
     """Nullable properties that no update of their type ever sets (L201)."""
     assigned: dict[str, set[str]] = defaultdict(set)
     queries: dict[str, set[str]] = defaultdict(set)
@@ -160,7 +160,7 @@ def _unset_properties(catalog: Catalog, plans: list[Plan]) -> list[Problem]:
                     assigned[statement.node_type] |= {a.property for a in statement.assignments}
                     queries[statement.node_type].add(plan.name)
     return [
-        Problem(
+        Finding(
             "warning",
             "L201",
             f"{type_name}.{name} exists in schema but no update query sets it",
@@ -183,7 +183,7 @@ def _settable(node_type: NodeType) -> list[str]:
     ]
 
 
-def _finding_order(finding: Problem) -> tuple[int, str, str, str]:
+def _finding_order(finding: Finding) -> tuple[int, str, str, str]:
     severity = _SEVERITIES.index(finding.severity)
     return severity, finding.type_name or "", finding.property or "", finding.message
 

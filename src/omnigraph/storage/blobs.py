@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.blob import BlobFile, BlobType
 
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.table import Table
 

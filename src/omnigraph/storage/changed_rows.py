@@ -17,14 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.refs import StoredBranch, list_refs
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.table import Table
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Wanted: TypeAlias = Callable[[pa.Array], npt.NDArray[np.bool_]]
-"""Says of ids which of them somebody looks at; None stands for all."""
+"""Selects the ids a caller needs; None stands for all."""
 
 _Files: TypeAlias = tuple[str, ...]
 
@@ -39,7 +39,7 @@ _ROWS_SCANNED_PER_ROW_TAKEN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class RowPlaces:
+class RowAddresses:
     """Some rows of one version of a table: their ids, and where they are.
 
     A position counts the rows of a fragment that are not deleted.
@@ -53,25 +53,25 @@ class RowPlaces:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def joined(self, others: RowPlaces) -> RowPlaces:
+    def joined(self, others: RowAddresses) -> RowAddresses:
         """These rows and then others of the same version."""
-        return RowPlaces(
+        return RowAddresses(
             self.table,
             pa.concat_arrays([self.ids, others.ids]),
             np.concatenate([self.fragments, others.fragments]),
             np.concatenate([self.positions, others.positions]),
         )
 
-    def at(self, numbers: Numbers) -> RowPlaces:
+    def at(self, numbers: Numbers) -> RowAddresses:
         """The rows with these numbers, in their order."""
-        return RowPlaces(
+        return RowAddresses(
             self.table,
             self.ids.take(pa.array(numbers)),
             self.fragments[numbers],
             self.positions[numbers],
         )
 
-    def without(self, numbers: Numbers) -> RowPlaces:
+    def without(self, numbers: Numbers) -> RowAddresses:
         """All but the rows with these numbers."""
         kept = np.ones(len(self), np.bool_)
         kept[numbers] = False
@@ -86,7 +86,7 @@ class RowPlaces:
         order = np.lexsort((positions, fragments))
         found = []
         for fragment, places in _by_fragment(fragments[order], positions[order]):
-            found.append(_read_places(self.table, fragment, places, names))
+            found.append(_read_addresses(self.table, fragment, places, names))
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return picked(pa.concat_tables(found).select(list(columns)), back)
@@ -99,13 +99,13 @@ def picked(rows: pa.Table, numbers: Numbers) -> pa.Table:
     return rows.take(pa.array(numbers))
 
 
-def all_rows(table: Table, wanted: Wanted | None = None) -> RowPlaces:
+def all_rows(table: Table, wanted: Wanted | None = None) -> RowAddresses:
     """Every row of a version that is wanted."""
     fragments = [fragment.fragment_id for fragment in table.dataset.get_fragments()]
-    return _places(table, [_rows_of(table, fragments, wanted)])
+    return _addresses(table, [_rows_of(table, fragments, wanted)])
 
 
-def locations_of(table: Table, ids: pa.Array) -> RowPlaces:
+def locations_of(table: Table, ids: pa.Array) -> RowAddresses:
     """The rows with the given distinct ids; ids that are not there are left out."""
     found = table.lookup(ids, ["id", ROW_ADDRESS])
     fragments, offsets = _split(found.column(ROW_ADDRESS))
@@ -114,12 +114,12 @@ def locations_of(table: Table, ids: pa.Array) -> RowPlaces:
     for fragment, kept in left.items():
         here = fragments == fragment
         positions[here] = np.searchsorted(kept, offsets[here])
-    return RowPlaces(table, _column(found, "id"), fragments, positions)
+    return RowAddresses(table, _column(found, "id"), fragments, positions)
 
 
 def differing_rows(
     before: Table, after: Table, wanted: Wanted | None = None
-) -> tuple[RowPlaces, RowPlaces]:
+) -> tuple[RowAddresses, RowAddresses]:
     """The rows of either version that the other one may not have, or not in this form.
 
     Of the wanted rows, those that are in neither answer are the same in both versions. An id in one
@@ -131,13 +131,15 @@ def differing_rows(
     deleted_later, deleted_before = _deleted(
         before, [left[f][0] for f in trimmed], after, [right[f][0] for f in trimmed], wanted
     )
-    old = _places(before, [_rows_of(before, _alone(left, right), wanted), deleted_later])
-    new = _places(after, [_rows_of(after, _alone(right, left), wanted), deleted_before])
+    old = _addresses(before, [_rows_of(before, _alone(left, right), wanted), deleted_later])
+    new = _addresses(after, [_rows_of(after, _alone(right, left), wanted), deleted_before])
     return _without_untouched(old, new)
 
 
-def _without_untouched(left: RowPlaces, right: RowPlaces) -> tuple[RowPlaces, RowPlaces]:
-    """Leave out rows that were only stored anew: nothing has changed them since the tables parted.
+def _without_untouched(
+    left: RowAddresses, right: RowAddresses
+) -> tuple[RowAddresses, RowAddresses]:
+    """Leave out rows that were only rewritten: unchanged since the fork point.
 
     Asked only of many rows; a few are compared as quickly. New columns leave no trace in the rows, so
     nothing is left out where the columns are not the same.
@@ -158,7 +160,7 @@ def _without_untouched(left: RowPlaces, right: RowPlaces) -> tuple[RowPlaces, Ro
 
 
 def last_shared_version(one: Table, other: Table) -> int | None:
-    """The newest version that both tables descend from; None if it cannot be told."""
+    """The newest version that both tables descend from; None if it is unknown."""
     if one.branch == other.branch:
         return min(one.version, other.version)
     stored = list_refs(one.dataset, one.lineage.uri)
@@ -182,9 +184,9 @@ _Rows: TypeAlias = tuple[pa.Array, Numbers, Numbers]
 """Ids, fragments, positions."""
 
 
-def _places(table: Table, pieces: Iterable[_Rows]) -> RowPlaces:
-    ids, fragments, positions = zip(*pieces, strict=True)
-    return RowPlaces(
+def _addresses(table: Table, parts: Iterable[_Rows]) -> RowAddresses:
+    ids, fragments, positions = zip(*parts, strict=True)
+    return RowAddresses(
         table, pa.concat_arrays(ids), np.concatenate(fragments), np.concatenate(positions)
     )
 
@@ -274,14 +276,14 @@ def _missing(
     places = np.flatnonzero(~kept[offsets])
     if not len(places):
         return _nothing()
-    ids = _column(_read_places(table, fragment, places, ["id"]), "id")
+    ids = _column(_read_addresses(table, fragment, places, ["id"]), "id")
     if wanted is not None:
         kept = np.flatnonzero(wanted(ids))
         ids, places = ids.take(pa.array(kept)), places[kept]
     return ids, np.full(len(places), fragment, np.int64), places
 
 
-def _read_places(table: Table, number: int, places: Numbers, columns: list[str]) -> pa.Table:
+def _read_addresses(table: Table, number: int, places: Numbers, columns: list[str]) -> pa.Table:
     """Rows of one fragment, in ascending order of their positions."""
     fragment = _fragment(table, number)
     first, span = int(places[0]), int(places[-1] - places[0]) + 1
@@ -331,8 +333,8 @@ def _by_fragment(fragments: Numbers, values: Numbers) -> Iterable[tuple[int, Num
     return zip(fragments[starts].tolist(), np.split(values, starts[1:]), strict=True)
 
 
-def _joined(pieces: Sequence[_Rows]) -> _Rows:
-    ids, fragments, positions = zip(*pieces, strict=True)
+def _joined(parts: Sequence[_Rows]) -> _Rows:
+    ids, fragments, positions = zip(*parts, strict=True)
     return pa.concat_arrays(ids), np.concatenate(fragments), np.concatenate(positions)
 
 

@@ -1,26 +1,36 @@
-"""Other columns for a table in one commit: some go, some come, no other column is rewritten.
+"""Change a table's columns in one commit, without rewriting the columns that stay.
 
-Dropping a column and adding one without values changes nothing but the schema. A column with values
-is written into files of its own beside those of the other columns. Rows, row ids and the indexes on
-columns that stay are kept.
-Tests: tests/storage/tables/test_columns.py.
+Dropping a column, or adding one without values, changes only the schema. A column with values is
+written into its own files beside those of the other columns. Rows, row ids and the indexes of the
+other columns are kept.
+
+The values of a dropped column stay in files shared with other columns. `remove_dropped_columns`
+rewrites those fragments with the same rows, row ids and row versions; the values are gone once the
+versions that name the old files are. `stage_reshaped` and its helpers serve the upgrade of older graphs.
+Tests: tests/storage/tables/test_columns.py, test_dropped_columns.py, test_reshape.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import lance
 import pyarrow as pa
 from lance import LanceOperation
+from lance.fragment import write_fragments
+from lance.optimize import CompactionTask, RewriteResult
 from lance.schema import LanceSchema
 
-from omnigraph.errors import StorageError
+from omnigraph.errors import StorageError, StoreCallFailed
+from omnigraph.limits import ROWS_PER_FRAGMENT
 from omnigraph.storage.blobs import stored_schema
-from omnigraph.storage.conflicts import naming_failures
-from omnigraph.storage.stage import RowCounts, Staged
+from omnigraph.storage.compact import commit_rewritten
+from omnigraph.storage.failures import naming_failures
+from omnigraph.storage.lineage import Lineage
+from omnigraph.storage.stage import FILE_FORMAT, WRITE_OPTIONS, RowCounts, StagedChange
 from omnigraph.storage.table import Table
 
 Compute = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -46,7 +56,7 @@ def fill_fragment(values: NewValues, table: Table, number: int) -> lance.Fragmen
     try:
         with naming_failures("fill columns", table.lineage.uri):
             fragment = table.dataset.get_fragment(number)
-            assert fragment is not None, "whoever asks has listed the fragments of this version"
+            assert fragment is not None, "the caller has listed the fragments of this version"
             written, _ = fragment.merge_columns(udf, columns=list(values.made_of))
     except Exception:
         if computing.error is not None:
@@ -66,7 +76,7 @@ def stage_columns(
     empty: Sequence[pa.Field] = (),
     filled: NewValues | None = None,
     fill: Fill = _fill_here,
-) -> Staged:
+) -> StagedChange:
     """Columns to drop, nullable ones to add without values, and others to add with values.
 
     What computing the values raises is raised again as it was.
@@ -81,7 +91,7 @@ def stage_columns(
         fragments = list(fill(table, filled))
         if [fragment.id for fragment in fragments] != numbers:
             raise StorageError(f"not all fragments of '{table.lineage.name}' got their columns")
-    return Staged(
+    return StagedChange(
         "columns",
         table.lineage,
         table.version,
@@ -145,3 +155,121 @@ def _parts(fields: Sequence[Any], stored: Sequence[bytes]) -> Iterator[tuple[str
 
 def _size(field: Any) -> int:
     return 1 + sum(_size(child) for child in field.children())
+
+
+_OPTIONS: Final = {
+    "target_rows_per_fragment": ROWS_PER_FRAGMENT,
+    "max_rows_per_group": 1024,
+    "materialize_deletions": True,
+    "materialize_deletions_threshold": 0.0,
+    "defer_index_remap": False,
+    "enable_binary_copy": False,
+    "enable_binary_copy_force": False,
+    "data_storage_version": FILE_FORMAT,
+}
+
+
+def fragments_with_dropped(table: Table) -> list[int]:
+    """The numbers of the fragments whose files hold a column that the table does not have."""
+    known = set(_field_ids(table.dataset.lance_schema.fields()))
+    return [
+        fragment.fragment_id
+        for fragment in table.dataset.get_fragments()
+        if any(_holds_others(file, known) for file in fragment.metadata.files)
+    ]
+
+
+def rewrite_fragment(table: Table, number: int) -> RewriteResult:
+    """Write a fragment again with the columns the table has. The result travels between processes.
+
+    The library plans such work by itself only where fragments are small or rows were deleted, so it
+    is given a plan.
+    """
+    with naming_failures("rewrite a fragment", table.lineage.uri):
+        fragment = table.dataset.get_fragment(number)
+        assert fragment is not None, "the caller has listed the fragments of this version"
+        work = {"fragments": [fragment.metadata.to_json()]}
+        plan = {"task": work, "read_version": table.version, "options": _OPTIONS}
+        tasks: Any = CompactionTask  # Its stub does not have all its methods.
+        rewritten: RewriteResult = tasks.from_json(json.dumps(plan)).execute(table.dataset)
+        return rewritten
+
+
+def remove_dropped_columns(table: Table) -> Table:
+    """Rewrite all such fragments; the table that was given if there are none."""
+    numbers = fragments_with_dropped(table)
+    if not numbers:
+        return table
+    return commit_rewritten(table, [rewrite_fragment(table, number) for number in numbers])
+
+
+def _field_ids(fields: Iterable[Any]) -> Iterator[int]:
+    for field in fields:
+        yield field.id()
+        yield from _field_ids(field.children())
+
+
+def _holds_others(file: Any, known: set[int]) -> bool:
+    # Negative numbers stand for columns that were taken out of the file's description before.
+    return any(number >= 0 and number not in known for number in file.fields)
+
+
+INSERTED_AT: Final = "_row_created_at_version"
+_KEY: Final = b"lance-schema:unenforced-primary-key"
+
+
+def read_with_versions(table: Table, columns: Sequence[str]) -> pa.Table:
+    """Rows with the version that inserted each, in the column `INSERTED_AT`."""
+    if not table.dataset.has_stable_row_ids:
+        # The library would answer all the same, and say that all rows are of the first version.
+        cause = "the table has no insert versions; export the graph and load it into a new one"
+        raise StoreCallFailed("read the history", table.lineage.uri, cause)
+    return table.read([*columns, INSERTED_AT])
+
+
+def stage_reshaped(table: Table, rows: pa.Table) -> StagedChange:
+    """New rows in new columns instead of everything, with the metadata of the new schema."""
+    with naming_failures("write", table.lineage.uri):
+        written = write_fragments(rows, table.dataset, mode="overwrite", **WRITE_OPTIONS)
+    return StagedChange(
+        "overwrite",
+        table.lineage,
+        table.version,
+        RowCounts(inserted=rows.num_rows, deleted=table.row_count()),
+        rows.num_rows,
+        LanceOperation.Overwrite(rows.schema, list(written)),
+    )
+
+
+def annotate_column(table: Table, column: str, metadata: Mapping[str, str]) -> Table:
+    """Add metadata to a column, as a version of its own."""
+    handle = table.writable_handle()
+    with naming_failures("annotate", table.lineage.uri):
+        handle.update_field_metadata({column: dict(metadata)})
+    return _synced(table, handle)
+
+
+def is_keyed(table: Table, column: str) -> bool:
+    """Whether a column is declared as the key; the library lets that be done only once."""
+    return _KEY in (table.schema.field(column).metadata or {})
+
+
+def annotate_table(table: Table, metadata: Mapping[str, str]) -> Table:
+    """Add metadata to the schema of a table, as a version of its own."""
+    handle = table.writable_handle()
+    with naming_failures("annotate", table.lineage.uri):
+        handle.update_schema_metadata(dict(metadata))
+    return _synced(table, handle)
+
+
+def private_table(path: str, branch: str | None, rows: pa.Table) -> Table:
+    """A table in memory that ends with its handle, presented as if it were the named one."""
+    lineage = Lineage(path, branch, "memory://private", False, None)
+    with naming_failures("create", lineage.uri):
+        return Table(lineage, lance.write_dataset(rows, lineage.uri, **WRITE_OPTIONS))
+
+
+def _synced(table: Table, handle: lance.LanceDataset) -> Table:
+    if table.lineage.sync:
+        table.lineage.sync.commit(table.lineage, handle)
+    return Table(table.lineage, handle)

@@ -81,7 +81,7 @@ class CommitSync:
     def commit(self, lineage: Lineage, dataset: lance.LanceDataset) -> None:
         """Everything the opened version added, for commits the library makes in one go.
 
-        Also for a version of another process, which may have died before it synced: whoever builds
+        Also for a version of another process, which may have died before it synced: a writer that builds
         on a version makes sure of it first, so that safe versions never rest on an unsafe one.
         """
         version = dataset.version
@@ -104,13 +104,13 @@ class CommitSync:
     def is_safe(self, lineage: Lineage, version: int) -> bool:
         """Whether a version is known to be on the disk with all its files."""
         with self._lock:
-            # Not "up to this one": a branch made again has lower numbers that nobody has synced.
+            # Not "up to this one": a branch made again has lower numbers that are not synced yet.
             return self._safe.get(lineage.uri) == version
 
     def commits(self, lineage: Lineage, dataset: lance.LanceDataset, after: int) -> None:
         """All versions after one up to the opened one, of a call that makes several.
 
-        Recovery judges whoever died in it by each of them.
+        Recovery classifies an interrupted write by each of them.
         """
         for version in range(after + 1, dataset.version):
             self.commit(lineage, dataset.checkout_version(version))

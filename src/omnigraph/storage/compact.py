@@ -1,4 +1,4 @@
-"""Folding: fewer, larger fragments and indexes that cover them. Content stays the same.
+"""Compaction: fewer, larger fragments and indexes that cover them. Content stays the same.
 
 These calls commit by themselves; the library cannot stage them. They move a table by several
 versions, so they are used only by maintenance steps that expect it.
@@ -15,7 +15,7 @@ from lance.optimize import Compaction, RewriteResult
 
 from omnigraph.errors import TableConflict
 from omnigraph.limits import ROWS_PER_FRAGMENT
-from omnigraph.storage.conflicts import Failure, cause_of, classify, naming_failures
+from omnigraph.storage.failures import Failure, cause_of, classify, naming_failures
 from omnigraph.storage.indexes import PARTITIONED, Index, list_indexes
 from omnigraph.storage.table import Table
 
@@ -28,7 +28,9 @@ def small_fragments(table: Table, below_rows: int) -> int:
     return sum(fragment.rows < below_rows for fragment in table.fragments())
 
 
-def fold(table: Table, target_rows: int = ROWS_PER_FRAGMENT, index_lag: int = 0) -> Table:
+def compact_with_indexes(
+    table: Table, target_rows: int = ROWS_PER_FRAGMENT, index_lag: int = 0
+) -> Table:
     """Merge fragments of fewer rows and drop deleted rows, after extending the indexes over all rows.
 
     In this order, because only fragments that the same indexes cover are merged. Up to `index_lag`
@@ -48,8 +50,8 @@ def fold(table: Table, target_rows: int = ROWS_PER_FRAGMENT, index_lag: int = 0)
     return compact(extended, target_rows)
 
 
-def is_fold_needed(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> bool:
-    """Whether `fold` would do anything."""
+def is_compaction_needed(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> bool:
+    """Whether `compact_with_indexes` would do anything."""
     if _uncovered_rows(table, list_indexes(table)):
         return True
     with naming_failures("plan a compaction", table.lineage.uri):
@@ -73,7 +75,7 @@ def extend_indexes(table: Table) -> Table:
         return table
     handle = table.writable_handle()
     # Left to itself, the library adds a part to an index of vectors every time. Fragments in
-    # different parts are never merged, so a table would fall into ever more pieces.
+    # different parts are never merged, so a table would end up with ever more fragments.
     vectors = {i.name: i for i in list_indexes(table) if i.kind == PARTITIONED}
     others = [i.name for i in list_indexes(table) if i.name not in vectors]
     with naming_failures("extend the indexes", table.lineage.uri):
@@ -115,7 +117,7 @@ def compact(table: Table, target_rows: int = ROWS_PER_FRAGMENT) -> Table:
 
 
 def commit_rewritten(table: Table, results: Sequence[RewriteResult]) -> Table:
-    """Put fragments that were written anew in the place of the old ones. Raises `TableConflict`."""
+    """Replace fragments with their rewritten form. Raises `TableConflict`."""
     handle = table.writable_handle()
     if table.lineage.sync:
         for result in results:

@@ -1,9 +1,15 @@
-"""Upserts and deletes by id as one change: the one way rows of a table are rewritten.
+"""Upserts and deletes by id as one commit, and the exclusive insert behind every publish.
 
-Old positions of replaced and deleted rows join the deletions of their fragments; replaced rows are
-written first into new fragments and keep their row ids, so that identity, row versions and diffs
-stay right; new rows follow. All of it is one commit, so a table is written or not written.
-Tests: tests/storage/tables/test_delta.py.
+Old positions of replaced and deleted rows join the deletions of their fragments. Replaced rows are
+written first into new fragments and keep their row ids, so identity, row versions and diffs stay
+correct; new rows follow.
+
+`insert_exclusively` succeeds only if no other insert was committed meanwhile. Every insert names the
+oldest fragment of its base version as one it rewrites, and leaves it unchanged. The library refuses a
+commit that rewrites what another one has rewritten since, so of several inserts built on one version
+exactly one succeeds. A compaction that removes that fragment conflicts with them too, so two inserts
+never pass each other by naming different fragments. Only the publisher uses it.
+Tests: tests/storage/tables/test_delta.py, test_sole_insert.py, tests/substrate/test_sole_insert.py.
 """
 
 from __future__ import annotations
@@ -17,15 +23,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance import LanceOperation
+from lance import LanceDataset, LanceOperation
 from lance.fragment import RowIdSequence
 
-from omnigraph.errors import InputError, StorageError
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.errors import InputError, InsertConflict, StorageError
+from omnigraph.storage.failures import Failure, cause_of, classify, naming_failures
 from omnigraph.storage.filters import Filter
-from omnigraph.storage.fragments import Rows, write_rows
+from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
-from omnigraph.storage.stage import RowCounts, Staged
+from omnigraph.storage.stage import RowCounts, Rows, StagedChange, write_rows
 from omnigraph.storage.table import Table
 
 Ids: TypeAlias = Sequence[str] | pa.Array
@@ -87,7 +93,7 @@ def _find(table: Table, ids: pa.Array, known: pa.Table | None) -> pa.Table:
 
 def stage_delta(
     table: Table, upserts: pa.Table, deletes: Ids, targets: Targets | None = None
-) -> Staged | None:
+) -> StagedChange | None:
     """Replace or add the rows of `upserts`, remove those of `deletes`; None if nothing would change.
 
     `targets` are those of the same delta, if the caller has looked for them already.
@@ -97,7 +103,7 @@ def stage_delta(
         return None
     counts = targets.counts
     removed, shrunk = delete_at(table, _column(targets.found, ROW_ADDRESS))
-    return Staged(
+    return StagedChange(
         "delta",
         table.lineage,
         table.version,
@@ -107,13 +113,13 @@ def stage_delta(
     )
 
 
-def stage_deletion(table: Table, filter: Filter) -> Staged | None:
+def stage_deletion(table: Table, filter: Filter) -> StagedChange | None:
     """Remove the rows of a filter; None if there are none."""
     addresses = _column(table.read([ROW_ADDRESS], filter=filter), ROW_ADDRESS)
     if not len(addresses):
         return None
     removed, shrunk = delete_at(table, addresses)
-    return Staged(
+    return StagedChange(
         "delta",
         table.lineage,
         table.version,
@@ -197,7 +203,7 @@ def write_upserts(
 
 
 def _in_order(rows: pa.Table, order: pa.Array) -> Rows:
-    """Rows in an order; many of them piece by piece, so that there is no second copy of all."""
+    """Rows in an order; many rows chunk by chunk, to avoid a second copy of all of them."""
     numbers = order.to_numpy().astype(np.int64)
     if np.array_equal(numbers, np.arange(rows.num_rows)):
         return rows
@@ -217,15 +223,64 @@ def _taken(rows: pa.Table, numbers: npt.NDArray[np.int64]) -> Iterator[pa.Record
         homes = np.searchsorted(starts, wanted, side="right") - 1
         by_home = np.argsort(homes, kind="stable")
         found, bounds = np.unique(homes[by_home], return_index=True)
-        pieces = [
+        chunks = [
             batches[home].take(pa.array(wanted[here] - starts[home]))
             for home, here in zip(found, np.split(by_home, bounds[1:]), strict=True)
         ]
         back = np.empty_like(by_home)
         back[by_home] = np.arange(len(by_home))
-        piece = pa.Table.from_batches(pieces).combine_chunks()
-        yield from piece.take(pa.array(back)).to_batches()
+        chunk = pa.Table.from_batches(chunks).combine_chunks()
+        yield from chunk.take(pa.array(back)).to_batches()
 
 
 def _column(rows: pa.Table, name: str) -> pa.Array:
     return rows.column(name).combine_chunks()
+
+
+__all__ = ["InsertConflict", "WrittenRows", "insert_exclusively", "write_ahead"]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Rows in files that are part of nothing yet."""
+
+    lineage: Lineage
+    rows: pa.Table
+    files: Sequence[lance.FragmentMetadata]
+
+
+def write_ahead(table: Table, rows: pa.Table) -> WrittenRows:
+    """Write rows that will be inserted into some version of a table's line."""
+    return WrittenRows(table.lineage, rows, write_rows(table, rows))
+
+
+def insert_exclusively(table: Table, rows: pa.Table, written: WrittenRows | None = None) -> Table:
+    """Insert rows if no rows were inserted since the version of the table.
+
+    `written` is used if it has these very rows. Raises `InsertConflict`: nothing was inserted. After
+    any other error the caller finds out by reading.
+    """
+    lineage = table.lineage
+    if lineage.sync:
+        lineage.sync.commit(lineage, table.dataset)
+    if written is None or written.lineage != lineage or not written.rows.equals(rows):
+        written = write_ahead(table, rows)
+    with naming_failures("insert", lineage.uri):
+        operation = rewriting(table, [], [_oldest(table)], list(written.files))
+        transaction = lance.Transaction(read_version=table.version, operation=operation)
+        try:
+            made = LanceDataset.commit(table.dataset, transaction, max_retries=0)
+        except OSError as error:
+            if classify(error) is not Failure.CONFLICT:
+                raise
+            raise InsertConflict(lineage.name, cause_of(error)) from error
+    if lineage.sync:
+        lineage.sync.commit(lineage, made)
+    return Table(lineage, made)
+
+
+def _oldest(table: Table) -> lance.FragmentMetadata:
+    fragments = table.dataset.get_fragments()
+    if not fragments:
+        raise InputError(f"{table.path} has no rows that an insert could be compared with")
+    return min((fragment.metadata for fragment in fragments), key=lambda found: found.id)

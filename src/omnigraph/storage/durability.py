@@ -38,7 +38,7 @@ class Durability(Enum):
 class DiskSync:
     """Brings files below one directory, and the way to them, onto the disk.
 
-    A new directory is lost with its content unless its parent is synced too, whoever created it. So
+    A new directory is lost with its content unless its parent is synced too, even if another process created it. So
     every directory up to the root is synced, except those unchanged since this object last did it.
     With `Durability.NONE` all methods do nothing.
     """
@@ -47,7 +47,7 @@ class DiskSync:
         self._root = root
         self._active = durability is Durability.FSYNC
         # What a directory looked like when it was last synced: device, inode, time of change.
-        self._settled: dict[str, tuple[int, int, int]] = {}
+        self._synced: dict[str, tuple[int, int, int]] = {}
 
     def files(self, paths: Iterable[str]) -> None:
         """Sync files, then the directories they are in. Raises `SyncFailed`."""
@@ -74,22 +74,22 @@ class DiskSync:
 
     def _sync_directories(self, changed: set[str], top: str) -> None:
         """Sync directories that changed, and then those above them that may have."""
-        self._settle(sorted(changed))
+        self._sync_directories_of(sorted(changed))
         above = {parent for directory in changed for parent in _directories_above(directory, top)}
-        unsettled = [directory for directory in above - changed if not self._is_settled(directory)]
-        self._settle(sorted(unsettled, key=len, reverse=True))
+        unsynced = [directory for directory in above - changed if not self._is_synced(directory)]
+        self._sync_directories_of(sorted(unsynced, key=len, reverse=True))
 
-    def _is_settled(self, directory: str) -> bool:
+    def _is_synced(self, directory: str) -> bool:
         try:
-            return self._settled.get(directory) == _appearance(os.stat(directory))
+            return self._synced.get(directory) == _appearance(os.stat(directory))
         except OSError as error:
             raise SyncFailed("sync", directory, error.strerror or str(error)) from error
 
-    def _settle(self, directories: Sequence[str]) -> None:
+    def _sync_directories_of(self, directories: Sequence[str]) -> None:
         found = self._sync(directories)
         for directory, status in zip(directories, found, strict=True):
             if status.st_mtime_ns < time.time_ns() - _CLOCK_SLACK_NS:
-                self._settled[directory] = _appearance(status)
+                self._synced[directory] = _appearance(status)
 
     def _sync(self, paths: Sequence[str]) -> list[os.stat_result]:
         """Sync paths in any order; returns what each looked like just before.

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import StoreCallFailed
-from omnigraph.storage.base_paths import line_of_base
 from omnigraph.storage.blobs import BlobPlace
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.failures import naming_failures
+from omnigraph.storage.lineage import line_of_base
 from omnigraph.storage.scan import ROW_ADDRESS
 from omnigraph.storage.table import Table
 

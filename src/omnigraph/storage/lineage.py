@@ -1,16 +1,88 @@
-"""One line of versions of a table: its main line, or a branch of it. Where its files are."""
+"""One line of versions of a table, its main line or a branch: where its files are.
+
+`KnownValues` remembers the ids in small files this process has written. No index covers such a file
+yet, and a look-up would scan dozens of them before they are compacted. A file never changes (rows are
+only deleted from it), so a value that was not written into it is in no version or branch of the table.
+
+The table library stores the absolute URI of the parent table with every version of a branch. In a
+graph that was moved or copied, a branch would still read the files at the old location, which are gone
+or belong to another graph; `other_root` detects this.
+Tests: tests/storage/tables/test_known_values.py, tests/behaviour/test_moved_graphs.py.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
-from omnigraph.storage.known_values import KnownValues
+import lance
+import pyarrow as pa
+
+from omnigraph.limits import KNOWN_FILES, SMALL_WRITE_ROWS
+from omnigraph.storage.filters import And, Comparison, Filter, In, Or
 
 if TYPE_CHECKING:
     from omnigraph.storage.commit_sync import CommitSync
-    from omnigraph.storage.index_checks import IndexChecks
+    from omnigraph.storage.indexes import IndexChecks
+
+
+_COLUMNS: Final = ("id", "src", "dst")
+"""The columns that look-ups ask for by value."""
+
+_Values = Mapping[str, frozenset[object]]
+
+
+class KnownValues:
+    """Ids and edge endpoints by file, for the most recent small files. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[str, _Values] = OrderedDict()
+        self._lock = Lock()
+
+    def learn(self, files: str, rows: pa.Table) -> None:
+        """Note what was written. Files with many rows are left to the indexes."""
+        if rows.num_rows > SMALL_WRITE_ROWS:
+            return
+        # Texts are equal here exactly when they are in the store, which cannot be said of numbers.
+        texts = [f.name for f in rows.schema if f.name in _COLUMNS and pa.types.is_string(f.type)]
+        values = {name: frozenset(rows.column(name).to_pylist()) for name in texts}
+        if not values:
+            return
+        with self._lock:
+            self._files[files] = values
+            while len(self._files) > KNOWN_FILES:
+                self._files.popitem(last=False)
+
+    def may_match(self, files: str, filter: Filter) -> bool:
+        """Whether rows in these files may satisfy a filter, as far as it is known."""
+        values = self._files.get(files)
+        return values is None or _may_match(values, filter)
+
+
+def asks_for_values(filter: Filter | None) -> bool:
+    """Whether some files can be passed over because of a filter at all."""
+    return filter is not None and not _may_match(dict.fromkeys(_COLUMNS, frozenset()), filter)
+
+
+def _may_match(values: _Values, filter: Filter) -> bool:
+    match filter:
+        case Comparison(column, "=", value) if column in values:
+            return value in values[column]
+        case In(column, wanted) if column in values:
+            return not values[column].isdisjoint(wanted)
+        case And(parts):
+            return all(_may_match(values, part) for part in parts)
+        case Or(parts):
+            return any(_may_match(values, part) for part in parts)
+        case _:
+            return True
+
 
 _AUTHORITY: Final = re.compile(r"\A[a-z0-9-]+://[^/]*")
 _NEWEST_NAME: Final = 2**64 - 1
@@ -62,6 +134,51 @@ def version_file(version: int) -> str:
 
 
 def version_of_file(name: str) -> int | None:
-    """The version a file of `_versions` stands for; None for one that is no version file."""
+    """The version a file of `_versions` stands for; None for any other file."""
     match = re.fullmatch(r"(\d{20})\.manifest", name.rpartition("/")[2])
     return _NEWEST_NAME - int(match[1]) if match else None
+
+
+_TREE: Final = re.compile(r"/tree/.*")
+_FILE_SCHEME: Final = re.compile(r"\Afile(?:-object-store)?://")
+
+
+def other_root(lineage: Lineage, dataset: lance.LanceDataset) -> str | None:
+    """Where the graph was when a branch was made, if that is not where it is now.
+
+    What is stored is compared as text. On a local disk another text may still mean the same folder.
+    """
+    here = lineage.uri.removesuffix(f"/{lineage.folder}")
+    for base in dataset.base_paths().values():
+        address = base.path
+        if _FILE_SCHEME.match(address):
+            address = unquote(_FILE_SCHEME.sub("", address))
+        table = _TREE.sub("", address.removeprefix(here)) if address.startswith(here) else None
+        if table == f"/{lineage.path}":
+            continue
+        root = _root_of(address, lineage.path)
+        if root is not None and not (lineage.is_local and _is_same_folder(root, here)):
+            return root
+    return None
+
+
+def line_of_base(lineage: Lineage, base: str) -> str:
+    """The line of versions that a branch was made from, where the table is now.
+
+    The library stores an absolute path, escaped in some cases; only what follows the table counts.
+    """
+    table = lineage.uri.removesuffix("" if lineage.branch is None else f"/tree/{lineage.branch}")
+    return f"{table}{base.rpartition(lineage.path)[2]}"
+
+
+def _root_of(address: str, path: str) -> str | None:
+    """The root of the graph in whose table, or in a branch of that, an address lies."""
+    root, found, rest = address.rpartition(f"/{path}")
+    return root if found and (not rest or _TREE.fullmatch(rest)) else None
+
+
+def _is_same_folder(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False

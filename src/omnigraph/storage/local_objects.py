@@ -1,10 +1,10 @@
 """Objects as files.
 
 Every object is written to a temporary file beside it and then linked or renamed into place, so that
-nobody sees a part of it. Temporary and lock files are named `#<digits>`; no path can reach them and
+no reader sees a part of it. Temporary and lock files are named `#<digits>`; no path can reach them and
 no listing shows them, which is all that a crash may leave behind.
 
-Whoever replaces or removes an object holds the lock of its directory. That makes the conditional
+A writer that replaces or removes an object holds the lock of its directory. That makes the conditional
 update a real compare-and-swap between all processes of a machine. Creating needs no lock: a hard
 link never replaces anything, and where it could succeed there is nothing to be updated.
 Tests: tests/contract/objects.
@@ -29,10 +29,10 @@ from omnigraph.storage.objects import (
     Level,
     VersionToken,
     child_path,
-    naming_failures,
+    naming_object_failures,
     object_path,
 )
-from omnigraph.storage.uris import GraphRoot, fold_path, is_addressable
+from omnigraph.storage.uris import GraphRoot, is_addressable, normalise_path
 
 _NOT_THERE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _LINK_REFUSED: Final = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
@@ -123,7 +123,7 @@ class LocalObjects:
 
     def exists(self, path: str) -> bool:
         with self._naming("check", path):
-            target = self._root.join(fold_path(path))
+            target = self._root.join(normalise_path(path))
             return _is_object(target) or _has_objects(target)
 
     def rename_text(self, source: str, target: str) -> None:
@@ -155,7 +155,10 @@ class LocalObjects:
         with self._naming("list", path):
             names: list[str] = []
             folders: list[str] = []
-            with suppress(*_NOT_THERE), os.scandir(self._root.join(fold_path(path))) as entries:
+            with (
+                suppress(*_NOT_THERE),
+                os.scandir(self._root.join(normalise_path(path))) as entries,
+            ):
                 for entry in entries:
                     if is_addressable(entry.name):
                         (names if entry.is_file() else folders).append(entry.name)
@@ -172,7 +175,7 @@ class LocalObjects:
                 parent = os.path.dirname(parent)
 
     def _naming(self, action: str, path: str) -> AbstractContextManager[None]:
-        return naming_failures(self._root, action, path)
+        return naming_object_failures(self._root, action, path)
 
     def _missing(self, action: str, path: str) -> ObjectMissing:
         return ObjectMissing(action, self._root.join(path), "no such object")
@@ -206,7 +209,7 @@ class LocalObjects:
                 os.unlink(temporary)
 
     def _create(self, directory: str, temporary: str) -> tuple[str, int]:
-        """Open a new file, making its directory as often as somebody else removes it."""
+        """Open a new file, creating its directory again if another process removes it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         top = self._root.uri
         for _ in range(_ATTEMPTS):
@@ -218,7 +221,7 @@ class LocalObjects:
     def _make_directory(self, directory: str) -> str:
         """Make a directory with its parents; returns where the sync of the new ones must end.
 
-        Somebody may remove one of them at any moment, so it need not be there afterwards.
+        Another process may remove one of them at any moment, so it need not be there afterwards.
         """
         existing = directory
         while not os.path.lexists(existing):
@@ -241,7 +244,7 @@ def _exclusive(directory: str) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # The file goes with the lock. Who waited for one that is gone has locked nothing.
+            # The file goes with the lock. A process that waited for a deleted file has locked nothing.
             if _is_file_at(descriptor, path):
                 try:
                     yield
@@ -321,6 +324,6 @@ def _remove_if_empty(directory: str) -> bool:
         pass
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            return False  # somebody has put something there meanwhile
+            return False  # another process has put something there meanwhile
         raise
     return True

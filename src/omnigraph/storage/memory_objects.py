@@ -18,10 +18,10 @@ from omnigraph.storage.objects import (
     Level,
     VersionToken,
     child_path,
-    naming_failures,
+    naming_object_failures,
     object_path,
 )
-from omnigraph.storage.uris import GraphRoot, fold_path
+from omnigraph.storage.uris import GraphRoot, normalise_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Object:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The objects of one name. Whoever looks at or changes them holds the lock."""
+    """The objects of one name. Reading or changing them requires the lock."""
 
     objects: dict[str, _Object] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -104,7 +104,7 @@ class MemoryObjects:
 
     def exists(self, path: str) -> bool:
         with self._naming("check", path):
-            key = fold_path(path)
+            key = normalise_path(path)
             with self._shelf.lock:
                 return key in self._shelf.objects or any(self._below(key))
 
@@ -126,9 +126,9 @@ class MemoryObjects:
 
     def list_level(self, path: str) -> Level:
         with self._naming("list", path):
-            start = len(_directory_prefix(fold_path(path)))
+            start = len(_directory_prefix(normalise_path(path)))
             with self._shelf.lock:
-                names = [key[start:] for key in self._below(fold_path(path))]
+                names = [key[start:] for key in self._below(normalise_path(path))]
             found = {child_path(path, name): None for name in names if "/" not in name}
             return Level(found, sorted({name.split("/")[0] for name in names if "/" in name}))
 
@@ -151,7 +151,7 @@ class MemoryObjects:
             return found
 
     def _naming(self, action: str, path: str) -> AbstractContextManager[None]:
-        return naming_failures(self._root, action, path)
+        return naming_object_failures(self._root, action, path)
 
     def _missing(self, action: str, path: str) -> ObjectMissing:
         return ObjectMissing(action, self._root.join(path), "no such object")

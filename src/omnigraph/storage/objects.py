@@ -1,20 +1,25 @@
-"""Objects: the one interface through which schema files, sidecars, leases and probes are kept.
+"""Object store interface for schema files, sidecars, leases and probes.
 
-Local disk, S3 and memory keep the same promises, and tests/contract/objects runs one suite over all
-of them. Most objects are texts; nothing here knows what they mean.
+Local disk, S3 and memory give the same guarantees; tests/contract/objects runs one suite over all of
+them. Most objects are texts, and nothing here interprets them.
+
+`probe_store` checks that a store honours conditional writes. Some servers accept a conditional request
+and ignore the condition: nothing fails until two writers meet and one write is lost. So the check runs
+before the first graph is created.
+Tests: tests/contract/objects/test_probe.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, NewType, Protocol, assert_never
 
-from omnigraph.errors import StoreCallFailed
-from omnigraph.storage.causes import cause_in_words
+from omnigraph.errors import StorageError, StoreCallFailed, UnsafeStore
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.uris import GraphRoot, fold_path
+from omnigraph.storage.failures import cause_in_words
+from omnigraph.storage.uris import GraphRoot, normalise_path
 
 VersionToken = NewType("VersionToken", str)
 """Identifies the content an object had when it was read. Only for comparison by the same store."""
@@ -76,7 +81,7 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Remove an object. It is no error if there is none."""
+        """Remove an object if it exists."""
         ...
 
     def list_dir(self, path: str) -> list[str]:
@@ -137,11 +142,11 @@ def open_store(root: GraphRoot, durability: Durability) -> ObjectStore:
 
 
 def object_path(path: str) -> str:
-    """The folded path of one object. Raises `ValueError` for a path that cannot have one."""
-    folded = fold_path(path)
-    if not folded:
+    """The normalised path of one object. Raises `ValueError` for a path that cannot have one."""
+    normalised = normalise_path(path)
+    if not normalised:
         raise ValueError("the path names no object")
-    return folded
+    return normalised
 
 
 def child_path(directory: str, name: str) -> str:
@@ -151,7 +156,7 @@ def child_path(directory: str, name: str) -> str:
 
 
 @contextmanager
-def naming_failures(
+def naming_object_failures(
     root: GraphRoot, action: str, path: str, *failures: type[Exception]
 ) -> Iterator[None]:
     """Turn what the system raises into `StoreCallFailed` with the action and the address."""
@@ -165,3 +170,57 @@ def naming_failures(
 def cause_of(error: Exception) -> str:
     """One line for a message; client libraries append pages of details."""
     return cause_in_words((error.strerror if isinstance(error, OSError) else None) or str(error))
+
+
+PROBE_DIR: Final = "__probe"
+
+
+def probe_store(store: ObjectStore, root: GraphRoot) -> None:
+    """Try every conditional write on an object of our own, and remove it again.
+
+    Raises `UnsafeStore` naming the check that failed.
+    """
+    with _probe_object(store) as path:
+        _check_creation(store, root, path)
+        content, token = store.read_text_versioned(path)
+        if content != "a":
+            raise UnsafeStore(root.uri, "read back", NO_CONDITIONAL_PUT)
+        if store.write_text_if_match(path, "c", token) is None:
+            raise UnsafeStore(root.uri, "replace if unchanged", NO_CONDITIONAL_PUT)
+        if store.write_text_if_match(path, "d", token) is not None or store.read_text(path) != "c":
+            raise UnsafeStore(root.uri, "refuse to replace a change", NO_CONDITIONAL_PUT)
+
+
+def probe_hard_links(root: GraphRoot) -> None:
+    """What a graph on a local disk needs at every read-write open: it may have been moved.
+
+    Raises `UnsafeStore`. Does nothing for a graph that is not on a local disk. A disk that is full
+    or may not be written passes: nothing is known about it, and the graph can still be read.
+    """
+    if root.kind == "local":
+        store = open_store(root, Durability.NONE)
+        with suppress(StoreCallFailed), _probe_object(store) as path:
+            _check_creation(store, root, path)
+
+
+def _check_creation(store: ObjectStore, root: GraphRoot, path: str) -> None:
+    problem = NO_HARD_LINKS if root.kind == "local" else NO_CONDITIONAL_PUT
+    if not store.write_text_if_absent(path, "a"):
+        raise UnsafeStore(root.uri, "create if absent", problem)
+    if store.write_text_if_absent(path, "b"):
+        raise UnsafeStore(root.uri, "refuse to create twice", problem)
+
+
+@contextmanager
+def _probe_object(store: ObjectStore) -> Iterator[str]:
+    """A path no other process uses; nothing is left there at the end."""
+    from ulid import ULID
+
+    path = f"{PROBE_DIR}/{ULID()}"
+    try:
+        yield path
+    except BaseException:
+        with suppress(StorageError):
+            store.delete_prefix(path)
+        raise
+    store.delete_prefix(path)

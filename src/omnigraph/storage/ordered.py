@@ -1,8 +1,9 @@
-"""All rows of a table in the order of their ids, with memory for a part of them.
+"""Read a table in id order with bounded memory, and find nearest vectors through an index.
 
-The store sorts in memory whatever it is asked to sort. A large table is therefore read once, its rows
-are divided by ranges of ids, and every range is sorted by itself. In one process the ranges wait in
-scratch files; tasks read parts of the table and send every range where it is sorted.
+The store sorts in memory. A large table is therefore read once, its rows are divided by id ranges, and
+each range is sorted on its own. In one process the ranges wait in scratch files; Spark tasks read parts
+of the table and send each range to the task that sorts it.
+Tests: tests/storage/tables/test_vectors.py.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.limits import SORTED_BYTES
+from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.scan import ROW_ID, Scan, scan
 from omnigraph.storage.table import Table
 from omnigraph.temporary import TemporaryFolder
@@ -26,7 +29,7 @@ _SAMPLED_ROWS: Final = 1024
 """Rows whose size is taken for that of all."""
 
 _SAMPLES_PER_RANGE: Final = 64
-"""Ids that are looked at for each range; so many give ranges of about equal size."""
+"""Sampled ids per range; enough for ranges of about equal size."""
 
 _DIVIDED_ROWS: Final = 65_536
 """Rows that are divided among the ranges at a time; fewer would leave crumbs in the files."""
@@ -126,3 +129,25 @@ def id_bounds(table: Table, columns: Sequence[str]) -> list[str]:
     sampled.sort(key=str.encode)
     chosen = (sampled[len(sampled) * number // count] for number in range(1, count))
     return list(dict.fromkeys(chosen))
+
+
+def nearest_row_ids(
+    table: Table, column: str, query: npt.NDArray[np.float64], count: int, probes: int
+) -> npt.NDArray[np.uint64]:
+    """The row ids of about the `count` nearest, nearest first; fewer if there are no more.
+
+    `probes` is the number of partitions searched. Rows outside the index are compared one by one.
+    """
+    with naming_failures("search", table.lineage.uri):
+        found = table.dataset.scanner(
+            columns=[ROW_ID, "_distance"],
+            nearest={
+                "column": column,
+                "q": query.astype(np.float32),
+                "k": count,
+                "metric": "cosine",
+                "nprobes": probes,
+            },
+            disable_scoring_autoprojection=True,
+        ).to_table()
+    return np.asarray(found.column(ROW_ID).to_numpy(), np.uint64)

@@ -1,26 +1,34 @@
-"""Branches of single tables: making, listing and reclaiming them, and telling what is left of one.
+"""Branches of single tables: create, list and reclaim them, and find those left half made.
 
 The library cannot force the removal of a branch, and a late writer can bring back the files of a
-removed one without its ref. So reclaiming also removes files by their prefix. Whoever makes or
-reclaims a branch holds the lock of the graph branch it belongs to.
-Tests: tests/substrate/test_branches.py, tests/storage/tables/test_refs.py.
+removed branch without its ref. So reclaiming also deletes files by prefix. The caller holds the lock of
+the graph branch that the table branch belongs to.
+
+The library writes the first version of a branch and then its ref, and syncs neither. A branch is
+acknowledged once both are on disk, so one with either incomplete was never acknowledged. Only a power
+loss on a local disk leaves such branches.
+Tests: tests/substrate/test_branches.py, tests/storage/tables/test_refs.py, test_torn_branches.py.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
+from urllib.parse import unquote
 
 import lance
 import msgspec
 from lance.file import LanceFileSession
 from msgspec import Struct
 
-from omnigraph.errors import ForkInUse, ObjectMissing
-from omnigraph.storage.conflicts import Failure, classify, is_vanished_ref, naming_failures
+from omnigraph.errors import FileDamaged, ForkInUse, ObjectMissing, StoreCallFailed
+from omnigraph.storage.failures import Failure, classify, is_vanished_ref, naming_failures
+from omnigraph.storage.lineage import version_file
 from omnigraph.storage.objects import ObjectStore
 
 _NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)*", re.ASCII)
@@ -31,7 +39,7 @@ the folder of an `a`, so that `a` could not be removed without a remainder.
 REFS_DIR: Final = "_refs/branches"
 
 _ATTEMPTS: Final = 20
-"""How often a call is made again because somebody has deleted another branch meanwhile."""
+"""Retries of a call that failed because another branch was deleted meanwhile."""
 
 _Result = TypeVar("_Result")
 
@@ -164,3 +172,89 @@ def remove_memory_files(files: LanceFileSession, name: str) -> None:
     for file in [*files.list(tree_of(name)), ref_of(name)]:
         if files.contains(file):
             files.delete_file(file)
+
+
+_SUFFIX: Final = ".json"
+
+_DAMAGED: Final = "damaged"
+"""A ref that is there to its end and says nothing: no power loss did that."""
+
+_RefState = StoredBranch | Literal["cut off", "damaged"]
+
+
+def list_whole_branches(dataset: lance.LanceDataset, uri: str) -> dict[str, StoredBranch]:
+    """The branches of a local table, without those that are half made."""
+    try:
+        listed = list_refs(dataset, uri)
+    except StoreCallFailed as error:
+        for name, ref in _read_refs(uri):
+            if ref is _DAMAGED:
+                raise FileDamaged(_ref_file(uri, name), "a branch", error.cause) from error
+        if not torn_branches(uri):
+            # Another process may have just removed the torn ref. Any other failure repeats.
+            return list_refs(dataset, uri)
+        listed = {name: ref for name, ref in _read_refs(uri) if isinstance(ref, StoredBranch)}
+    return {name: ref for name, ref in listed.items() if not _is_torn(uri, name, ref)}
+
+
+def torn_branches(uri: str) -> set[str]:
+    """The half-made branches of a local table."""
+    return {name for name, ref in _read_refs(uri) if _is_torn(uri, name, ref)}
+
+
+def oldest_branch(uri: str) -> str | None:
+    """The branch of a local table with the oldest ref file, found without reading any."""
+    refs: list[tuple[float, str]] = []
+    with suppress(FileNotFoundError), os.scandir(f"{uri}/{REFS_DIR}") as files:
+        for file in files:
+            if file.name.endswith(_SUFFIX):
+                with suppress(FileNotFoundError):
+                    refs.append((file.stat().st_mtime, file.name))
+    return unquote(min(refs)[1].removesuffix(_SUFFIX)) if refs else None
+
+
+def _read_refs(uri: str) -> Iterator[tuple[str, _RefState]]:
+    """Every ref file by the name of its branch."""
+    with suppress(FileNotFoundError):
+        for file in os.listdir(f"{uri}/{REFS_DIR}"):
+            # A ref may be deleted meanwhile.
+            with suppress(FileNotFoundError):
+                if file.endswith(_SUFFIX):
+                    name = unquote(file.removesuffix(_SUFFIX))
+                    yield name, _read_ref(f"{uri}/{REFS_DIR}/{file}")
+
+
+def _ref_file(uri: str, name: str) -> str:
+    return f"{uri}/{ref_of(name)}"
+
+
+def _read_ref(path: str) -> _RefState:
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        return parse_ref(content)
+    except ValueError:
+        ends_in_zeros = not any(content[-1:])
+        is_open = content.startswith(b"{") and content.count(b"{") > content.count(b"}")
+        return "cut off" if ends_in_zeros or is_open else _DAMAGED
+
+
+def _is_torn(uri: str, name: str, ref: _RefState) -> bool:
+    """Whether a branch never came to be. One that has ever been written to has come to be."""
+    from omnigraph.storage.torn import is_whole_version
+
+    tree = f"{uri}/tree/{name}"
+    if ref is _DAMAGED:
+        return False
+    if isinstance(ref, StoredBranch) and is_whole_version(
+        f"{tree}/{version_file(ref.parent_version)}"
+    ):
+        return False
+    versions: list[str] = []
+    with suppress(FileNotFoundError):
+        versions = [file for file in os.listdir(f"{tree}/_versions") if file.endswith(".manifest")]
+    if len(versions) > 1:
+        return False
+    if not isinstance(ref, StoredBranch):
+        return True
+    return not any(is_whole_version(f"{tree}/_versions/{file}") for file in versions)

@@ -1,48 +1,194 @@
-"""Text objects in an S3-compatible store, through obstore.
+"""Text objects in an S3-compatible store, through obstore, with a cache of immutable objects.
 
-Plain requests are repeated when the network fails. Conditional writes are sent once: a repeated one
-would be refused because of its own first attempt, and the winner would think it had lost.
-Tests: tests/contract/objects.
+Plain requests are repeated when the network fails. A conditional write is sent once: a repeat would be
+refused because of its own first attempt, and the winner would believe it had lost.
+
+`ObjectCache` keeps small immutable objects in memory and, if a folder is configured, on disk. An entry
+is named after the object's URI and content token, or the URI alone if an object name is used only once,
+so an entry never becomes stale. Processes may share a folder. A damaged entry or an unusable folder
+only costs time. The table library reads its own files itself.
+Tests: tests/contract/objects, tests/storage/test_object_cache.py, tests/cost/test_object_cache.py.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
 from omnigraph.errors import ObjectMissing, StoreCallFailed, UnsafeStore
-from omnigraph.storage.object_cache import CACHE
+from omnigraph.limits import CACHED_BYTES_IN_MEMORY, CACHED_BYTES_ON_DISK, CACHED_OBJECT_BYTES
+from omnigraph.settings import read_settings
 from omnigraph.storage.objects import (
     NO_CONDITIONAL_PUT,
     Level,
     VersionToken,
     child_path,
-    naming_failures,
+    naming_object_failures,
     object_path,
 )
-from omnigraph.storage.s3_options import s3_options
-from omnigraph.storage.uris import GraphRoot, fold_path, is_addressable
+from omnigraph.storage.uris import GraphRoot, is_addressable, normalise_path, s3_options
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode
     from obstore.store import RetryConfig
 
+
+_SUFFIX: Final = ".object"
+_DIGEST_BYTES: Final = 32
+_KEPT_SHARE: Final = 0.75
+"""How much of a folder that is full stays, so that not every new entry has to look for old ones."""
+
+
+class ObjectCache:
+    """Contents by name. Thread-safe."""
+
+    def __init__(self, memory_bytes: int = CACHED_BYTES_IN_MEMORY) -> None:
+        self._most = memory_bytes
+        self._entries: OrderedDict[str, bytes] = OrderedDict()
+        self._used = 0
+        self._roots: set[str] = set()
+        self._lock = Lock()
+
+    def expects(self, root: str) -> bool:
+        """Whether something may be kept of what is below a root: it was asked about before, or a
+        folder is configured, in which others may have put it."""
+        with self._lock:
+            is_known = root in self._roots
+            self._roots.add(root)
+        return is_known or DiskFolder.configured() is not None
+
+    def get(self, name: str) -> bytes | None:
+        """What is kept under a name."""
+        with self._lock:
+            content = self._entries.get(name)
+            if content is not None:
+                self._entries.move_to_end(name)
+                return content
+        folder = DiskFolder.configured()
+        content = None if folder is None else folder.get(name)
+        if content is not None:
+            self._keep(name, content)
+        return content
+
+    def put(self, name: str, content: bytes) -> None:
+        """Keep a content, unless it is large."""
+        if len(content) > CACHED_OBJECT_BYTES:
+            return
+        self._keep(name, content)
+        folder = DiskFolder.configured()
+        if folder is not None:
+            folder.put(name, content)
+
+    def clear(self) -> None:
+        """Forget what is in memory."""
+        with self._lock:
+            self._entries.clear()
+            self._roots.clear()
+            self._used = 0
+
+    def _keep(self, name: str, content: bytes) -> None:
+        with self._lock:
+            self._used += len(content) - len(self._entries.pop(name, b""))
+            self._entries[name] = content
+            while self._used > self._most:
+                _, dropped = self._entries.popitem(last=False)
+                self._used -= len(dropped)
+
+
+class DiskFolder:
+    """A folder of entries. Each is put in its place by a rename, behind a digest of its content."""
+
+    def __init__(self, path: Path, most_bytes: int = CACHED_BYTES_ON_DISK) -> None:
+        self._path = path
+        self._most = most_bytes
+
+    @classmethod
+    def configured(cls) -> DiskFolder | None:
+        """The folder that the environment names, if it names one."""
+        path = read_settings().cache_dir
+        return cls(Path(path)) if path else None
+
+    def get(self, name: str) -> bytes | None:
+        """A whole entry; one that is damaged goes."""
+        file = self._file(name)
+        try:
+            stored = file.read_bytes()
+        except OSError:
+            return None
+        digest, content = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
+        with suppress(OSError):
+            if digest == _digest(name, content):
+                os.utime(file)  # The entries that were not used for longest go first.
+                return content
+            file.unlink()
+        return content if digest == _digest(name, content) else None
+
+    def put(self, name: str, content: bytes) -> None:
+        """Store an entry, and remove old ones if there are too many."""
+        file = self._file(name)
+        written = file.with_suffix(f".{uuid4().hex}")
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+            try:
+                written.write_bytes(_digest(name, content) + content)
+                written.replace(file)
+            finally:
+                written.unlink(missing_ok=True)
+            self._shrink()
+        except OSError:
+            return
+
+    def _shrink(self) -> None:
+        found = []
+        for entry in os.scandir(self._path):
+            with suppress(OSError):  # Another process may have removed it.
+                stat = entry.stat()
+                found.append((stat.st_mtime_ns, stat.st_size, entry.path))
+        used = sum(size for _, size, _ in found)
+        if used <= self._most:
+            return
+        for _, size, path in sorted(found):
+            if used <= self._most * _KEPT_SHARE:
+                return
+            with suppress(OSError):
+                os.unlink(path)
+            used -= size
+
+    def _file(self, name: str) -> Path:
+        return self._path / f"{sha256(name.encode()).hexdigest()}{_SUFFIX}"
+
+
+def _digest(name: str, content: bytes) -> bytes:
+    """Of the name, too: an entry that was copied to another place is not that of its place."""
+    return sha256(f"{name}\0".encode() + content).digest()
+
+
+CACHE: Final = ObjectCache()
+"""That of this process."""
+
+
 _REPEAT: Final[RetryConfig] = {"max_retries": 5, "retry_timeout": timedelta(seconds=30)}
-"""Half a minute rides out a restart or throttling; somebody is waiting for an answer."""
+"""Half a minute rides out a restart or throttling; a caller is waiting for an answer."""
 
 _SEND_ONCE: Final[RetryConfig] = {"max_retries": 0}
 
 _CONTENDED_ATTEMPTS: Final = 20
 """How often a conditional write is sent again after the store said that it was busy with another
-one on the same object. Each answer means that nothing was done, and somebody usually wins."""
+one on the same object. Each answer means that nothing was done, and one of the writers usually wins."""
 
 
 class RemoteObjects:
@@ -183,7 +329,7 @@ class RemoteObjects:
         return S3Store(self._bucket, config=s3_options(), retry_config=retry)  # type: ignore[arg-type]
 
     def _naming(self, action: str, path: str) -> AbstractContextManager[None]:
-        return naming_failures(self._root, action, path, BaseError, NotImplementedError)
+        return naming_object_failures(self._root, action, path, BaseError, NotImplementedError)
 
     def _missing(self, action: str, path: str) -> ObjectMissing:
         return ObjectMissing(action, self._root.join(path), "no such object")
@@ -195,7 +341,7 @@ class RemoteObjects:
         return f"{self._prefix}/{object_path(path)}".removeprefix("/")
 
     def _key_or_prefix(self, path: str) -> str:
-        return f"{self._prefix}/{fold_path(path)}".strip("/")
+        return f"{self._prefix}/{normalise_path(path)}".strip("/")
 
     def _token(self, action: str, path: str, e_tag: str | None) -> VersionToken:
         if e_tag is None:

@@ -14,9 +14,9 @@ from lance.dataset import ColumnOrdering
 
 from omnigraph.errors import StoreCallFailed
 from omnigraph.limits import LOOKUP_CHUNK, ROWS_SCANNED_PER_LOOKUP
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.filters import Bound, Filter, In, bind, matches, split, to_sql
-from omnigraph.storage.filters.bound import bound_columns
+from omnigraph.storage.filters.model import bound_columns
 from omnigraph.storage.lineage import Lineage
 
 ROW_ID: Final = "_rowid"
@@ -38,7 +38,7 @@ class Scan:
     fragment_ids: Collection[int] | None = None
     """Only rows stored in these fragments."""
     reads_little_ahead: bool = False
-    """Keep few rows in memory that nobody has asked for yet."""
+    """Limit the rows read ahead of the caller."""
 
 
 def scan(dataset: lance.LanceDataset, lineage: Lineage, wanted: Scan) -> pa.RecordBatchReader:

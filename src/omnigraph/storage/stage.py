@@ -1,28 +1,114 @@
-"""Staged changes: written in full, part of nothing, and made a version of the table by one commit.
+"""Staged changes: rows written in full that become a table version with one commit.
 
-A staged change is committed at most once, at the version it was built on, and must become exactly
-the next version. Whoever commits holds the lock of the branch: the library would otherwise rebase
-silently onto somebody else's commit.
+A staged change is committed at most once, on the version it was built on, and must become exactly the
+next version. The committer holds the branch lock: without it, the library would silently rebase the
+change onto a concurrent commit.
 Tests: tests/storage/tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 import lance
+import pyarrow as pa
 from lance import LanceDataset, LanceOperation
+from lance.fragment import write_fragments
 
-from omnigraph.errors import InputError, TableConflict, TableOvertaken
+from omnigraph.errors import InputError, StoreCallFailed, TableConflict, TableOvertaken
+from omnigraph.limits import ROWS_PER_FRAGMENT
 from omnigraph.side_by_side import in_parallel
+from omnigraph.storage.blobs import as_blob_column, is_blob
 from omnigraph.storage.commit_sync import TableCommit
-from omnigraph.storage.conflicts import Failure, cause_of, classify, naming_failures
-from omnigraph.storage.fragments import Rows, write_rows
+from omnigraph.storage.failures import Failure, cause_of, classify, naming_failures
 from omnigraph.storage.lineage import Lineage
-from omnigraph.storage.table import Table
+from omnigraph.storage.table import Table, file_names
 from omnigraph.storage.versions import OPERATION_ID, WRITER_KIND
+
+Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
+
+FILE_FORMAT: Final = "2.2"
+
+WRITE_OPTIONS: Final[dict[str, Any]] = {
+    "data_storage_version": FILE_FORMAT,
+    "max_rows_per_file": ROWS_PER_FRAGMENT,
+    # Which references are allowed is decided before rows come here.
+    "allow_external_blob_outside_bases": True,
+}
+
+
+def write_rows(table: Table, rows: Rows) -> list[lance.FragmentMetadata]:
+    """New files with these rows, of about `ROWS_PER_FRAGMENT` rows each.
+
+    An error raised by a stream of rows while it is read is raised again as it was.
+    """
+    source = _Source(rows, table.schema)
+    try:
+        with naming_failures("write", table.lineage.uri):
+            written = write_fragments(
+                source.reader(), table.dataset, mode="append", **WRITE_OPTIONS
+            )
+    except StoreCallFailed as failure:
+        if source.error is not None:
+            raise source.error from failure
+        raise
+    if isinstance(rows, pa.Table) and len(written) == 1:
+        stored = [f.name for f in rows.schema if table.schema.field(f.name).type == f.type]
+        table.lineage.known.learn(file_names(written[0]), rows.select(stored))
+    return list(written)
+
+
+def fit_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows in the column order and types of a table. Raises `InputError` if they do not fit."""
+    _check_columns(rows.schema, schema)
+    return pa.Table.from_batches([_fit(batch, schema) for batch in rows.to_batches()], schema)
+
+
+class _Source:
+    """Rows on their way to the table library, which would turn their own errors into text."""
+
+    def __init__(self, rows: Rows, schema: pa.Schema) -> None:
+        _check_columns(rows.schema, schema)
+        self._batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
+        self._schema = schema
+        self.error: Exception | None = None
+
+    def reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self._schema, self._fitted())
+
+    def _fitted(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self._batches:
+                yield _fit(batch, self._schema)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _check_columns(given: pa.Schema, schema: pa.Schema) -> None:
+    missing = [name for name in schema.names if name not in given.names]
+    unknown = [name for name in given.names if name not in schema.names]
+    if missing or unknown:
+        raise InputError(f"rows do not fit the table: missing {missing}, unknown {unknown}")
+
+
+def _fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [_column(batch.column(field.name), field) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(column: pa.Array, field: pa.Field) -> pa.Array:
+    if is_blob(field.type):
+        return as_blob_column(column)
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"column '{field.name}' does not fit the table: {error}") from error
+
 
 StagedKind = Literal["append", "delta", "overwrite", "columns", "index", "note", "restore"]
 
@@ -37,7 +123,7 @@ class RowCounts:
 
 
 @dataclass(slots=True)
-class Staged:
+class StagedChange:
     """A change that waits for its commit. Its files belong to one line of versions of one table."""
 
     kind: StagedKind
@@ -54,13 +140,13 @@ class Staged:
         return self.kind in ("delta", "columns", "index")
 
 
-def stage_append(table: Table, rows: Rows) -> Staged:
+def stage_append(table: Table, rows: Rows) -> StagedChange:
     """New rows, whose ids the caller knows to be new. Raises `InputError` for no rows."""
     written = write_rows(table, rows)
     added = _stored_rows(written)
     if not added:
         raise InputError(f"nothing to append to {table.path}")
-    return Staged(
+    return StagedChange(
         "append",
         table.lineage,
         table.version,
@@ -70,11 +156,11 @@ def stage_append(table: Table, rows: Rows) -> Staged:
     )
 
 
-def stage_overwrite(table: Table, rows: Rows) -> Staged:
+def stage_overwrite(table: Table, rows: Rows) -> StagedChange:
     """New content instead of the present one; no rows means an empty table."""
     written = write_rows(table, rows)
     added = _stored_rows(written)
-    return Staged(
+    return StagedChange(
         "overwrite",
         table.lineage,
         table.version,
@@ -84,11 +170,11 @@ def stage_overwrite(table: Table, rows: Rows) -> Staged:
     )
 
 
-def stage_restore(table: Table, version: int) -> Staged:
+def stage_restore(table: Table, version: int) -> StagedChange:
     """The content of an earlier version as the next one. It discards whatever came in between."""
     with naming_failures("restore", table.lineage.uri):
         rows = int(table.dataset.checkout_version(version).count_rows())
-    return Staged(
+    return StagedChange(
         "restore",
         table.lineage,
         table.version,
@@ -126,7 +212,7 @@ class DeferredSyncs:
 
 def commit_staged(
     table: Table,
-    staged: Staged,
+    staged: StagedChange,
     *,
     operation_id: str,
     writer_kind: str,
@@ -150,7 +236,7 @@ def commit_staged(
 
 
 def commit_together(
-    changes: Sequence[tuple[Table, Staged]],
+    changes: Sequence[tuple[Table, StagedChange]],
     *,
     operation_id: str,
     writer_kind: str,
@@ -183,7 +269,9 @@ def commit_together(
     return committed
 
 
-def _next_commit(table: Table, staged: Staged, operation_id: str, writer_kind: str) -> TableCommit:
+def _next_commit(
+    table: Table, staged: StagedChange, operation_id: str, writer_kind: str
+) -> TableCommit:
     _check_commit(table, staged)
     staged.committed = True
     transaction = lance.Transaction(
@@ -194,7 +282,7 @@ def _next_commit(table: Table, staged: Staged, operation_id: str, writer_kind: s
     return TableCommit(table.lineage, transaction)
 
 
-def _check_commit(table: Table, staged: Staged) -> None:
+def _check_commit(table: Table, staged: StagedChange) -> None:
     if staged.committed:
         raise ValueError("a staged change is committed once; what became of it must be looked up")
     if table.lineage != staged.lineage:

@@ -11,10 +11,9 @@ import lance
 import pyarrow as pa
 
 from omnigraph.limits import SMALL_WRITE_ROWS
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.filters import Filter, In
-from omnigraph.storage.known_values import asks_for_values
-from omnigraph.storage.lineage import Lineage
+from omnigraph.storage.lineage import Lineage, asks_for_values
 from omnigraph.storage.scan import Scan, lookup, scan
 from omnigraph.storage.versions import (
     VersionInfo,

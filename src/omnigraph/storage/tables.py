@@ -32,18 +32,15 @@ from omnigraph.errors import (
 )
 from omnigraph.limits import INDEX_CACHE_BYTES, KEPT_TABLES, METADATA_CACHE_BYTES
 from omnigraph.storage import refs
-from omnigraph.storage.causes import UNREACHABLE
 from omnigraph.storage.commit_sync import CommitSync
-from omnigraph.storage.conflicts import Failure, classify, naming_failures
 from omnigraph.storage.durability import DiskSync, Durability
-from omnigraph.storage.index_checks import IndexChecks
-from omnigraph.storage.known_values import KnownValues
-from omnigraph.storage.lineage import Lineage, version_file, version_of_file
+from omnigraph.storage.failures import UNREACHABLE, Failure, classify, naming_failures
+from omnigraph.storage.indexes import IndexChecks
+from omnigraph.storage.lineage import KnownValues, Lineage, version_file, version_of_file
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.refs import StoredBranch
-from omnigraph.storage.s3_options import s3_options
 from omnigraph.storage.table import Table
-from omnigraph.storage.uris import GraphRoot
+from omnigraph.storage.uris import GraphRoot, s3_options
 from omnigraph.storage.versions import (
     ObjectWatch,
     RemoteVersions,
@@ -128,7 +125,7 @@ class TableStore:
         Raises `TableExists`.
         """
         from omnigraph.storage.blobs import stored_schema
-        from omnigraph.storage.fragments import WRITE_OPTIONS, fit_rows
+        from omnigraph.storage.stage import WRITE_OPTIONS, fit_rows
 
         lineage = self._lineage(path, None)
         stored = stored_schema(schema)
@@ -227,7 +224,7 @@ class TableStore:
         return ObjectWatch(self._remote, table.lineage, table.version, None)
 
     def _refuse_moved(self, table: Table, branch: str) -> None:
-        from omnigraph.storage.base_paths import other_root
+        from omnigraph.storage.lineage import other_root
 
         made_at = other_root(table.lineage, table.dataset)
         if made_at is not None:
@@ -322,7 +319,7 @@ class TableStore:
 
     def list_branches(self, path: str) -> dict[str, StoredBranch]:
         """The branches of a table that have a ref, without those a power loss left half made."""
-        from omnigraph.storage.torn_branches import list_whole_branches
+        from omnigraph.storage.refs import list_whole_branches
 
         if self._remote is not None:
             listed = self._remote.refs(path)
@@ -339,8 +336,8 @@ class TableStore:
         return list_whole_branches(table.dataset, table.lineage.uri)
 
     def torn_branches(self, path: str) -> set[str]:
-        """Branches of a table that a power loss left half made; nobody was ever told of them."""
-        from omnigraph.storage.torn_branches import torn_branches
+        """Branches of a table that a power loss left half made; they were never acknowledged."""
+        from omnigraph.storage.refs import torn_branches
 
         lineage = self._lineage(path, None)
         return torn_branches(lineage.uri) if lineage.is_local else set()
@@ -355,7 +352,7 @@ class TableStore:
 
     def oldest_branch(self, path: str) -> str | None:
         """A branch of a table on a local disk, the oldest one; None without any, or elsewhere."""
-        from omnigraph.storage.torn_branches import oldest_branch
+        from omnigraph.storage.refs import oldest_branch
 
         lineage = self._lineage(path, None)
         return oldest_branch(lineage.uri) if lineage.is_local else None
@@ -405,7 +402,7 @@ class TableStore:
         else:
             refs.delete_ref(table.dataset, path, table.lineage.uri, name)
         if refs.encloses(name, self.list_branches(path)):
-            # Older formats have `a` beside `a/b`; what is left of `a` is nobody's and does no harm.
+            # Older formats have `a` beside `a/b`; what is left of `a` is unused and harmless.
             return
         if self._root.kind == "memory":
             refs.remove_memory_files(self._files(path), name)

@@ -22,7 +22,7 @@ from lance.file import LanceFileSession
 
 from omnigraph.errors import StoreCallFailed
 from omnigraph.storage.commit_sync import AddedFile, added_files, files_of_version
-from omnigraph.storage.conflicts import is_library_failure, naming_failures
+from omnigraph.storage.failures import is_library_failure, naming_failures
 from omnigraph.storage.lineage import Lineage, version_file, version_of_file
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
@@ -113,7 +113,7 @@ def _versions(lineage: Lineage, options: dict[str, str] | None) -> list[int]:
 def remove_torn_version(torn: Torn, objects: ObjectStore) -> None:
     """Take the version away; the caller holds the lock of the branch. Its other files are orphans."""
     lineage = torn.lineage
-    # From the end: whoever dies in between leaves the next torn version.
+    # From the end: a process that dies in between leaves the next torn version.
     for version in (torn.version, torn.below):
         if version is not None:
             objects.delete(f"{lineage.folder}/{version_file(version)}")

@@ -1,19 +1,22 @@
-"""Addresses: which store a graph is in, and how the things inside it are named.
+"""Graph URIs: which store a graph is in, how its files are named, and how to reach an S3 store.
 
-A root is normalised once, when a graph is opened. From then on two spellings of one place are the
-same text, for the adapter as well as for Lance, whatever the working directory becomes.
-Tests: tests/contract/objects/test_uris.py.
+A root is normalised once, when a graph is opened. From then on two spellings of one location are the
+same text for the adapter and for Lance, independent of the working directory. S3 options come from the
+environment; the adapter and Lance get the same ones, so they always use the same server.
+Tests: tests/contract/objects/test_uris.py, test_remote.py.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import unquote
 
 from omnigraph.errors import InputError, StoreCallFailed
+from omnigraph.settings import read_settings
 
 RootKind = Literal["local", "s3", "memory"]
 
@@ -63,7 +66,7 @@ def normalise_root(uri: str) -> GraphRoot:
     return GraphRoot(*_normal_form(uri))
 
 
-def fold_path(relative: str) -> str:
+def normalise_path(relative: str) -> str:
     """A path inside a graph without `.`, `..` and superfluous slashes; empty for the root itself.
 
     Raises `ValueError` for a path that leads out of the root or that no object may have.
@@ -75,7 +78,7 @@ def fold_path(relative: str) -> str:
                 raise ValueError("the path leads out of the graph")
             segments.pop()
         elif not is_addressable(segment):
-            raise ValueError(f"'{segment}' is no name for an object")
+            raise ValueError(f"'{segment}' is not a valid object name")
         elif segment not in ("", "."):
             segments.append(segment)
     return "/".join(segments)
@@ -88,7 +91,7 @@ def is_addressable(name: str) -> bool:
 
 def _normal_form(uri: str) -> tuple[str, RootKind]:
     if not uri or _CONTROL.search(uri):
-        raise InputError(f"{uri!r} is no address of a graph")
+        raise InputError(f"{uri!r} is not a valid graph URI; use a path, file:// or s3://")
     scheme = _SCHEME.match(uri)
     if scheme is None:
         return _local_path(uri), "local"
@@ -108,7 +111,7 @@ def _normal_form(uri: str) -> tuple[str, RootKind]:
 
 
 def _local_path(path: str) -> str:
-    """Absolute and folded by its text alone, so that Lance and the adapter cannot disagree."""
+    """Absolute and normalised by its text alone, so that Lance and the adapter always agree."""
     # POSIX lets two leading slashes mean something else than one; here they never do.
     absolute = re.sub(r"\A//+", "/", os.path.abspath(path))
     # Lance takes what follows for the query of a URL, and the graph would lie in two places.
@@ -137,8 +140,8 @@ def _s3_uri(uri: str, rest: str) -> str:
     if not bucket:
         raise StoreCallFailed("address", uri, "it names no bucket")
     if not _BUCKET.fullmatch(bucket):
-        raise InputError(f"'{uri}': '{bucket}' is no name of a bucket")
-    # Lance reads the address as a URL: it cuts at `?` and `#`, decodes `%41` and folds dots. The
+        raise InputError(f"'{uri}': '{bucket}' is not a valid bucket name")
+    # Lance reads the address as a URL: it cuts at `?` and `#`, decodes `%41` and resolves dots. The
     # adapter would take the same text literally, and the graph would lie in two places.
     if re.search(r"[%?#\\]", prefix) or (prefix and {"", ".", ".."} & set(prefix.split("/"))):
         raise InputError(
@@ -153,3 +156,29 @@ def _memory_uri(uri: str, name: str) -> str:
         raise InputError(f"'{uri}': name the graph, as in memory://name")
     # The scheme under which Lance shares its memory between all handles of a process.
     return f"shared-memory://{name}"
+
+
+_TRUTHY: Final = frozenset({"1", "true", "TRUE", "True", "yes", "YES", "on", "ON"})
+
+
+_PASSED_ON: Final = (
+    "aws_region",
+    "aws_access_key_id",
+    "aws_secret_access_key",
+    "aws_session_token",
+)
+
+
+def s3_options(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """How to reach the store, from the `AWS_*` variables. Lance takes the same options."""
+    settings = read_settings(environment)
+    given = {option: getattr(settings, option) for option in _PASSED_ON}
+    options: dict[str, str] = {option: text for option, text in given.items() if text is not None}
+    endpoint = settings.aws_endpoint_url_s3 or settings.aws_endpoint_url
+    if endpoint:
+        options["aws_endpoint"] = endpoint.rstrip("/")
+    if (endpoint or "").startswith("http://") or settings.aws_allow_http in _TRUTHY:
+        options["allow_http"] = "true"
+    if settings.aws_s3_force_path_style in _TRUTHY:
+        options["aws_virtual_hosted_style_request"] = "false"
+    return options

@@ -15,7 +15,7 @@ from msgspec import Struct
 from omnigraph.errors import ObjectMissing, TableMissing
 from omnigraph.json_structs import json_line
 from omnigraph.side_by_side import each
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.lineage import Lineage, version_file, version_of_file
 from omnigraph.storage.objects import VersionToken
 from omnigraph.storage.refs import REFS_DIR, StoredBranch, parse_ref
@@ -85,7 +85,7 @@ class VersionRecord:
 def newest_version(lineage: Lineage) -> int | None:
     """The newest version of a line on a local disk, found without listing all of them.
 
-    After every commit the library notes the version it made. Whoever died before that, or lost the
+    After every commit the library notes the version it made. A writer that died before that, or lost the
     note to a power loss, leaves one that is behind, so the next numbers are tried, as the library
     does when it commits. None: the versions have to be listed.
     """
@@ -122,7 +122,7 @@ def confirm_newest(lineage: Lineage, version: int) -> None:
 
 
 def newest_noted(note: str) -> int | None:
-    """The version a note names; None if there is no note, or none that can be read."""
+    """The version a note names; None if the note is missing or unreadable."""
     try:
         with open(note, encoding="utf-8") as file:
             return int(json.load(file)["version"])

@@ -1,6 +1,6 @@
 """Rows that several processes write for one change: files that are part of nothing yet.
 
-Whoever writes some describes them in a form that travels; whoever commits joins the descriptions to
+A task that writes some describes them in a form that can be sent; the committer joins the descriptions to
 one staged change. Files that no commit will name are removed again.
 Tests: tests/storage/tables/test_written.py.
 """
@@ -20,12 +20,11 @@ from lance import LanceOperation
 
 from omnigraph.errors import StorageError
 from omnigraph.storage.delta import Ids, delete_at, find_targets, rewriting, write_upserts
-from omnigraph.storage.fragments import write_rows
 from omnigraph.storage.lineage import Lineage
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.refs import tree_of
 from omnigraph.storage.scan import ROW_ADDRESS
-from omnigraph.storage.stage import RowCounts, Staged
+from omnigraph.storage.stage import RowCounts, StagedChange, write_rows
 from omnigraph.storage.table import Table
 
 WriteKind = Literal["append", "delta", "overwrite"]
@@ -49,7 +48,7 @@ class WrittenRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunk:
+class ShrunkFragment:
     """Fragments that lost rows, and those that lost all of them."""
 
     removed: tuple[int, ...]
@@ -86,15 +85,18 @@ def by_fragment(parts: Iterable[WrittenRows]) -> list[pa.Array]:
     return [pa.array(same) for same in np.split(addresses, starts[1:])]
 
 
-def shrink(table: Table, addresses: pa.Array) -> Shrunk:
+def shrink(table: Table, addresses: pa.Array) -> ShrunkFragment:
     """The fragments without the rows at these addresses, which are all that they lose."""
     removed, left = delete_at(table, addresses)
-    return Shrunk(tuple(removed), tuple(map(_described, left)))
+    return ShrunkFragment(tuple(removed), tuple(map(_described, left)))
 
 
 def stage_written(
-    table: Table, kind: WriteKind, parts: Sequence[WrittenRows], shrunk: Sequence[Shrunk] = ()
-) -> Staged:
+    table: Table,
+    kind: WriteKind,
+    parts: Sequence[WrittenRows],
+    shrunk: Sequence[ShrunkFragment] = (),
+) -> StagedChange:
     """The parts as one change of the table they were written for."""
     fragments = [_fragment(text) for part in parts for text in part.fragments]
     rows, known = sum(p.rows for p in parts), sum(p.known for p in parts)
@@ -114,7 +116,7 @@ def stage_written(
             removed = [number for s in shrunk for number in s.removed]
             updated = [_fragment(text) for s in shrunk for text in s.fragments]
             operation = rewriting(table, removed, updated, fragments)
-    return Staged(kind, table.lineage, table.version, counts, after, operation)
+    return StagedChange(kind, table.lineage, table.version, counts, after, operation)
 
 
 def remove_written(

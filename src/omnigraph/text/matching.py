@@ -18,7 +18,7 @@ from omnigraph.text.index import OCCURRENCE_SHIFT, Mask, Rows, Segment, TextInde
 Scores = npt.NDArray[np.float64]
 
 MAX_SEARCHED_SHARE: Final = 0.1
-"""FragmentGroup of a column's rows up to which binary search beats a dense array."""
+"""Share of a column's rows up to which binary search beats a dense array."""
 
 _K1: Final = 1.2
 _B: Final = 0.75

@@ -43,7 +43,7 @@ class Bootstrap:
         self._branches = branches
 
     def restore(self, locks: WriterLocks) -> None:
-        """Write the files again if both are missing, or if somebody who did so got halfway."""
+        """Write the files again if both are missing, or if an interrupted process wrote only one."""
         if not self._is_needed():
             return
         with locks.hold(None, "restore the schema files") as lock:

@@ -51,7 +51,7 @@ from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.rows import MANIFEST_PATH
 
 if TYPE_CHECKING:
-    from omnigraph.versioning.parting import KnownCommits
+    from omnigraph.versioning.ancestry import KnownCommits
 
 BEFORE_CREATE = declare("branch_create.before_manifest_branch_create", "before the ref is made")
 BEFORE_CUT = declare("branch_create.before_later_commits_go", "before later commits are removed")
@@ -107,7 +107,7 @@ class Branches:
     def retired(self) -> Sequence[BranchRef]:
         """Branches that were deleted while a commit of theirs was the merge base of two others.
 
-        They do not exist for anybody but merges, which compare with that commit, and cleanup, which
+        They exist only for merges, which compare with that commit, and cleanup, which
         removes them when no two branches have such a commit in common any more.
         """
         return self._stored(retired=True)
@@ -116,11 +116,11 @@ class Branches:
         return branches_of(self._manifest.refs(), retired=retired)
 
     def history(self, first: BranchRef | None = None) -> KnownCommits:
-        """Every commit that any branch tells of, read from a branch that exists where there is one.
+        """Every commit that any branch records, read from a branch that exists where there is one.
 
         `first` is a branch that is about to be deleted: read from it is what no other has.
         """
-        from omnigraph.versioning.parting import Tip, whole_history
+        from omnigraph.versioning.ancestry import Tip, whole_history
 
         listed = [ref for ref in (*self.retired(), *self.list()) if ref != first]
         refs = listed if first is None else [first, *listed]
@@ -314,7 +314,7 @@ class Branches:
         Whatever two branches will have in common later, two have in common now: what a merge brings
         to one of them, it brings from a branch that exists.
         """
-        from omnigraph.versioning.parting import Tip, read_by_merge
+        from omnigraph.versioning.ancestry import Tip, read_by_merge
 
         assert ref.physical is not None
         for other in self.retired():
@@ -330,7 +330,7 @@ class Branches:
         tips = [
             Tip.of(state)
             for state in self.states(others)
-            if self._manifest.told(self._manifest.open(state.branch), made)
+            if self._manifest.recorded(self._manifest.open(state.branch), made)
         ]
         if len(tips) < 2:
             return False
@@ -371,7 +371,7 @@ class Branches:
         disk and not done elsewhere.
         """
         if ref.physical is not None:
-            with suppress(StoreCallFailed):  # What is torn or damaged is told by those who read it.
+            with suppress(StoreCallFailed):  # Readers report what is torn or damaged.
                 self._manifest.newest(ref.physical)
             return
         oldest = self._tables.oldest_branch(MANIFEST_PATH)
@@ -384,7 +384,7 @@ class Branches:
                 pass  # That is for those to hear who use the branch.
 
     def _remove_ref(self, ref: BranchRef) -> None:
-        """End the branch; files of it that stay behind are nobody's and do no harm."""
+        """End the branch; files it leaves behind are unused and harmless."""
         assert ref.physical is not None
         try:
             self._tables.reclaim_branch(MANIFEST_PATH, ref.physical, self._objects)

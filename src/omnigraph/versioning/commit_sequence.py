@@ -23,9 +23,14 @@ from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import Manifest, ManifestState
 from omnigraph.versioning.publish import Publication, RowsAhead, publish_all
-from omnigraph.versioning.recovery.heal import Recovery
-from omnigraph.versioning.recovery.schema_change import SchemaChange
-from omnigraph.versioning.recovery.sidecar import PinnedTable, Pointer, Sidecar, WriterKind
+from omnigraph.versioning.recovery.recover import Recovery
+from omnigraph.versioning.recovery.sidecar import (
+    Pointer,
+    SchemaChange,
+    Sidecar,
+    SidecarTable,
+    WriterKind,
+)
 from omnigraph.versioning.snapshot import SnapshotEntry
 
 Ending = Callable[[], None]
@@ -37,7 +42,7 @@ def sidecar_of(
     branch: BranchRef,
     state: ManifestState,
     draft: CommitDraft,
-    tables: Iterable[PinnedTable],
+    tables: Iterable[SidecarTable],
     *,
     pointers: Iterable[Pointer] = (),
     schema: SchemaChange | None = None,
@@ -58,15 +63,15 @@ def sidecar_of(
     )
 
 
-def pinned_table(
+def sidecar_table(
     entry: SnapshotEntry, branch: str | None, *, data_commits: int, forks: bool = False
-) -> PinnedTable:
+) -> SidecarTable:
     """A table that an operation on a branch moves."""
-    return PinnedTable.of(
+    return SidecarTable.of(
         entry.table_key,
         entry.table_id,
         entry.location,
-        entry.pin,
+        entry.version_ref,
         branch,
         data_commits=data_commits,
         forks=forks,

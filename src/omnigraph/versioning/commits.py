@@ -33,8 +33,8 @@ class OperationKind(Enum):
     RECOVERY = "recovery"
 
 
-KEEPING_ROWS: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_INDICES])
-"""Operations that store rows anew and change none."""
+CONTENT_PRESERVING: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_INDICES])
+"""Operations that rewrite storage but change no row."""
 
 
 class Counts(Document, frozen=True):

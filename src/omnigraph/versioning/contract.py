@@ -1,7 +1,12 @@
-"""The schema contract: the files that say which schema a graph has accepted.
+"""The schema contract: the files that record which schema a graph has accepted.
 
-Three files must agree: the source text, the compiled form with its identities, and the recorded
-hash. A fourth, one per schema a graph ever had, keeps old compiled forms for time travel.
+Three files must agree: the source text, the compiled form with its identities, and the recorded hash. A
+fourth, one per schema a graph ever had, keeps old compiled forms for time travel.
+
+A schema change stages its files beside the accepted ones. The newest commit decides which schema a graph
+has, and the files follow: staged files of that schema are put in place, all other staged files are
+deleted. That holds after any crash. The caller holds the lock of main.
+Tests: tests/unit/versioning/test_schema_staging.py, tests/crash.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from omnigraph.catalog.compile import build_declared
 from omnigraph.catalog.ir import SchemaIR, compact_json, schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken, StoreCallFailed
+from omnigraph.faults import declare
 from omnigraph.json_structs import json_lines
 from omnigraph.language.syntax import Source
 from omnigraph.side_by_side import each
@@ -71,7 +77,7 @@ def write_history(objects: ObjectStore, ir: SchemaIR) -> None:
 
 
 def read_history(objects: ObjectStore, reference: str, *, may_be_kept: bool = False) -> SchemaIR:
-    """The compiled schema a commit was made under; `may_be_kept` for whoever does not check files."""
+    """The compiled schema a commit was made under; `may_be_kept` allows a cached copy."""
     path = f"{HISTORY_DIR}/{reference}"
     text = objects.read_text_of(path, None) if may_be_kept else objects.read_text(path)
     return schema_from_json(json.loads(text))
@@ -127,7 +133,7 @@ def read_listed_files(
     return ContractFiles(source, ir, state)
 
 
-def read_settled_files(objects: ObjectStore) -> ContractFiles:
+def read_staged_or_accepted_files(objects: ObjectStore) -> ContractFiles:
     """What the files hold once those that wait are in place."""
     live = read_files(objects)
     staged = [f"{name}{STAGED}" for name in CONTRACT_FILES]
@@ -209,3 +215,69 @@ def recorded_hash(text: str) -> str:
 
 def _pretty(document: Any) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+AFTER_SOURCE = declare("schema_apply.after_source_staged", "only the schema source waits")
+BEFORE_RENAME = declare("schema_apply.before_rename", "before each waiting file is put in place")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A schema that files may say: its hash, and its compiled form with identities."""
+
+    hash: str
+    reference: str
+
+    def is_said_by(self, name: str, text: str) -> bool:
+        """Whether the text of one of the three files belongs to the schema."""
+        try:
+            if name == SOURCE_FILE:
+                return declared_hash(text) == self.hash
+            if name == IR_FILE:
+                return history_name(schema_from_json(json.loads(text))) == self.reference
+            return recorded_hash(text) == self.hash
+        except ValueError:
+            return False
+
+
+def stage_schema(objects: ObjectStore, contract: SchemaContract) -> None:
+    """Write all three files beside the accepted ones."""
+    objects.write_text(f"{SOURCE_FILE}{STAGED}", contract.source)
+    AFTER_SOURCE.hit()
+    write_compiled(objects, contract, suffix=STAGED)
+
+
+def is_staged(objects: ObjectStore, target: Target) -> bool:
+    """Whether every file says the schema, be it waiting or in place."""
+    return all(
+        any(_says(objects, target, name, suffix) for suffix in (STAGED, ""))
+        for name in CONTRACT_FILES
+    )
+
+
+def place_staged_files(objects: ObjectStore, target: Target) -> None:
+    """Put files that wait for the schema of the newest commit in place, and remove the others."""
+    if not all(objects.exists(name) for name in CONTRACT_FILES):
+        return  # Compiled files that are gone are made again when the graph is opened.
+    for name in CONTRACT_FILES:
+        staged = f"{name}{STAGED}"
+        if not objects.exists(staged):
+            continue
+        if _says(objects, target, name, STAGED):
+            BEFORE_RENAME.hit(file=name)
+            objects.rename_text(staged, name)
+        else:
+            objects.delete(staged)
+
+
+def has_staging(objects: ObjectStore) -> bool:
+    """Whether any file waits."""
+    waiting = {f"{name}{STAGED}" for name in CONTRACT_FILES}
+    return not waiting.isdisjoint(path.rpartition("/")[2] for path in objects.list_dir(""))
+
+
+def _says(objects: ObjectStore, target: Target, name: str, suffix: str) -> bool:
+    try:
+        return target.is_said_by(name, objects.read_text(f"{name}{suffix}"))
+    except ObjectMissing:
+        return False

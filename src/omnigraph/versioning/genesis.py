@@ -21,8 +21,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import declare
 from omnigraph.language.syntax import Source
-from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.probe import probe_store
+from omnigraph.storage.objects import ObjectStore, probe_store
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.commits import (
@@ -41,6 +40,7 @@ from omnigraph.versioning.contract import (
 )
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.manifest_compaction import index_manifest
 from omnigraph.versioning.rows import (
     CONFIG,
     MANIFEST_PATH,
@@ -54,7 +54,6 @@ from omnigraph.versioning.rows import (
     version_row,
 )
 from omnigraph.versioning.snapshot import table_id
-from omnigraph.versioning.upkeep import index_manifest
 
 AFTER_SOURCE = declare("init.after_schema_pg_written", "after the schema source is claimed")
 AFTER_CONTRACT = declare("init.after_schema_contract_written", "after the compiled schema")

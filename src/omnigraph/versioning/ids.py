@@ -40,7 +40,7 @@ os.register_at_fork(after_in_child=_be_another_process)
 
 
 def derived_ulid(micros: int, seed: str) -> str:
-    """The identifier that belongs to a time and a text: whoever asks gets the same one."""
+    """The identifier of a time and a text; the same for every caller."""
     digest = hashlib.sha256(seed.encode()).digest()
     return str(ULID((micros // 1000).to_bytes(6, "big") + digest[:10]))
 

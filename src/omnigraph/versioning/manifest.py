@@ -1,6 +1,6 @@
 """Reading the manifest: the state of a branch, now or at an earlier version, and its commits.
 
-State is folded from rows in publish order. A handle that knows a branch reads only what is new; a
+State is replayed from rows in publish order. A handle that knows a branch reads only what is new; a
 cold one starts from the newest checkpoint. Neither gets slower as history grows.
 """
 
@@ -52,8 +52,8 @@ from omnigraph.versioning.manifest_state import (
     ManifestState,
     after,
     cold_state,
-    fold,
     read_rows,
+    replay,
 )
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
@@ -62,19 +62,19 @@ from omnigraph.versioning.rows import (
     OperationMetadata,
     Outcome,
     ancestor_key,
+    check_stamp,
     commit_table_key,
     load_key,
     operation_key,
     write_key,
 )
-from omnigraph.versioning.stamp import check_stamp
 from omnigraph.versioning.torn_manifests import damaged, was_acknowledged
 
 if TYPE_CHECKING:
     from omnigraph.storage.torn import Torn
     from omnigraph.versioning.audit import RecordedAudit
 
-__all__ = ["HeadNotes", "KeyedCommit", "Manifest", "ManifestState", "fold"]
+__all__ = ["HeadNotes", "KeyedCommit", "Manifest", "ManifestState", "replay"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class _Known:
     state: ManifestState
     row_count: int
     newest_fragment: int
-    small_pieces: int
+    small_fragment_count: int
     watch: VersionWatch | None = None
     table: Table | None = None
     """None for a state that another process has noted down."""
@@ -105,7 +105,7 @@ class _Known:
             state=state,
             row_count=table.row_count(),
             newest_fragment=max((fragment.id for fragment in fragments), default=-1),
-            small_pieces=sum(fragment.rows < MANIFEST_SMALL_ROWS for fragment in fragments),
+            small_fragment_count=sum(fragment.rows < MANIFEST_SMALL_ROWS for fragment in fragments),
             watch=watch,
             table=table,
             # Where comparing checksums takes requests, a writer relies on what scans have found.
@@ -120,7 +120,7 @@ class _Known:
             state=ManifestState.from_checkpoint(branch, note.state),
             row_count=note.rows,
             newest_fragment=note.newest_fragment,
-            small_pieces=note.small_fragments,
+            small_fragment_count=note.small_fragments,
         )
 
     def note(self) -> HeadNote:
@@ -131,7 +131,7 @@ class _Known:
             written_at=round(self.written_at.timestamp() * 1_000_000),
             rows=self.row_count,
             newest_fragment=self.newest_fragment,
-            small_fragments=self.small_pieces,
+            small_fragments=self.small_fragment_count,
             state=self.state.to_checkpoint(),
         )
 
@@ -360,10 +360,10 @@ class Manifest:
         with self._lock:
             self._known[table.branch] = learnt
 
-    def small_pieces(self, branch: str | None) -> int:
-        """How many small pieces the manifest of a branch was in when it was last looked at."""
+    def small_fragment_count(self, branch: str | None) -> int:
+        """The number of small fragments a branch's manifest had when it was last read."""
         known = self._last_known(branch)
-        return 0 if known is None else known.small_pieces
+        return 0 if known is None else known.small_fragment_count
 
     def at(self, branch: str | None, sequence: int) -> ManifestState:
         """The state of a branch right after its commit number `sequence`."""
@@ -383,13 +383,13 @@ class Manifest:
             return
         found = self.find_commit(state.branch, expected)
         if found is not None:
-            later, _ = self.told_commits(state.branch, state.sequence, after=found.sequence)
+            later, _ = self.recorded_commits(state.branch, state.sequence, after=found.sequence)
             if all(commit.draft.operation is OperationKind.OPTIMIZE for commit in later):
                 return
         raise HeadMoved(public_name(state.branch), expected, state.head)
 
     def forget(self, branch: str | None) -> None:
-        """Drop what is known about a branch, after it was deleted or made anew."""
+        """Drop what is known about a branch, after it was deleted or created again."""
         with self._lock:
             self._known.pop(branch, None)
             self._asked_at.pop(branch, None)
@@ -416,10 +416,10 @@ class Manifest:
         rows = read_rows(self.open(branch), wanted)
         return _commit(rows[0]) if rows else None
 
-    def told_commits(
+    def recorded_commits(
         self, branch: str | None, until: int, *, after: int = 0
     ) -> tuple[list[CommitRecord], list[CommitRecord]]:
-        """The commits a branch tells of between sequences: its own, and those that merges brought."""
+        """The commits a branch records between sequences: its own, and merged ones."""
         wanted = And(
             (
                 Comparison("commit_seq", ">", after),
@@ -448,10 +448,10 @@ class Manifest:
             )
             rows = sorted(read_rows(self.open(branch), wanted), key=lambda row: row["commit_seq"])
             for sequence, of_commit in groupby(rows, key=lambda row: row["commit_seq"]):
-                told = list(of_commit)
+                recorded = list(of_commit)
                 if sequence > state.sequence:
-                    state = fold(state, told)
-                [commit] = [_commit(r) for r in told if r["object_type"] == "graph_commit"]
+                    state = replay(state, recorded)
+                [commit] = [_commit(r) for r in recorded if r["object_type"] == "graph_commit"]
                 yield commit, state
             if last >= end:
                 return
@@ -482,8 +482,8 @@ class Manifest:
         found = self.open(branch).read(["table_key"], filter=wanted).column("table_key")
         return [CommitId(key.removeprefix("commit:")) for key in found.to_pylist()]
 
-    def told(self, table: Table, commits: Iterable[CommitId]) -> set[CommitId]:
-        """Those of the commits that an opened manifest tells of, as its own or as brought along."""
+    def recorded(self, table: Table, commits: Iterable[CommitId]) -> set[CommitId]:
+        """The subset of commits that an opened manifest records, as its own or merged."""
         keys = tuple(commit_table_key(commit) for commit in commits)
         wanted = And(
             (
@@ -564,7 +564,7 @@ def _continued(known: _Known, table: Table) -> ManifestState | None:
     rows, earlier = _newer_rows(known, table)
     commits = sorted((_commit(row) for row in _commits(rows)), key=lambda commit: commit.sequence)
     if commits:
-        return fold(state, rows) if commits[0].parent_commit_id == state.head else None
+        return replay(state, rows) if commits[0].parent_commit_id == state.head else None
     heads = [row for row in _commits(earlier) if row["commit_seq"] == state.sequence]
     if not heads:
         at_head = And(
@@ -575,7 +575,7 @@ def _continued(known: _Known, table: Table) -> ManifestState | None:
         )
         heads = read_rows(table, at_head)
     return (
-        fold(state, rows) if [_commit(r).graph_commit_id for r in heads] == [state.head] else None
+        replay(state, rows) if [_commit(r).graph_commit_id for r in heads] == [state.head] else None
     )
 
 

@@ -119,7 +119,7 @@ class _SchemaRef(msgspec.Struct, frozen=True):
     schema_ref: str
 
 
-def fold(state: ManifestState, rows: Iterable[Mapping[str, Any]]) -> ManifestState:
+def replay(state: ManifestState, rows: Iterable[Mapping[str, Any]]) -> ManifestState:
     """The state after the given rows, which must all come after `state`."""
     tables = dict(state.tables)
     registered = dict(state.registered)
@@ -170,7 +170,7 @@ def cold_state(table: Table, sequence: int | None) -> ManifestState:
     wanted: Filter = after(start)
     if sequence is not None:
         wanted = And((wanted, Comparison("commit_seq", "<=", sequence)))
-    return fold(state, read_rows(table, wanted))
+    return replay(state, read_rows(table, wanted))
 
 
 def _scanned_state(table: Table, sequence: int | None) -> ManifestState:
@@ -184,7 +184,7 @@ def _scanned_state(table: Table, sequence: int | None) -> ManifestState:
     later = pc.greater(numbers, start)
     if sequence is not None:
         later = pc.and_(later, pc.less_equal(numbers, sequence))
-    return fold(state, rows.filter(later).to_pylist())
+    return replay(state, rows.filter(later).to_pylist())
 
 
 def _checkpoint_state(table: Table, text: str) -> ManifestState:

@@ -1,9 +1,9 @@
 """The one door to visibility: table versions and their commit appear together, or not at all.
 
 Every publish is one insert, built on the version of the manifest whose state it follows, and storage
-lets exactly one of several inserts into a version win. So lineage is linear. Whoever publishes onto
+lets exactly one of several inserts into a version win. So lineage is linear. A writer that publishes onto
 another state than that in which its operation began looks for its operation there first, so an
-operation publishes once; and whoever has a key that its caller chose looks for the key.
+operation publishes once; a writer with a caller-chosen key looks for the key.
 """
 
 from __future__ import annotations
@@ -35,19 +35,20 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import declare
 from omnigraph.limits import CHECKPOINT_INTERVAL, PUBLISH_BUDGET_SECONDS
-from omnigraph.storage.sole_insert import InsertConflict, WrittenRows, insert_alone, write_ahead
+from omnigraph.storage.delta import InsertConflict, WrittenRows, insert_exclusively, write_ahead
 from omnigraph.storage.table import Table
 from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationId, TableId
-from omnigraph.versioning.manifest import Manifest, ManifestState, fold
+from omnigraph.versioning.manifest import Manifest, ManifestState, replay
+from omnigraph.versioning.manifest_compaction import compact_if_overdue
 from omnigraph.versioning.rows import (
     PUBLISHED_OUTCOMES,
     Outcome,
-    Pin,
     Row,
     TableRegistration,
     TableVersion,
+    VersionRef,
     ancestor_row,
     audit_row,
     checkpoint_row,
@@ -58,7 +59,6 @@ from omnigraph.versioning.rows import (
     tombstone_row,
     version_row,
 )
-from omnigraph.versioning.upkeep import tend_if_overdue
 
 BEFORE_INSERT = declare("graph_publish.before_manifest_commit", "before the manifest insert")
 AFTER_INSERT = declare("graph_publish.after_manifest_commit", "after the publish is confirmed")
@@ -83,8 +83,8 @@ class Publication:
     changes_schema: bool = False
     """Whether the draft's schema is a new one; otherwise it must be the one the branch has."""
     ancestors: tuple[CommitRecord, ...] = ()
-    """Commits of the merged branch; those the branch tells of already are left out."""
-    expected: Mapping[TableId, Pin] = field(default_factory=dict)
+    """Commits of the merged branch; those the branch already records are left out."""
+    expected: Mapping[TableId, VersionRef] = field(default_factory=dict)
     expected_head: CommitId | None = None
     revalidate: Callable[[ManifestState], None] | None = None
     """Called with the state published onto; raises when the write no longer holds there."""
@@ -151,7 +151,7 @@ def publish_all(
                 # Every reader sees the commit, but a power loss may take it back: not acknowledged.
                 raise unknown_outcome(last.draft, failure) from failure
             AFTER_INSERT.hit(branch=branch, sequence=last.sequence)
-            if inserted is not None and tend_if_overdue(inserted):
+            if inserted is not None and compact_if_overdue(inserted):
                 manifest.current(branch)
             return confirmed
         if time.monotonic() > deadline:
@@ -234,11 +234,11 @@ def _check_preconditions(state: ManifestState, publication: Publication) -> None
     if not kept and state.schema_ref is not None:
         raise SchemaMoved()
     for table_id in sorted(publication.expected):
-        pin = publication.expected[table_id]
+        expected = publication.expected[table_id]
         entry = state.tables.get(table_id)
-        found = Pin(entry.version, entry.branch) if entry else Pin(0, None)
-        if found != pin:
-            raise ExpectedVersionMismatch(_name(state, table_id), pin.version, found.version)
+        found = VersionRef(entry.version, entry.branch) if entry else VersionRef(0, None)
+        if found != expected:
+            raise ExpectedVersionMismatch(_name(state, table_id), expected.version, found.version)
     if publication.revalidate is not None:
         publication.revalidate(state)
 
@@ -275,11 +275,11 @@ def _name(state: ManifestState, table_id: TableId) -> str:
 def _untold(
     manifest: Manifest, table: Table, commits: tuple[CommitRecord, ...]
 ) -> list[CommitRecord]:
-    """Those of the commits that the branch does not tell of yet."""
+    """The commits that the branch does not record yet."""
     if not commits:
         return []
-    told = manifest.told(table, [commit.graph_commit_id for commit in commits])
-    return [commit for commit in commits if commit.graph_commit_id not in told]
+    recorded = manifest.recorded(table, [commit.graph_commit_id for commit in commits])
+    return [commit for commit in commits if commit.graph_commit_id not in recorded]
 
 
 def _advance(
@@ -299,7 +299,7 @@ def _advance(
     rows += [ancestor_row(ancestor, sequence) for ancestor in ancestors]
     if publication.audit is not None:
         rows.append(audit_row(publication.audit, commit))
-    after = fold(state, rows)
+    after = replay(state, rows)
     if sequence % CHECKPOINT_INTERVAL == 0:
         rows.append(checkpoint_row(sequence, after.to_checkpoint()))
     return rows, after
@@ -314,7 +314,7 @@ def _try_insert(
         with suppress(OmnigraphError):
             written = ahead()
     try:
-        return insert_alone(table, rows, written), None
+        return insert_exclusively(table, rows, written), None
     except (InsertConflict, StorageError) as error:
         return None, error
 

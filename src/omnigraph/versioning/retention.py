@@ -17,13 +17,13 @@ from functools import cache
 from itertools import chain, combinations
 
 from omnigraph.errors import TableMissing
-from omnigraph.storage.removal import stored_versions
+from omnigraph.storage.cleanup import stored_versions
 from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.ancestry import Tip, read_by_merge
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.branches import Branches
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.parting import Tip, read_by_merge
 from omnigraph.versioning.rows import TableRegistration
 from omnigraph.versioning.tags import StoredTag
 
@@ -32,7 +32,7 @@ Fork = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class RetainedVersions:
     """Versions of the main line by table, each with the reason why it stays, and lines of branches."""
 
     versions: Mapping[TableId, Mapping[int, str]]
@@ -48,7 +48,9 @@ class Needed:
         return frozenset(table.location for table in self.registered.values())
 
 
-def what_is_needed(manifest: Manifest, branches: Branches, tags: Sequence[StoredTag]) -> Needed:
+def find_retained(
+    manifest: Manifest, branches: Branches, tags: Sequence[StoredTag]
+) -> RetainedVersions:
     """Look at all branches and at what is tagged."""
     versions: dict[TableId, dict[int, str]] = {}
     forks: set[Fork] = set()
@@ -72,7 +74,7 @@ def what_is_needed(manifest: Manifest, branches: Branches, tags: Sequence[Stored
             else:
                 forks.add((state.registered[table].location, entry.branch))
     retired = {ref.physical for ref in branches.retired() if ref.physical is not None}
-    return Needed(
+    return RetainedVersions(
         versions,
         frozenset(forks),
         registered,

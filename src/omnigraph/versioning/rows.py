@@ -1,7 +1,7 @@
-"""The rows of the manifest: their columns, and one function per kind of row.
+"""Manifest rows: their columns, one function per kind of row, and the format stamp.
 
 Rows are only ever inserted. `object_id` is the key every publish competes for; `commit_seq` is the
-sequence number of the publish that wrote the row.
+sequence number of the publish that wrote the row. The stamp names the generation of the on-disk format.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 import pyarrow as pa
 
+from omnigraph.errors import ManifestDamaged, NewerFormat, TornVersion
 from omnigraph.json_structs import json_line, struct_from
 from omnigraph.versioning.commits import CommitRecord, OperationId, TableId
 
 if TYPE_CHECKING:
+    from omnigraph.storage.table import Table
+    from omnigraph.storage.tables import TableStore
     from omnigraph.versioning.audit import RecoveryAudit
+
 
 MANIFEST_PATH: Final = "__manifest"
 RECOVERY_DIR: Final = "__recovery"
@@ -79,7 +83,7 @@ class TableRegistration(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class VersionRef:
     """The version of a table a writer built on."""
 
     version: int
@@ -242,3 +246,50 @@ def _row(sequence: int, object_id: str, object_type: str, table_key: str, **rest
         "commit_seq": sequence,
         **rest,
     }
+
+
+SEQUENCE_COLUMN = "commit_seq"
+
+
+def check_stamp(schema: pa.Schema) -> None:
+    """Refuse a manifest that is not of the present format."""
+    if is_older_format(schema):
+        stamp = read_stamp(schema)
+        raise ManifestDamaged(f"the manifest has format stamp {stamp}, expected {FORMAT_STAMP}")
+
+
+def is_older_format(schema: pa.Schema) -> bool:
+    """Whether a manifest has to be converted before it can be read.
+
+    Raises `NewerFormat`, and `ManifestDamaged` for one whose stamp and columns contradict each other.
+    """
+    stamp = read_stamp(schema)
+    if stamp > FORMAT_STAMP:
+        raise NewerFormat(stamp, FORMAT_STAMP)
+    is_older = stamp < FORMAT_STAMP
+    if is_older == (SEQUENCE_COLUMN in schema.names):
+        raise ManifestDamaged(f"the manifest has format stamp {stamp}, and columns of another one")
+    return is_older
+
+
+def is_older_graph(tables: TableStore) -> bool:
+    """Whether a graph is stored in an older format. Raises `NewerFormat` or `TableMissing`."""
+    return is_older_format(newest_manifest(tables).schema)
+
+
+def newest_manifest(tables: TableStore, branch: str | None = None) -> Table:
+    """The newest version that can be read: one that a power loss has torn is passed over."""
+    try:
+        return tables.open(MANIFEST_PATH, branch)
+    except TornVersion as torn:
+        if torn.previous is None:
+            raise
+        return tables.open(MANIFEST_PATH, branch, torn.previous)
+
+
+def read_stamp(schema: pa.Schema) -> int:
+    """The stamp of a manifest; graphs older than the stamp itself count as 1."""
+    text = (schema.metadata or {}).get(STAMP_KEY.encode(), b"1")
+    if not text.isdigit():
+        raise ManifestDamaged(f"manifest format stamp {text!r} is not a number")
+    return int(text)

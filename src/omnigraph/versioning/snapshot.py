@@ -13,7 +13,7 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import BranchName, public_name
 from omnigraph.versioning.commits import CommitId, TableId
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.rows import Pin
+from omnigraph.versioning.rows import VersionRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class SnapshotEntry:
     row_count: int
 
     @property
-    def pin(self) -> Pin:
-        return Pin(self.version, self.branch)
+    def version_ref(self) -> VersionRef:
+        return VersionRef(self.version, self.branch)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -53,7 +53,7 @@ class Snapshot:
     _opened: dict[str, Table] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels to another process: tables are opened anew there."""
+        """What travels to another process: tables are opened again there."""
         return {**self.__dict__, "_opened": {}}
 
     @classmethod
@@ -93,7 +93,7 @@ class Snapshot:
         """Use tables an earlier snapshot of the same branch has opened, where they are the same.
 
         Only those of the main line: the name and number of a version on a branch come again when
-        the branch is deleted and made anew.
+        the branch is deleted and created again.
         """
         for key, table in list(earlier._opened.items()):
             entry = self.entries.get(key)

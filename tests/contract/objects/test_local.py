@@ -224,9 +224,9 @@ class TestCrash:
         assert not is_addressable(residue)
         assert store.list_dir("d") == []
         assert not store.exists("d")
-        with pytest.raises(StoreCallFailed, match="no name for an object"):
+        with pytest.raises(StoreCallFailed, match="not a valid object name"):
             store.read_text(f"d/{residue}")
-        with pytest.raises(StoreCallFailed, match="no name for an object"):
+        with pytest.raises(StoreCallFailed, match="not a valid object name"):
             store.delete(f"d/{residue}")
 
     def test_the_next_writer_succeeds_and_the_prefix_can_be_cleared(self, folder, store, residue):

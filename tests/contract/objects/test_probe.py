@@ -11,8 +11,7 @@ import pytest
 from omnigraph.errors import StoreCallFailed, UnsafeStore
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.memory_objects import MemoryObjects
-from omnigraph.storage.objects import open_store
-from omnigraph.storage.probe import probe_hard_links, probe_store
+from omnigraph.storage.objects import open_store, probe_hard_links, probe_store
 from omnigraph.storage.uris import normalise_root
 from omnigraph.testing.faults import recording
 from tests.contract.objects.moto_server import environment_for

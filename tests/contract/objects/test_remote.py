@@ -10,8 +10,7 @@ from omnigraph.errors import StoreCallFailed, UnsafeStore
 from omnigraph.storage import remote_objects
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import VersionToken, open_store
-from omnigraph.storage.s3_options import s3_options
-from omnigraph.storage.uris import normalise_root
+from omnigraph.storage.uris import normalise_root, s3_options
 from tests.contract.objects.moto_server import BUCKET, environment_for
 from tests.contract.objects.places import open_place
 from tests.contract.objects.stub_server import stub_server

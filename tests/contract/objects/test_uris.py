@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omnigraph.errors import InputError, StorageError
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
-from omnigraph.storage.uris import GraphRoot, fold_path, normalise_root
+from omnigraph.storage.uris import GraphRoot, normalise_path, normalise_root
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_root_crosses_processes():
     [("a/b", "a/b"), ("/a//b/", "a/b"), ("a/./b/../c", "a/c"), ("", ""), ("a/..", ""), ("/", "")],
 )
 def test_a_path_folds_by_its_text(path, folded):
-    assert fold_path(path) == folded
+    assert normalise_path(path) == folded
 
 
 SEGMENTS = st.sampled_from(["a", "b.json", "ü", "", ".", ".."])
@@ -194,11 +194,11 @@ SEGMENTS = st.sampled_from(["a", "b.json", "ü", "", ".", ".."])
 @given(st.lists(SEGMENTS).map("/".join))
 def test_folding_twice_is_folding_once_and_never_leaves_the_root(path):
     try:
-        folded = fold_path(path)
+        folded = normalise_path(path)
     except ValueError:
         assert ".." in path
     else:
-        assert fold_path(folded) == folded
+        assert normalise_path(folded) == folded
         assert not {"", ".", ".."} & set(folded.split("/")) or folded == ""
 
 

@@ -23,8 +23,7 @@ from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, WriterLocks
-from omnigraph.versioning.locks.queues import QueueKey
-from omnigraph.versioning.locks.waiting import Deadline
+from omnigraph.versioning.locks.process_lock import Deadline, QueueKey
 from tests.behaviour.graphs import KEYS, PERSON, SCHEMA, Backstage
 
 KNOWS, WORKS_AT = "edge:Knows", "edge:WorksAt"

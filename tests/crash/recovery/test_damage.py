@@ -17,8 +17,7 @@ from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.cli.main import main
 from omnigraph.errors import FileDamaged, HistoryRemoved, ManifestDamaged
-from omnigraph.storage.index_checks import CHECKSUMS
-from omnigraph.storage.indexes import damaged_indexes
+from omnigraph.storage.indexes import CHECKSUMS, damaged_indexes
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import tree
 

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, StorageError
-from omnigraph.storage.sole_insert import insert_alone
+from omnigraph.storage.delta import insert_exclusively
 from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.manifest import Manifest
@@ -171,14 +171,14 @@ def test_a_writer_that_cannot_undo_leaves_it_to_the_next_one(graph):
 
 @pytest.mark.acceptance("S-174")
 def test_a_publish_that_landed_counts_whatever_the_call_reported(graph, monkeypatch):
-    insert = insert_alone
+    insert = insert_exclusively
 
     def lose_the_answer(*arguments):
         insert(*arguments)
         raise StorageError("the answer was lost")
 
     before = len(graph.log(reverse=True))
-    monkeypatch.setattr(publishing, "insert_alone", lose_the_answer)
+    monkeypatch.setattr(publishing, "insert_exclusively", lose_the_answer)
     receipt = graph.mutate(ADD, {"who": "Eve"}).receipt
     monkeypatch.undo()
     assert graph.head().id == receipt.graph_commit_id
@@ -189,7 +189,7 @@ def test_a_publish_that_landed_counts_whatever_the_call_reported(graph, monkeypa
 
 
 def test_a_publish_nobody_can_look_up_leaves_its_sidecar_to_recovery(graph, monkeypatch):
-    insert, opened = insert_alone, Manifest.open
+    insert, opened = insert_exclusively, Manifest.open
 
     def vanish(*arguments):
         insert(*arguments)
@@ -199,11 +199,11 @@ def test_a_publish_nobody_can_look_up_leaves_its_sidecar_to_recovery(graph, monk
     def unreachable(self, branch):
         raise StorageError("the store is gone")
 
-    monkeypatch.setattr(publishing, "insert_alone", vanish)
+    monkeypatch.setattr(publishing, "insert_exclusively", vanish)
     with pytest.raises(CommitStateUnknown) as caught:
         graph.mutate(ADD, {"who": "Eve"})
     monkeypatch.setattr(Manifest, "open", opened)
-    monkeypatch.setattr(publishing, "insert_alone", insert)
+    monkeypatch.setattr(publishing, "insert_exclusively", insert)
     (name,) = sidecars(graph)
     assert name == f"{caught.value.operation_id}.json"
     graph.mutate(ADD, {"who": "Flo"})

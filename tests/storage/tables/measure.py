@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from omnigraph.storage.compact import fold, small_fragments
-from omnigraph.storage.delta import stage_delta
+from omnigraph.storage.compact import compact_with_indexes, small_fragments
+from omnigraph.storage.delta import insert_exclusively, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
@@ -28,7 +27,7 @@ from tests.storage.tables.rows import KEYED, PEOPLE, numbered
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from omnigraph.storage.stage import Staged
+    from omnigraph.storage.stage import StagedChange
     from omnigraph.storage.table import Table
 
 ROUNDS = 30
@@ -57,7 +56,7 @@ class Growing:
     def __init__(self, table: Table) -> None:
         self.table = table
 
-    def change(self, stage: Callable[[Table], Staged | None]) -> None:
+    def change(self, stage: Callable[[Table], StagedChange | None]) -> None:
         staged = stage(self.table)
         assert staged is not None
         self.table = commit_staged(self.table, staged, operation_id="op", writer_kind="Measure")
@@ -71,7 +70,7 @@ def measure_changes(store: TableStore, label: str, rows: int) -> None:
     fresh = iter(f"new{n}" for n in range(10**6))
     dice = random.Random(1)
 
-    def upsert(count: int) -> Callable[[Table], Staged | None]:
+    def upsert(count: int) -> Callable[[Table], StagedChange | None]:
         chosen: dict[str, int | None] = dict.fromkeys(dice.sample(known, count), 2)
         return lambda t: stage_delta(t, numbered(chosen), [])
 
@@ -86,9 +85,9 @@ def measure_changes(store: TableStore, label: str, rows: int) -> None:
             change = step()
             times.append(milliseconds(partial(growing.change, change)))
             if small_fragments(growing.table, 10_000) > 64:
-                growing.table = fold(growing.table)
+                growing.table = compact_with_indexes(growing.table)
         show(f"{label}, {rows:,} rows: {name}", times)
-        growing.table = fold(growing.table)
+        growing.table = compact_with_indexes(growing.table)
     wanted = pa.array(dice.sample(known, 1_000))
     for count in (1, 100, 1_000):
         part = wanted.slice(0, count)
@@ -106,9 +105,9 @@ def measure_inserts(store: TableStore, label: str) -> None:
     for number in range(200):
         rows = numbered({f"{number}-{part}": 1 for part in range(4)}, KEYED)
         opened = store.open(table.path)
-        times.append(milliseconds(partial(insert_alone, opened, rows)))
+        times.append(milliseconds(partial(insert_exclusively, opened, rows)))
         if small_fragments(store.open(table.path), 1_024) > 32:
-            fold(store.open(table.path))
+            compact_with_indexes(store.open(table.path))
     show(f"{label}: insert 4 rows by key, folded every 32", times)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from omnigraph.storage.stage import Staged, commit_staged
+from omnigraph.storage.stage import StagedChange, commit_staged
 
 if TYPE_CHECKING:
     from omnigraph.storage.table import Table
@@ -45,7 +45,7 @@ def make(store: TableStore, **ages: int | None) -> Table:
     return store.create("nodes/people", PEOPLE, rows=people(**ages))
 
 
-def commit(table: Table, staged: Staged | None, operation_id: str = "op-1") -> Table:
+def commit(table: Table, staged: StagedChange | None, operation_id: str = "op-1") -> Table:
     assert staged is not None
     return commit_staged(table, staged, operation_id=operation_id, writer_kind="Mutation")
 

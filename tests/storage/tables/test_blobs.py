@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.errors import StoreCallFailed
 from omnigraph.storage.blobs import BLOB_CELL, read_blob_cells
-from omnigraph.storage.compact import fold
+from omnigraph.storage.compact import compact_with_indexes
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.filters import IsNull, Not
 from omnigraph.storage.indexes import stage_btree_index
@@ -80,7 +80,7 @@ def test_blobs_survive_append_delta_overwrite_and_folding(store, branch):
     expected = {**SIZES, "late": b"late", "tiny": b"new", "more": PACKED}
     del expected["big"]
     assert bytes_of(table) == expected
-    table = fold(table)
+    table = compact_with_indexes(table)
     assert len(table.fragments()) == 1
     assert bytes_of(table) == expected
     table = commit(table, stage_overwrite(table, pictures({"tiny": DEDICATED})))
@@ -148,7 +148,7 @@ class TestReferences:
         found = cells_of(table)
         table = commit(table, stage_append(table, pictures({"late": b"late"})))
         outside.unlink()
-        table = fold(table)
+        table = compact_with_indexes(table)
         assert len(table.fragments()) == 1
         assert cells_of(table) == {**found, "late": cells_of(table)["late"]}
 

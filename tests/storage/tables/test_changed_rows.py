@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.storage import changed_rows
 from omnigraph.storage.changed_rows import all_rows, differing_rows, locations_of
-from omnigraph.storage.compact import fold
+from omnigraph.storage.compact import compact_with_indexes
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.stage import commit_staged, stage_append, stage_overwrite
 from omnigraph.storage.table import Table
@@ -80,7 +80,7 @@ def test_branches_are_compared_without_what_they_share(store, table):
 
 def test_rows_stored_anew_by_a_fold_are_found_once_on_either_side(table):
     after = write(write(table, (), p1=11), (), p2=22)
-    folded = fold(after, 1000, 1000)
+    folded = compact_with_indexes(after, 1000, 1000)
     left, right = differing_rows(after, folded)
     assert sorted(left.ids.to_pylist()) == sorted(right.ids.to_pylist())
     assert content(after, left) == content(folded, right)
@@ -128,8 +128,8 @@ def test_rows_are_found_by_their_ids_after_deletions(table):
 def test_many_rows_that_were_only_stored_anew_are_left_out(store, table, monkeypatch):
     monkeypatch.setattr(changed_rows, "_ROWS_COMPARED_ANYWAY", 1)
     branch = store.create_branch("people", "f", source_branch=None, source_version=table.version)
-    theirs = fold(write(write(branch, (), p1=11), ("p9",), new=1), 1000, 1000)
-    ours = fold(write(table, (), p2=22), 1000, 1000)
+    theirs = compact_with_indexes(write(write(branch, (), p1=11), ("p9",), new=1), 1000, 1000)
+    ours = compact_with_indexes(write(table, (), p2=22), 1000, 1000)
     assert ids(table, theirs) == (["p1", "p9"], ["new", "p1"])
     assert ids(table, ours) == (["p2"], ["p2"])
     # Versions of two branches have the same numbers, which say nothing about each other.
@@ -137,6 +137,6 @@ def test_many_rows_that_were_only_stored_anew_are_left_out(store, table, monkeyp
     grandchild = store.create_branch(
         "people", "g", source_branch="f", source_version=theirs.version
     )
-    later = fold(write(grandchild, (), p3=33), 1000, 1000)
+    later = compact_with_indexes(write(grandchild, (), p3=33), 1000, 1000)
     assert ids(theirs, later) == (["p3"], ["p3"])
     assert ids(table, later) == (["p1", "p3", "p9"], ["new", "p1", "p3"])

@@ -11,12 +11,11 @@ import pytest
 
 from omnigraph.errors import StoreCallFailed
 from omnigraph.faults import FAULT_POINTS
-from omnigraph.storage.compact import fold
-from omnigraph.storage.delta import stage_delta
+from omnigraph.storage.compact import compact_with_indexes
+from omnigraph.storage.delta import insert_exclusively, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
 from omnigraph.storage.lineage import version_file
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append, stage_overwrite, stage_restore
 from omnigraph.storage.tables import TableStore
 from tests.storage.tables.rows import KEYED, commit, make, numbered, people
@@ -24,7 +23,7 @@ from tests.storage.tables.rows import KEYED, commit, make, numbered, people
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from omnigraph.storage.stage import Staged
+    from omnigraph.storage.stage import StagedChange
     from omnigraph.storage.table import Table
 
 NOT_NEEDED = ("latest_version_hint.json",)
@@ -100,7 +99,7 @@ def pictures(**sizes: int) -> pa.Table:
     return pa.table({"id": list(sizes), "pic": pa.array(pics, pa.large_binary())})
 
 
-STAGED: dict[str, Callable[[Table], Staged | None]] = {
+STAGED: dict[str, Callable[[Table], StagedChange | None]] = {
     "append": lambda table: stage_append(table, people(cy=3)),
     "delta": lambda table: stage_delta(table, people(ada=10, dee=4), ["bo"]),
     "overwrite": lambda table: stage_overwrite(table, people(cy=3)),
@@ -152,26 +151,26 @@ def test_an_insert_is_on_the_disk_when_it_is_returned(durable, watch):
     table = durable.create("keyed", KEYED, rows=numbered({"a": 1}, KEYED))
     table = commit(table, stage_btree_index(table, "id"))
     disk = watch()
-    insert_alone(table, numbered({"b": 2}, KEYED))
+    insert_exclusively(table, numbered({"b": 2}, KEYED))
     disk.check_complete()
 
 
 def test_a_predecessor_nobody_is_known_to_have_synced_is_synced_first(durable, root, watch):
     table = durable.create("keyed", KEYED, rows=numbered({"start": 0}, KEYED))
     careless = TableStore(root, Durability.NONE)
-    unsafe = insert_alone(careless.open("keyed"), numbered({"a": 1}, KEYED))
-    fold(unsafe)
+    unsafe = insert_exclusively(careless.open("keyed"), numbered({"a": 1}, KEYED))
+    compact_with_indexes(unsafe)
     disk = watch()
     table = durable.open("keyed")
     before = {p for p in disk.files() if p.name not in NOT_NEEDED}
-    insert_alone(table, numbered({"b": 2}, KEYED))
+    insert_exclusively(table, numbered({"b": 2}, KEYED))
     version = Path("keyed", version_file(table.version))
     data = {Path("keyed", "data", name) for name in table.files()}
     assert {version, *data} <= set(disk.synced)
     assert disk.present_at_sync[version] <= before | disk._before
     disk.check_complete()
     again = watch()
-    insert_alone(durable.open("keyed"), numbered({"c": 3}, KEYED))
+    insert_exclusively(durable.open("keyed"), numbered({"c": 3}, KEYED))
     assert version not in again.synced
 
 
@@ -180,7 +179,7 @@ def test_folding_is_on_the_disk_when_it_returns(durable, watch):
     table = commit(table, stage_btree_index(table, "id"))
     table = commit(table, stage_append(table, people(cy=3)))
     disk = watch()
-    folded = fold(table)
+    folded = compact_with_indexes(table)
     disk.check_complete()
     made = [
         disk.synced.index(Path(folded.lineage.file(version_file(number))).relative_to(disk.root))

@@ -1,4 +1,4 @@
-"""Folding keeps content and identities, and leaves few fragments that the indexes cover."""
+"""BackgroundCompactor keeps content and identities, and leaves few fragments that the indexes cover."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lance.optimize import Compaction
 
 from omnigraph.errors import TableConflict
 from omnigraph.storage import scan
-from omnigraph.storage.compact import compact, extend_indexes, fold, small_fragments
+from omnigraph.storage.compact import compact, compact_with_indexes, extend_indexes, small_fragments
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.indexes import list_indexes, stage_btree_index, uncovered_fragments
 from omnigraph.storage.stage import stage_append
@@ -32,7 +32,7 @@ def test_folding_keeps_rows_ids_and_versions(store, branch):
     table = many_fragments(store, branch)
     columns = ["id", "age", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
     before = table.read(columns, order_by="id")
-    folded = fold(table)
+    folded = compact_with_indexes(table)
     assert folded.read(columns, order_by="id") == before
     assert (len(table.fragments()), len(folded.fragments())) == (7, 1)
     assert uncovered_fragments(folded, "id") == frozenset()
@@ -43,7 +43,7 @@ def test_an_index_that_misses_few_rows_is_left_as_it_is(store, monkeypatch):
     monkeypatch.setattr(scan, "ROWS_SCANNED_PER_LOOKUP", 0)
     table = many_fragments(store)
     before = table.read(["id", "age", "_rowid"], order_by="id")
-    folded = fold(table, index_lag=6)
+    folded = compact_with_indexes(table, index_lag=6)
     operations = [folded.record(v).operation for v in range(table.version + 1, folded.version + 1)]
     assert operations == ["unnamed", "rewrite"]
     assert folded.read(["id", "age", "_rowid"], order_by="id") == before
@@ -52,18 +52,18 @@ def test_an_index_that_misses_few_rows_is_left_as_it_is(store, monkeypatch):
     assert (covered.rows, uncovered.rows) == (1, 6)
     found = folded.lookup(pa.array(["cy", "p3", "bo", "ada"]), ["id"])
     assert sorted(found.column("id").to_pylist()) == ["bo", "cy", "p3"]
-    assert len(fold(folded, index_lag=5).fragments()) == 1
+    assert len(compact_with_indexes(folded, index_lag=5).fragments()) == 1
 
 
 def test_a_branch_gets_indexes_of_its_own_before_its_fragments_are_merged(store, monkeypatch):
     monkeypatch.setattr(scan, "ROWS_SCANNED_PER_LOOKUP", 0)
     table = many_fragments(store, "b")
     assert [index.is_borrowed for index in list_indexes(table)] == [True]
-    folded = fold(table, index_lag=100)
+    folded = compact_with_indexes(table, index_lag=100)
     assert [index.is_borrowed for index in list_indexes(folded)] == [False]
     assert folded.lookup(pa.array(["p3"]), ["id"]).num_rows == 1
     more = commit(folded, stage_append(folded, people(x=1)))
-    more = fold(commit(more, stage_append(more, people(y=1))), index_lag=100)
+    more = compact_with_indexes(commit(more, stage_append(more, people(y=1))), index_lag=100)
     assert (len(more.fragments()), len(uncovered_fragments(more, "id") or ())) == (2, 1)
     assert sorted(more.lookup(pa.array(["p3", "y"]), ["id"]).column("id").to_pylist()) == [
         "p3",
@@ -72,18 +72,18 @@ def test_a_branch_gets_indexes_of_its_own_before_its_fragments_are_merged(store,
 
 
 def test_folding_twice_does_nothing_the_second_time(store):
-    folded = fold(many_fragments(store))
-    assert fold(folded) is folded
+    folded = compact_with_indexes(many_fragments(store))
+    assert compact_with_indexes(folded) is folded
 
 
 def test_folding_an_empty_table_does_nothing(store):
     table = store.create("nodes/people", PEOPLE)
-    assert fold(table) is table
+    assert compact_with_indexes(table) is table
 
 
 def test_every_version_folding_makes_can_be_recognised(store):
     table = many_fragments(store)
-    folded = fold(table)
+    folded = compact_with_indexes(table)
     operations = [folded.record(v).operation for v in range(table.version + 1, folded.version + 1)]
     assert operations == ["create_index", "unnamed", "rewrite"]
     assert folded.record().operation_id is None
@@ -124,7 +124,7 @@ def test_a_concurrent_delete_is_a_conflict(store, monkeypatch):
 def test_rows_appended_meanwhile_survive(store):
     table = many_fragments(store)
     commit(table, stage_append(table, people(late=9)))
-    folded = fold(table)
+    folded = compact_with_indexes(table)
     assert content(folded) == content(store.open("nodes/people"))
     assert content(folded)["late"] == 9
     assert row_ids(folded)["late"] == 8
@@ -138,5 +138,5 @@ def test_folding_a_branch_keeps_the_indexes_it_inherited_usable(store, monkeypat
     branched = store.create_branch(
         table.path, "b", source_branch=None, source_version=table.version
     )
-    folded = fold(branched)
+    folded = compact_with_indexes(branched)
     assert folded.lookup(pa.array(["bo"]), ["id"]).column("id").to_pylist() == ["bo"]

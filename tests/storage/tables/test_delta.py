@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import InputError, StorageError
-from omnigraph.storage import delta, fragments, scan
-from omnigraph.storage.compact import fold
+from omnigraph.storage import delta, scan, stage
+from omnigraph.storage.compact import compact_with_indexes
 from omnigraph.storage.delta import PLACE, find_targets, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import list_indexes, stage_btree_index
@@ -108,7 +108,7 @@ def test_a_branch_is_changed_without_touching_the_main_line(store):
 
 
 def test_more_rows_than_fit_in_one_file_keep_their_ids(store, monkeypatch):
-    monkeypatch.setitem(fragments.WRITE_OPTIONS, "max_rows_per_file", 100)
+    monkeypatch.setitem(stage.WRITE_OPTIONS, "max_rows_per_file", 100)
     table = store.create("nodes/people", PEOPLE, rows=numbered({f"p{n}": n for n in range(500)}))
     before = row_ids(table)
     changed: dict[str, int | None] = {f"p{n}": -n for n in range(100, 350)}
@@ -152,7 +152,7 @@ def play(steps: list[Any]) -> None:
                 if table.row_count() and not list_indexes(table):
                     table = commit(table, stage_btree_index(table, "id"))
             case "fold":
-                table = fold(table)
+                table = compact_with_indexes(table)
             case "branch":
                 name, source = f"b{number}", table.branch
                 table = store.create_branch(

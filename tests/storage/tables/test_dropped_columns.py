@@ -8,16 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 
 from omnigraph.storage.blobs import read_blob_cells
-from omnigraph.storage.columns import NewValues, stage_columns
+from omnigraph.storage.cleanup import remove_versions, stored_versions
+from omnigraph.storage.columns import (
+    NewValues,
+    fragments_with_dropped,
+    remove_dropped_columns,
+    rewrite_fragment,
+    stage_columns,
+)
 from omnigraph.storage.compact import commit_rewritten
 from omnigraph.storage.delta import stage_delta
-from omnigraph.storage.dropped_columns import (
-    fragments_with_dropped,
-    rewrite_fragment,
-    shed_columns,
-)
 from omnigraph.storage.indexes import list_indexes, stage_btree_index
-from omnigraph.storage.removal import remove_versions, stored_versions
 from omnigraph.storage.stage import stage_append
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
@@ -52,9 +53,9 @@ def test_rows_row_ids_and_indexes_stay_and_the_column_is_in_no_file(store):
     table = commit(table, stage_columns(table, filled=SECRETS))
     dropped = commit(table, stage_columns(table, drop=["age", "secret"]))
     assert fragments_with_dropped(dropped) == [f.id for f in dropped.fragments()]
-    rewritten = shed_columns(dropped)
+    rewritten = remove_dropped_columns(dropped)
     assert fragments_with_dropped(rewritten) == []
-    assert shed_columns(rewritten) is rewritten
+    assert remove_dropped_columns(rewritten) is rewritten
     assert row_ids(rewritten) == row_ids(table)
     [index] = list_indexes(rewritten)
     assert index.fragment_ids == {f.id for f in rewritten.fragments()}
@@ -68,7 +69,7 @@ def test_rows_row_ids_and_indexes_stay_and_the_column_is_in_no_file(store):
 def test_one_full_fragment_without_deletions_is_rewritten_too(store):
     table = make(store, ada=1, bo=2)
     dropped = commit(table, stage_columns(table, drop=["age"]))
-    assert fragments_with_dropped(shed_columns(dropped)) == []
+    assert fragments_with_dropped(remove_dropped_columns(dropped)) == []
 
 
 def test_what_other_processes_rewrote_is_committed_here(store):
@@ -87,7 +88,7 @@ def test_blobs_and_lists_beside_a_dropped_column_stay(store):
     table = store.create("nodes/x", schema)
     rows = {"id": ["a", "b"], "age": [1, 2], "photo": [b"one", None], "tags": [["x"], []]}
     table = commit(table, stage_append(table, pa.table(rows, schema=schema)))
-    rewritten = shed_columns(commit(table, stage_columns(table, drop=["age"])))
+    rewritten = remove_dropped_columns(commit(table, stage_columns(table, drop=["age"])))
     assert fragments_with_dropped(rewritten) == []
     assert rewritten.read(["id", "tags"]).sort_by("id").to_pylist() == [
         {"id": "a", "tags": ["x"]},

@@ -11,17 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.filters import (
-    And,
-    Comparison,
-    Filter,
-    In,
-    Not,
-    bind,
-    select,
-    split,
-    to_sql,
-)
+from omnigraph.storage.filters import And, Comparison, Filter, In, Not, bind, select, split, to_sql
 from omnigraph.storage.indexes import stage_btree_index
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.storage.tables import TableStore

@@ -10,11 +10,11 @@ import lance
 import pytest
 
 from omnigraph.errors import FileDamaged
-from omnigraph.storage.compact import fold
+from omnigraph.storage.compact import compact_with_indexes
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.filters import Comparison
-from omnigraph.storage.index_checks import CHECKSUMS
 from omnigraph.storage.indexes import (
+    CHECKSUMS,
     build_btree,
     damaged_indexes,
     list_indexes,
@@ -78,7 +78,7 @@ def test_a_damaged_index_is_replaced_by_the_next_one(store, root, branch):
     assert [len(index.parts) for index in list_indexes(again)] == [1]
     assert found(again) == ["n01234"]
     grown = commit(again, stage_append(again, people(zoe=1)))
-    assert found(fold(grown), "zoe") == ["zoe"]
+    assert found(compact_with_indexes(grown), "zoe") == ["zoe"]
 
 
 def test_an_index_that_is_lost_while_it_is_used_is_passed_over(store, root):
@@ -112,7 +112,7 @@ def test_an_index_without_checksums_is_known_by_its_size(store, root):
 
 def test_indexes_that_the_library_rewrites_have_checksums_too(store, root):
     table = indexed(store)
-    table = fold(commit(table, stage_append(table, people(zoe=1))))
+    table = compact_with_indexes(commit(table, stage_append(table, people(zoe=1))))
     (segment,) = _described(table)[0].segments
     folder = Path(root.uri, PATH, "_indices", segment.uuid)
     assert (folder / CHECKSUMS).is_file()

@@ -6,7 +6,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.conflicts import naming_failures
+from omnigraph.storage.failures import naming_failures
 
 
 def test_it_stays_an_interrupt(tmp_path):

@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.storage import known_values
+from omnigraph.storage import lineage
 from omnigraph.storage import scan as scanning
 from omnigraph.storage import table as tables_module
-from omnigraph.storage.compact import fold
+from omnigraph.storage.compact import compact_with_indexes
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.filters import And, Comparison, In, Not, Or
 from omnigraph.storage.indexes import list_indexes, stage_btree_index
-from omnigraph.storage.known_values import KnownValues, asks_for_values
-from omnigraph.storage.lineage import Lineage
+from omnigraph.storage.lineage import KnownValues, Lineage, asks_for_values
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from tests.storage.tables.rows import PEOPLE, commit, make, people
@@ -86,7 +85,7 @@ def test_an_id_is_found_in_an_earlier_version_after_it_was_deleted(store):
 
 
 def test_only_so_many_files_are_remembered(monkeypatch):
-    monkeypatch.setattr(known_values, "KNOWN_FILES", 2)
+    monkeypatch.setattr(lineage, "KNOWN_FILES", 2)
     known = KnownValues()
     for name in "xyz":
         known.learn(name, people(**{name: 1}))
@@ -158,7 +157,7 @@ def test_look_ups_find_the_same_with_and_without_what_is_known(history, asked):
                     staged = None if list_indexes(table) else stage_btree_index(table, "id")
                     table = table if staged is None else commit(table, staged)
                 case "fold":
-                    table = fold(table)
+                    table = compact_with_indexes(table)
                 case "branch":
                     on = "side"
                     table = lines.get(on) or store.create_branch(

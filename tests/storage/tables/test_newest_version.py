@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.storage.compact import fold
+from omnigraph.storage.compact import compact_with_indexes
+from omnigraph.storage.delta import insert_exclusively
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
@@ -40,9 +40,9 @@ def test_every_commit_leaves_a_note_of_its_version(store):
 def test_inserts_and_folds_leave_it_too(store):
     table = store.create("keyed", KEYED, rows=numbered({"start": 0}, KEYED))
     for number in range(3):
-        table = insert_alone(table, numbered({f"k{number}": number}, KEYED))
+        table = insert_exclusively(table, numbered({f"k{number}": number}, KEYED))
         assert newest_version(table.lineage) == table.version
-    folded = fold(table)
+    folded = compact_with_indexes(table)
     assert newest_version(table.lineage) == folded.version > table.version
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import TableMissing
+from omnigraph.storage.cleanup import Removed, remove_versions, stored_versions
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
-from omnigraph.storage.removal import Removed, remove_versions, stored_versions
 from omnigraph.storage.stage import stage_append, stage_overwrite
 from omnigraph.storage.tables import TableStore
 from tests.storage.tables.rows import commit, content, make, people

@@ -7,9 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import StoreCallFailed, TableConflict
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.filters import Comparison
-from omnigraph.storage.reshape import (
+from omnigraph.storage.columns import (
     INSERTED_AT,
     annotate_column,
     annotate_table,
@@ -17,6 +15,8 @@ from omnigraph.storage.reshape import (
     read_with_versions,
     stage_reshaped,
 )
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.filters import Comparison
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root

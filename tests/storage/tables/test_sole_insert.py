@@ -9,10 +9,10 @@ from threading import Barrier
 import pytest
 
 from omnigraph.errors import InputError, InsertConflict
-from omnigraph.storage.compact import fold
+from omnigraph.storage.compact import compact_with_indexes
+from omnigraph.storage.delta import insert_exclusively, write_ahead
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
-from omnigraph.storage.sole_insert import insert_alone, write_ahead
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 from tests.storage.tables.rows import KEYED, commit, content, numbered
@@ -27,7 +27,7 @@ def keyed(store: TableStore):
 
 def test_the_table_that_was_given_stays_at_its_version(store):
     table = keyed(store)
-    after = insert_alone(table, numbered({"a": 1}, KEYED))
+    after = insert_exclusively(table, numbered({"a": 1}, KEYED))
     assert (table.version, after.version) == (1, 2)
     assert content(table) == {"start": 0}
     assert content(after) == {"start": 0, "a": 1}
@@ -38,50 +38,53 @@ def test_an_insert_made_meanwhile_keeps_all_rows_out(store, indexed):
     table = keyed(store)
     if indexed:
         table = commit(table, stage_btree_index(table, "id"))
-    insert_alone(table, numbered({"a": 1}, KEYED))
-    for names in ({"a": 2}, {"b": 2}):
+    insert_exclusively(table, numbered({"a": 1}, KEYED))
+    conflicting: tuple[dict[str, int | None], ...] = ({"a": 2}, {"b": 2})
+    for names in conflicting:
         with pytest.raises(InsertConflict):
-            insert_alone(table, numbered(names, KEYED))
+            insert_exclusively(table, numbered(names, KEYED))
     assert content(store.open("keyed")) == {"start": 0, "a": 1}
 
 
 def test_an_index_made_meanwhile_does_no_harm(store):
     table = keyed(store)
     commit(table, stage_btree_index(table, "id"))
-    after = insert_alone(table, numbered({"a": 1}, KEYED))
+    after = insert_exclusively(table, numbered({"a": 1}, KEYED))
     assert (after.version, content(after)) == (3, {"start": 0, "a": 1})
     with pytest.raises(InsertConflict):
-        insert_alone(table, numbered({"b": 2}, KEYED))
+        insert_exclusively(table, numbered({"b": 2}, KEYED))
 
 
 def test_a_compaction_meanwhile_hides_no_insert(store):
-    table = insert_alone(keyed(store), numbered({"a": 1}, KEYED))
-    folded = fold(table)
+    table = insert_exclusively(keyed(store), numbered({"a": 1}, KEYED))
+    folded = compact_with_indexes(table)
     assert folded.version > table.version
-    after = insert_alone(folded, numbered({"b": 2}, KEYED))
+    after = insert_exclusively(folded, numbered({"b": 2}, KEYED))
     assert content(after) == {"start": 0, "a": 1, "b": 2}
     for stale in (table, folded):
         with pytest.raises(InsertConflict):
-            insert_alone(stale, numbered({"c": 3}, KEYED))
+            insert_exclusively(stale, numbered({"c": 3}, KEYED))
 
 
 def test_rows_written_ahead_are_used_if_they_are_the_same(store):
     table, rows = keyed(store), numbered({"a": 1}, KEYED)
     ahead = write_ahead(table, rows)
-    after = insert_alone(table, numbered({"a": 1}, KEYED), ahead)
+    after = insert_exclusively(table, numbered({"a": 1}, KEYED), ahead)
     assert {file.path for file in ahead.files[0].files} <= after.files()
-    other = insert_alone(after, numbered({"b": 2}, KEYED), write_ahead(after, rows))
+    other = insert_exclusively(after, numbered({"b": 2}, KEYED), write_ahead(after, rows))
     assert content(other) == {"start": 0, "a": 1, "b": 2}
 
 
 def test_a_table_without_rows_is_refused(store):
     with pytest.raises(InputError, match="no rows"):
-        insert_alone(store.create("keyed", KEYED), numbered({"a": 1}, KEYED))
+        insert_exclusively(store.create("keyed", KEYED), numbered({"a": 1}, KEYED))
 
 
 def attempt(table, writer: int, number: int) -> bool:
     try:
-        insert_alone(table, numbered({f"seq{number}": writer, f"w{writer}-{number}": 0}, KEYED))
+        insert_exclusively(
+            table, numbered({f"seq{number}": writer, f"w{writer}-{number}": 0}, KEYED)
+        )
     except InsertConflict:
         return False
     return True

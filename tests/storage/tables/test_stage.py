@@ -1,4 +1,4 @@
-"""Staged changes: nothing happens before the commit, and the commit is exactly the next version."""
+"""StagedChange changes: nothing happens before the commit, and the commit is exactly the next version."""
 
 from __future__ import annotations
 

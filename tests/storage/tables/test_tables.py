@@ -11,12 +11,11 @@ import pytest
 
 from omnigraph.errors import StoreCallFailed, TableExists, TableMissing
 from omnigraph.limits import ROWS_PER_FRAGMENT
-from omnigraph.storage.delta import stage_delta
+from omnigraph.storage.delta import insert_exclusively, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.filters import Comparison
 from omnigraph.storage.indexes import list_indexes, stage_btree_index, uncovered_fragments
 from omnigraph.storage.objects import open_store
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append, stage_overwrite
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
@@ -46,7 +45,7 @@ def test_every_store_runs_the_whole_life_of_a_table(anywhere):
 def test_every_store_lets_a_key_be_inserted_once(anywhere):
     store = TableStore(anywhere, Durability.NONE)
     table = store.create("keyed", KEYED, rows=numbered({"a": 1}, KEYED))
-    assert content(insert_alone(table, numbered({"b": 2}, KEYED))) == {"a": 1, "b": 2}
+    assert content(insert_exclusively(table, numbered({"b": 2}, KEYED))) == {"a": 1, "b": 2}
 
 
 def test_another_process_sees_a_commit_at_once(store, root):

@@ -9,12 +9,11 @@ import pytest
 
 from omnigraph.errors import StoreCallFailed, TornVersion
 from omnigraph.storage.commit_sync import added_files
-from omnigraph.storage.compact import fold
-from omnigraph.storage.delta import stage_delta
+from omnigraph.storage.compact import compact_with_indexes
+from omnigraph.storage.delta import insert_exclusively, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import stage_btree_index
 from omnigraph.storage.lineage import version_file, version_of_file
-from omnigraph.storage.sole_insert import insert_alone
 from omnigraph.storage.stage import stage_append
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.versions import read_transaction
@@ -71,9 +70,9 @@ def changes(store):
     yield table
     table = commit(table, stage_delta(table, people(ada=10, dee=4), ["bo"]))
     yield table
-    yield fold(table)
+    yield compact_with_indexes(table)
     keyed = store.create("keyed", KEYED, rows=numbered({"start": 0}, KEYED))
-    yield insert_alone(keyed, numbered({"a": 1}, KEYED))
+    yield insert_exclusively(keyed, numbered({"a": 1}, KEYED))
 
 
 @pytest.mark.parametrize("how", ["missing", "empty", "half", "zeros"])
@@ -121,7 +120,7 @@ def test_both_versions_of_a_compaction_may_be_torn(store, root, objects, branch,
     if branch:
         table = store.create_branch(PATH, branch, source_branch=None, source_version=1)
     table = commit(table, stage_append(table, people(bo=2)))
-    folded = fold(table)
+    folded = compact_with_indexes(table)
     assert folded.version == table.version + 2
     for version in (table.version + 1, folded.version):
         damage(table.lineage.file(version_file(version)), how)
@@ -134,7 +133,7 @@ def test_both_versions_of_a_compaction_may_be_torn(store, root, objects, branch,
     fresh.remove_torn(torn, objects)
     again = fresh.open(PATH, branch)
     assert (again.version, content(again)) == (table.version, {"ada": 1, "bo": 2})
-    assert content(fold(again)) == {"ada": 1, "bo": 2}
+    assert content(compact_with_indexes(again)) == {"ada": 1, "bo": 2}
 
 
 def test_a_whole_version_is_not_taken_away_with_a_torn_one(store, root):

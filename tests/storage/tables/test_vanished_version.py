@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.errors import TableMissing
-from omnigraph.storage.conflicts import Failure, classify, naming_failures
+from omnigraph.storage.failures import Failure, classify, naming_failures
 
 TEXT = (
     "LanceError(IO): Generic N/A error: Not found: "

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.compact import extend_indexes, fold
+from omnigraph.storage.compact import compact_with_indexes, extend_indexes
 from omnigraph.storage.delta import stage_delta
 from omnigraph.storage.indexes import (
     PARTITIONED,
@@ -18,7 +18,7 @@ from omnigraph.storage.indexes import (
     stage_probes,
     uncovered_fragments,
 )
-from omnigraph.storage.nearest import nearest_row_ids
+from omnigraph.storage.ordered import nearest_row_ids
 from omnigraph.storage.stage import stage_append
 from omnigraph.storage.table import Table
 from tests.storage.tables.rows import commit
@@ -87,7 +87,7 @@ def test_new_changed_and_deleted_rows(table):
     extended = extend_indexes(changed)
     assert uncovered_fragments(extended, "vec", PARTITIONED) == frozenset()
     check(extended)
-    folded = fold(extended)
+    folded = compact_with_indexes(extended)
     assert len(folded.fragments()) == 1
     check(folded)
     assert probes_of(folded, "vec") == 3

@@ -1,4 +1,4 @@
-"""Problem commands, help, global options, and what becomes of each kind of failure."""
+"""Finding commands, help, global options, and what becomes of each kind of failure."""
 
 from __future__ import annotations
 

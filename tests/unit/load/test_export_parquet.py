@@ -33,7 +33,7 @@ def test_reading_a_file_makes_the_same_columns(data):
     table = table_of(declared, data.draw(stored_rows(declared)))
     content, counts = written(declared, table.to_batches())
     assert sum(counts) == table.num_rows
-    file = pq.ParquetSource(io.BytesIO(content))
+    file = pq.ParquetFile(io.BytesIO(content))
     plan = plan_rows(declared, file.schema_arrow.names, Assignment(), "file", catalog)
     found: dict[str, list[pa.Array]] = {name: [] for name in declared.columns if name != "id"}
     for batch in file.iter_batches(columns=plan.sources()):

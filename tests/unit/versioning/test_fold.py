@@ -1,4 +1,4 @@
-"""Folding rows into a state: one definition, however much is folded at a time."""
+"""BackgroundCompactor rows into a state: one definition, however much is folded at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import ManifestDamaged
 from omnigraph.versioning.commits import CommitRecord, TableId
-from omnigraph.versioning.manifest import ManifestState, fold
+from omnigraph.versioning.manifest import ManifestState, replay
 from omnigraph.versioning.manifest_state import Checkpoint
 from omnigraph.versioning.rows import Row, TableVersion, commit_rows, registration_row, version_row
 from tests.unit.versioning.histories import (
@@ -51,7 +51,7 @@ def by_definition(rows: list[Row]) -> dict[str, tuple[int, str | None, int]]:
 
 @given(histories())
 def test_the_latest_commit_of_a_table_decides(commits):
-    state = fold(EMPTY, flat(commits))
+    state = replay(EMPTY, flat(commits))
     assert pins(state) == by_definition(flat(commits))
     assert (state.sequence, state.head) == (len(commits), f"C{len(commits)}")
 
@@ -61,48 +61,48 @@ def test_folding_in_pieces_equals_folding_at_once(commits, data):
     state, rest = EMPTY, commits
     while rest:
         size = data.draw(st.integers(1, len(rest)))
-        state, rest = fold(state, flat(rest[:size])), rest[size:]
-    assert state == fold(EMPTY, flat(commits))
+        state, rest = replay(state, flat(rest[:size])), rest[size:]
+    assert state == replay(EMPTY, flat(commits))
 
 
 @given(histories(), st.randoms(use_true_random=False))
 def test_the_order_rows_are_read_in_does_not_matter(commits, shuffle: random.Random):
     rows = flat(commits)
-    expected = fold(EMPTY, rows)
+    expected = replay(EMPTY, rows)
     shuffle.shuffle(rows)
-    assert fold(EMPTY, rows) == expected
+    assert replay(EMPTY, rows) == expected
 
 
 @given(histories())
 def test_a_checkpoint_and_the_rest_equal_the_full_fold_at_every_version(commits):
-    expected = fold(EMPTY, flat(commits))
+    expected = replay(EMPTY, flat(commits))
     for cut in range(1, len(commits) + 1):
-        early = fold(EMPTY, flat(commits[:cut]))
+        early = replay(EMPTY, flat(commits[:cut]))
         text = msgspec.json.encode(early.to_checkpoint())
         stored = msgspec.json.decode(text, type=Checkpoint)
         resumed = ManifestState.from_checkpoint(None, stored)
         assert resumed == early
-        assert fold(resumed, flat(commits[cut:])) == expected
+        assert replay(resumed, flat(commits[cut:])) == expected
 
 
 @given(histories())
 def test_folding_nothing_changes_nothing(commits):
-    state = fold(EMPTY, flat(commits))
-    assert fold(state, []) == state
+    state = replay(EMPTY, flat(commits))
+    assert replay(state, []) == state
 
 
 @given(histories())
 def test_a_fold_leaves_the_earlier_state_alone(commits):
-    early = fold(EMPTY, commits[0])
+    early = replay(EMPTY, commits[0])
     before = early.to_checkpoint()
-    fold(early, flat(commits[1:]))
+    replay(early, flat(commits[1:]))
     assert early.to_checkpoint() == before
 
 
 @given(histories())
 def test_unknown_kinds_of_rows_are_ignored(commits):
     strange = {**commits[0][0], "object_type": "weather_report", "object_id": "x"}
-    assert fold(EMPTY, [*flat(commits), strange]) == fold(EMPTY, flat(commits))
+    assert replay(EMPTY, [*flat(commits), strange]) == replay(EMPTY, flat(commits))
 
 
 def test_publish_order_beats_version_numbers():
@@ -113,7 +113,7 @@ def test_publish_order_beats_version_numbers():
         version_row(TableVersion(table, 9, "feature", 90, "{}"), 2),
         version_row(TableVersion(table, 3, None, 30, "{}"), 3),
     ]
-    assert pins(fold(EMPTY, complete(rows))) == {table: (3, None, 30)}
+    assert pins(replay(EMPTY, complete(rows))) == {table: (3, None, 30)}
 
 
 def test_a_tombstone_drops_the_table_and_keeps_its_registration():
@@ -123,7 +123,7 @@ def test_a_tombstone_drops_the_table_and_keeps_its_registration():
         version_row(TableVersion(table, 1, None, 0, "{}"), 1),
         tombstone_row(table, 2),
     ]
-    state = fold(EMPTY, complete(rows))
+    state = replay(EMPTY, complete(rows))
     assert not state.tables
     assert set(state.registered) == {table}
 
@@ -145,12 +145,12 @@ TABLE = registration_row(registration(TableId("node#1")), 1)
 )
 def test_rows_that_contradict_the_format_are_damage(rows):
     with pytest.raises(ManifestDamaged):
-        fold(EMPTY, complete(rows))
+        replay(EMPTY, complete(rows))
 
 
 def test_only_commits_move_the_head():
     commit = CommitRecord(plain_draft(5), None, 5, None)
     rows = complete([TABLE, VERSION, *commit_rows(commit, "committed")])
-    state = fold(EMPTY, rows)
+    state = replay(EMPTY, rows)
     assert (state.sequence, state.head) == (5, "C5")
-    assert fold(EMPTY, complete([TABLE, VERSION])).sequence == 0
+    assert replay(EMPTY, complete([TABLE, VERSION])).sequence == 0

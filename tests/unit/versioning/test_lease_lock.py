@@ -17,7 +17,7 @@ from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import LeaseTiming
 from omnigraph.versioning.locks.lease_lock import LeaseLocks
 from omnigraph.versioning.locks.lease_object import LeaseNote, read_head
-from omnigraph.versioning.locks.waiting import Deadline
+from omnigraph.versioning.locks.process_lock import Deadline
 
 PATH = "__leases/b-feature.json"
 QUICK = LeaseTiming(ttl_s=2.0, renew_s=0.02, loss_s=1.5)

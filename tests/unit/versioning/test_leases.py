@@ -19,7 +19,7 @@ from omnigraph.storage.uris import normalise_root
 from omnigraph.testing.faults import Call, armed
 from omnigraph.versioning.ids import now_micros
 from omnigraph.versioning.locks import LeaseTiming
-from omnigraph.versioning.locks.lease import Lease, LeaseContender
+from omnigraph.versioning.locks.lease_lock import Lease, LeaseContender
 from omnigraph.versioning.locks.lease_object import LeaseObject
 
 PATH = "__leases/main.json"

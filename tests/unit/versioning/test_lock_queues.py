@@ -11,7 +11,7 @@ import pytest
 from omnigraph.errors import InputError
 from omnigraph.limits import LOCK_WAIT_MS
 from omnigraph.settings import read_settings
-from omnigraph.versioning.locks.queues import LockQueues
+from omnigraph.versioning.locks.process_lock import LockQueues
 
 KEY = ("graph", None)
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.versioning.commits import TableId
-from omnigraph.versioning.recovery.classify import Problem, Standing
-from omnigraph.versioning.recovery.decide import Decision, decide, undo
-from omnigraph.versioning.recovery.sidecar import PinnedTable
-from omnigraph.versioning.rows import Pin
+from omnigraph.versioning.recovery.classify import Decision, Finding, TableProgress, decide, undo
+from omnigraph.versioning.recovery.sidecar import SidecarTable
+from omnigraph.versioning.rows import VersionRef
 
 
-def finding(standing: Standing, *, beyond: tuple[str | None, ...] = ()) -> Problem:
-    table = PinnedTable.of("node:Person", TableId("node#1"), "nodes/aa", Pin(4, None), None)
-    own_head = 4 if standing is Standing.NO_MOVEMENT else 5
-    return Problem(table, standing, 4, own_head + len(beyond), own_head, beyond)
+def finding(progress: TableProgress, *, beyond: tuple[str | None, ...] = ()) -> Finding:
+    table = SidecarTable.of("node:Person", TableId("node#1"), "nodes/aa", VersionRef(4, None), None)
+    own_head = 4 if progress is TableProgress.NO_MOVEMENT else 5
+    return Finding(table, progress, 4, own_head + len(beyond), own_head, beyond)
 
 
-WRITTEN, UNMOVED = finding(Standing.WRITTEN), finding(Standing.NO_MOVEMENT)
-PARTLY, FOREIGN = finding(Standing.PARTIAL), finding(Standing.FOREIGN)
-IMPOSSIBLE = finding(Standing.IMPOSSIBLE)
+WRITTEN, UNMOVED = finding(TableProgress.WRITTEN), finding(TableProgress.NO_MOVEMENT)
+PARTLY, FOREIGN = finding(TableProgress.PARTIAL), finding(TableProgress.FOREIGN)
+IMPOSSIBLE = finding(TableProgress.IMPOSSIBLE)
 
 
 @pytest.mark.parametrize(
@@ -42,18 +41,18 @@ def test_one_decision_covers_all_tables(findings, expected):
 
 
 def test_finishing_does_not_mind_what_came_on_top():
-    assert decide([finding(Standing.WRITTEN, beyond=("other",))], ()).decision is (
+    assert decide([finding(TableProgress.WRITTEN, beyond=("other",))], ()).decision is (
         Decision.ROLL_FORWARD
     )
 
 
 def test_undoing_would_take_along_what_nobody_explains():
-    covered = finding(Standing.PARTIAL, beyond=("other",))
+    covered = finding(TableProgress.PARTIAL, beyond=("other",))
     verdict = decide([covered], ())
     assert verdict.decision is Decision.QUARANTINE
     assert "node:Person" in verdict.reason
     assert decide([covered], {"other"}).decision is Decision.ROLL_BACK
-    assert decide([finding(Standing.PARTIAL, beyond=(None,))], {"other"}).decision is (
+    assert decide([finding(TableProgress.PARTIAL, beyond=(None,))], {"other"}).decision is (
         Decision.QUARANTINE
     )
 

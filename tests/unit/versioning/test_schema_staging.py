@@ -17,17 +17,15 @@ from omnigraph.versioning.contract import (
     SOURCE_FILE,
     STAGED,
     SchemaContract,
-    check_files,
-    read_files,
-    read_settled_files,
-    write_compiled,
-)
-from omnigraph.versioning.schema_staging import (
     Target,
+    check_files,
     has_staging,
     is_staged,
-    settle_staging,
+    place_staged_files,
+    read_files,
+    read_staged_or_accepted_files,
     stage_schema,
+    write_compiled,
 )
 
 
@@ -61,14 +59,14 @@ def test_files_of_the_newest_commit_are_put_in_place(objects):
     stage_schema(objects, NEW)
     assert has_staging(objects)
     assert is_staged(objects, target(NEW))
-    settle_staging(objects, target(NEW))
+    place_staged_files(objects, target(NEW))
     assert not has_staging(objects)
     assert check_files(read_files(objects)).ir == NEW.ir
 
 
 def test_files_of_a_schema_that_never_came_are_removed(objects):
     stage_schema(objects, NEW)
-    settle_staging(objects, target(OLD))
+    place_staged_files(objects, target(OLD))
     assert not has_staging(objects)
     assert check_files(read_files(objects)).ir == OLD.ir
 
@@ -92,13 +90,13 @@ def test_a_reader_between_two_renames_reads_the_new_schema(objects, placed):
     stage_schema(objects, NEW)
     for name in itertools.islice(CONTRACT_FILES, placed):
         objects.rename_text(f"{name}{STAGED}", name)
-    assert check_files(read_settled_files(objects)).ir == NEW.ir
-    settle_staging(objects, target(NEW))
+    assert check_files(read_staged_or_accepted_files(objects)).ir == NEW.ir
+    place_staged_files(objects, target(NEW))
     assert check_files(read_files(objects)).ir == NEW.ir
 
 
 def test_compiled_files_that_are_gone_are_left_to_whoever_makes_them_again(objects):
     stage_schema(objects, NEW)
     objects.delete(IR_FILE)
-    settle_staging(objects, target(NEW))
+    place_staged_files(objects, target(NEW))
     assert has_staging(objects)

@@ -22,13 +22,13 @@ from omnigraph.versioning.commits import (
     Warning,
 )
 from omnigraph.versioning.recovery.sidecar import (
-    PinnedTable,
     Sidecar,
     Sidecars,
+    SidecarTable,
     UnreadableSidecar,
     WriterKind,
 )
-from omnigraph.versioning.rows import Pin
+from omnigraph.versioning.rows import VersionRef
 
 OPERATION = "01KV8Z6M3Q9V2X4T7B5N0C1D2E"
 DRAFT = CommitDraft(
@@ -52,14 +52,19 @@ SIDECAR = Sidecar(
     base_sequence=41,
     writer_kind=WriterKind.LOAD,
     tables=(
-        PinnedTable.of(
-            "node:Person", TableId("node#1"), "nodes/aa", Pin(4, "review_s7"), "review_s7"
+        SidecarTable.of(
+            "node:Person", TableId("node#1"), "nodes/aa", VersionRef(4, "review_s7"), "review_s7"
         ),
-        PinnedTable.of(
-            "edge:Knows", TableId("edge#2"), "edges/bb", Pin(7, None), "review_s7", forks=True
+        SidecarTable.of(
+            "edge:Knows",
+            TableId("edge#2"),
+            "edges/bb",
+            VersionRef(7, None),
+            "review_s7",
+            forks=True,
         ),
-        PinnedTable.of(
-            "node:Tag", TableId("node#3"), "nodes/cc", Pin(2, None), None, data_commits=0
+        SidecarTable.of(
+            "node:Tag", TableId("node#3"), "nodes/cc", VersionRef(2, None), None, data_commits=0
         ),
     ),
     draft=DRAFT,

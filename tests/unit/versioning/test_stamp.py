@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.errors import InputError, ManifestDamaged, NewerFormat
-from omnigraph.versioning.rows import FORMAT_STAMP, SCHEMA, STAMP_KEY
-from omnigraph.versioning.stamp import SEQUENCE_COLUMN, check_stamp, is_older_format, read_stamp
+from omnigraph.versioning.rows import (
+    FORMAT_STAMP,
+    SCHEMA,
+    SEQUENCE_COLUMN,
+    STAMP_KEY,
+    check_stamp,
+    is_older_format,
+    read_stamp,
+)
 
 OLD_SCHEMA = SCHEMA.remove(SCHEMA.get_field_index(SEQUENCE_COLUMN))
 

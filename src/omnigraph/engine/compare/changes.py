@@ -25,7 +25,7 @@ from omnigraph.rows.equality import Mask, buckets_of, equal_rows, hashes_of
 from omnigraph.storage.changed_rows import (
     ROW_UPDATED,
     Numbers,
-    RowPlaces,
+    RowAddresses,
     Wanted,
     all_rows,
     differing_rows,
@@ -60,7 +60,7 @@ class Side(Protocol):
 class StoredSide:
     """Rows of a stored table version."""
 
-    def __init__(self, declared: EntityType, places: RowPlaces) -> None:
+    def __init__(self, declared: EntityType, places: RowAddresses) -> None:
         self._declared = declared
         self._schema = bound_schema(declared)
         self.places = places
@@ -149,7 +149,7 @@ def differing_sides(
     An id on one side only is in that snapshot only. An id on both sides may have equal rows.
     """
     if before is not None and after is not None:
-        if before[1].pin == after[1].pin:
+        if before[1].version_ref == after[1].version_ref:
             return no_rows(declared), no_rows(declared)
         old, new = (s.open(tables, e.table_key) for s, e in (before, after))
         left, right = differing_rows(old, new, wanted)

@@ -41,7 +41,7 @@ from omnigraph.engine.read.view import ReadView
 from omnigraph.progress import SILENT, Progress
 from omnigraph.spark.choice import INLINE, EngineChoice, compares_on_spark, session_of
 from omnigraph.spark.tasks import Failed, returning, run_tasks, value_of
-from omnigraph.storage.changed_rows import Numbers, RowPlaces, Wanted
+from omnigraph.storage.changed_rows import Numbers, RowAddresses, Wanted
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
@@ -63,7 +63,7 @@ class ComparedTable:
         """Whether both snapshots have the same version of it."""
         if self.before is None or self.after is None:
             return False
-        return self.before.pin == self.after.pin
+        return self.before.version_ref == self.after.version_ref
 
     @property
     def is_one_line(self) -> bool:
@@ -279,7 +279,7 @@ def _joined(
         if entry is None or not there.any():
             return no_rows(table.declared), numbers
         stored = snapshot.open(comparison.tables, entry.table_key)
-        places = RowPlaces(stored, ids.filter(pa.array(there)), *addresses[:, there])
+        places = RowAddresses(stored, ids.filter(pa.array(there)), *addresses[:, there])
         return StoredSide(table.declared, places), numbers
 
     before, old = side(comparison.before, table.before, [a.before for a in answers])

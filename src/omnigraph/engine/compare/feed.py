@@ -23,9 +23,9 @@ from omnigraph.engine.read.entities import get_entity, read_entity
 from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import ChangeFeedGap, CommitNotFound, HistoryRemoved, InputError
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commits import KEEPING_ROWS, CommitId, CommitRecord, TableId
+from omnigraph.versioning.commits import CONTENT_PRESERVING, CommitId, CommitRecord, TableId
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.rows import Pin
+from omnigraph.versioning.rows import VersionRef
 from omnigraph.versioning.snapshot import table_id
 
 _CURSOR_PREFIX: Final = "c1."
@@ -111,7 +111,7 @@ class ChangeFeed:
         wanted: ChangeFilter,
     ) -> Changes:
         """A commit's changes; none for the first state, which is only the start of the feed."""
-        keeps_rows = commit.draft.operation in KEEPING_ROWS
+        keeps_rows = commit.draft.operation in CONTENT_PRESERVING
         if before is None or keeps_rows or before.tables == after.tables:
             return Changes()
         old, new = self._parts.snapshot_of(before), self._parts.snapshot_of(after)
@@ -174,7 +174,7 @@ def _changes(
 ) -> Iterator[EntityChange]:
     """Read only states whose commit wrote the entity's table."""
     table = table_id(declared)
-    pin: Pin | None = None
+    pin: VersionRef | None = None
     before = before_document = None
     for commit, state in parts.manifest.states_after(head.branch, 0, head.sequence):
         if pin == (pin := _pin(state, table)):
@@ -199,6 +199,6 @@ def _declared(catalog: Catalog, type_name: str) -> EntityType:
     return known[type_name]
 
 
-def _pin(state: ManifestState, table: TableId) -> Pin | None:
+def _pin(state: ManifestState, table: TableId) -> VersionRef | None:
     entry = state.tables.get(table)
-    return None if entry is None else Pin(entry.version, entry.branch)
+    return None if entry is None else VersionRef(entry.version, entry.branch)

@@ -26,7 +26,7 @@ from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.equality import Mask
 from omnigraph.storage.changed_rows import Numbers, Wanted, locations_of
 from omnigraph.storage.filters import bind, matches
-from omnigraph.storage.filters.bound import bound_columns
+from omnigraph.storage.filters.model import bound_columns
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 from omnigraph.versioning.snapshot_rows import SnapshotRows

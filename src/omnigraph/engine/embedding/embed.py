@@ -49,8 +49,7 @@ from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind, Warning
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
-from omnigraph.versioning.recovery.quarantine import Quarantined
-from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.recovery.sidecar import Quarantined, WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 from omnigraph.versioning.snapshot_rows import rows_by_id
 

@@ -30,7 +30,7 @@ from omnigraph.versioning.branches import (
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.ids import made_at
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.recovery.heal import Healed
+from omnigraph.versioning.recovery.recover import RecoveryOutcome
 
 
 def resolve_source(
@@ -77,7 +77,7 @@ def create_branch(parts: GraphParts, name: str, source: ResolvedRef) -> BranchRe
         locked = {origin.physical, None if is_hidden else physical} - {None}
         with parts.locks.hold_all(locked, "branch create", beside=main_lock) as lock:
             if origin.physical is not None:
-                parts.recovery.heal_locked(origin.physical, lock)
+                parts.recovery.recover_locked(origin.physical, lock)
                 around = parts.branches.look_around(checked, origin)
             sequence = source.sequence if is_cut else None
             return parts.branches.create(checked, physical, origin, lock.check, sequence, around)
@@ -92,8 +92,8 @@ def _recover_and_look(
     new branch would keep tables of the old schema.
     """
 
-    def recover() -> Healed:
-        return parts.recovery.heal_locked(None, main_lock)
+    def recover() -> RecoveryOutcome:
+        return parts.recovery.recover_locked(None, main_lock)
 
     is_left = origin.physical is None and parts.recovery.is_undisturbed(None, main_lock)
 
@@ -102,7 +102,7 @@ def _recover_and_look(
 
     if parts.objects.is_remote:
         recovered, around = both(recover, look)
-        return look() if recovered.settled else around
+        return look() if recovered.resolved else around
     recover()
     return look()
 
@@ -127,12 +127,12 @@ def delete_branch(parts: GraphParts, ref: BranchRef, expected_head: CommitId | N
     """Delete a branch. Raises `BranchInUse` while others depend on it, `HeadMoved` at another head."""
     # While main is locked there are no merges, so the merge bases of later ones are known.
     with parts.locks.hold_all((None, ref.physical), "branch delete") as lock:
-        parts.recovery.heal_locked(None, lock)
+        parts.recovery.recover_locked(None, lock)
         # A writer may have died since the branch was found. Its sidecar must not outlive the
         # branch: recovery would apply it to the next branch of that name. The sidecar of a branch
         # created at another address is discarded once the branch is deleted.
         with suppress(GraphMoved):
-            parts.recovery.heal_locked(ref.physical, lock)
+            parts.recovery.recover_locked(ref.physical, lock)
         if expected_head is not None:
             parts.manifest.require_head(parts.manifest.current(ref.physical), expected_head)
         parts.branches.delete(ref, lock.check)

@@ -330,7 +330,7 @@ class _Resolver:
         commits: Sequence[CommitRecord] = ()
         while last >= 1:
             first = max(1, last - step + 1)
-            commits, _ = manifest.told_commits(branch.physical, last, after=first - 1)
+            commits, _ = manifest.recorded_commits(branch.physical, last, after=first - 1)
             for commit in reversed(commits):
                 if commit.draft.created_at <= moment:
                     return self._of(branch, commit)

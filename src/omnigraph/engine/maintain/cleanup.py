@@ -21,20 +21,20 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import InputError, OmnigraphError, RecoveryPending, TableDrift
 from omnigraph.faults import declare
 from omnigraph.limits import CLEANUP_MIN_AGE_SECONDS
-from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.removal import (
+from omnigraph.storage.cleanup import (
     Removed,
     StoredVersion,
     remove_leftovers,
     remove_versions,
     stored_versions,
 )
+from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.commits import TableId
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.retention import Needed, what_is_needed
+from omnigraph.versioning.retention import RetainedVersions, find_retained
 from omnigraph.versioning.rows import MANIFEST_PATH
 from omnigraph.versioning.tags import Tags
 
@@ -163,7 +163,7 @@ class Cleanup:
                 # Recovery will complete them and needs the versions they refer to.
                 raise RecoveryPending("cleanup", merges)
             state = self._parts.recovery.state(None)
-            retained = what_is_needed(self._parts.manifest, self._parts.branches, self._tags.list())
+            retained = find_retained(self._parts.manifest, self._parts.branches, self._tags.list())
             orphans = Orphans(self._parts, retained, lock)
             reclaimed = orphans.reclaim(dry_run=dry_run)
             sweep = _Sweep(self._parts.tables, self._parts.objects, policy, retained, lock, dry_run)
@@ -200,7 +200,7 @@ class _Sweep:
     tables: TableStore
     objects: ObjectStore
     policy: CleanupPolicy
-    retained: Needed
+    retained: RetainedVersions
     lock: HeldLock
     dry_run: bool
 

@@ -36,16 +36,15 @@ from omnigraph.storage.indexes import (
 from omnigraph.storage.stage import CommitMark, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
+from omnigraph.versioning.commit_sequence import Operation, sidecar_of, sidecar_table
 from omnigraph.versioning.commits import CommitDraft, CommitRecord, OperationKind
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
-from omnigraph.versioning.recovery.drift import refuse_drift, refuse_quarantined
-from omnigraph.versioning.recovery.quarantine import Quarantined
-from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.recovery.classify import refuse_drift, refuse_quarantined
+from omnigraph.versioning.recovery.sidecar import Quarantined, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 BEFORE_TABLE = declare(
@@ -191,7 +190,7 @@ class Indexing:
         commit: CommitRecord | None = None
         if any(b.indexes for b in built.values()) or any(t.forks and t.missing for t in found):
             with parts.locks.hold(branch.physical, "ensure_indices") as lock:
-                quarantined = parts.recovery.heal_locked(branch.physical, lock).quarantined
+                quarantined = parts.recovery.recover_locked(branch.physical, lock).quarantined
                 state = parts.recovery.state(branch.physical)
                 current = parts.snapshot_of(state)
                 if current.catalog.ir != contract.catalog.ir:
@@ -315,12 +314,12 @@ class Indexing:
             publication = Publication(
                 draft=draft,
                 versions=tuple(versions),
-                expected={found.entry.table_id: found.entry.pin for found in chosen},
+                expected={found.entry.table_id: found.entry.version_ref for found in chosen},
                 begun_at=state.sequence,
             )
             return [publication]
 
-        tables = (pinned_table(f.entry, physical, data_commits=0, forks=f.forks) for f in chosen)
+        tables = (sidecar_table(f.entry, physical, data_commits=0, forks=f.forks) for f in chosen)
         sidecar = sidecar_of(kind, branch, state, draft, tables)
         operation = Operation(sidecar, commit_tables, BEFORE_PUBLISH)
         return self._parts.sequence.run(operation, lock)[0]

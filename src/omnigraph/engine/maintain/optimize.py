@@ -17,7 +17,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import counted
 from omnigraph.engine.history.commits import Receipt, nothing_done, receipt_of
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.write.fold import (
+from omnigraph.engine.write.background import (
     AFTER_FOLD,
     BEFORE_FOLD,
     BEFORE_PUBLISH,
@@ -26,8 +26,8 @@ from omnigraph.engine.write.fold import (
     rewritten_tables,
 )
 from omnigraph.errors import ManifestDamaged, OmnigraphError, RecoveryPending
-from omnigraph.storage.compact import fold, is_fold_needed
-from omnigraph.storage.dropped_columns import fragments_with_dropped, shed_columns
+from omnigraph.storage.columns import fragments_with_dropped, remove_dropped_columns
+from omnigraph.storage.compact import compact_with_indexes, is_compaction_needed
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commit_sequence import Operation
@@ -35,11 +35,11 @@ from omnigraph.versioning.commits import CommitRecord
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.manifest_compaction import compact_whole_manifest
 from omnigraph.versioning.publish import Publication
-from omnigraph.versioning.recovery.heal import Recovery
+from omnigraph.versioning.recovery.recover import Recovery
 from omnigraph.versioning.recovery.sidecar import Sidecar
 from omnigraph.versioning.snapshot import SnapshotEntry
-from omnigraph.versioning.upkeep import fold_manifest
 
 DRIFTED = "drift_needs_repair"
 """The reason to skip a table whose head is not the published version."""
@@ -163,10 +163,13 @@ class Optimizing:
             chosen = [e for key, e in snapshot.entries.items() if _needs_rewrite(e, heads[key])]
             sidecar = optimize_sidecar(main, state, chosen, draft)
             rewrite = TableRewrite(
-                self._parts, sidecar, lock, lambda _key, table: shed_columns(fold(table))
+                self._parts,
+                sidecar,
+                lock,
+                lambda _key, table: remove_dropped_columns(compact_with_indexes(table)),
             )
             commit = rewrite.run(state, chosen, heads) if chosen else None
-            fold_manifest(self._parts.manifest, None)
+            compact_whole_manifest(self._parts.manifest, None)
         rewrite.extend_texts(snapshot.catalog)
         if rewrite.errors:
             raise rewrite.errors[0]
@@ -202,7 +205,7 @@ def refuse_older(entry: SnapshotEntry, head: Table) -> None:
 def _needs_rewrite(entry: SnapshotEntry, head: Table) -> bool:
     refuse_older(entry, head)
     is_published = head.version == entry.version
-    return is_published and (is_fold_needed(head) or bool(fragments_with_dropped(head)))
+    return is_published and (is_compaction_needed(head) or bool(fragments_with_dropped(head)))
 
 
 def _result(entry: SnapshotEntry, head: Table, rewritten: Table | None) -> OptimizedTable:

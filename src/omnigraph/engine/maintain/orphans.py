@@ -16,16 +16,15 @@ from typing import Final
 from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import BranchLocked, OmnigraphError
 from omnigraph.faults import declare
-from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.probe import PROBE_DIR
-from omnigraph.storage.scratch import FOLDER as SCRATCH_DIR
-from omnigraph.storage.scratch import list_scratch, remove_scratch
-from omnigraph.storage.temporary_files import list_temporary_files, remove_temporary_files
+from omnigraph.storage.cleanup import list_temporary_files, remove_temporary_files
+from omnigraph.storage.files import FOLDER as SCRATCH_DIR
+from omnigraph.storage.files import list_scratch, remove_scratch
+from omnigraph.storage.objects import PROBE_DIR, ObjectStore
 from omnigraph.versioning.branch_names import decode_physical_name
 from omnigraph.versioning.contract import HISTORY_DIR
 from omnigraph.versioning.ids import made_at
 from omnigraph.versioning.locks import HeldLock
-from omnigraph.versioning.retention import Fork, Needed, names_fork
+from omnigraph.versioning.retention import Fork, RetainedVersions, names_fork
 from omnigraph.versioning.rows import MANIFEST_PATH, RECOVERY_DIR
 from omnigraph.versioning.tags import TAGS_DIR
 from omnigraph.versioning.upgrade.old_layout import OLD_TABLES
@@ -49,7 +48,7 @@ _log = logging.getLogger(__name__)
 class Orphans:
     """Finds and removes the orphans of one graph. The caller holds main's lock."""
 
-    def __init__(self, parts: GraphParts, retained: Needed, lock: HeldLock) -> None:
+    def __init__(self, parts: GraphParts, retained: RetainedVersions, lock: HeldLock) -> None:
         self._parts = parts
         self._retained = retained
         self._lock = lock

@@ -30,7 +30,7 @@ from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.recovery.act import table_version
-from omnigraph.versioning.recovery.quarantine import Quarantined
+from omnigraph.versioning.recovery.sidecar import Quarantined
 from omnigraph.versioning.rows import TableVersion
 from omnigraph.versioning.snapshot import SnapshotEntry
 
@@ -179,7 +179,7 @@ class Repair:
         draft = new_draft(OperationKind.REPAIR, contract, actor)
         versions = tuple(_version(entry, head, draft, options, lock) for entry, head in chosen)
         publication = Publication(
-            draft=draft, versions=versions, expected={e.table_id: e.pin for e, _ in chosen}
+            draft=draft, versions=versions, expected={e.table_id: e.version_ref for e, _ in chosen}
         )
         return publish(self._parts.manifest, branch.physical, publication, lock.check)
 

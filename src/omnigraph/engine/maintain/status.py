@@ -21,12 +21,12 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.text_indexes import TextIndexStore
 from omnigraph.limits import FOLD_SMALL_ROWS, INDEX_LAG_ROWS
 from omnigraph.rows.bindings import embedded_properties
+from omnigraph.storage.columns import fragments_with_dropped
 from omnigraph.storage.compact import small_fragments
-from omnigraph.storage.dropped_columns import fragments_with_dropped
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.locks import LeaseNote, held_leases
-from omnigraph.versioning.recovery.heal import RecoveryStatus
+from omnigraph.versioning.recovery.recover import RecoveryStatus
 from omnigraph.versioning.rows import FORMAT_STAMP
 from omnigraph.versioning.snapshot import Snapshot
 

@@ -36,7 +36,7 @@ from omnigraph.versioning.retention import removed_tables
 from omnigraph.versioning.rows import KEY_COLUMN, MANIFEST_PATH
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 from omnigraph.versioning.tags import Tags
-from omnigraph.versioning.upgrade.view import OldManifest
+from omnigraph.versioning.upgrade.migrate import OldManifest
 
 _MAX_ATTEMPTS: Final = 3
 """Attempts to verify a branch that moves while some of its files seem to be missing."""
@@ -239,7 +239,7 @@ class _Verification:
     def _check_commits(self, state: ManifestState, findings: Findings) -> Sequence[CommitRecord]:
         """Verify the commits of a branch; returns its own, oldest first."""
         try:
-            own, merged = self._manifest.told_commits(state.branch, state.sequence)
+            own, merged = self._manifest.recorded_commits(state.branch, state.sequence)
         except (OmnigraphError, *_MALFORMED) as error:
             findings.add(ProblemKind.COMMITS, f"the commits cannot be read: {error!r}")
             return ()

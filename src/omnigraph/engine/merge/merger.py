@@ -39,6 +39,7 @@ from omnigraph.errors import (
 )
 from omnigraph.progress import SILENT, Progress
 from omnigraph.spark.choice import AUTO, EngineChoice
+from omnigraph.versioning.ancestry import Home, KnownCommits, Tip, commits_since_fork
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
@@ -49,9 +50,7 @@ from omnigraph.versioning.commits import (
 )
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.parting import Home, KnownCommits, Tip, since_parting
-from omnigraph.versioning.recovery.quarantine import Quarantined
-from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.recovery.sidecar import Quarantined, WriterKind
 from omnigraph.versioning.retention import removed_tables
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -175,7 +174,7 @@ class Merger:
 
         def plan(planner: MergePlanner, ours: Snapshot) -> _Attempt:
             tip = Tip(self.branch.physical, ours.version, ours.commit_id)
-            divergence = since_parting(manifest, Tip.of(theirs), tip)
+            divergence = commits_since_fork(manifest, Tip.of(theirs), tip)
             base, state = self._base(divergence.known, theirs.head, ours)
             planned = replace(planner, adopts=True).plan(
                 state, self.parts.snapshot_of(theirs), ours, options.resolution

@@ -115,7 +115,7 @@ class GraphState:
         mine, theirs = self.entry(declared), other.entry(declared)
         if mine is None or theirs is None:
             return mine is theirs
-        return mine.pin == theirs.pin
+        return mine.version_ref == theirs.version_ref
 
     def overlay(self, declared: EntityType, wanted: Wanted | None = None) -> Overlay | None:
         """The overlay of a table, restricted to wanted ids."""

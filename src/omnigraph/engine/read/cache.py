@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from omnigraph.text.index import TextIndex
 
 MAX_PATCH_SHARE: Final = 0.05
-"""FragmentGroup of changed rows up to which a cached structure is patched instead of rebuilt."""
+"""Share of changed rows up to which a cached structure is patched instead of rebuilt."""
 
 MAX_FETCH_SHARE: Final = 0.02
-"""FragmentGroup of a table's rows up to which fetching single rows beats decoding a column."""
+"""Share of a table's rows up to which fetching single rows beats decoding a column."""
 
 MIN_FETCH_SHARE: Final = 0.005
 """Cost of the smallest fetch, as such a share. After a few of them the column is decoded."""

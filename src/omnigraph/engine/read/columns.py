@@ -21,16 +21,16 @@ from omnigraph.rows.equality import Hashes, hashes_of
 from omnigraph.storage.scan import ROW_ID
 
 MAX_PICK_SHARE: Final = 0.125
-"""FragmentGroup of the values up to which they are picked from base and overlay separately."""
+"""Share of the values up to which they are picked from base and overlay separately."""
 
 MAX_COPIED_RUNS: Final = 1000
 """Runs of changed positions up to which the values between them are copied run by run."""
 
 MAX_OVERLAY_SHARE: Final = 0.005
-"""FragmentGroup of the values that an overlay may hold."""
+"""Share of the values that an overlay may hold."""
 
 MAX_DISTINCT_SHARE: Final = 0.125
-"""FragmentGroup of distinct texts above which a column gets no dictionary."""
+"""Share of distinct texts above which a column gets no dictionary."""
 
 MIN_DISTINCT_LIMIT: Final = 10_000
 """Distinct texts that always fit a dictionary, whatever their share."""
@@ -42,7 +42,7 @@ MAX_ROWS_PER_VALUE: Final = 16
 """Mean rows per value up to which a hash index is selective enough to use."""
 
 MAX_CHANGED_SHARE: Final = 0.005
-"""FragmentGroup of changed rows from which a hash index is built again."""
+"""Share of changed rows from which a hash index is built again."""
 
 _INT64: Final = range(-(2**63), 2**63)
 

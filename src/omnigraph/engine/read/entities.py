@@ -32,7 +32,7 @@ from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.storage.blobs import OpenBlob, find_blob
 from omnigraph.storage.filters import And, Comparison, Filter, bind, matches
-from omnigraph.storage.filters.bound import bound_columns
+from omnigraph.storage.filters.model import bound_columns
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore

@@ -17,7 +17,7 @@ from omnigraph.engine.read.expand import Expander
 from omnigraph.engine.read.expressions import Expressions
 from omnigraph.engine.read.frame import (
     EqualityJoin,
-    FrameSource,
+    Frame,
     check_countable,
     concat_frames,
     product,
@@ -97,7 +97,7 @@ class Executor:
         self._report = report
         self._scans: dict[tuple[str, tuple[Filter, ...], int | None], Positions] = {}
 
-    def run(self, steps: tuple[Step, ...], frame: FrameSource) -> FrameSource:
+    def run(self, steps: tuple[Step, ...], frame: Frame) -> Frame:
         before: Step | None = None
         for number, step in enumerate(steps):
             started, lookups = time.perf_counter(), self._source.work.lookups
@@ -112,12 +112,12 @@ class Executor:
                 self._report(StepReport(step, frame.length, seconds, made))
         return frame
 
-    def run_until(self, steps: tuple[Step, ...], enough: int | None) -> FrameSource:
+    def run_until(self, steps: tuple[Step, ...], enough: int | None) -> Frame:
         """All rows, or at least `enough` of them, found in batches of growing size."""
         if enough is None or len(steps) < 2:
             return self.run(steps, unit_frame())
         first = self.run(steps[:1], unit_frame())
-        found: list[FrameSource] = []
+        found: list[Frame] = []
         total, start, size = 0, 0, max(FIRST_BATCH_ROWS, 2 * enough)
         while not found or (total < enough and start < first.length):
             rows = np.arange(start, min(start + size, first.length), dtype=np.int64)
@@ -126,7 +126,7 @@ class Executor:
             start, size = start + size, 4 * size
         return concat_frames(found)
 
-    def _step(self, step: Step, frame: FrameSource) -> FrameSource:
+    def _step(self, step: Step, frame: Frame) -> Frame:
         match step:
             case Scan():
                 return self._scan(step, frame)
@@ -154,10 +154,10 @@ class Executor:
 
     # -- steps ------------------------------------------------------------------------------
 
-    def _scan(self, step: Scan, frame: FrameSource) -> FrameSource:
+    def _scan(self, step: Scan, frame: Frame) -> Frame:
         found = self._scan_once(step)
         if frame.length == 1 and not frame.columns:
-            return FrameSource(len(found), {step.variable: found}, {step.variable: step.node_type})
+            return Frame(len(found), {step.variable: found}, {step.variable: step.node_type})
         self._meter.check(frame.length * len(found), 8 * (len(frame.columns) + 1))
         rows = np.repeat(np.arange(frame.length, dtype=np.int64), len(found))
         return frame.take(rows).bind(step.variable, step.node_type, np.tile(found, frame.length))
@@ -192,9 +192,9 @@ class Executor:
         found = nodes.find([p for p in plain if p is not None], None if others else enough)
         return self._expressions.select(nodes, others, found)[:enough]
 
-    def _join(self, step: Join, frame: FrameSource) -> FrameSource:
+    def _join(self, step: Join, frame: Frame) -> Frame:
         found = self._find(step.node_type, step.conditions)
-        right = FrameSource(len(found), {step.variable: found}, {step.variable: step.node_type})
+        right = Frame(len(found), {step.variable: found}, {step.variable: step.node_type})
         join = EqualityJoin(
             self._expressions.values(step.bound, frame),
             self._expressions.values(step.property, right),
@@ -205,7 +205,7 @@ class Executor:
         rows, matches = join.pairs()
         return frame.take(rows).bind(step.variable, step.node_type, found[matches])
 
-    def _follow(self, step: Follow, frame: FrameSource) -> FrameSource:
+    def _follow(self, step: Follow, frame: Frame) -> Frame:
         rows, nodes = self._reach(step, frame.columns[step.source])
         self._meter.check(len(rows), 8 * (len(frame.columns) + 1))
         return frame.take(rows).bind(step.target, step.hop.node_type, nodes)
@@ -219,11 +219,11 @@ class Executor:
         met = self._expressions.matches(reached, step.conditions, nodes)
         return rows[met], nodes[met]
 
-    def _without(self, step: Without, frame: FrameSource) -> FrameSource:
+    def _without(self, step: Without, frame: Frame) -> Frame:
         rows = np.arange(frame.length, dtype=np.int64)
         columns = {name: frame.columns[name] for name in step.outer}
         types = {name: frame.types[name] for name in step.outer}
-        seed = FrameSource(frame.length, {**columns, _ROW: rows}, types)
+        seed = Frame(frame.length, {**columns, _ROW: rows}, types)
         found = self.run(step.inner, seed).columns[_ROW]
         lacking = np.ones(frame.length, np.bool_)
         lacking[found] = False

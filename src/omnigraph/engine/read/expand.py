@@ -37,7 +37,7 @@ from omnigraph.plan.ir import Direction
 from omnigraph.plan.steps import Hop
 
 MAX_REVERSE_NODE_SHARE: Final = 0.25
-"""FragmentGroup of a type's nodes up to which following edges back from them is faster."""
+"""Share of a type's nodes up to which following edges back from them is faster."""
 
 SUMMED_EDGE_COST: Final = 0.2
 """Cost of an edge in a sum over all edges, relative to following it from its source."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.engine.read.aggregate import GroupKey, SortKey, key_of, sort_keys
-from omnigraph.engine.read.frame import FrameSource
+from omnigraph.engine.read.frame import Frame
 from omnigraph.engine.read.nodes import Nodes
 from omnigraph.engine.read.positions import Mask, Positions
 from omnigraph.engine.read.source import GraphSource
@@ -68,7 +68,7 @@ class Expressions:
 
         return Ranks(self, exact=self._source.exact)
 
-    def values(self, expression: Expr, frame: FrameSource) -> pa.Array:
+    def values(self, expression: Expr, frame: Frame) -> pa.Array:
         """One value per row."""
         match expression:
             case Prop():
@@ -118,7 +118,7 @@ class Expressions:
             met &= self._matches_one(nodes, condition, positions)
         return met
 
-    def holds(self, condition: Filter, frame: FrameSource) -> Mask:
+    def holds(self, condition: Filter, frame: Frame) -> Mask:
         """For which rows a comparison is true."""
         pushed = self.pushdown(condition)
         if pushed is not None:
@@ -130,7 +130,7 @@ class Expressions:
             return _same_vectors(left, right)
         return compare(left, condition.operator, right)
 
-    def named_node(self, expression: Expr, frame: FrameSource) -> str | None:
+    def named_node(self, expression: Expr, frame: Frame) -> str | None:
         """The variable that an expression identifies: equal values always come from one node."""
         if isinstance(expression, EntityId):
             return expression.variable
@@ -139,11 +139,11 @@ class Expressions:
             return expression.variable if nodes.declared.key == (expression.property,) else None
         return None
 
-    def node_count(self, variable: str, frame: FrameSource) -> int:
+    def node_count(self, variable: str, frame: Frame) -> int:
         """The number of positions of a variable's type."""
         return self.nodes(frame, variable).size
 
-    def group_key(self, expression: Expr, frame: FrameSource) -> GroupKey:
+    def group_key(self, expression: Expr, frame: Frame) -> GroupKey:
         """Equal values of an expression as equal codes."""
         if isinstance(expression, Prop):
             nodes = self.nodes(frame, expression.variable)
@@ -157,7 +157,7 @@ class Expressions:
                 return GroupKey(key.codes[positions], key.size)
         return key_of(self.values(expression, frame))
 
-    def presence(self, expression: Expr, frame: FrameSource) -> pa.Array:
+    def presence(self, expression: Expr, frame: Frame) -> pa.Array:
         """True where a property has a value and null elsewhere, for any type."""
         assert isinstance(expression, Prop)
         nodes = self.nodes(frame, expression.variable)
@@ -180,7 +180,7 @@ class Expressions:
 
     def _matches_one(self, nodes: Nodes, condition: Filter, positions: Positions) -> Mask:
         variable = next(iter(_variables(condition)))
-        frame = FrameSource(len(positions), {variable: positions}, {variable: nodes.declared.name})
+        frame = Frame(len(positions), {variable: positions}, {variable: nodes.declared.name})
         return self.holds(condition, frame)
 
     def pushdown(self, condition: Filter) -> StoredFilter | None:
@@ -209,7 +209,7 @@ class Expressions:
             return Comparison(name, "=", None)
         return In(name, tuple(item for item in found if item is not None))
 
-    def nodes(self, frame: FrameSource, variable: str) -> Nodes:
+    def nodes(self, frame: Frame, variable: str) -> Nodes:
         """The nodes of a variable's type."""
         return self._source.nodes(frame.types[variable])
 

@@ -47,7 +47,7 @@ class FusedRanks:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameSource:
+class Frame:
     """Rows of bindings. A row counts as `weights` result rows; None means one each.
 
     `fused` is set once all rows are known.
@@ -59,7 +59,7 @@ class FrameSource:
     weights: Weights | None = None
     fused: Mapping[Rrf, FusedRanks] = field(default_factory=dict)
 
-    def take(self, rows: Positions) -> FrameSource:
+    def take(self, rows: Positions) -> Frame:
         """The given rows, in the given order."""
         if (
             len(rows) == self.length
@@ -67,7 +67,7 @@ class FrameSource:
             and covers_all(rows, self.length)
         ):
             return self
-        return FrameSource(
+        return Frame(
             len(rows),
             {name: column[rows] for name, column in self.columns.items()},
             self.types,
@@ -75,25 +75,25 @@ class FrameSource:
             {rank: fused.take(rows) for rank, fused in self.fused.items()},
         )
 
-    def where(self, mask: Mask) -> FrameSource:
+    def where(self, mask: Mask) -> Frame:
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
-    def bind(self, variable: str, node_type: str, positions: Positions) -> FrameSource:
+    def bind(self, variable: str, node_type: str, positions: Positions) -> Frame:
         """Add a variable, with a node for every row."""
-        return FrameSource(
+        return Frame(
             self.length,
             {**self.columns, variable: positions},
             {**self.types, variable: node_type},
             self.weights,
         )
 
-    def multiply(self, factors: Weights) -> FrameSource:
+    def multiply(self, factors: Weights) -> Frame:
         """Multiply the weights and drop rows of weight zero."""
         weights = factors if self.weights is None else product(self.weights, factors)
-        frame = FrameSource(self.length, self.columns, self.types, weights)
+        frame = Frame(self.length, self.columns, self.types, weights)
         return frame.where(weights > 0)
 
-    def expanded(self) -> FrameSource:
+    def expanded(self) -> Frame:
         """Every row repeated by its weight."""
         if self.weights is None:
             return self
@@ -117,7 +117,7 @@ def check_countable(rows: float) -> None:
         raise QueryBudgetExceeded("rows", "more than can be counted", f"{_MAX_WEIGHT:,}")
 
 
-def concat_frames(frames: Sequence[FrameSource]) -> FrameSource:
+def concat_frames(frames: Sequence[Frame]) -> Frame:
     """The rows of one or more frames with the same variables."""
     first = frames[0]
     if len(frames) == 1:
@@ -127,12 +127,12 @@ def concat_frames(frames: Sequence[FrameSource]) -> FrameSource:
     if any(frame.weights is not None for frame in frames):
         parts = [np.ones(f.length, np.int64) if f.weights is None else f.weights for f in frames]
         weights = np.concatenate(parts)
-    return FrameSource(sum(frame.length for frame in frames), columns, first.types, weights)
+    return Frame(sum(frame.length for frame in frames), columns, first.types, weights)
 
 
-def unit_frame() -> FrameSource:
+def unit_frame() -> Frame:
     """The one row without bindings that every query starts from."""
-    return FrameSource(1)
+    return Frame(1)
 
 
 # -- joins --------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ MAX_DIRECT_COMPARE_ROWS: Final = 1000
 """Rows up to which texts are compared directly, without dictionary codes."""
 
 MIN_FULL_SCAN_SHARE: Final = 0.25
-"""FragmentGroup of a table's rows from which a predicate is evaluated for all of them."""
+"""Share of a table's rows from which a predicate is evaluated for all of them."""
 
 MAX_KEY_SPREAD: Final = 8
 """Integer keys spread over more than this many times their number get no direct-address table."""

@@ -23,7 +23,7 @@ from omnigraph.engine.read.aggregate import (
     sorted_rows,
 )
 from omnigraph.engine.read.expressions import Expressions
-from omnigraph.engine.read.frame import FrameSource, FusedRanks
+from omnigraph.engine.read.frame import Frame, FusedRanks
 from omnigraph.engine.read.positions import Positions
 from omnigraph.language.query.ast import AggregateFunction
 from omnigraph.plan.ir import (
@@ -42,7 +42,7 @@ MAX_UNPRUNED_ROWS: Final = 1000
 """Rows up to which all scores are computed, without pruning."""
 
 
-def project_rows(plan: ReadPlan, frame: FrameSource, expressions: Expressions) -> pa.Table:
+def project_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
     """The result rows of a query, from its binding table."""
     best = _best_fused(plan)
     if best is not None:
@@ -70,7 +70,7 @@ def _best_fused(plan: ReadPlan) -> Rrf | None:
     return first.expression if isinstance(first.expression, Rrf) and first.descending else None
 
 
-def _best_rows(plan: ReadPlan, frame: FrameSource, expressions: Expressions) -> FrameSource:
+def _best_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Frame:
     """The frame without rows that cannot be among the best."""
     first = plan.order[0]
     if not isinstance(first.expression, Bm25 | Nearest) or not plan.limit:
@@ -85,7 +85,7 @@ def _best_rows(plan: ReadPlan, frame: FrameSource, expressions: Expressions) -> 
 # -- plain rows ---------------------------------------------------------------------------------
 
 
-def _projected(plan: ReadPlan, frame: FrameSource, expressions: Expressions) -> pa.Table:
+def _projected(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
     if plan.order:
         frame = frame.take(_order_rows(plan, frame, expressions))
     if frame.weights is not None:
@@ -96,7 +96,7 @@ def _projected(plan: ReadPlan, frame: FrameSource, expressions: Expressions) -> 
     return _table(plan, arrays)
 
 
-def _first(frame: FrameSource, limit: int | None) -> FrameSource:
+def _first(frame: Frame, limit: int | None) -> Frame:
     """Enough weighted rows for a limit."""
     if limit is None or frame.weights is None:
         return frame
@@ -104,7 +104,7 @@ def _first(frame: FrameSource, limit: int | None) -> FrameSource:
     return frame.take(np.arange(min(enough, frame.length), dtype=np.int64))
 
 
-def _order_rows(plan: ReadPlan, frame: FrameSource, expressions: Expressions) -> Positions:
+def _order_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Positions:
     """The row order: by the keys, then by the ids of all variables in name order."""
     rows = np.arange(frame.length, dtype=np.int64)
     leading = _keys(plan.order[0], frame, expressions)
@@ -123,7 +123,7 @@ def _order_rows(plan: ReadPlan, frame: FrameSource, expressions: Expressions) ->
     return rows[order]
 
 
-def _keys(key: OrderKey, frame: FrameSource, expressions: Expressions) -> list[SortKey]:
+def _keys(key: OrderKey, frame: Frame, expressions: Expressions) -> list[SortKey]:
     """The sort keys of one order key."""
     values = expressions.values(key.expression, frame)
     keys = _value_keys(key, values)
@@ -145,7 +145,7 @@ def _value_keys(key: OrderKey, values: pa.Array) -> list[SortKey]:
 # -- groups -------------------------------------------------------------------------------------
 
 
-def _aggregated(plan: ReadPlan, frame: FrameSource, expressions: Expressions) -> pa.Table:
+def _aggregated(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Table:
     keys = [column.expression for column in plan.columns if not column.is_aggregate]
     groups = _groups(keys, frame, expressions)
     leading = _leading_groups(plan, frame, groups, expressions)
@@ -161,7 +161,7 @@ def _aggregated(plan: ReadPlan, frame: FrameSource, expressions: Expressions) ->
     return table if plan.limit is None else table.slice(0, min(plan.limit, table.num_rows))
 
 
-def _groups(keys: Sequence[Expr], frame: FrameSource, expressions: Expressions) -> Groups:
+def _groups(keys: Sequence[Expr], frame: Frame, expressions: Expressions) -> Groups:
     """Group rows. Properties of a node that is itself a key need no key of their own."""
     named = (expressions.named_node(expression, frame) for expression in keys)
     nodes = dict.fromkeys(name for name in named if name is not None)
@@ -175,7 +175,7 @@ def _groups(keys: Sequence[Expr], frame: FrameSource, expressions: Expressions) 
 
 
 def _leading_groups(
-    plan: ReadPlan, frame: FrameSource, groups: Groups, expressions: Expressions
+    plan: ReadPlan, frame: Frame, groups: Groups, expressions: Expressions
 ) -> Positions | None:
     """The groups that can be among the first by the first order key; None for all."""
     if not plan.order or plan.limit is None or plan.limit >= groups.count // 4:
@@ -190,8 +190,8 @@ def _leading_groups(
 
 def _column(
     expression: Expr,
-    frame: FrameSource,
-    examples: FrameSource,
+    frame: Frame,
+    examples: Frame,
     groups: Groups,
     expressions: Expressions,
 ) -> pa.Array:
@@ -210,7 +210,7 @@ def _column(
 
 
 def _order_groups(
-    plan: ReadPlan, arrays: Sequence[pa.Array], frame: FrameSource, groups: Groups
+    plan: ReadPlan, arrays: Sequence[pa.Array], frame: Frame, groups: Groups
 ) -> Positions:
     """By the keys, then by the group keys ascending in projection order."""
     values = dict(zip((column.expression for column in plan.columns), arrays, strict=True))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from omnigraph.embed.configured import query_vector
 from omnigraph.engine.read.aggregate import leading_rows
-from omnigraph.engine.read.frame import FrameSource, FusedRanks
+from omnigraph.engine.read.frame import Frame, FusedRanks
 from omnigraph.engine.read.fuse import DEFAULT_K, ScoredList, fill_unranked, fuse
 from omnigraph.engine.read.nodes import Nodes
 from omnigraph.engine.read.positions import Mask, Positions
@@ -56,7 +56,7 @@ class Ranks:
         self._distances: dict[Nearest, tuple[Positions, Scores]] = {}
         """The latest of each: rows are chosen by them, then sorted by them and may return them."""
 
-    def best_rows(self, rank: Bm25 | Nearest, frame: FrameSource, count: int) -> Positions:
+    def best_rows(self, rank: Bm25 | Nearest, frame: Frame, count: int) -> Positions:
         """At least the `count` best rows by a rank, including ties, unordered."""
         variable = _field(rank).variable
         if isinstance(rank, Nearest):
@@ -66,27 +66,25 @@ class Ranks:
         rows, scores = self._scored_rows(rank, frame)
         return rows[leading_rows(-scores, count)]
 
-    def fuse(self, rank: Rrf, frame: FrameSource, limit: int | None) -> FusedRanks:
+    def fuse(self, rank: Rrf, frame: Frame, limit: int | None) -> FusedRanks:
         """The fused ranks of all rows of a query."""
         rows, fused = self._fused(rank, frame, limit, None)
         return fill_unranked(rows, fused, frame.length)
 
-    def best_fused(self, rank: Rrf, frame: FrameSource, limit: int | None) -> FrameSource:
+    def best_fused(self, rank: Rrf, frame: Frame, limit: int | None) -> Frame:
         """The rows that can be among the best by a fused rank; without a limit, all ranked rows."""
         rows, fused = self._fused(rank, frame, limit, limit)
         return replace(frame.take(rows), fused={rank: fused})
 
     def _fused(
-        self, rank: Rrf, frame: FrameSource, limit: int | None, best: int | None
+        self, rank: Rrf, frame: Frame, limit: int | None, best: int | None
     ) -> tuple[Positions, FusedRanks]:
         variable = _field(rank.first).variable
         k = DEFAULT_K if rank.k is None else self._setting(rank.k, "rrf k", 1)
         lists, nodes = self._lists(rank, frame, limit), self._expressions.nodes(frame, variable)
         return fuse(lists, nodes, frame.columns[variable], k, best)
 
-    def _lists(
-        self, rank: Rrf, frame: FrameSource, limit: int | None
-    ) -> tuple[ScoredList, ScoredList]:
+    def _lists(self, rank: Rrf, frame: Frame, limit: int | None) -> tuple[ScoredList, ScoredList]:
         """Both rankings, in parallel if one waits while the other computes."""
         first, second = _field(rank.first).variable, _field(rank.second).variable
         if frame.length < APPROXIMATE_FROM and not any(
@@ -109,7 +107,7 @@ class Ranks:
         return isinstance(self._expressions.value(rank.query), str)
 
     def _list(
-        self, rank: Bm25 | Nearest, frame: FrameSource, ranked: str, limit: int | None
+        self, rank: Bm25 | Nearest, frame: Frame, ranked: str, limit: int | None
     ) -> ScoredList:
         """The rows of one of two rankings of a variable's nodes, with their scores."""
         if isinstance(rank, Bm25):
@@ -122,7 +120,7 @@ class Ranks:
         scored = ~np.isnan(scores)
         return ScoredList(rows[scored], -scores[scored], limit=limit)
 
-    def _rows_of_nearest(self, rank: Nearest, frame: FrameSource, count: int) -> Positions:
+    def _rows_of_nearest(self, rank: Nearest, frame: Frame, count: int) -> Positions:
         """All rows of the `count` nearest nodes, and possibly of others."""
         nodes = self._expressions.nodes(frame, rank.field.variable)
         distinct, inverse = nodes.distinct(frame.columns[rank.field.variable])
@@ -144,7 +142,7 @@ class Ranks:
         vectors, at = nodes.vectors(name, positions)
         return vectors.nearest(query, at, count)
 
-    def matches(self, match: TextMatch, frame: FrameSource) -> Mask:
+    def matches(self, match: TextMatch, frame: Frame) -> Mask:
         """Which rows match a text function."""
         field = _field(match)
         nodes = self._expressions.nodes(frame, field.variable)
@@ -157,7 +155,7 @@ class Ranks:
 
         return self._by_query(match, frame, matches, np.zeros(frame.length, np.bool_))
 
-    def scores(self, rank: Bm25 | Nearest, frame: FrameSource) -> Scores:
+    def scores(self, rank: Bm25 | Nearest, frame: Frame) -> Scores:
         """The scores of rows, NaN for rows without one."""
         field = _field(rank)
         nodes, positions = (
@@ -178,7 +176,7 @@ class Ranks:
     def _by_query(
         self,
         expression: TextMatch | Bm25,
-        frame: FrameSource,
+        frame: Frame,
         evaluate: Callable[[str | None, Positions], npt.NDArray[_Value]],
         empty: npt.NDArray[_Value],
     ) -> npt.NDArray[_Value]:
@@ -201,7 +199,7 @@ class Ranks:
         vectors, at = nodes.vectors(rank.field.property, positions)
         return vectors.distances(query, at)
 
-    def _scored_rows(self, rank: Bm25, frame: FrameSource) -> tuple[Positions, Scores]:
+    def _scored_rows(self, rank: Bm25, frame: Frame) -> tuple[Positions, Scores]:
         """The ascending rows whose text matches a query, with their scores."""
         field = _field(rank)
         nodes, positions = (

@@ -53,7 +53,7 @@ from omnigraph.plan.ir import (
 )
 from omnigraph.plan.params import bind_host_values, check_names
 from omnigraph.plan.steps import Arrangement
-from omnigraph.storage.conflicts import is_vanished_file
+from omnigraph.storage.failures import is_vanished_file
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 

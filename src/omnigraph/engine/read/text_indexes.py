@@ -36,10 +36,10 @@ _FOLDER: Final = "_text"
 _HEADER: Final = "index.json"
 
 MIN_SHARED_ROWS: Final = 0.5
-"""FragmentGroup of rows that a stored index must cover; below it, building a new one is as fast."""
+"""Share of rows that a stored index must cover; below it, building a new one is as fast."""
 
 MAX_UNINDEXED_SHARE: Final = 0.02
-"""FragmentGroup of rows that an index may lack before it is written again."""
+"""Share of rows that an index may lack before it is written again."""
 
 READ_ATTEMPTS: Final = 2
 """Failed reads after which an index counts as damaged; it may have been replaced during one."""

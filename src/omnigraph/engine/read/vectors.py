@@ -23,7 +23,7 @@ from omnigraph.storage.indexes import (
     probes_of,
     uncovered_fragments,
 )
-from omnigraph.storage.nearest import nearest_row_ids
+from omnigraph.storage.ordered import nearest_row_ids
 from omnigraph.storage.table import Table
 
 Distances = npt.NDArray[np.float64]
@@ -36,14 +36,14 @@ GATHER_BLOCK_ROWS: Final = 1024
 """Vectors gathered at a time, into one buffer that stays in the processor's cache."""
 
 MIN_FULL_PRODUCT_SHARE: Final = 0.4
-"""FragmentGroup of vectors from which products with all of them are faster than gathering."""
+"""Share of vectors from which products with all of them are faster than gathering."""
 
 MAX_FLOAT32_ERROR: Final = 1e-5
 """Bound for the error of a single-precision distance. Rounding of a product of unit vectors grows with the
 square root of their length and stays below a tenth of this."""
 
 MAX_UNINDEXED_SHARE: Final = 0.05
-"""FragmentGroup of rows that an index may lack. They are compared from disk on every search."""
+"""Share of rows that an index may lack. They are compared from disk on every search."""
 
 MEASURED_ROWS: Final = 10
 """Number of results for which the number of probed partitions was measured."""

@@ -45,7 +45,7 @@ from omnigraph.engine.schema.tables import (
     schema_work,
     stage_tables,
 )
-from omnigraph.engine.write.fold import optimize_draft, optimize_sidecar
+from omnigraph.engine.write.background import optimize_draft, optimize_sidecar
 from omnigraph.engine.write.keys import KeyedRequest
 from omnigraph.errors import (
     BranchLocked,
@@ -61,25 +61,23 @@ from omnigraph.language.syntax import Source
 from omnigraph.plan.lint import lint_queries
 from omnigraph.progress import SILENT, Progress
 from omnigraph.spark.choice import AUTO, EngineChoice
+from omnigraph.storage.cleanup import remove_versions, stored_versions
+from omnigraph.storage.columns import fragments_with_dropped, rewrite_fragment
 from omnigraph.storage.compact import commit_rewritten
-from omnigraph.storage.dropped_columns import fragments_with_dropped, rewrite_fragment
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.removal import remove_versions, stored_versions
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commit_sequence import Operation, sidecar_of
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationKind
-from omnigraph.versioning.contract import SchemaContract, write_history
+from omnigraph.versioning.contract import SchemaContract, stage_schema, write_history
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
-from omnigraph.versioning.recovery.schema_change import DroppedTable, SchemaChange
-from omnigraph.versioning.recovery.sidecar import WriterKind
-from omnigraph.versioning.retention import Needed, what_is_needed
-from omnigraph.versioning.schema_staging import stage_schema
+from omnigraph.versioning.recovery.sidecar import DroppedTable, SchemaChange, WriterKind
+from omnigraph.versioning.retention import RetainedVersions, find_retained
 from omnigraph.versioning.snapshot import Snapshot, table_id
 from omnigraph.versioning.tags import Tags
 
@@ -157,7 +155,7 @@ class SchemaApplication:
         """
         parts = self._parts
         with self._locked() as lock:
-            recovered = parts.recovery.heal_locked(None, lock)
+            recovered = parts.recovery.recover_locked(None, lock)
             if recovered.quarantined:
                 raise RecoveryPending(OPERATION, [found.name for found in recovered.quarantined])
             earlier = options.request.earlier(parts.manifest, None)
@@ -259,7 +257,7 @@ class SchemaApplication:
                 registrations=added,
                 dropped=tuple(table_id(declared) for declared in work.dropped),
                 changes_schema=True,
-                expected={e.table_id: e.pin for e in snapshot.entries.values()},
+                expected={e.table_id: e.version_ref for e in snapshot.entries.values()},
                 expected_head=state.head,
                 begun_at=state.sequence,
             )
@@ -272,7 +270,7 @@ class SchemaApplication:
             BranchRef(MAIN, None),
             state,
             draft,
-            (table.pinned() for table in moved),
+            (table.sidecar_entry() for table in moved),
             schema=SchemaChange(accepted.hash, accepted.reference, added, dropped),
         )
         operation = Operation(sidecar, commit_tables, after_publish=AFTER_PUBLISH)
@@ -291,7 +289,7 @@ class SchemaApplication:
         try:
             BEFORE_REMOVAL.hit()
             _rewrite_without_dropped(parts, work, draft, each, lock)
-            retained = what_is_needed(parts.manifest, parts.branches, self._tags.list())
+            retained = find_retained(parts.manifest, parts.branches, self._tags.list())
             _remove_dropped(parts.tables, parts.objects, work, before, retained, lock)
         except OmnigraphError as error:
             _log.warning("removal of dropped data postponed: %s", error)
@@ -353,7 +351,7 @@ def _remove_dropped(
     objects: ObjectStore,
     work: SchemaWork,
     before: Snapshot,
-    retained: Needed,
+    retained: RetainedVersions,
     lock: HeldLock,
 ) -> None:
     """Remove tables of dropped types, and all earlier versions of tables that lost columns.

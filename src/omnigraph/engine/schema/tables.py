@@ -33,14 +33,14 @@ from omnigraph.spark.tasks import Failed, returning, run_tasks, value_of
 from omnigraph.storage.columns import NewValues, fill_fragment, stage_columns
 from omnigraph.storage.indexes import build_btree, stage_indexes, uncovered_fragments
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.stage import CommitMark, Staged, commit_staged
+from omnigraph.storage.stage import CommitMark, StagedChange, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.versioning.commit_sequence import pinned_table
+from omnigraph.versioning.commit_sequence import sidecar_table
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.recovery.drift import refuse_drift
-from omnigraph.versioning.recovery.heal import Recovery
-from omnigraph.versioning.recovery.sidecar import PinnedTable, WriterKind
+from omnigraph.versioning.recovery.classify import refuse_drift
+from omnigraph.versioning.recovery.recover import Recovery
+from omnigraph.versioning.recovery.sidecar import SidecarTable, WriterKind
 from omnigraph.versioning.rows import TableRegistration
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry, table_id
 
@@ -220,11 +220,11 @@ class MovedTable:
 
     entry: SnapshotEntry
     base: Table
-    staged: Staged
+    staged: StagedChange
     later_indexes: tuple[str, ...] = ()
 
-    def pinned(self) -> PinnedTable:
-        return pinned_table(
+    def sidecar_entry(self) -> SidecarTable:
+        return sidecar_table(
             self.entry, None, data_commits=1 if self.staged.kind == "columns" else 0
         )
 
@@ -257,7 +257,7 @@ def stage_tables(
     return moved
 
 
-def _stage_missing_indexes(table: Table, columns: Sequence[str]) -> Staged | None:
+def _stage_missing_indexes(table: Table, columns: Sequence[str]) -> StagedChange | None:
     """Stage indexes that a table with rows lacks; None if there are none to build."""
     built = []
     for column in columns if table.row_count() else ():
@@ -269,7 +269,7 @@ def _stage_missing_indexes(table: Table, columns: Sequence[str]) -> Staged | Non
     return stage_indexes(table, built) if built else None
 
 
-def _stage_columns(table: Table, change: ColumnChange, each: FragmentRunner) -> Staged:
+def _stage_columns(table: Table, change: ColumnChange, each: FragmentRunner) -> StagedChange:
     """Stage dropped and new columns. Raises the error of a required embedding."""
     empty: list[pa.Field] = []
     constants: list[tuple[pa.Field, pa.Array]] = []

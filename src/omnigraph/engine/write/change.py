@@ -1,17 +1,27 @@
-"""What one atomic write brings to the tables of a graph, before anything is stored."""
+"""What one atomic write brings to the tables of a graph, before anything is stored.
+
+A write is prepared on the newest snapshot of its branch without the branch lock. `has_moved` tells under
+the lock whether it has to be prepared again.
+Tests: tests/behaviour/test_contended_writes.py, test_folding.py, test_cleanup.py.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 
+from omnigraph.engine.parts import GraphParts
+from omnigraph.errors import ConflictError, HistoryRemoved
 from omnigraph.limits import SMALL_WRITE_ROWS
 from omnigraph.storage.table import Table
-from omnigraph.storage.written import Shrunk, WrittenRows
+from omnigraph.storage.written import ShrunkFragment, WrittenRows
+from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import Counts
-from omnigraph.versioning.snapshot import SnapshotEntry
+from omnigraph.versioning.contract import SchemaContract
+from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 WriteMode = Literal["append", "delta", "overwrite"]
 
@@ -34,12 +44,12 @@ class WrittenTable:
     """Rows that are in files already, written for one version of a table by other processes.
 
     Rows that a part removes are known by their places, too.
-    `shrunk` are the fragments without the rows that are replaced, as far as somebody made them.
+    `shrunk` are the fragments without the rows that are replaced, if they were prepared.
     """
 
     table: Table
     parts: tuple[WrittenRows, ...]
-    shrunk: tuple[Shrunk, ...] = ()
+    shrunk: tuple[ShrunkFragment, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -86,3 +96,47 @@ class Change:
         """Whether staging it takes no longer than a few look-ups."""
         rows: int = sum(write.row_count + len(write.deletes) for write in self.writes)
         return rows <= SMALL_WRITE_ROWS
+
+
+def has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
+    """Whether a table the write read has changed, so that it must be prepared again."""
+    if checked.commit_id == current.commit_id:
+        return False
+    if checked.catalog.hash != current.catalog.hash:
+        return True
+    looked_at = (
+        *(write.table_key for write in change.writes),
+        *change.reads,
+        *(table.entry.table_key for table in change.adopted),
+    )
+    return any(is_table_moved(key, checked, current) for key in looked_at)
+
+
+def is_table_moved(table_key: str, checked: Snapshot, current: Snapshot) -> bool:
+    """Whether a table has another version than before, be it with the same rows."""
+    if table_key not in current.entries:
+        raise ConflictError(f"'{table_key}' is gone since the write was prepared; prepare it again")
+    return current.entry(table_key).version_ref != checked.entry(table_key).version_ref
+
+
+Prepared = TypeVar("Prepared")
+
+
+def prepare_on_newest(
+    parts: GraphParts,
+    branch: BranchRef,
+    contract: SchemaContract,
+    prepare: Callable[[Snapshot], Prepared],
+) -> tuple[Snapshot, Prepared]:
+    """The state a write was prepared on, and the prepared write.
+
+    If `cleanup` removes the state meanwhile, another commit has replaced it: that one is used.
+    """
+    snapshot = parts.snapshot_of(parts.manifest.current(branch.physical), contract)
+    try:
+        return snapshot, prepare(snapshot)
+    except HistoryRemoved:
+        newest = parts.snapshot_of(parts.manifest.current(branch.physical))
+        if newest.commit_id == snapshot.commit_id:
+            raise
+    return newest, prepare(newest)

@@ -13,12 +13,16 @@ from dataclasses import dataclass, field, replace
 
 from omnigraph.embed.documents import DocumentVectors, TextsToEmbed
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.write.change import Change
-from omnigraph.engine.write.endings import Endings
-from omnigraph.engine.write.fold import Folding, due_folds
-from omnigraph.engine.write.lookups import index_lookups, missing_lookups
-from omnigraph.engine.write.moved import has_moved, is_table_moved
-from omnigraph.engine.write.tables import Early, WriteTable, stage_early, write_table
+from omnigraph.engine.write.background import BackgroundCompactor, PendingEndings, due_compactions
+from omnigraph.engine.write.change import Change, has_moved, is_table_moved
+from omnigraph.engine.write.tables import (
+    Early,
+    WriteTable,
+    index_lookups,
+    missing_lookups,
+    stage_early,
+    write_table,
+)
 from omnigraph.errors import (
     ExpectedVersionMismatch,
     ManifestDamaged,
@@ -38,10 +42,9 @@ from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState
 from omnigraph.versioning.publish import Publication, RowsAhead, write_rows_ahead
 from omnigraph.versioning.recovery.act import LateTable, table_version
-from omnigraph.versioning.recovery.drift import late_drift, refuse_drift, refuse_quarantined
-from omnigraph.versioning.recovery.quarantine import Quarantined, warn_of
-from omnigraph.versioning.recovery.sidecar import Pointer, WriterKind
-from omnigraph.versioning.rows import Pin, TableVersion
+from omnigraph.versioning.recovery.classify import late_drift, refuse_drift, refuse_quarantined
+from omnigraph.versioning.recovery.sidecar import Pointer, Quarantined, WriterKind, warn_of
+from omnigraph.versioning.rows import TableVersion, VersionRef
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 BEFORE_FORK = declare("fork.before_classify", "before a branch's first write to a table")
@@ -82,7 +85,7 @@ class WriteRequest:
     expected_head: CommitId | None = None
     commits_without_rows: bool = False
     ancestors: tuple[CommitRecord, ...] = ()
-    """Commits of a merged branch, which the branch is to tell of as well."""
+    """Commits of a merged branch, which the branch records as well."""
     quarantined: tuple[Quarantined, ...] = ()
     still_stored: Callable[[], None] | None = None
     """Of a merge: raises when something it refers to from now on was cleaned up meanwhile."""
@@ -127,8 +130,8 @@ class TableWriter:
         self.parts = parts
         self._contended: set[str] = set()
         """Tables of which the last write found that others had written them meanwhile."""
-        self.folding = Folding(parts)
-        self.endings = Endings()
+        self.compactor = BackgroundCompactor(parts)
+        self.endings = PendingEndings()
 
     def commit(self, request: WriteRequest) -> CommitRecord | None:
         """Make a write visible; None if it changes nothing."""
@@ -163,17 +166,17 @@ class TableWriter:
                 request.still_stored()
             # A writer may have died since this one looked for sidecars. What it wrote is completed or
             # undone first: this write must not be validated against a state that is about to change.
-            healed = self.parts.recovery.heal_locked(request.branch.physical, lock)
-            request = replace(request, quarantined=healed.quarantined)
+            recovered = self.parts.recovery.recover_locked(request.branch.physical, lock)
+            request = replace(request, quarantined=recovered.quarantined)
             commit = self.make(request, early, lock, due)
         if commit is not None:
-            self.folding.after_write(request.branch, due, request.draft)
+            self.compactor.after_write(request.branch, due, request.draft)
         return commit
 
     def wait(self) -> None:
         """Return when nothing is left to do of writes that were answered."""
         self.endings.wait()
-        self.folding.wait()
+        self.compactor.wait()
 
     def begin_early(self, request: WriteRequest) -> Callable[[], Early]:
         """Begin what can be done before the lock is taken, unless it would be outdated then.
@@ -215,7 +218,7 @@ class TableWriter:
         work = SingleChange(self, ready, state, tables, lock)
         commit = work.run(endings)
         keys = (table.entry.table_key for table in tables)
-        due |= due_folds(zip(keys, work.written, strict=True)) if work.written else {}
+        due |= due_compactions(zip(keys, work.written, strict=True)) if work.written else {}
         return commit
 
     def refuse_repeated(self, request: WriteRequest) -> None:
@@ -285,7 +288,11 @@ class TableWriter:
         refuse_quarantined(entry, physical, request.quarantined)
         seen = early.heads.get(entry.table_key)
         is_left = self.parts.recovery.is_undisturbed(physical, lock)
-        if seen is not None and is_left and Pin(seen.version, seen.branch) == entry.pin:
+        if (
+            seen is not None
+            and is_left
+            and VersionRef(seen.version, seen.branch) == entry.version_ref
+        ):
             return seen
         if entry.branch != physical:
             return self.parts.tables.open(entry.location, entry.branch, entry.version)
@@ -310,10 +317,12 @@ class TableWriter:
                 f"'{entry.table_key}' is at version {head.version}, "
                 f"but the graph knows version {entry.version}"
             )
-        operations = late_drift(self.parts.manifest, request.branch.physical, head, entry.pin)
+        operations = late_drift(
+            self.parts.manifest, request.branch.physical, head, entry.version_ref
+        )
         if operations is None:
             raise refuse_drift(self.parts.recovery.sidecars, entry, head, request.quarantined)
-        return LateTable(entry.table_key, entry.table_id, head, entry.pin, operations)
+        return LateTable(entry.table_key, entry.table_id, head, entry.version_ref, operations)
 
     # -- effects ----------------------------------------------------------------------------
 
@@ -391,7 +400,7 @@ class SingleChange:
             request.branch,
             self.state,
             request.draft,
-            (table.pinned(physical) for table in self.tables),
+            (table.sidecar_entry(physical) for table in self.tables),
             pointers=self._pointers(),
         )
         before_publish = _BEFORE_PUBLISH.get(request.kind, BEFORE_PUBLISH)
@@ -419,16 +428,16 @@ class SingleChange:
         return [table.entry for table in self.request.change.adopted]
 
     def _pointers(self) -> list[Pointer]:
-        found = ((entry, self._pin(entry.table_id)) for entry in self._adopted())
+        found = ((entry, self._version_ref(entry.table_id)) for entry in self._adopted())
         return [
             Pointer(entry.table_id, entry.location, entry.version, before.version, before.branch)
             for entry, before in found
         ]
 
-    def _pin(self, table_id: TableId) -> Pin:
+    def _version_ref(self, table_id: TableId) -> VersionRef:
         """The version of a table that the branch has now."""
         entry = self.state.tables[table_id]
-        return Pin(entry.version, entry.branch)
+        return VersionRef(entry.version, entry.branch)
 
     def _commit_tables(self) -> list[Publication]:
         request, writer = self.request, self.writer
@@ -464,12 +473,12 @@ class SingleChange:
         self, versions: Sequence[TableVersion], warnings: Sequence[Warning]
     ) -> Publication:
         draft, adopted = self.request.draft, self._adopted()
-        expected = {table.entry.table_id: table.entry.pin for table in self.tables}
+        expected = {table.entry.table_id: table.entry.version_ref for table in self.tables}
         return Publication(
             draft=replace(draft, warnings=(*draft.warnings, *warnings)),
             versions=(*versions, *(self._pointed_at(entry) for entry in adopted)),
             ancestors=self.request.ancestors,
-            expected=expected | {e.table_id: self._pin(e.table_id) for e in adopted},
+            expected=expected | {e.table_id: self._version_ref(e.table_id) for e in adopted},
             expected_head=self.request.expected_head,
             revalidate=self._revalidate,
             begun_at=self.state.sequence,

@@ -10,13 +10,12 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import counted
 from omnigraph.embed.documents import DocumentVectors
 from omnigraph.engine.history.commits import Receipt, WriteResult, nothing_done, receipt_of
-from omnigraph.engine.known_schema import KnownSchema
 from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.write.change import Change
+from omnigraph.engine.schema_cache import KnownSchema
+from omnigraph.engine.write.change import Change, prepare_on_newest
 from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.engine.write.keys import KeyedRequest
 from omnigraph.engine.write.mutate import MutationIds, PreparedMutation, prepare_mutation
-from omnigraph.engine.write.newest_state import prepare_on_newest
 from omnigraph.errors import ConstraintError, OmnigraphError, SchemaMoved
 from omnigraph.plan.ir import (
     DeleteEdges,
@@ -40,8 +39,7 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import ManifestState
-from omnigraph.versioning.recovery.quarantine import Quarantined
-from omnigraph.versioning.recovery.sidecar import WriterKind
+from omnigraph.versioning.recovery.sidecar import Quarantined, WriterKind
 from omnigraph.versioning.snapshot import Snapshot
 
 

@@ -1,34 +1,50 @@
-"""The tables of one write, from the look at their newest version to the staged change.
+"""The tables of one write: open them, stage the change, and build missing look-up indexes.
 
-Opened under the branch's lock. A table the branch has no line of its own for is only looked at:
-its line is made after the sidecar was written, and what is written goes there.
+Tables are opened under the branch lock. A table the branch has not forked yet is only read: its fork
+is made after the sidecar is written, and the change goes there. A write builds the B-tree indexes of a
+table that has grown large enough; text and vector indexes take longer and are left to `ensure_indices`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.catalog.arrow import IndexKind, index_specs
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.engine.write.change import Change, TableWrite, WriteMode, WrittenTable
-from omnigraph.errors import ExpectedVersionMismatch, HistoryRemoved
+from omnigraph.errors import ExpectedVersionMismatch, HistoryRemoved, OmnigraphError
+from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.rows.bindings import binding_fields
 from omnigraph.side_by_side import both, each
 from omnigraph.storage.columns import stage_columns
 from omnigraph.storage.delta import Targets, find_targets, stage_delta
+from omnigraph.storage.indexes import (
+    BuiltIndex,
+    build_btree,
+    stage_indexes,
+    uncovered_fragments,
+)
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.stage import RowCounts, Staged, stage_append, stage_overwrite
+from omnigraph.storage.stage import (
+    RowCounts,
+    StagedChange,
+    commit_staged,
+    stage_append,
+    stage_overwrite,
+)
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.versions import VersionObject, version_info
 from omnigraph.storage.written import by_fragment, move_written, shrink, stage_written
-from omnigraph.versioning.commit_sequence import pinned_table
+from omnigraph.versioning.commit_sequence import sidecar_table
 from omnigraph.versioning.commits import Counts
-from omnigraph.versioning.recovery.sidecar import PinnedTable
+from omnigraph.versioning.recovery.sidecar import SidecarTable
 from omnigraph.versioning.rows import TableVersion
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 from omnigraph.versioning.snapshot_rows import stored_rows
@@ -46,16 +62,16 @@ class WriteTable:
     forks: bool
     rows: pa.Table
     counts: Counts
-    staged: Staged | None = None
+    staged: StagedChange | None = None
     targets: Targets | None = None
     lacks: tuple[pa.Field, ...] = ()
     """Columns of bindings that a table of an older format does not have. They are added first."""
 
-    def stage_columns(self, table: Table) -> Staged:
+    def stage_columns(self, table: Table) -> StagedChange:
         """The columns that the table lacks, staged for the line they will be committed to."""
         return stage_columns(table, empty=self.lacks)
 
-    def stage_on(self, table: Table, objects: ObjectStore) -> Staged:
+    def stage_on(self, table: Table, objects: ObjectStore) -> StagedChange:
         """The change, staged for the line it will be committed to."""
         if self.staged is not None:
             return self.staged
@@ -75,16 +91,16 @@ class WriteTable:
         rows = self.staged.row_count_after
         return TableVersion(self.entry.table_id, version, lineage.branch, rows, info)
 
-    def pinned(self, branch: str | None) -> PinnedTable:
+    def sidecar_entry(self, branch: str | None) -> SidecarTable:
         commits = 2 if self.lacks else 1
-        return pinned_table(self.entry, branch, data_commits=commits, forks=self.forks)
+        return sidecar_table(self.entry, branch, data_commits=commits, forks=self.forks)
 
 
 @dataclass(frozen=True, slots=True)
 class Early:
     """What was done for a write before it had the lock."""
 
-    staged: Mapping[str, Staged] = field(default_factory=dict)
+    staged: Mapping[str, StagedChange] = field(default_factory=dict)
     heads: Mapping[str, Table] = field(default_factory=dict)
     """Tables whose newest version was looked at, on an object store. They are right for a writer
     whose lock no other process has had since."""
@@ -117,8 +133,8 @@ def stage_early(tables: TableStore, branch: str | None, change: Change, checked:
 
 def _staged_early(
     tables: TableStore, branch: str | None, change: Change, checked: Snapshot
-) -> dict[str, Staged]:
-    staged: dict[str, Staged] = {}
+) -> dict[str, StagedChange]:
+    staged: dict[str, StagedChange] = {}
     for write in change.writes:
         if checked.entry(write.table_key).branch != branch:
             continue
@@ -148,7 +164,7 @@ def write_table(
     *,
     forks: bool,
     catalog: Catalog,
-    early: Mapping[str, Staged],
+    early: Mapping[str, StagedChange],
     looked_up_in: Table | None = None,
 ) -> WriteTable | None:
     """A table made ready under the lock; None if the write would change nothing in it.
@@ -193,7 +209,7 @@ def _stored(declared: EntityType, write: TableWrite, table: Table) -> pa.Table:
 
 def _stage(
     table: Table, write: TableWrite, rows: pa.Table, targets: Targets | None
-) -> Staged | None:
+) -> StagedChange | None:
     if write.mode == "append":
         return stage_append(table, rows)
     if write.mode == "overwrite":
@@ -201,7 +217,7 @@ def _stage(
     return stage_delta(table, rows, write.deletes, targets or _targets(table, write, rows))
 
 
-def _stage_written(table: Table, written: WrittenTable, mode: WriteMode) -> Staged:
+def _stage_written(table: Table, written: WrittenTable, mode: WriteMode) -> StagedChange:
     """Rows in files, on the version they were written for or, if they replace nothing, a later one."""
     if mode == "delta" and table.version != written.table.version:
         raise ExpectedVersionMismatch(table.path, written.table.version, table.version)
@@ -210,7 +226,7 @@ def _stage_written(table: Table, written: WrittenTable, mode: WriteMode) -> Stag
 
 def _stage_moved(
     table: Table, written: WrittenTable, mode: WriteMode, objects: ObjectStore
-) -> Staged:
+) -> StagedChange:
     """Rows in files of the line a table was forked from, brought over to its own."""
     fragments = [text for part in written.parts for text in part.fragments]
     move_written(objects, written.table.lineage, table.lineage, fragments)
@@ -232,7 +248,7 @@ def _targets(table: Table, write: TableWrite, rows: pa.Table) -> Targets:
     return find_targets(table, rows, write.deletes)
 
 
-def _counts(base: Table, write: TableWrite, staged: Staged | None) -> Counts:
+def _counts(base: Table, write: TableWrite, staged: StagedChange | None) -> Counts:
     """Net change by id: a row that an overwrite brings back is an update."""
     new = write.rows.num_rows
     if write.mode == "append":
@@ -249,3 +265,52 @@ def _counts(base: Table, write: TableWrite, staged: Staged | None) -> Counts:
 
 def _net(counts: RowCounts) -> Counts:
     return Counts(counts.inserted, counts.updated, counts.deleted)
+
+
+_log = logging.getLogger(__name__)
+
+
+def missing_lookups(table: Table, declared: EntityType) -> tuple[str, ...]:
+    """The columns that are looked up and have no index, in a table large enough for one."""
+    if table.row_count() < INDEX_MIN_ROWS:
+        return ()
+    return tuple(
+        intent.column
+        for intent in index_specs(declared)
+        if intent.kind is IndexKind.BTREE
+        and intent.column in table.schema.names
+        and _lacks_index(table, intent.column)
+    )
+
+
+def index_lookups(
+    table: Table, columns: Sequence[str], *, operation_id: str, writer_kind: str
+) -> tuple[Table, tuple[str, ...]]:
+    """Build look-up indexes of a table that was just written.
+
+    Returns the table and the columns whose index could not be built, which never fails a write.
+    """
+    built: dict[str, BuiltIndex] = {}
+    pending: list[str] = []
+    for column in columns:
+        try:
+            built[column] = build_btree(table, column)
+        except OmnigraphError as error:
+            _log.warning("could not build the index of %s.%s: %s", table.lineage.uri, column, error)
+            pending.append(column)
+    if not built:
+        return table, tuple(pending)
+    try:
+        staged = stage_indexes(table, list(built.values()))
+        table = commit_staged(table, staged, operation_id=operation_id, writer_kind=writer_kind)
+    except OmnigraphError as error:
+        _log.warning("could not commit the indexes of %s: %s", table.lineage.uri, error)
+        pending += built
+    return table, tuple(pending)
+
+
+def _lacks_index(table: Table, column: str) -> bool:
+    try:
+        return uncovered_fragments(table, column) is None
+    except OmnigraphError:
+        return True  # Building it reports what is wrong.

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from omnigraph.engine.write.background import due_compactions
 from omnigraph.engine.write.change import TableWrite
 from omnigraph.engine.write.commit import (
     AFTER_TABLE,
@@ -26,14 +27,13 @@ from omnigraph.engine.write.commit import (
     refuse_moved_schema,
     table_versions,
 )
-from omnigraph.engine.write.fold import due_folds
 from omnigraph.engine.write.tables import Early, WriteTable, write_table
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, PublishContention
 from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import MAX_TURN_CHANGES, MAX_TURN_SECONDS
 from omnigraph.storage.stage import CommitMark, DeferredSyncs, commit_staged
 from omnigraph.storage.table import Table
-from omnigraph.versioning.commit_sequence import Ending, Operation, pinned_table, sidecar_of
+from omnigraph.versioning.commit_sequence import Ending, Operation, sidecar_of, sidecar_table
 from omnigraph.versioning.commits import CommitRecord, OperationId, Warning
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, SharedTurn
@@ -49,12 +49,12 @@ class Offer:
     writer: TableWriter
     request: WriteRequest
     early: Callable[[], Early] = Early
-    is_settled: bool = False
+    is_resolved: bool = False
     _commit: CommitRecord | None = None
     _error: Exception | None = None
 
-    def settle(self, outcome: CommitRecord | Exception | None) -> None:
-        self.is_settled = True
+    def resolve(self, outcome: CommitRecord | Exception | None) -> None:
+        self.is_resolved = True
         if isinstance(outcome, Exception):
             self._error = outcome
         else:
@@ -71,7 +71,7 @@ def commit_in_turn(writer: TableWriter, request: WriteRequest) -> CommitRecord |
     """Commit a change when its turn comes, in a turn of its own or in that of another writer."""
     offer = Offer(writer, request, writer.begin_early(request))
     branch, locks = request.branch, writer.parts.locks
-    while not offer.is_settled:
+    while not offer.is_resolved:
         due: dict[str, int] = {}
         endings: list[Ending] | None = [] if writer.parts.tables.is_remote else None
         with ExitStack() as held:
@@ -82,7 +82,7 @@ def commit_in_turn(writer: TableWriter, request: WriteRequest) -> CommitRecord |
                 leader = _Leader(writer, offer, turn, due, endings)
                 uninterrupted(partial(leader.run, held))
         if not endings:
-            writer.folding.after_write(branch, due, request.draft)
+            writer.compactor.after_write(branch, due, request.draft)
     return offer.result()
 
 
@@ -112,14 +112,14 @@ class _Leader:
             for end in endings:
                 end()
         request = self.own.request
-        self.writer.folding.after_write(request.branch, self.due, request.draft)
+        self.writer.compactor.after_write(request.branch, self.due, request.draft)
 
     def _run(self) -> None:
         with self.turn.take(MAX_TURN_CHANGES - 1, self._accepts) as (places, done):
             try:
                 self._make([self.own, *(place.offer for place in places)])
             finally:
-                done.update(place for place in places if place.offer.is_settled)
+                done.update(place for place in places if place.offer.is_resolved)
 
     def _accepts(self, offer: Offer) -> bool:
         """Whether a change may be made through this writer's handle."""
@@ -129,9 +129,9 @@ class _Leader:
         lock, recovery = self.turn.lock, self.writer.parts.recovery
         # A writer may have died since these looked for sidecars. What it wrote is completed or undone
         # first: no change must be validated against a state that is about to change.
-        healed = recovery.heal_locked(self.own.request.branch.physical, lock)
+        recovered = recovery.recover_locked(self.own.request.branch.physical, lock)
         for offer in offers:
-            offer.request = replace(offer.request, quarantined=healed.quarantined)
+            offer.request = replace(offer.request, quarantined=recovered.quarantined)
         if len(offers) > 1:
             shared = _TurnChanges.of(self.writer, offers, lock, self._begun)
             if shared is not None:
@@ -142,7 +142,7 @@ class _Leader:
                     return
         for offer in offers:
             is_late = time.monotonic() - self._begun > MAX_TURN_SECONDS
-            if not offer.is_settled and (offer is self.own or not is_late):
+            if not offer.is_resolved and (offer is self.own or not is_late):
                 self._make_alone(offer)
 
     def _make_alone(self, offer: Offer) -> None:
@@ -151,9 +151,9 @@ class _Leader:
                 offer.request, offer.early, self.turn.lock, self.due, self.endings
             )
         except Exception as error:
-            offer.settle(error)
+            offer.resolve(error)
         else:
-            offer.settle(made)
+            offer.resolve(made)
 
 
 @dataclass(slots=True)
@@ -189,7 +189,7 @@ class _TurnChanges:
         cls, writer: TableWriter, offers: Sequence[Offer], lock: HeldLock, begun: float
     ) -> _TurnChanges | None:
         """The turn on the newest state of the branch; None if a table is not where it should be, of
-        which each change is then told."""
+        which each change then gets."""
         request = offers[0].request
         state = writer.parts.recovery.state(request.branch.physical, lock)
         snapshot = writer.parts.snapshot_of(state)
@@ -210,7 +210,7 @@ class _TurnChanges:
         return cls(writer, offers, lock, begun, state, snapshot, heads)
 
     def run(self, endings: list[Ending] | None) -> bool:
-        """Make the changes and settle them. Those that are left have to be made on their own.
+        """Make the changes and resolve their offers. Those that are left have to be made on their own.
 
         False if the outcome of the turn is unknown.
         """
@@ -218,25 +218,25 @@ class _TurnChanges:
             commits = self.writer.parts.sequence.run(self._operation(), self.lock, endings)
         except CommitStateUnknown as unknown:
             for offer in self._made:
-                offer.settle(unknown_outcome(offer.request.draft, unknown))
+                offer.resolve(unknown_outcome(offer.request.draft, unknown))
             return False
         except Exception:
-            # It is undone. The change that failed is told so when it is made on its own.
+            # It is undone. The failed change reports its error when it is made on its own.
             return True
         except BaseException as crash:
             for offer in self.offers:
-                offer.settle(unknown_outcome(offer.request.draft, RuntimeError(str(crash))))
+                offer.resolve(unknown_outcome(offer.request.draft, RuntimeError(str(crash))))
             raise
         self.writer.parts.tables.keep(self._moved.values())
         for offer, commit in zip(self._made, commits, strict=True):
-            offer.settle(commit)
+            offer.resolve(commit)
         for offer, error in self._not_made:
-            offer.settle(error)
+            offer.resolve(error)
         return True
 
     def due(self) -> dict[str, int]:
         """Tables that the turn has left in too many small files."""
-        return due_folds(self._moved.items())
+        return due_compactions(self._moved.items())
 
     def _operation(self) -> Operation:
         request, physical = self.offers[0].request, self.offers[0].request.branch.physical
@@ -247,7 +247,7 @@ class _TurnChanges:
             self.state,
             replace(request.draft, operation_id=self.turn_id, write_key=None, load_id=None),
             (
-                pinned_table(e, physical, data_commits=0, forks=e.branch != physical)
+                sidecar_table(e, physical, data_commits=0, forks=e.branch != physical)
                 for e in entries
             ),
             is_shared=True,
@@ -333,13 +333,13 @@ class _TurnChanges:
             AFTER_TABLE.hit(table=ready.write.table_key)
         warnings: list[Warning] = []
         if any(ready.write.table_key not in self._moved for ready in tables):
-            # A table that gets its indexes later in the turn than it could is none the worse for it.
+            # A table that gets its indexes later in the turn than it could is unaffected.
             warnings = self.writer.index(request, tables, written, mark, self.lock)
         draft = final_draft(request, tables)
         publication = Publication(
             draft=replace(draft, warnings=(*draft.warnings, *warnings)),
             versions=tuple(table_versions(tables, written)),
-            expected={ready.entry.table_id: ready.entry.pin for ready in tables},
+            expected={ready.entry.table_id: ready.entry.version_ref for ready in tables},
             revalidate=self._refuse_disturbed if is_first else None,
             begun_at=self._base.sequence,
             turn_id=self.turn_id if is_first else None,

@@ -3,11 +3,11 @@
 `bind` fits a predicate to the column types; `to_sql` and `matches` are the two ways to run it.
 """
 
-from omnigraph.storage.filters.bind import bind
-from omnigraph.storage.filters.bound import Bound, Compare, split
-from omnigraph.storage.filters.memory import matches, select
+from omnigraph.storage.filters.evaluation import matches, select, to_sql
 from omnigraph.storage.filters.model import (
     And,
+    Bound,
+    Compare,
     Comparison,
     Filter,
     In,
@@ -16,8 +16,9 @@ from omnigraph.storage.filters.model import (
     Operator,
     Or,
     Value,
+    bind,
+    split,
 )
-from omnigraph.storage.filters.sql import to_sql
 
 __all__ = [
     "And",

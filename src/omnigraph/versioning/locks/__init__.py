@@ -4,9 +4,8 @@ Inside a process writers queue; behind the queue stands a lock that other proces
 never look at either.
 """
 
-from omnigraph.versioning.locks.lease_object import LeaseNote, held_leases
-from omnigraph.versioning.locks.lease_timing import LeaseTiming
-from omnigraph.versioning.locks.queues import Place
+from omnigraph.versioning.locks.lease_object import LeaseNote, LeaseTiming, held_leases
+from omnigraph.versioning.locks.process_lock import Place
 from omnigraph.versioning.locks.writer_locks import HeldLock, SharedTurn, WriterLocks
 
 __all__ = [

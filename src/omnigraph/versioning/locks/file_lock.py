@@ -21,13 +21,13 @@ from omnigraph.errors import StoreCallFailed
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks.process_lock import (
+    Deadline,
     Holder,
     ProcessHold,
     lock_name,
     never_lost,
     still_locked,
 )
-from omnigraph.versioning.locks.waiting import Deadline
 
 LOCKS_DIR: Final = "__locks"
 
@@ -105,7 +105,7 @@ def _wait(handle: int, path: Path, deadline: Deadline) -> bool:
 
 
 def _remove_if_free(path: Path) -> None:
-    """Remove a file nobody has locked. Who waits for it meanwhile sees that it is gone."""
+    """Remove a file that is not locked. A process that waits for it notices that it is gone."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -124,17 +124,17 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 def _write_note(handle: int, operation: str) -> None:
-    # A full disk is no reason not to hold the lock.
+    # A full disk must not prevent locking.
     with suppress(OSError):
         fields = {"owner": process_identity(), "pid": os.getpid(), "operation": operation}
         note = json.dumps(fields).encode()
         os.pwrite(handle, note, 0)
-        # Cut to size afterwards: a file that was emptied_types and filled is flushed when it is closed.
+        # Cut to size afterwards: a file that was emptied and filled is flushed when it is closed.
         os.ftruncate(handle, len(note))
 
 
 def _holder(handle: int) -> Holder | None:
-    """Who wrote into the file last. Somebody may be writing at this moment."""
+    """The last holder recorded in the file, which may be changing right now."""
     with suppress(OSError, ValueError):
         return msgspec.json.decode(os.pread(handle, _NOTE_BYTES, 0), type=Holder)
     return None

@@ -1,7 +1,7 @@
-"""The object behind a lease: what it says, and the conditional writes that change it.
+"""The object behind a lease: its text, the conditional writes that change it, and its timing.
 
-Every text has a fresh nonce. It makes each text unique, so that a token never stands for two
-moments, and it lets a writer recognise its own text after an answer got lost.
+Every text has a fresh nonce. It makes each text unique, so a token never stands for two moments, and it
+lets a writer recognise its own text after an answer was lost.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from omnigraph.errors import ObjectMissing, StoreCallFailed
 from omnigraph.json_structs import Document
+from omnigraph.limits import LEASE_LOSS_SECONDS, LEASE_RENEW_SECONDS, LEASE_TTL_SECONDS
 from omnigraph.storage.objects import ObjectStore, VersionToken
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks.process_lock import lock_name
@@ -31,7 +32,7 @@ class LeaseNote(
     omit_defaults=True,
     forbid_unknown_fields=True,
 ):
-    """The text of a lease. Its times say what one machine's clock showed; nobody compares them."""
+    """The text of a lease. Its times say what one machine's clock showed; they are never compared."""
 
     name: str
     owner: str | None
@@ -70,7 +71,7 @@ class LeaseNote(
 
 
 def held_leases(objects: ObjectStore) -> list[LeaseNote]:
-    """The leases somebody holds or has left behind, by name. A disk has none."""
+    """Held and abandoned leases, by name. A disk has none."""
     names = (path.rpartition("/")[2] for path in objects.list_dir(LEASES_DIR))
     seen = [LeaseObject(objects, name.removesuffix(".json")).read() for name in sorted(names)]
     return [lease.note for lease in seen if lease is not None and lease.note and not lease.is_free]
@@ -84,7 +85,7 @@ def read_head(objects: ObjectStore, branch: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SeenLease:
-    """A lease as it was read. `note` is None for a text that is no lease this version knows."""
+    """A lease as it was read. `note` is None for an unknown format."""
 
     token: VersionToken
     note: LeaseNote | None
@@ -117,7 +118,7 @@ class LeaseObject:
     def write(self, note: LeaseNote, instead_of: VersionToken | None) -> VersionToken | None:
         """Write a text in place of exactly the one seen, or where there was none.
 
-        None: somebody else was faster. Raises `StoreCallFailed` when the text is not there and
+        None: another process was faster. Raises `StoreCallFailed` when the text is not there and
         nothing is known about it.
         """
         try:
@@ -152,3 +153,17 @@ def _parse(text: str) -> LeaseNote | None:
 
 def _now_ms() -> int:
     return now_micros() // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTiming:
+    """The three times of a lease. All processes of a graph use the same ones."""
+
+    ttl_s: float = LEASE_TTL_SECONDS
+    renew_s: float = LEASE_RENEW_SECONDS
+    loss_s: float = LEASE_LOSS_SECONDS
+
+    def __post_init__(self) -> None:
+        # A holder must give up before another process may take over, and renew before it gives up.
+        if not 0 < self.renew_s < self.loss_s < self.ttl_s:
+            raise ValueError("a lease is renewed before it counts as lost, and lost before its end")

@@ -15,18 +15,20 @@ from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks.file_lock import FileLocks
-from omnigraph.versioning.locks.lease_timing import LeaseTiming
+from omnigraph.versioning.locks.lease_object import LeaseTiming
 from omnigraph.versioning.locks.process_lock import (
+    PROCESS_QUEUES,
+    Deadline,
     DescribeBranch,
     Holder,
     IsLost,
     NoProcessLock,
+    Place,
     ProcessLock,
+    QueueKey,
     lock_name,
     still_locked,
 )
-from omnigraph.versioning.locks.queues import PROCESS_QUEUES, Place, QueueKey
-from omnigraph.versioning.locks.waiting import Deadline
 
 AFTER_ACQUIRE: Final = declare("lock.after_acquire", "right after a writer lock was taken")
 
@@ -47,7 +49,7 @@ class HeldLock:
 
     It says nothing about what is done under the locks of other branches. Under that of main, other
     branches and tags are created and deleted, old versions of every branch are cleaned up, and
-    sidecars of deleted branches are settled. Nor does it exclude a table commit that arrives late,
+    sidecars of deleted branches are recovered. Nor does it exclude a table commit that arrives late,
     from a writer that had lost the lock before. False on local disks and in memory, where looking
     again costs little.
     """
@@ -175,7 +177,7 @@ class WriterLocks:
         return self._root.identity, branch
 
     def _holder(self, branch: str | None) -> Holder | None:
-        """Who is in the way. The head of the queue may itself wait for another process."""
+        """The current holder. The head of the queue may itself wait for another process."""
         known = self._processes.holder(branch)
         if known is not None:
             return known

@@ -17,6 +17,7 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage import commit_staged, stage_restore
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.ancestry import merged_commits
 from omnigraph.versioning.audit import (
     RECOVERY_ACTOR,
     RecoveryAudit,
@@ -31,15 +32,13 @@ from omnigraph.versioning.commits import (
     OperationKind,
     TableId,
 )
+from omnigraph.versioning.contract import Target, has_staging, place_staged_files
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
-from omnigraph.versioning.parting import brought_along
 from omnigraph.versioning.publish import Publication, publish
-from omnigraph.versioning.recovery.classify import Problem
-from omnigraph.versioning.recovery.schema_change import SchemaChange
-from omnigraph.versioning.recovery.sidecar import PinnedTable, Sidecar, Sidecars
-from omnigraph.versioning.rows import Pin, TableVersion
-from omnigraph.versioning.schema_staging import Target, has_staging, settle_staging
+from omnigraph.versioning.recovery.classify import Finding
+from omnigraph.versioning.recovery.sidecar import SchemaChange, Sidecar, Sidecars, SidecarTable
+from omnigraph.versioning.rows import TableVersion, VersionRef
 
 BEFORE_PUBLISH = declare("recovery.before_publish", "before a recovery is published")
 AFTER_RESTORE = declare("recovery.post_table_restore_pre_publish", "after each restored table")
@@ -49,12 +48,12 @@ _RESTORE_KIND = "Recovery"
 
 @dataclass(frozen=True, slots=True)
 class LateTable:
-    """A table that a writer moved after its operation had been settled."""
+    """A table that a writer moved after its operation had been recovered."""
 
     table_key: str
     table_id: TableId
     table: Table
-    pin: Pin
+    version_ref: VersionRef
     operations: Sequence[tuple[int, OperationId]]
 
 
@@ -70,21 +69,21 @@ class Actions:
         self._sidecars = sidecars
 
     def roll_forward(
-        self, sidecar: Sidecar, findings: Sequence[Problem], check_lock: Callable[[], None]
+        self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
     ) -> None:
         """Publish what the operation wrote, as it would have done itself."""
         versions = []
         for finding in findings:
-            pinned = finding.table
-            table = self._tables.open(pinned.location, pinned.branch, finding.own_head)
-            versions.append(table_version(pinned.table_id, table))
+            recorded = finding.table
+            table = self._tables.open(recorded.location, recorded.branch, finding.own_head)
+            versions.append(table_version(recorded.table_id, table))
         draft = replace(
             sidecar.draft,
             operation=OperationKind.RECOVERY,
             actor_id=RECOVERY_ACTOR,
             created_at=now_micros(),
         )
-        outcomes = tuple(_outcome(f, f.pin, f.own_head) for f in findings)
+        outcomes = tuple(_outcome(f, f.published, f.own_head) for f in findings)
         publication = Publication(
             draft=draft,
             versions=tuple(versions),
@@ -98,7 +97,7 @@ class Actions:
             publication = self._with_merge(
                 publication, sidecar, sidecar.draft.merged_parent_commit_id
             )
-        self._settle(sidecar, publication, check_lock)
+        self._resolve(sidecar, publication, check_lock)
 
     def _with_schema(self, publication: Publication, schema: SchemaChange) -> Publication:
         """Tables that come with a schema have been made, as nothing is staged before that."""
@@ -124,30 +123,34 @@ class Actions:
             publication,
             versions=(*publication.versions, *adopted),
             expected={**publication.expected, **before},
-            ancestors=brought_along(self._manifest, sidecar.physical, merged),
+            ancestors=merged_commits(self._manifest, sidecar.physical, merged),
         )
 
     def roll_back(
-        self, sidecar: Sidecar, findings: Sequence[Problem], check_lock: Callable[[], None]
+        self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
     ) -> None:
         """Bring every table back to the content the graph knows, and publish that."""
         versions: list[TableVersion] = []
-        expected: dict[TableId, Pin] = {}
+        expected: dict[TableId, VersionRef] = {}
         outcomes: list[TableOutcome] = []
         for finding in findings:
-            pinned = finding.table
-            if pinned.forks:
+            recorded = finding.table
+            if recorded.forks:
                 # The line exists for this operation only; the graph still reads the one before it.
                 check_lock()
-                self._remove_fork(pinned)
+                self._remove_fork(recorded)
             elif finding.has_moved:
                 restored = self._restore(
-                    pinned.location, pinned.branch, finding.pin, sidecar.operation_id, check_lock
+                    recorded.location,
+                    recorded.branch,
+                    finding.published,
+                    sidecar.operation_id,
+                    check_lock,
                 )
-                versions.append(table_version(pinned.table_id, restored))
-                expected[pinned.table_id] = pinned.before
+                versions.append(table_version(recorded.table_id, restored))
+                expected[recorded.table_id] = recorded.before
             if finding.has_moved:
-                outcomes.append(_outcome(finding, finding.head, finding.pin))
+                outcomes.append(_outcome(finding, finding.head, finding.published))
         publication = Publication(
             draft=_recovery_draft(sidecar.undone),
             versions=tuple(versions),
@@ -155,10 +158,10 @@ class Actions:
             outcome="rolled_back",
             audit=_audit(RecoveryKind.ROLLED_BACK, sidecar, tuple(outcomes)),
         )
-        self._settle(sidecar, publication, check_lock)
+        self._resolve(sidecar, publication, check_lock)
 
     def discard(
-        self, sidecar: Sidecar, findings: Sequence[Problem], check_lock: Callable[[], None]
+        self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
     ) -> None:
         """Fence an operation that has done nothing yet: its writer may only be slow."""
         for finding in findings:
@@ -170,7 +173,7 @@ class Actions:
             outcome="discarded",
             audit=_audit(RecoveryKind.ROLLED_BACK, sidecar, ()),
         )
-        self._settle(sidecar, publication, check_lock)
+        self._resolve(sidecar, publication, check_lock)
 
     def discard_orphan(self, sidecar: Sidecar, check_lock: Callable[[], None]) -> None:
         """The branch of the operation is gone, and its tables with it. Recorded on main."""
@@ -179,7 +182,7 @@ class Actions:
             outcome="discarded",
             audit=_audit(RecoveryKind.ORPHANED_BRANCH_DISCARDED, sidecar, ()),
         )
-        self._settle(replace(sidecar, physical=None), publication, check_lock)
+        self._resolve(replace(sidecar, physical=None), publication, check_lock)
 
     def discard_late(
         self,
@@ -188,20 +191,20 @@ class Actions:
         draft: CommitDraft,
         check_lock: Callable[[], None],
     ) -> CommitRecord:
-        """Undo what a writer did to a table after its operation had been settled.
+        """Undo what a writer did to a table after its operation had been recovered.
 
         The restore carries the id of that operation: interrupted here, it looks just as late.
         """
         version, operation_id = late.operations[-1]
         restored = self._restore(
-            late.table.path, late.table.branch, late.pin.version, operation_id, check_lock
+            late.table.path, late.table.branch, late.version_ref.version, operation_id, check_lock
         )
-        outcome = TableOutcome(late.table_key, late.table_id, version, late.pin.version)
+        outcome = TableOutcome(late.table_key, late.table_id, version, late.version_ref.version)
         record = late.table.record(version)
         publication = Publication(
             draft=_recovery_draft(draft, operation_id=OperationId(new_ulid())),
             versions=(table_version(late.table_id, restored),),
-            expected={late.table_id: late.pin},
+            expected={late.table_id: late.version_ref},
             audit=RecoveryAudit(
                 RecoveryKind.LATE_COMMIT_DISCARDED,
                 None,
@@ -215,22 +218,22 @@ class Actions:
         BEFORE_PUBLISH.hit(branch=branch)
         return publish(self._manifest, branch, publication, check_lock)
 
-    def _settle(
+    def _resolve(
         self, sidecar: Sidecar, publication: Publication, check_lock: Callable[[], None]
     ) -> None:
         BEFORE_PUBLISH.hit(branch=sidecar.physical)
-        # Fenced: somebody else has settled it meanwhile, and said so in the manifest.
+        # Fenced: another process has recovered it meanwhile, and the manifest records that.
         with suppress(OperationFenced):
             publish(self._manifest, sidecar.physical, publication, check_lock)
         self.forget(sidecar)
 
     def forget(self, sidecar: Sidecar) -> None:
-        """Remove a sidecar whose operation is settled; schema files follow the newest commit."""
+        """Remove a sidecar whose operation is resolved; schema files follow the newest commit."""
         if sidecar.schema is not None:
-            self.settle_schema_files()
+            self.place_schema_files()
         self._sidecars.delete(sidecar.name)
 
-    def settle_schema_files(self) -> None:
+    def place_schema_files(self) -> None:
         """Bring schema files that wait into line with the newest commit of main."""
         if not has_staging(self._objects):
             return
@@ -239,7 +242,7 @@ class Actions:
         if commit is None:
             raise ManifestDamaged(f"the newest commit {head} is missing")
         target = Target(commit.draft.schema_ir_hash, commit.draft.schema_ref)
-        settle_staging(self._objects, target)
+        place_staged_files(self._objects, target)
 
     def _restore(
         self,
@@ -258,12 +261,12 @@ class Actions:
         AFTER_RESTORE.hit(location=location)
         return restored
 
-    def _remove_fork(self, pinned: PinnedTable) -> None:
+    def _remove_fork(self, recorded: SidecarTable) -> None:
         """Remove a line that an operation has made, unless a later one has published it."""
-        assert pinned.branch is not None, "main is never forked"
-        named = self._manifest.current(pinned.branch).tables.get(pinned.table_id)
-        if named is None or named.branch != pinned.branch:
-            self._tables.reclaim_branch(pinned.location, pinned.branch, self._objects)
+        assert recorded.branch is not None, "main is never forked"
+        named = self._manifest.current(recorded.branch).tables.get(recorded.table_id)
+        if named is None or named.branch != recorded.branch:
+            self._tables.reclaim_branch(recorded.location, recorded.branch, self._objects)
 
 
 def table_version(table_id: TableId, table: Table) -> TableVersion:
@@ -290,9 +293,9 @@ def _recovery_draft(draft: CommitDraft, operation_id: OperationId | None = None)
     )
 
 
-def _outcome(finding: Problem, from_version: int, to_version: int) -> TableOutcome:
-    pinned = finding.table
-    return TableOutcome(pinned.table_key, pinned.table_id, from_version, to_version)
+def _outcome(finding: Finding, from_version: int, to_version: int) -> TableOutcome:
+    recorded = finding.table
+    return TableOutcome(recorded.table_key, recorded.table_id, from_version, to_version)
 
 
 def _audit(

@@ -1,15 +1,18 @@
-"""Sidecars: the intent a writer records before its first effect.
+"""Sidecars: the record a writer creates before its first effect.
 
-A sidecar is written once, never edited and deleted last. It is addressed by the id of its
-operation, which also marks every table commit the operation makes.
+A sidecar is written once, never edited and deleted last. It is addressed by its operation id, which
+also marks every table commit of the operation. For a schema change it also records what happens besides
+the table commits. A sidecar that recovery cannot decide on is quarantined: it stays where it is, is
+reported, and blocks only the tables it names.
 Tests: tests/unit/versioning/test_sidecar.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
@@ -18,7 +21,7 @@ from omnigraph.errors import ObjectMissing, StorageError
 from omnigraph.faults import declare
 from omnigraph.json_structs import json_lines, struct_from
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.versioning.branch_names import MAIN
+from omnigraph.versioning.branch_names import MAIN, public_name
 from omnigraph.versioning.commits import (
     CommitDraft,
     CommitId,
@@ -31,8 +34,44 @@ from omnigraph.versioning.commits import (
     WriteKey,
     stored_counts,
 )
-from omnigraph.versioning.recovery.schema_change import DroppedTable, SchemaChange, StoredTable
-from omnigraph.versioning.rows import RECOVERY_DIR, Pin
+from omnigraph.versioning.rows import RECOVERY_DIR, TableRegistration, VersionRef
+
+
+class DroppedTable(Struct, frozen=True, rename={"version": "expected_version"}):
+    """A table that leaves the graph, and the version it had."""
+
+    table_key: str
+    table_id: TableId
+    version: int
+
+
+class StoredTable(Struct, frozen=True):
+    """A table that comes, as a sidecar names it."""
+
+    table_key: str
+    table_id: TableId
+    table_path: str
+    name: str
+
+    @classmethod
+    def of(cls, table: TableRegistration) -> StoredTable:
+        return cls(f"{table.kind}:{table.name}", table.table_id, table.location, table.name)
+
+    def registration(self) -> TableRegistration:
+        """Raises `ValueError` for a table id without a number."""
+        kind, _, number = self.table_id.partition("#")
+        return TableRegistration(self.table_id, self.table_path, kind, int(number), self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """Tables that come and go, and the schema to return to if the change is undone."""
+
+    previous_hash: str
+    previous_ref: str
+    added: tuple[TableRegistration, ...] = ()
+    dropped: tuple[DroppedTable, ...] = ()
+
 
 SIDECAR_WRITE = declare("recovery.sidecar_write", "before the sidecar is written")
 SIDECAR_WRITTEN = declare("recovery.sidecar_written", "the sidecar is there, no table has moved")
@@ -47,7 +86,7 @@ _SUFFIX: Final = ".json"
 
 
 class WriterKind(Enum):
-    """Who wrote a sidecar, which decides what its table commits look like."""
+    """The kind of writer, which decides what its table commits look like."""
 
     MUTATION = "Mutation"
     LOAD = "Load"
@@ -71,7 +110,7 @@ _TABLE_KEYS: Final = {
 }
 
 
-class PinnedTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_TABLE_KEYS):
+class SidecarTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_TABLE_KEYS):
     """A table the operation moves: from which version, on which line, by how many data commits.
 
     `before` is the version the graph had. Where the operation makes the branch's own line of the
@@ -96,12 +135,12 @@ class PinnedTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
         table_key: str,
         table_id: TableId,
         location: str,
-        before: Pin,
+        before: VersionRef,
         branch: str | None,
         *,
         data_commits: int = 1,
         forks: bool = False,
-    ) -> PinnedTable:
+    ) -> SidecarTable:
         fork = _Fork(table_branch=before.branch, table_version=before.version) if forks else None
         return cls(
             table_key=table_key,
@@ -116,8 +155,8 @@ class PinnedTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
         )
 
     @property
-    def before(self) -> Pin:
-        return Pin(self.expected_version, self.expected_branch)
+    def before(self) -> VersionRef:
+        return VersionRef(self.expected_version, self.expected_branch)
 
     @property
     def forks(self) -> bool:
@@ -134,8 +173,8 @@ class Pointer(Struct, frozen=True, rename=_TABLE_KEYS):
     expected_branch: str | None
 
     @property
-    def before(self) -> Pin:
-        return Pin(self.expected_version, self.expected_branch)
+    def before(self) -> VersionRef:
+        return VersionRef(self.expected_version, self.expected_branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +186,7 @@ class Sidecar:
     physical: str | None
     base_sequence: int
     writer_kind: WriterKind
-    tables: tuple[PinnedTable, ...]
+    tables: tuple[SidecarTable, ...]
     draft: CommitDraft
     pointers: tuple[Pointer, ...] = ()
     schema: SchemaChange | None = None
@@ -159,7 +198,7 @@ class Sidecar:
 
     @property
     def undone(self) -> CommitDraft:
-        """The draft of whoever undoes the operation: under the schema there was before."""
+        """The draft of the undo: under the schema there was before."""
         if self.schema is None:
             return self.draft
         before = self.schema
@@ -267,7 +306,7 @@ class _StoredSidecar(Struct, frozen=True):
     actor_id: str | None
     writer_kind: WriterKind
     commit: _StoredDraft
-    tables: tuple[PinnedTable, ...]
+    tables: tuple[SidecarTable, ...]
     merge_source_commit_id: CommitId | UnsetType | None = UNSET
     pointers: tuple[Pointer, ...] | UnsetType = UNSET
     target_schema_hash: str | UnsetType = UNSET
@@ -291,7 +330,7 @@ class _StoredSidecar(Struct, frozen=True):
 
 
 class UnreadableSidecar(Exception):
-    """A sidecar that nobody can judge: damaged, or written by another version of the product."""
+    """An unreadable sidecar: damaged, or written by another version of the product."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)
@@ -306,7 +345,7 @@ class Sidecars:
         self._objects = objects
 
     def write(self, sidecar: Sidecar) -> None:
-        """Record an intent, durably."""
+        """Write a sidecar durably."""
         SIDECAR_WRITE.hit(operation_id=sidecar.operation_id)
         self._objects.write_text(_path(sidecar.name), sidecar.to_text())
         SIDECAR_WRITTEN.hit(operation_id=sidecar.operation_id)
@@ -338,10 +377,51 @@ class Sidecars:
         return sidecar
 
     def delete(self, name: str) -> None:
-        """Forget an intent whose outcome is settled."""
+        """Delete a sidecar whose outcome is known."""
         SIDECAR_DELETE.hit(name=name)
         self._objects.delete(_path(name))
 
 
 def _path(name: str) -> str:
     return f"{RECOVERY_DIR}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A sidecar left to an operator. `tables` is None when the file does not say which."""
+
+    name: str
+    reason: str
+    branch: str | None = None
+    tables: frozenset[tuple[TableId, str | None]] | None = None
+
+    @classmethod
+    def unreadable(cls, error: UnreadableSidecar) -> Quarantined:
+        return cls(error.name, error.reason)
+
+    @classmethod
+    def unclear(cls, sidecar: Sidecar, reason: str) -> Quarantined:
+        touched = frozenset((table.table_id, table.branch) for table in sidecar.tables)
+        return cls(sidecar.name, reason, sidecar.physical, touched)
+
+    def names(self, table_id: TableId, branch: str | None) -> bool:
+        """Whether it is about this line of this table."""
+        return self.tables is not None and (table_id, branch) in self.tables
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "reason": self.reason,
+            "branch": None if self.tables is None else public_name(self.branch),
+        }
+
+
+def warn_of(quarantined: Iterable[Quarantined]) -> tuple[Warning, ...]:
+    """The message every caller gets while such a sidecar exists."""
+    return tuple(
+        Warning(
+            "recovery_quarantined",
+            f"sidecar {found.name} waits for a repair: {found.reason}",
+        )
+        for found in quarantined
+    )

@@ -1,7 +1,10 @@
-"""One branch of an older graph as rows of the present manifest. Computes only; reads and writes nothing.
+"""Convert one branch of an older graph to rows of the current manifest.
 
-Every old commit becomes a commit of the next sequence number, with the tables an old reader saw at
-it. What no commit accounts for is put into one commit more, so that nothing visible is lost.
+Every old commit becomes a commit with the next sequence number and the tables an old reader saw at it.
+Table versions that no commit accounts for go into one extra commit, so nothing visible is lost.
+
+Identities follow from the schema and the table names alone, so every conversion assigns the same ones.
+While only some branches are converted, manifests of both formats are read.
 """
 
 from __future__ import annotations
@@ -9,11 +12,22 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from omnigraph.errors import ManifestDamaged
+import msgspec
+from msgspec.structs import replace
+
+from omnigraph.catalog.compile import build_declared
+from omnigraph.catalog.identity import IdCounter, allocate_identities
+from omnigraph.catalog.ir import IR_VERSION, SchemaIR, schema_from_json
+from omnigraph.errors import LanguageError, ManifestDamaged, SchemaContractBroken
+from omnigraph.language.syntax import Source
 from omnigraph.limits import CHECKPOINT_INTERVAL
+from omnigraph.storage.filters import Comparison
+from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.audit import (
     RECOVERY_ACTOR,
     RecoveryAudit,
@@ -28,22 +42,113 @@ from omnigraph.versioning.commits import (
     OperationKind,
     TableId,
 )
+from omnigraph.versioning.contract import (
+    IR_FILE,
+    SOURCE_FILE,
+    STATE_FILE,
+    ContractFiles,
+    SchemaContract,
+    declared_hash,
+)
 from omnigraph.versioning.ids import derived_ulid
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.rows import (
     Outcome,
+    RegistrationMetadata,
     Row,
     TableRegistration,
     TableVersion,
     audit_row,
     checkpoint_row,
     commit_rows,
+    is_older_format,
+    newest_manifest,
     registration_row,
     tombstone_row,
     version_row,
 )
-from omnigraph.versioning.upgrade.identities import UpgradedSchema
+from omnigraph.versioning.snapshot import table_keys
+from omnigraph.versioning.upgrade.old_layout import IR_VERSION as OLD_IR_VERSION
 from omnigraph.versioning.upgrade.old_layout import OldBranch, OldCommit, OldRecovery, OldRow
+
+_KINDS = ("node", "edge")
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradedSchema:
+    """The accepted schema with identities, and the durable name of every table by its old key."""
+
+    contract: SchemaContract
+    table_ids: Mapping[str, TableId]
+
+    def registration(self, table_key: str, location: str) -> TableRegistration:
+        table_id = self.table_ids[table_key]
+        kind, name = _split(table_key)
+        return TableRegistration(table_id, location, kind, int(table_id.split("#")[1]), name)
+
+
+def upgraded_schema(files: ContractFiles, known_keys: Iterable[str]) -> UpgradedSchema:
+    """Give identities to the accepted schema and to all tables. Raises `SchemaContractBroken`."""
+    shape = _accepted_shape(files)
+    if shape.hash != declared_hash(files.source):
+        cause = f"current {SOURCE_FILE} no longer matches the accepted compiled schema"
+        raise SchemaContractBroken(cause)
+    allocated = allocate_identities(shape)
+    catalog = SchemaContract.accept(files.source, allocated).catalog
+    table_ids = {key: table_id for table_id, key in table_keys(catalog).items()}
+    # Types that were dropped keep their tables, which old snapshots still show.
+    counter = IdCounter(allocated.next_id)
+    for key in sorted(set(known_keys) - set(table_ids)):
+        table_ids[key] = TableId(f"{_split(key)[0]}#{counter.take()}")
+    complete = replace(allocated, next_id=counter.next_id)
+    return UpgradedSchema(SchemaContract.accept(files.source, complete), table_ids)
+
+
+def _accepted_shape(files: ContractFiles) -> SchemaIR:
+    if files.ir is None and files.state is None:
+        try:
+            return build_declared(Source(SOURCE_FILE, files.source))
+        except LanguageError as error:
+            raise SchemaContractBroken(f"current {SOURCE_FILE} does not compile") from error
+    shape, version = _read_shape(files.ir)
+    # A converted file without its record is what a crash between the two leaves.
+    if files.state is None and version == OLD_IR_VERSION:
+        raise SchemaContractBroken(
+            f"{IR_FILE} and {STATE_FILE} must either both exist or both be absent"
+        )
+    return shape
+
+
+def _read_shape(text: str | None) -> tuple[SchemaIR, int]:
+    """A stored schema of either format, and which one; its identities do not matter."""
+    if text is None:
+        raise SchemaContractBroken(
+            f"{IR_FILE} and {STATE_FILE} must either both exist or both be absent"
+        )
+    try:
+        document = json.loads(text)
+        version = document["ir_version"]
+        if version not in (OLD_IR_VERSION, IR_VERSION):
+            raise ValueError(f"schema IR version {version} is not known")
+        types = ("interfaces", "nodes", "edges")
+        bare = {kind: [_without_identity(t) for t in document[kind]] for kind in types}
+        return schema_from_json({"ir_version": IR_VERSION, "next_id": 0, **bare}), version
+    except (ValueError, KeyError, TypeError) as error:
+        cause = f"accepted compiled schema contract in {IR_FILE} is invalid ({error!r})"
+        raise SchemaContractBroken(cause) from error
+
+
+def _without_identity(declared: Mapping[str, Any]) -> dict[str, Any]:
+    properties = [{**p, "prop_id": 0, "column": p["name"]} for p in declared["properties"]]
+    return {**declared, "type_id": 0, "properties": properties}
+
+
+def _split(table_key: str) -> tuple[str, str]:
+    kind, _, name = table_key.partition(":")
+    if kind not in _KINDS or not name:
+        raise ManifestDamaged(f"the manifest names a table '{table_key}' that has no type")
+    return kind, name
+
 
 _OUTCOMES: Mapping[RecoveryKind, Outcome] = {
     RecoveryKind.ROLLED_FORWARD: "rolled_forward",
@@ -128,7 +233,7 @@ def _record(
     step: _Step, sequence: int, audits: Sequence[RecoveryAudit], schema: UpgradedSchema
 ) -> CommitRecord:
     old = step.commit
-    # An operation that was recovered stays recorded, so that what is left of it is settled.
+    # An operation that was recovered stays recorded, so that recovery knows what remains of it.
     operation_id = audits[0].operation_id if audits else OperationId(old.graph_commit_id)
     merged = old.merged_parent_commit_id
     parent = old.parent_commit_id
@@ -239,3 +344,20 @@ def _table_version(table_id: TableId, row: OldRow) -> TableVersion:
     if row.metadata is None or row.row_count is None:
         raise ManifestDamaged(f"a version row of table {row.table_key} is incomplete")
     return TableVersion(table_id, _number(row), row.table_branch, row.row_count, row.metadata)
+
+
+def known_table_keys(tables: TableStore, branches: Iterable[str]) -> set[str]:
+    """The keys (`node:Person`) of all tables that main or one of the branches has or had."""
+    keys: set[str] = set()
+    for branch in [None, *branches]:
+        keys |= _keys(newest_manifest(tables, branch))
+    return keys
+
+
+def _keys(manifest: Table) -> set[str]:
+    wanted = Comparison("object_type", "=", "table")
+    rows = manifest.read(["table_key", "metadata"], filter=wanted).to_pylist()
+    if is_older_format(manifest.schema):
+        return {row["table_key"] for row in rows}
+    registered = (msgspec.json.decode(r["metadata"], type=RegistrationMetadata) for r in rows)
+    return {f"{table.kind}:{table.name}" for table in registered}

@@ -1,45 +1,72 @@
-"""Bringing a graph of an older format up to date, in place, when it is opened for writing.
+"""Upgrade a graph of an older format in place, or read it without changing it.
 
-Every step can be repeated. A branch that has been converted is left alone; main is converted last,
-so that its stamp says whether anything remains to be done. Rows, table folders, table versions and
-branch names stay as they are, and the tables of old commits are left for a later cleanup.
+Every step can be repeated. A converted branch is left alone; main is converted last, so its stamp says
+whether anything remains to be done. Rows, table folders, table versions and branch names stay as they
+are, and the tables of old commits are left for a later cleanup.
+
+A read-only handle converts in memory and writes nothing. It reads storage on every call, so it sees
+another process converting the graph, and an old writer that continues to use it.
 Tests: tests/upgrade.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
 
 from omnigraph.errors import ForkInUse, TableConflict
 from omnigraph.faults import declare
+from omnigraph.storage.columns import (
+    annotate_column,
+    annotate_table,
+    is_keyed,
+    private_table,
+    stage_reshaped,
+)
 from omnigraph.storage.indexes import list_indexes
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.reshape import annotate_column, annotate_table, is_keyed, stage_reshaped
+from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.stage import commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
-from omnigraph.versioning.contract import read_files, write_compiled, write_history
+from omnigraph.versioning.contract import (
+    ContractFiles,
+    files_of,
+    read_files,
+    write_compiled,
+    write_history,
+)
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, WriterLocks
+from omnigraph.versioning.manifest import Manifest
+from omnigraph.versioning.manifest_compaction import index_manifest
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
     KEY_METADATA,
     MANIFEST_PATH,
     STAMP_KEY,
+    is_older_format,
+    is_older_graph,
+    newest_manifest,
+    read_stamp,
     rows_table,
 )
-from omnigraph.versioning.stamp import is_older_format, is_older_graph, read_stamp
-from omnigraph.versioning.upgrade.convert import converted_rows
-from omnigraph.versioning.upgrade.identities import UpgradedSchema, upgraded_schema
-from omnigraph.versioning.upgrade.manifests import known_table_keys
+from omnigraph.versioning.upgrade.convert import (
+    UpgradedSchema,
+    converted_rows,
+    known_table_keys,
+    upgraded_schema,
+)
 from omnigraph.versioning.upgrade.old_layout import (
     KEYED_STAMP,
     WITHOUT_RUNS_STAMP,
     OldGraph,
     is_run,
 )
-from omnigraph.versioning.upkeep import index_manifest
 
 AFTER_KEY = declare("upgrade.after_key_annotation", "after the manifest's key is declared")
 AFTER_KEY_STAMP = declare("upgrade.after_key_stamp", "after that is recorded in the stamp")
@@ -147,7 +174,7 @@ class _Migration:
                     table, staged, operation_id=operation_id, writer_kind="Upgrade"
                 )
             except TableConflict:
-                # Where the lock does not reach, the overwrite decides: somebody else has done it.
+                # Where the lock does not reach, the overwrite decides: another process has converted it.
                 table = self._tables.open(MANIFEST_PATH, branch)
                 if is_older_format(table.schema):
                     raise
@@ -162,3 +189,71 @@ class _Migration:
             self._lock.check()
             self._tables.remove_torn(torn, self._objects)
         return self._tables.open(MANIFEST_PATH, branch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What a conversion was made from; it holds as long as all of that is the same."""
+
+    version: int
+    written_at: datetime
+    beside: tuple[int | None, ...]
+    files: ContractFiles
+    known_tables: int
+
+
+class OldManifest(Manifest):
+    """The manifest of an older graph, presented in the present format. Thread-safe."""
+
+    def __init__(self, tables: TableStore, objects: ObjectStore) -> None:
+        super().__init__(tables)
+        self._objects = objects
+        self._old = OldGraph(tables)
+        self._converted: dict[str | None, tuple[_Source, Table]] = {}
+        self._converting = Lock()
+        self._keys: set[str] = set()
+        self._upgraded: tuple[tuple[ContractFiles, int], UpgradedSchema] | None = None
+
+    def contract_files(self) -> ContractFiles:
+        """The schema files as they would be after a conversion."""
+        files = read_files(self._objects)
+        if not is_older_graph(self.tables):
+            return files
+        with self._converting:
+            return files_of(self._schema(files).contract)
+
+    def refs(self) -> Mapping[str, StoredBranch]:
+        main = newest_manifest(self.tables)
+        if not is_older_format(main.schema):
+            return super().refs()
+        return self._old.branches(read_stamp(main.schema))
+
+    def _checked(self, table: Table) -> Table:
+        if not is_older_format(table.schema):
+            return table
+        with self._converting:
+            files, beside = read_files(self._objects), self._old.beside(table.branch)
+            source = _Source(table.version, table.written_at, beside, files, len(self._keys))
+            known = self._converted.get(table.branch)
+            if known is not None and known[0] == source:
+                return known[1]
+            old = self._old.branch(table)
+            schema = self._schema(files, {row.table_key for row in old.rows})
+            rows = rows_table(converted_rows(old, schema))
+            converted = private_table(MANIFEST_PATH, table.branch, rows)
+            source = replace(source, known_tables=len(self._keys))
+            self._converted[table.branch] = (source, converted)
+            return converted
+
+    def _schema(
+        self, files: ContractFiles, needed: set[str] | frozenset[str] = frozenset()
+    ) -> UpgradedSchema:
+        """The schema with its identities; the tables of all branches are asked for when needed."""
+        if not self._keys or not needed <= self._keys:
+            main = newest_manifest(self.tables)
+            branches = self._old.branches(read_stamp(main.schema))
+            self._keys |= known_table_keys(self.tables, branches)
+        source = (files, len(self._keys))
+        if self._upgraded is None or self._upgraded[0] != source:
+            self._upgraded = (source, upgraded_schema(files, self._keys))
+        return self._upgraded[1]

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from omnigraph.errors import InvalidBranchName, TableMissing
+from omnigraph.storage.columns import INSERTED_AT, read_with_versions
 from omnigraph.storage.refs import StoredBranch
-from omnigraph.storage.reshape import INSERTED_AT, read_with_versions
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import (
@@ -113,7 +113,7 @@ class OldGraph:
     def branches(self, stamp: int) -> dict[str, StoredBranch]:
         """The branches that people made; each ref says the branch's public name where it must.
 
-        Names that no branch can have belong to somebody else.
+        Names that no branch can have are not ours.
         """
         return {
             name: replace(stored, metadata=_named_metadata(name, stored.metadata))
@@ -122,7 +122,7 @@ class OldGraph:
         }
 
     def all_branches(self) -> dict[str, StoredBranch]:
-        """Every branch of the manifest as stored, whoever made it and what for."""
+        """Every branch of the manifest as stored, including internal ones."""
         return self._tables.list_branches(MANIFEST_PATH)
 
     def branch(self, manifest: Table) -> OldBranch:

@@ -3,7 +3,7 @@
 Reads the snapshot and stages nothing; the result is the change a commit would bring.
 """
 
-from omnigraph.engine.write.mutate.ids import MutationIds
 from omnigraph.engine.write.mutate.run import PreparedMutation, prepare_mutation
+from omnigraph.engine.write.mutate.values import MutationIds
 
 __all__ = ["MutationIds", "PreparedMutation", "prepare_mutation"]

@@ -39,7 +39,7 @@ def null_problems(
 ) -> list[str]:
     """Nulls where a value is required, property by property.
 
-    A vector that waits for its text to be embedded is a problem only if nobody can do that.
+    A vector that waits for its text to be embedded is a problem only if no provider can do that.
     """
     nulls = find_nulls(declared, columns)
     problems = [(violation.property, violation.message) for violation in nulls.missing]

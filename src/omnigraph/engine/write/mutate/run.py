@@ -31,8 +31,7 @@ from omnigraph.engine.write.mutate.checks import (
     unique_problems,
     value_problems,
 )
-from omnigraph.engine.write.mutate.ids import MutationIds
-from omnigraph.engine.write.mutate.values import stored_value
+from omnigraph.engine.write.mutate.values import MutationIds, stored_value
 from omnigraph.engine.write.mutate.working import WorkingImage, WorkingTable
 from omnigraph.faults import declare
 from omnigraph.plan.ir import (

@@ -1,19 +1,23 @@
-"""Folding: what a writer does for the next ones after its own write is acknowledged.
+"""Background work after a write is acknowledged: compaction, and the end of the write itself.
 
-Every small write leaves a small fragment, and looking up an id has to scan those that no index
-covers. Past a number of them they are merged and the indexes extended: same rows, same row ids, one
-commit. The manifest is folded likewise. All of it happens in a thread of its own, which lives while
-there is something to do: nobody who writes waits for it, and a process that ends waits until it is
-done. Best effort; a failure is logged and the write stands.
+Every small write adds a small fragment, and an id look-up has to scan the fragments that no index
+covers. Past a limit they are merged and the indexes extended: same rows, same row ids, one commit. The
+manifest is compacted likewise. A thread does this while there is work: writers never wait for it, and a
+process that exits waits until it is done. Compaction is best effort; a failure is logged and the write
+stands.
+
+Ending a write deletes its sidecar and releases its lock. On an object store each of these is a request.
+The write is already visible, and recovery finds it complete if the process dies here. So only the next
+writer of the branch waits, not the caller. A process that exits waits for the ends in progress.
 Tests: tests/behaviour/test_folding.py.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock, Thread
+from threading import Lock, RLock, Thread
 from typing import Final
 
 from omnigraph.catalog.arrow import IndexKind, index_specs
@@ -27,34 +31,35 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import declare
 from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS, OVERDUE_FRAGMENTS
-from omnigraph.storage.compact import fold, small_fragments
+from omnigraph.side_by_side import begin
+from omnigraph.storage.compact import compact_with_indexes, small_fragments
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commit_sequence import Operation, pinned_table, sidecar_of
+from omnigraph.versioning.commit_sequence import Operation, sidecar_of, sidecar_table
 from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.manifest_compaction import compact_manifest, is_manifest_due
 from omnigraph.versioning.publish import Publication
 from omnigraph.versioning.recovery.act import table_version
 from omnigraph.versioning.recovery.sidecar import Sidecar, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
-from omnigraph.versioning.upkeep import is_manifest_due, tend_manifest
 
-BEFORE_FOLD = declare("optimize.pre_table_fold", "before each table is folded")
-AFTER_FOLD = declare("optimize.post_table_fold", "after each folded table")
-BEFORE_PUBLISH = declare("optimize.post_phase_b_pre_manifest_commit", "folded, not published")
+BEFORE_FOLD = declare("optimize.pre_table_fold", "before each table is compacted")
+AFTER_FOLD = declare("optimize.post_table_fold", "after each compacted table")
+BEFORE_PUBLISH = declare("optimize.post_phase_b_pre_manifest_commit", "compacted, not published")
 
-THREAD_NAME: Final = "omnigraph-fold"
+THREAD_NAME: Final = "omnigraph-compact"
 
 _log = logging.getLogger(__name__)
 
 
-def is_fold_due(table: Table) -> bool:
+def is_compaction_due(table: Table) -> bool:
     return small_fragments(table, FOLD_SMALL_ROWS) > FOLD_FRAGMENTS
 
 
-def due_folds(tables: Iterable[tuple[str, Table]]) -> dict[str, int]:
+def due_compactions(tables: Iterable[tuple[str, Table]]) -> dict[str, int]:
     """The tables that have too many small fragments, by key, and how many those are."""
     counted = {key: small_fragments(table, FOLD_SMALL_ROWS) for key, table in tables}
     return {key: count for key, count in counted.items() if count > FOLD_FRAGMENTS}
@@ -62,7 +67,7 @@ def due_folds(tables: Iterable[tuple[str, Table]]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """What a write has left in many pieces: tables of its branch, or the manifest."""
+    """Pending compaction of a branch: its tables, or only the manifest."""
 
     branch: BranchRef
     table_keys: tuple[str, ...]
@@ -70,8 +75,8 @@ class _Due:
     is_overdue: bool = False
 
 
-class Folding:
-    """Folds tables of one graph, in the background."""
+class BackgroundCompactor:
+    """Compacts the tables of one graph in the background."""
 
     def __init__(self, parts: GraphParts) -> None:
         self._parts = parts
@@ -85,7 +90,7 @@ class Folding:
         fragments: Mapping[str, int],
         draft: CommitDraft,
     ) -> None:
-        """See to it that the `due_folds` of a write are folded soon, and the manifest too."""
+        """Schedule the `due_compactions` of a write, and of the manifest."""
         if not fragments and not is_manifest_due(self._parts.manifest, branch.physical):
             return
         with self._guard:
@@ -98,19 +103,19 @@ class Folding:
                 try:
                     self._thread.start()
                 except RuntimeError as error:
-                    # No more threads, or the interpreter is ending: the next writer will fold.
+                    # No more threads, or the interpreter is ending: the next writer will compact.
                     self._thread = None
-                    _log.warning("nothing is folded for now: %s", error)
+                    _log.warning("compaction postponed: %s", error)
 
     def wait(self) -> None:
-        """Return when nothing is being folded."""
+        """Return when no compaction is running."""
         while (thread := self._thread) is not None:
             thread.join()
 
     def _work(self) -> None:
         try:
             while (due := self._take()) is not None:
-                self._fold_if_free(due)
+                self._compact_if_free(due)
         except BaseException:
             with self._guard:
                 self._thread = None
@@ -124,36 +129,36 @@ class Folding:
             self._thread = None
             return None
 
-    def _fold_if_free(self, due: _Due) -> None:
-        """Fold what is due, unless a writer is at work: the next write will find it due again.
+    def _compact_if_free(self, due: _Due) -> None:
+        """Compact, unless a writer holds the lock: the next write schedules it again.
 
-        What is long overdue waits for its turn, like a writer.
+        A long overdue compaction waits for its turn, like a writer.
         """
         wait_ms = None if due.is_overdue else 0
         try:
-            with self._parts.locks.hold(due.branch.physical, "fold", wait_ms=wait_ms) as lock:
-                folded = self._fold(due.branch, due.table_keys, due.draft, lock)
+            with self._parts.locks.hold(due.branch.physical, "compact", wait_ms=wait_ms) as lock:
+                compacted = self._compact(due.branch, due.table_keys, due.draft, lock)
                 lock.check()
-                tend_manifest(self._parts.manifest.newest(due.branch.physical))
+                compact_manifest(self._parts.manifest.newest(due.branch.physical))
                 # Released with the lock, for those that open the graph: the head as it is now.
                 self._parts.manifest.current(due.branch.physical)
-            for declared, table in folded:
+            for declared, table in compacted:
                 self._extend_texts(declared, table)
         except (BranchLocked, BranchNotFound):
             return
         except CommitStateUnknown as error:
-            _log.warning("a compaction is left to the next writer: %s", error)
+            _log.warning("compaction left to the next writer: %s", error)
         except OmnigraphError as error:
             names = ", ".join(due.table_keys) or "the manifest"
-            _log.warning("%s stays unfolded for now: %s", names, error)
+            _log.warning("compaction of %s postponed: %s", names, error)
 
-    def _fold(
+    def _compact(
         self, branch: BranchRef, table_keys: Sequence[str], written: CommitDraft, lock: HeldLock
     ) -> list[tuple[EntityType, Table]]:
-        self._parts.recovery.heal_locked(branch.physical, lock)
+        self._parts.recovery.recover_locked(branch.physical, lock)
         state = self._parts.recovery.state(branch.physical)
         current = self._parts.snapshot_of(state)
-        due = [(e, t) for e, t in self._heads(branch, current, table_keys) if is_fold_due(t)]
+        due = [(e, t) for e, t in self._heads(branch, current, table_keys) if is_compaction_due(t)]
         if not due:
             return []
         draft = optimize_draft(written.schema_ir_hash, written.schema_ref)
@@ -164,11 +169,11 @@ class Folding:
             for entry, table in due:
                 lock.check()
                 BEFORE_FOLD.hit(table=entry.table_key)
-                folded = fold(table, FOLD_SMALL_ROWS, INDEX_LAG_ROWS)
+                compacted = compact_with_indexes(table, FOLD_SMALL_ROWS, INDEX_LAG_ROWS)
                 AFTER_FOLD.hit(table=entry.table_key)
-                if folded.version != table.version:
-                    versions.append((entry, folded))
-                done.append((current.catalog.entity(entry.table_key), folded))
+                if compacted.version != table.version:
+                    versions.append((entry, compacted))
+                done.append((current.catalog.entity(entry.table_key), compacted))
             return rewritten_tables(draft, state, versions)
 
         sidecar = optimize_sidecar(branch, state, [entry for entry, _ in due], draft)
@@ -197,7 +202,7 @@ class Folding:
 
 
 def optimize_draft(schema_ir_hash: str, schema_ref: str, actor: str | None = None) -> CommitDraft:
-    """The commit of whoever stores the same rows better."""
+    """The commit draft of a compaction."""
     return CommitDraft(
         graph_commit_id=CommitId(new_ulid()),
         operation=OperationKind.OPTIMIZE,
@@ -213,7 +218,7 @@ def optimize_sidecar(
     branch: BranchRef, state: ManifestState, entries: Sequence[SnapshotEntry], draft: CommitDraft
 ) -> Sidecar:
     """The sidecar of a compaction. Any version of a table will do, as its content stays the same."""
-    tables = (pinned_table(entry, branch.physical, data_commits=0) for entry in entries)
+    tables = (sidecar_table(entry, branch.physical, data_commits=0) for entry in entries)
     return sidecar_of(WriterKind.OPTIMIZE, branch, state, draft, tables)
 
 
@@ -227,7 +232,36 @@ def rewritten_tables(
         Publication(
             draft=draft,
             versions=tuple(table_version(entry.table_id, table) for entry, table in moved),
-            expected={entry.table_id: entry.pin for entry, _ in moved},
+            expected={entry.table_id: entry.version_ref for entry, _ in moved},
             begun_at=state.sequence,
         )
     ]
+
+
+class PendingEndings:
+    """Acknowledged writes whose end is still in progress. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._waits: dict[object, Callable[[], None]] = {}
+        self._guard = RLock()
+
+    def begin(self, end: Callable[[], None]) -> None:
+        """End a write in a background thread."""
+        token = object()
+
+        def run() -> None:
+            try:
+                end()
+            finally:
+                with self._guard:
+                    self._waits.pop(token, None)
+
+        with self._guard:
+            self._waits[token] = begin(run)
+
+    def wait(self) -> None:
+        """Return when all acknowledged writes have ended. Raises the error of one that could not."""
+        with self._guard:
+            waits = list(self._waits.values())
+        for wait in waits:
+            wait()

@@ -1,7 +1,7 @@
-"""Problem unfinished operations and settling them, branch by branch.
+"""Find interrupted operations and recover them, branch by branch.
 
-Steady state is one listing that finds nothing. Whoever holds a branch's lock may treat every sidecar
-of that branch as dead: its writer has finished, died or lost the lock.
+Steady state is one listing that finds nothing. The holder of a branch lock may treat every sidecar of
+that branch as abandoned: its writer has finished, died or lost the lock.
 Tests: tests/crash.
 """
 
@@ -28,39 +28,39 @@ from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import RETIRED_KEY, public_name
 from omnigraph.versioning.branches import Branches
+from omnigraph.versioning.contract import Target, has_staging, is_staged
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock, WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
-from omnigraph.versioning.recovery.quarantine import Quarantined
 from omnigraph.versioning.recovery.sidecar import (
+    Quarantined,
     Sidecar,
     Sidecars,
     UnreadableSidecar,
     WriterKind,
 )
 from omnigraph.versioning.rows import MANIFEST_PATH, PUBLISHED_OUTCOMES
-from omnigraph.versioning.schema_staging import Target, has_staging, is_staged
 from omnigraph.versioning.torn_manifests import damaged
 
 if TYPE_CHECKING:
     from omnigraph.storage.torn import Torn
     from omnigraph.versioning.recovery.act import Actions
-    from omnigraph.versioning.recovery.decide import Verdict
+    from omnigraph.versioning.recovery.classify import RecoveryDecision
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Healed:
+class RecoveryOutcome:
     """What a look at the sidecars of a branch came to."""
 
-    settled: int = 0
+    resolved: int = 0
     quarantined: tuple[Quarantined, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryStatus:
-    """Sidecars that exist right now: those that wait for a heal, and those that wait for a person."""
+    """Sidecars that exist right now: those recovery can resolve, and those that need an operator."""
 
     pending: tuple[str, ...]
     quarantined: tuple[Quarantined, ...]
@@ -89,7 +89,7 @@ class Recovery:
         self._branches = branches
         self._locks = locks
         self.sidecars = Sidecars(objects)
-        self._settled: set[str | None] = set()
+        self._clean: set[str | None] = set()
         """Branches of which no sidecar was left when this process had their lock last."""
         self._read_last: set[str | None] = set()
         """Branches whose newest state was known by then."""
@@ -103,85 +103,85 @@ class Recovery:
 
     # -- entry points -----------------------------------------------------------------------
 
-    def heal(self, branch: str | None, *, wait_ms: int | None = None) -> Healed:
-        """Settle what waits on a branch. Raises what keeps it from being settled.
+    def recover(self, branch: str | None, *, wait_ms: int | None = None) -> RecoveryOutcome:
+        """Recover a branch. Raises the error that prevents it.
 
         `wait_ms` is how long to wait for the branch's lock, as for `WriterLocks.hold`.
         """
         names = self.sidecars.names()
         if not names:
-            return Healed()
+            return RecoveryOutcome()
         readable, quarantined = self._read(names)
         if branch not in self._homes(readable):
             for found in quarantined:
                 _log.warning("a sidecar is left to an operator: %s", found.reason)
-            return Healed(quarantined=tuple(quarantined))
+            return RecoveryOutcome(quarantined=tuple(quarantined))
         with self._locks.hold(branch, "recovery", wait_ms=wait_ms) as lock:
-            return self.heal_locked(branch, lock)
+            return self.recover_locked(branch, lock)
 
-    def heal_unless_busy(self, branch: str | None) -> Healed:
+    def recover_unless_busy(self, branch: str | None) -> RecoveryOutcome:
         """Recover a branch at the beginning of a write, unless another writer is at work there.
 
         A sidecar is then most likely that writer's. The write looks again when it has the lock,
         instead of waiting for the lock twice.
         """
         if self._locks.is_busy(branch):
-            return Healed()
+            return RecoveryOutcome()
         try:
-            return self.heal(branch, wait_ms=0)
+            return self.recover(branch, wait_ms=0)
         except BranchLocked:
-            return Healed()
+            return RecoveryOutcome()
 
-    def heal_everywhere(self) -> Healed:
-        """Settle what waits on any branch; one whose writer is alive is left to it."""
+    def recover_everywhere(self) -> RecoveryOutcome:
+        """Recover every branch; a sidecar whose writer is alive is left to it."""
         self._remove_torn_main()
         self._remove_torn_branches()
-        settled = 0
+        resolved = 0
         quarantined: dict[str, Quarantined] = {}
         readable, unreadable = self._read(self.sidecars.names())
-        # Whoever settles main also speaks of those that cannot be read.
+        # Recovery of main also reports unreadable sidecars.
         waiting = {*self._homes(readable), *([None] if unreadable else [])}
         for branch in sorted(waiting, key=lambda branch: (branch is not None, branch or "")):
             try:
-                healed = self.heal(branch)
+                recovered = self.recover(branch)
             except BranchLocked as error:
                 _log.warning("recovery on %s is left to its writer: %s", public_name(branch), error)
                 continue
             except GraphMoved as error:
                 _log.warning("a write to %s was not finished: %s", public_name(branch), error)
                 continue
-            settled += healed.settled
-            quarantined |= {found.name: found for found in healed.quarantined}
-        self._settle_schema_files()
-        return Healed(settled, tuple(quarantined[name] for name in sorted(quarantined)))
+            resolved += recovered.resolved
+            quarantined |= {found.name: found for found in recovered.quarantined}
+        self._place_schema_files()
+        return RecoveryOutcome(resolved, tuple(quarantined[name] for name in sorted(quarantined)))
 
-    def heal_locked(self, branch: str | None, lock: HeldLock) -> Healed:
-        """The same as `heal` for a caller that holds the branch's lock.
+    def recover_locked(self, branch: str | None, lock: HeldLock) -> RecoveryOutcome:
+        """The same as `recover` for a caller that holds the branch's lock.
 
-        If no other process had the lock since this one has left nothing to settle, there is nothing.
+        If no other process had the lock since this one left the branch clean, it is still clean.
         """
-        if lock.undisturbed and branch in self._settled:
-            return Healed()
-        settled = 0
+        if lock.undisturbed and branch in self._clean:
+            return RecoveryOutcome()
+        resolved = 0
         names = self.sidecars.names()
         readable, quarantined = self._read(names)
         for sidecar, home in zip(readable, self._homes(readable), strict=True):
             if home != branch:
                 continue
-            found = self._settle(sidecar, branch, _operations(names), lock)
+            found = self._resolve(sidecar, branch, _operations(names), lock)
             if found is None:
-                settled += 1
+                resolved += 1
             else:
                 quarantined.append(found)
         for found in quarantined:
             _log.warning("sidecar %s is left to an operator: %s", found.name, found.reason)
-        if not settled and not quarantined:
-            self._settled.add(branch)
-        return Healed(settled, tuple(quarantined))
+        if not resolved and not quarantined:
+            self._clean.add(branch)
+        return RecoveryOutcome(resolved, tuple(quarantined))
 
     def doubt(self, branch: str | None) -> None:
-        """Look at a branch again under its next lock, whoever had the lock before."""
-        self._settled.discard(branch)
+        """Examine a branch again under its next lock, even if no other process had the lock."""
+        self._clean.discard(branch)
         self._read_last.discard(branch)
 
     def begin(self, sidecar: Sidecar) -> None:
@@ -196,7 +196,7 @@ class Recovery:
     def end(self, sidecar: Sidecar) -> None:
         """Phase D. The outcome is recorded, so recovery removes what cannot be removed now."""
         if self._forget(sidecar):
-            self._settled.add(sidecar.physical)
+            self._clean.add(sidecar.physical)
             self._read_last.add(sidecar.physical)
 
     def _forget(self, sidecar: Sidecar) -> bool:
@@ -225,9 +225,14 @@ class Recovery:
 
     def _undo(self, sidecar: Sidecar, lock: HeldLock) -> bool:
         """Whether the operation is undone. It is not where a recovery has completed it already, or
-        where only an operator can judge it."""
-        from omnigraph.versioning.recovery.classify import classify
-        from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
+        where an operator has to decide."""
+        from omnigraph.versioning.recovery.classify import (
+            Decision,
+            RecoveryDecision,
+            classify,
+            decide,
+            undo,
+        )
 
         state = self.state(sidecar.physical)
         outcome = self._outcome(sidecar, sidecar.physical)
@@ -235,13 +240,13 @@ class Recovery:
             self.actions.forget(sidecar)
             return outcome not in PUBLISHED_OUTCOMES
         findings = classify(self._tables, state, sidecar)
-        verdict = decide(findings, ())
+        decision = decide(findings, ())
         if not findings:
-            verdict = Verdict(Decision.UNTOUCHED, ())
-        if verdict.decision is Decision.ROLL_FORWARD:
-            verdict = undo(findings, ())
-        self._carry_out(sidecar, verdict, lock)
-        return verdict.decision is not Decision.QUARANTINE
+            decision = RecoveryDecision(Decision.UNTOUCHED, ())
+        if decision.decision is Decision.ROLL_FORWARD:
+            decision = undo(findings, ())
+        self._carry_out(sidecar, decision, lock)
+        return decision.decision is not Decision.QUARANTINE
 
     def named_branches(self) -> frozenset[str]:
         """The storage names of branches that sidecars refer to, whether the branch exists or not.
@@ -252,37 +257,37 @@ class Recovery:
         return frozenset(s.physical for s in readable if s.physical is not None)
 
     def interrupted_merges(self) -> tuple[str, ...]:
-        """Sidecars of merges into any branch. Who has locked main knows that none of them is alive."""
+        """Sidecars of merges into any branch. None of them is alive while the caller holds the lock of main."""
         readable, _ = self._read(self.sidecars.names())
         return tuple(s.name for s in readable if s.writer_kind is WriterKind.BRANCH_MERGE)
 
     def waiting_on(self, branch: str | None) -> tuple[str, ...]:
-        """Sidecars that a heal of the branch would settle; those left to an operator are not."""
+        """Sidecars that recovery of the branch would resolve; not those left to an operator."""
         readable, _ = self._read(self.status().pending)
         homes = zip(readable, self._homes(readable), strict=True)
         return tuple(sidecar.name for sidecar, home in homes if home == branch)
 
     def status(self) -> RecoveryStatus:
-        """What waits, judged without a lock: a sidecar of a live writer counts as pending."""
-        from omnigraph.versioning.recovery.decide import Decision
+        """Pending sidecars, classified without a lock: a sidecar of a live writer counts as pending."""
+        from omnigraph.versioning.recovery.classify import Decision
 
         pending = []
         names = self.sidecars.names()
         readable, quarantined = self._read(names)
         for sidecar in readable:
             try:
-                verdict = self._judge(sidecar, _operations(names))
+                decision = self._decide(sidecar, _operations(names))
             except GraphMoved:
-                verdict = None
+                decision = None
             except OmnigraphError:
                 # Its writer may be done by now, and its branch written to by others, or deleted.
                 if self.sidecars.read(sidecar.name) is None:
                     continue
-                verdict = self._judge(sidecar, _operations(names))
-            if verdict is None or verdict.decision is not Decision.QUARANTINE:
+                decision = self._decide(sidecar, _operations(names))
+            if decision is None or decision.decision is not Decision.QUARANTINE:
                 pending.append(sidecar.name)
             elif self.sidecars.read(sidecar.name) is not None:
-                quarantined.append(Quarantined.unclear(sidecar, verdict.reason))
+                quarantined.append(Quarantined.unclear(sidecar, decision.reason))
         return RecoveryStatus(tuple(pending), tuple(quarantined))
 
     def state(self, branch: str | None, lock: HeldLock | None = None) -> ManifestState:
@@ -301,21 +306,21 @@ class Recovery:
             if stored is None or RETIRED_KEY in stored.metadata:
                 raise BranchNotFound(public_name(branch))
         known = self._manifest.known_on_disk(branch)
-        state = self._mended(branch) if known is None else known
+        state = self._repaired_state(branch) if known is None else known
         if lock is not None:
             self._read_last.add(branch)
         return state
 
     def is_undisturbed(self, branch: str | None, lock: HeldLock) -> bool:
         """Whether a branch is as this process has left it; asked under its lock."""
-        return lock.undisturbed and branch in self._settled and branch in self._read_last
+        return lock.undisturbed and branch in self._clean and branch in self._read_last
 
-    def _mended(self, branch: str | None) -> ManifestState:
+    def _repaired_state(self, branch: str | None) -> ManifestState:
         """The state of a branch as it is on the disk, after a torn newest version has gone.
 
         Damaged indexes of its manifest are built again.
         """
-        from omnigraph.versioning.upkeep import mend_indexes
+        from omnigraph.versioning.manifest_compaction import rebuild_damaged_indexes
 
         try:
             table = self._whole(branch)
@@ -325,7 +330,7 @@ class Recovery:
             if not self._remove_torn(MANIFEST_PATH, branch):
                 raise
             table = self._whole(branch)
-        return self._manifest.read(mend_indexes(table))
+        return self._manifest.read(rebuild_damaged_indexes(table))
 
     def _whole(self, branch: str | None) -> Table:
         """The newest version of a branch's manifest, which can be read and lacks nothing."""
@@ -348,7 +353,7 @@ class Recovery:
                 raise
             return self._tables.open(location, branch)
 
-    def _settle_schema_files(self) -> None:
+    def _place_schema_files(self) -> None:
         """Remove or put in place schema files that wait although no sidecar speaks of them."""
         if not has_staging(self._objects):
             return
@@ -356,17 +361,17 @@ class Recovery:
             with self._locks.hold(None, "recovery", wait_ms=0):
                 readable, unreadable = self._read(self.sidecars.names())
                 if not unreadable and all(sidecar.schema is None for sidecar in readable):
-                    self.actions.settle_schema_files()
+                    self.actions.place_schema_files()
         except BranchLocked as error:
             _log.warning("schema files that wait are left to their writer: %s", error)
 
     # -- one sidecar ------------------------------------------------------------------------
 
-    def _settle(
+    def _resolve(
         self, sidecar: Sidecar, branch: str | None, pending: Collection[str], lock: HeldLock
     ) -> Quarantined | None:
-        """Settle a sidecar; returns it if only an operator can."""
-        from omnigraph.versioning.recovery.decide import Decision
+        """Recover a sidecar; returns it if only an operator can decide."""
+        from omnigraph.versioning.recovery.classify import Decision
 
         lock.check()
         if branch is not None:
@@ -375,66 +380,71 @@ class Recovery:
                 self._manifest.newest(branch)
         if sidecar.physical != branch:
             self.state(branch)
-            if not self._is_settled(sidecar, branch):
+            if not self._is_resolved(sidecar, branch):
                 self.actions.discard_orphan(sidecar, lock.check)
             else:
                 self.actions.forget(sidecar)
             return None
         if sidecar.is_shared:
             state = self.state(branch)
-            if not self._is_settled(sidecar, branch):
+            if not self._is_resolved(sidecar, branch):
                 self._remove_broken_runs(sidecar, state)
         else:
             for table in sidecar.tables:
                 self._remove_torn(table.location, table.branch)
             self.state(branch)
-        verdict = self._judge(sidecar, pending)
-        if verdict is None:
+        decision = self._decide(sidecar, pending)
+        if decision is None:
             self.actions.forget(sidecar)
             return None
-        if verdict.decision is Decision.QUARANTINE:
-            return Quarantined.unclear(sidecar, verdict.reason)
-        self._carry_out(sidecar, verdict, lock)
+        if decision.decision is Decision.QUARANTINE:
+            return Quarantined.unclear(sidecar, decision.reason)
+        self._carry_out(sidecar, decision, lock)
         return None
 
-    def _judge(self, sidecar: Sidecar, pending: Collection[str]) -> Verdict | None:
-        """The verdict on a sidecar; None when its operation is settled."""
-        from omnigraph.versioning.recovery.classify import classify
-        from omnigraph.versioning.recovery.decide import Decision, Verdict, decide, undo
+    def _decide(self, sidecar: Sidecar, pending: Collection[str]) -> RecoveryDecision | None:
+        """The decision on a sidecar; None when its operation is resolved."""
+        from omnigraph.versioning.recovery.classify import (
+            Decision,
+            RecoveryDecision,
+            classify,
+            decide,
+            undo,
+        )
 
         if self._homes([sidecar]) != [sidecar.physical]:
-            return Verdict(Decision.UNTOUCHED, ())
-        if self._is_settled(sidecar, sidecar.physical):
+            return RecoveryDecision(Decision.UNTOUCHED, ())
+        if self._is_resolved(sidecar, sidecar.physical):
             return None
         state = self._manifest.current(sidecar.physical)
-        verdict = decide(classify(self._tables, state, sidecar), pending)
+        decision = decide(classify(self._tables, state, sidecar), pending)
         is_complete = not sidecar.is_shared and self._has_schema(sidecar)
-        if verdict.decision is Decision.ROLL_FORWARD and not is_complete:
-            return undo(verdict.findings, pending)
-        return verdict
+        if decision.decision is Decision.ROLL_FORWARD and not is_complete:
+            return undo(decision.findings, pending)
+        return decision
 
     def _has_schema(self, sidecar: Sidecar) -> bool:
         """Whether the files of the schema an operation leads to are complete, if it leads to one."""
         target = Target(sidecar.draft.schema_ir_hash, sidecar.draft.schema_ref)
         return sidecar.schema is None or is_staged(self._objects, target)
 
-    def _carry_out(self, sidecar: Sidecar, verdict: Verdict, lock: HeldLock) -> None:
-        from omnigraph.versioning.recovery.decide import Decision
+    def _carry_out(self, sidecar: Sidecar, decision: RecoveryDecision, lock: HeldLock) -> None:
+        from omnigraph.versioning.recovery.classify import Decision
 
-        match verdict.decision:
+        match decision.decision:
             case Decision.ROLL_FORWARD:
-                self.actions.roll_forward(sidecar, verdict.findings, lock.check)
+                self.actions.roll_forward(sidecar, decision.findings, lock.check)
             case Decision.ROLL_BACK:
-                self.actions.roll_back(sidecar, verdict.findings, lock.check)
+                self.actions.roll_back(sidecar, decision.findings, lock.check)
             case Decision.UNTOUCHED if sidecar.owner == process_identity():
-                # Its writer was a thread of this process and is done: there is nobody to fence.
+                # Its writer was a thread of this process and is done: there is no writer to fence.
                 self.actions.forget(sidecar)
             case Decision.UNTOUCHED:
-                self.actions.discard(sidecar, verdict.findings, lock.check)
+                self.actions.discard(sidecar, decision.findings, lock.check)
             case Decision.QUARANTINE:
-                _log.warning("sidecar %s is left to an operator: %s", sidecar.name, verdict.reason)
+                _log.warning("sidecar %s is left to an operator: %s", sidecar.name, decision.reason)
 
-    def _is_settled(self, sidecar: Sidecar, branch: str | None) -> bool:
+    def _is_resolved(self, sidecar: Sidecar, branch: str | None) -> bool:
         return self._outcome(sidecar, branch) is not None
 
     def _outcome(self, sidecar: Sidecar, branch: str | None) -> str | None:
@@ -446,7 +456,7 @@ class Recovery:
     # -- which sidecars, of which branch ----------------------------------------------------
 
     def _read(self, names: Collection[str]) -> tuple[list[Sidecar], list[Quarantined]]:
-        """The sidecars that still exist, oldest first, and those that nobody can read."""
+        """The sidecars that still exist, oldest first, and the unreadable ones."""
         readable: list[Sidecar] = []
         unreadable: list[Quarantined] = []
         for name in names:
@@ -460,7 +470,7 @@ class Recovery:
         return readable, unreadable
 
     def _homes(self, sidecars: Sequence[Sidecar]) -> list[str | None]:
-        """The branch whose lock settles each sidecar: main for those of branches that are gone."""
+        """The branch whose lock covers each sidecar: main for those of branches that are gone."""
         if not sidecars:
             return []
         refs = {ref.physical for ref in self._branches.list()}
@@ -476,12 +486,12 @@ class Recovery:
             raise
         except StoreCallFailed:
             with self._locks.hold(None, "recovery"):
-                self._mended(None)
+                self._repaired_state(None)
             return
         if has_damage:
-            # Nothing depends on indexes, so nobody waits for them.
+            # Nothing depends on indexes, so no caller waits for them.
             with suppress(BranchLocked), self._locks.hold(None, "recovery", wait_ms=0):
-                self._mended(None)
+                self._repaired_state(None)
 
     def _remove_torn_branches(self) -> None:
         """Take away branches that were being made when the power went, so that nothing is in the way
@@ -501,15 +511,15 @@ class Recovery:
 
         The versions of a turn are synced together, so any of them may be torn.
         """
-        from omnigraph.versioning.recovery.classify import pinned_version
+        from omnigraph.versioning.recovery.classify import published_version
 
         for table in sidecar.tables:
             with suppress(TableMissing):
                 known = state.tables.get(table.table_id)
                 is_own = known is not None and known.branch == table.branch
-                pin = known.version if known and is_own else pinned_version(state, table)
+                version = known.version if known and is_own else published_version(state, table)
                 removed = self._tables.remove_broken_run(
-                    table.location, table.branch, pin, self._objects
+                    table.location, table.branch, version, self._objects
                 )
                 if removed:
                     _log.warning("versions %s of %s were torn", removed, table.table_key)
@@ -544,5 +554,5 @@ class Recovery:
 
 
 def _operations(names: Collection[str]) -> set[str]:
-    """The operations that sidecars are about, told by their names."""
+    """The operations of sidecars, by their names."""
     return {name.removesuffix(".json") for name in names}

@@ -1,7 +1,7 @@
-"""Keeping the manifest quick: its indexes, and folding the many small inserts of its publishes.
+"""Compact the manifest and maintain its indexes.
 
-Best effort and invisible: graph versions, rows and commits stay as they are, and a publish that was
-acknowledged does not fail because the tidying after it did.
+Best effort and invisible: graph versions, rows and commits do not change, and an acknowledged publish
+does not fail because the compaction after it did.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnigraph.limits import (
     MANIFEST_SMALL_FRAGMENTS,
     MANIFEST_SMALL_ROWS,
 )
-from omnigraph.storage.compact import fold, small_fragments
+from omnigraph.storage.compact import compact_with_indexes, small_fragments
 from omnigraph.storage.indexes import (
     build_btree,
     damaged_indexes,
@@ -45,8 +45,8 @@ def index_manifest(table: Table, operation_id: str) -> Table:
     return table
 
 
-def mend_indexes(table: Table) -> Table:
-    """Build damaged indexes of a branch's manifest again, under the lock of the branch.
+def rebuild_damaged_indexes(table: Table) -> Table:
+    """Rebuild damaged indexes of a branch's manifest. The caller holds the branch lock.
 
     Best effort: without them, look-ups scan.
     """
@@ -55,43 +55,45 @@ def mend_indexes(table: Table) -> Table:
         columns = [column for column in INDEXED_COLUMNS if f"{column}_idx" in damaged]
         if not columns:
             return table
-        _log.warning("damaged indexes of %s are built again: %s", table.lineage.uri, damaged)
+        _log.warning("rebuilding damaged indexes of %s: %s", table.lineage.uri, damaged)
         staged = stage_indexes(table, [build_btree(table, column) for column in columns])
         return commit_staged(table, staged, operation_id=new_ulid(), writer_kind="Optimize")
     except OmnigraphError as error:
-        _log.warning("the manifest stays without some of its indexes: %s", error)
+        _log.warning("could not rebuild the manifest's indexes: %s", error)
         return table
 
 
-def fold_manifest(manifest: Manifest, branch: str | None) -> None:
-    """Fold the manifest of a branch as far as it goes. Raises what keeps it from being done."""
-    fold(mend_indexes(manifest.open(branch)), MANIFEST_FRAGMENT_ROWS)
+def compact_whole_manifest(manifest: Manifest, branch: str | None) -> None:
+    """Compact a branch's manifest completely. Raises the error if that fails."""
+    compact_with_indexes(rebuild_damaged_indexes(manifest.open(branch)), MANIFEST_FRAGMENT_ROWS)
 
 
 def is_manifest_due(manifest: Manifest, branch: str | None) -> bool:
-    """Whether a publish that was made through this manifest has left it in many small pieces."""
-    return manifest.small_pieces(branch) > MANIFEST_SMALL_FRAGMENTS
+    """Whether publishes through this manifest have left it with too many small fragments."""
+    return manifest.small_fragment_count(branch) > MANIFEST_SMALL_FRAGMENTS
 
 
-def tend_if_overdue(table: Table) -> bool:
-    """Fold the manifest of a branch if those whose task it is have not come to it for long.
+def compact_if_overdue(table: Table) -> bool:
+    """Compact a branch's manifest if background compaction is long overdue.
 
-    Whether it may have moved.
+    Returns whether the manifest may have moved.
     """
     overdue = MANIFEST_OVERDUE * MANIFEST_SMALL_FRAGMENTS
     is_overdue = small_fragments(table, MANIFEST_SMALL_ROWS) > overdue
     if is_overdue:
-        tend_manifest(table)
+        compact_manifest(table)
     return is_overdue
 
 
-def tend_manifest(table: Table) -> None:
-    """Fold the manifest of a branch once it consists of many small pieces."""
+def compact_manifest(table: Table) -> None:
+    """Compact a branch's manifest once it has many small fragments."""
     try:
         if small_fragments(table, MANIFEST_SMALL_ROWS) > MANIFEST_SMALL_FRAGMENTS:
             if not list_indexes(table) and not damaged_indexes(table):
                 # A conversion from an older format was interrupted before it came to them.
                 table = index_manifest(table, new_ulid())
-            fold(mend_indexes(table), MANIFEST_FRAGMENT_ROWS, INDEX_LAG_ROWS)
+            compact_with_indexes(
+                rebuild_damaged_indexes(table), MANIFEST_FRAGMENT_ROWS, INDEX_LAG_ROWS
+            )
     except OmnigraphError as error:
-        _log.warning("the manifest stays as it is for now: %s", error)
+        _log.warning("compaction of the manifest postponed: %s", error)
