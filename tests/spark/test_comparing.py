@@ -359,7 +359,7 @@ def test_much_that_may_differ_is_compared_on_spark_and_little_here():
     assert not compares_on_spark(AUTO, SPARK_COMPARED_ROWS, shared=False)
     assert not compares_on_spark(INLINE, SPARK_COMPARED_ROWS, shared=True)
     assert compares_on_spark(chosen_engine("spark"), 0, shared=True)
-    with pytest.raises(UsageError, match="in memory"):
+    with pytest.raises(UsageError, match="in-memory graph"):
         compares_on_spark(chosen_engine("spark"), 0, shared=False)
 
 

@@ -274,7 +274,7 @@ def test_a_file_that_vanishes_or_changes_meanwhile_leaves_nothing(graphs, seed, 
 @pytest.mark.usefixtures("free_choice")
 def test_a_graph_in_memory_is_loaded_by_its_own_process(spark):
     graph = init("memory://alone", SCHEMA)
-    with pytest.raises(UsageError, match="in memory"):
+    with pytest.raises(UsageError, match="in-memory graph"):
         graph.load(town(10).encode(), "append", engine="spark")
     assert graph.load(town(10).encode(), "append", engine="auto").engine == "inline"
 

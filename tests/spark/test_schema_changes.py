@@ -115,7 +115,7 @@ def test_small_tables_are_rewritten_here_unless_told_otherwise(make):
     assert rewrites_on_spark(AUTO, 20_000_000, shared=True)
     graph = init("memory://schema-changes", SCHEMA)
     graph.load(row(1).encode(), "merge")
-    with pytest.raises(UsageError, match="in memory"):
+    with pytest.raises(UsageError, match="in-memory graph"):
         graph.schema.apply(FILLED, engine="spark")
 
 
