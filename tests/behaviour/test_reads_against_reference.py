@@ -323,7 +323,7 @@ def agree(data, schema, catalog):
 
 def changed(graph, change, *, fold):
     """The graph after a change that the rules allow, in few pieces or in one more than before."""
-    with patch.object(folding, "FOLD_FRAGMENTS", 1 if fold else 64), suppress(OmnigraphError):
+    with patch.object(folding, "MAX_SMALL_FRAGMENTS", 1 if fold else 64), suppress(OmnigraphError):
         change(graph)
         graph.maintenance.wait()
     return image_of(graph)

@@ -15,8 +15,8 @@ from omnigraph.catalog.indexes import IndexKind, index_intents
 from omnigraph.catalog.model import Catalog
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.background import (
-    AFTER_FOLD,
-    BEFORE_FOLD,
+    AFTER_COMPACTION,
+    BEFORE_COMPACTION,
     BEFORE_PUBLISH,
     rewritten_tables,
 )
@@ -71,12 +71,12 @@ class TableRewrite:
     def _rewrite(self, entry: SnapshotEntry, table: Table) -> None:
         self.lock.check()
         try:
-            BEFORE_FOLD.hit(table=entry.table_key)
+            BEFORE_COMPACTION.hit(table=entry.table_key)
             rewritten = self.improved(entry.table_key, table)
         except OmnigraphError as error:
             _log.warning("%s is not stored better completely: %s", entry.table_key, error)
             self.errors.append(error)
             rewritten = self.parts.tables.open(entry.location, entry.branch)
-        AFTER_FOLD.hit(table=entry.table_key)
+        AFTER_COMPACTION.hit(table=entry.table_key)
         if rewritten.version != table.version:
             self.done[entry.table_key] = rewritten
