@@ -104,8 +104,8 @@ MANIFEST_FRAGMENT_ROWS: Final = 20_000
 """Rows of the manifest that are kept together. Larger pieces are read a little quicker, but every
 fold would rewrite one."""
 
-FOLD_SMALL_ROWS: Final = ROWS_PER_FRAGMENT // 10
-FOLD_FRAGMENTS: Final = 64
+SMALL_FRAGMENT_ROWS: Final = ROWS_PER_FRAGMENT // 10
+MAX_SMALL_FRAGMENTS: Final = 64
 """More fragments than this with fewer rows than that, and a writer folds the table after its write.
 Small writes leave a fragment each, which every look-up by id has to scan until it is folded."""
 

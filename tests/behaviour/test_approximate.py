@@ -206,7 +206,7 @@ def test_rows_that_came_later_are_found_before_and_after_a_fold(copy, asked, mon
 
     check(copy)
     check(open_graph(copy.uri))
-    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 0)
+    monkeypatch.setattr(folding, "MAX_SMALL_FRAGMENTS", 0)
     monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
     copy.load(pages([PAGES + 2]), "append")
     copy.maintenance.wait()

@@ -28,7 +28,7 @@ FEW = 6
 
 @pytest.fixture(autouse=True)
 def _fold_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", FEW)
+    monkeypatch.setattr(folding, "MAX_SMALL_FRAGMENTS", FEW)
 
 
 def person(name: str, age: int) -> bytes:

@@ -140,7 +140,7 @@ def test_later_rows_are_not_covered_until_a_compaction_extends_the_indexes(graph
     graph.load(items(10, 11), "append")
     graph.load(items(3, label="changed", vec=[0, 1]), "merge")
     assert set(lacking(graph.maintenance.ensure_indexes()).values()) == {3}
-    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 0)
+    monkeypatch.setattr(folding, "MAX_SMALL_FRAGMENTS", 0)
     monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
     graph.load(items(12), "append")
     graph.maintenance.wait()
@@ -153,7 +153,7 @@ def test_a_branch_compacts_under_indexes_it_has_from_main(graph, monkeypatch):
     graph.maintenance.ensure_indexes()
     graph.branches.create("feature")
     graph.load(items(10, 11), "append", branch="feature")
-    monkeypatch.setattr(folding, "FOLD_FRAGMENTS", 0)
+    monkeypatch.setattr(folding, "MAX_SMALL_FRAGMENTS", 0)
     monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
     graph.load(items(3, label="changed", vec=[0, 1]), "merge", branch="feature")
     graph.maintenance.wait()

@@ -24,7 +24,7 @@ from tests.receipts import receipt_of_commit
 def _indexes_from_the_first_row(monkeypatch):
     """A graph without background compaction, which would leave nothing to do."""
     monkeypatch.setattr(tables, "INDEX_MIN_ROWS", 1)
-    monkeypatch.setattr(background, "FOLD_FRAGMENTS", 10**6)
+    monkeypatch.setattr(background, "MAX_SMALL_FRAGMENTS", 10**6)
 
 
 @pytest.fixture

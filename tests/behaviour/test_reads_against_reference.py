@@ -321,7 +321,7 @@ def agree(data, schema, catalog):
 
 def changed(graph, change, *, fold):
     """The graph after a change that the rules allow, compacted or with one more fragment than before."""
-    with patch.object(folding, "FOLD_FRAGMENTS", 1 if fold else 64), suppress(OmnigraphError):
+    with patch.object(folding, "MAX_SMALL_FRAGMENTS", 1 if fold else 64), suppress(OmnigraphError):
         change(graph)
         graph.maintenance.wait()
     return image_of(graph)

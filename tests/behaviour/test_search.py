@@ -60,7 +60,7 @@ def pages(request, tmp_path_factory) -> Graph:
         graph.load(_records(ROWS), "merge")
         with pytest.MonkeyPatch.context() as patch:
             if request.param == "indexed, then compacted":
-                patch.setattr("omnigraph.engine.write.background.FOLD_FRAGMENTS", 0)
+                patch.setattr("omnigraph.engine.write.background.MAX_SMALL_FRAGMENTS", 0)
                 patch.setattr("omnigraph.engine.write.background.INDEX_LAG_ROWS", 0)
             graph.mutate('query d() { delete Page where slug = "p0" }')
             graph.maintenance.wait()

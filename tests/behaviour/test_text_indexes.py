@@ -114,7 +114,7 @@ def test_rows_that_were_written_since(writer, built):
 def test_a_fold_and_what_is_written_after_it(writer, built, monkeypatch):
     writer.delete(5)
     with monkeypatch.context() as patch:
-        patch.setattr(folding, "FOLD_FRAGMENTS", 0)
+        patch.setattr(folding, "MAX_SMALL_FRAGMENTS", 0)
         writer.write(*range(200, 230))
         writer.graph.maintenance.wait()
     check(writer.graph, built)

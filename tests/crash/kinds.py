@@ -187,7 +187,7 @@ def _load_into_new_branch(uri: str) -> None:
 
 
 def _fold(uri: str) -> None:
-    with patch.object(background, "FOLD_FRAGMENTS", 1):
+    with patch.object(background, "MAX_SMALL_FRAGMENTS", 1):
         _append(uri)
         wait_for_folds()
 

@@ -160,7 +160,7 @@ class Histories(RuleBasedStateMachine):
         self._context.callback(shutil.rmtree, folder)
         for setting in (
             patch.dict(os.environ, {"OMNIGRAPH_DURABILITY": "none"}),
-            patch("omnigraph.engine.write.background.FOLD_FRAGMENTS", 2),
+            patch("omnigraph.engine.write.background.MAX_SMALL_FRAGMENTS", 2),
             patch("omnigraph.engine.write.background.INDEX_LAG_ROWS", 3),
             patch("omnigraph.versioning.manifest_compaction.MANIFEST_SMALL_FRAGMENTS", 4),
             patch("omnigraph.versioning.manifest_compaction.INDEX_LAG_ROWS", 20),

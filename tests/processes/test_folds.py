@@ -15,7 +15,7 @@ import sys
 import omnigraph
 from omnigraph.engine.write import fold
 
-fold.FOLD_FRAGMENTS = 3
+fold.MAX_SMALL_FRAGMENTS = 3
 graph = omnigraph.init(sys.argv[1], "node Person { name: String @key }")
 for number in range(4):
     row = {"type": "Person", "data": {"name": f"p{number}"}}

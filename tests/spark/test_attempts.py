@@ -110,7 +110,7 @@ def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, 
         return found
 
     monkeypatch.setattr(spark_load.SparkLoad, "stage", prepare_slowly)
-    monkeypatch.setattr(fold, "FOLD_FRAGMENTS", 1)
+    monkeypatch.setattr(fold, "MAX_SMALL_FRAGMENTS", 1)
     with tasks_in_this_process(2**20):
         rows = "\n".join(map(_person, ["x", "y"]))
         commit = graph.load(rows.encode(), "merge", engine="spark").receipt.graph_commit_id

@@ -287,7 +287,7 @@ def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, t
     with (
         comparisons_in_this_process(SEVERAL),
         patch.object(plan, "merge_on_spark", slowly),
-        patch.object(background, "FOLD_FRAGMENTS", 1 if folds else 64),
+        patch.object(background, "MAX_SMALL_FRAGMENTS", 1 if folds else 64),
     ):
         commit = graph.merge("feature", into, engine="spark").receipt.graph_commit_id
         graph.maintenance.wait()

@@ -9,7 +9,7 @@ oldest fragment of its base version as one it rewrites, and leaves it unchanged.
 commit that rewrites what another one has rewritten since, so of several inserts built on one version
 exactly one succeeds. A compaction that removes that fragment conflicts with them too, so two inserts
 never pass each other by naming different fragments. Only the publisher uses it.
-Tests: tests/storage/tables/test_delta.py, test_sole_insert.py, tests/substrate/test_sole_insert.py.
+Tests: tests/storage/tables/test_delta.py, test_exclusive_insert.py, tests/substrate/test_exclusive_insert.py.
 """
 
 from __future__ import annotations
@@ -282,5 +282,5 @@ def insert_exclusively(table: Table, rows: pa.Table, written: WrittenRows | None
 def _oldest(table: Table) -> lance.FragmentMetadata:
     fragments = table.dataset.get_fragments()
     if not fragments:
-        raise InputError(f"{table.path} has no rows that an insert could be compared with")
+        raise InputError(f"{table.path} has no rows; an exclusive insert needs a fragment to name")
     return min((fragment.metadata for fragment in fragments), key=lambda found: found.id)

@@ -89,7 +89,7 @@ class IndexChecks:
         wanted = set(names)
         for description in dataset.describe_indices():
             if description.name in wanted:
-                _log.warning("index %s of %s is not used: %s", description.name, lineage.uri, why)
+                _log.warning("ignoring index %s of %s: %s", description.name, lineage.uri, why)
                 with self._lock:
                     for segment in description.segments:
                         self._damage[str(segment.uuid)] = why

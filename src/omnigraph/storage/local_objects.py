@@ -216,7 +216,7 @@ class LocalObjects:
             with suppress(FileNotFoundError):
                 return top, os.open(temporary, flags, 0o666)
             top = self._make_directory(directory)
-        raise FileNotFoundError(errno.ENOENT, "its directory is removed again and again")
+        raise FileNotFoundError(errno.ENOENT, "its directory was removed repeatedly")
 
     def _make_directory(self, directory: str) -> str:
         """Make a directory with its parents; returns where the sync of the new ones must end.

@@ -145,7 +145,7 @@ def object_path(path: str) -> str:
     """The normalised path of one object. Raises `ValueError` for a path that cannot have one."""
     normalised = normalise_path(path)
     if not normalised:
-        raise ValueError("the path names no object")
+        raise ValueError("the path does not name an object")
     return normalised
 
 

@@ -55,7 +55,7 @@ class StoredBranch:
 
 def check_branch_name(name: str) -> str:
     if not _NAME.fullmatch(name) or name == "main" or {".", ".."} & set(name.split("/")):
-        raise ValueError(f"{name!r} cannot be the name of a table's branch")
+        raise ValueError(f"{name!r} is not a valid table branch name")
     return name
 
 

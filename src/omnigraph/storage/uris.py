@@ -75,7 +75,7 @@ def normalise_path(relative: str) -> str:
     for segment in relative.split("/"):
         if segment == "..":
             if not segments:
-                raise ValueError("the path leads out of the graph")
+                raise ValueError("the path is outside the graph")
             segments.pop()
         elif not is_addressable(segment):
             raise ValueError(f"'{segment}' is not a valid object name")

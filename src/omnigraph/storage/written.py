@@ -72,7 +72,9 @@ def write_part(table: Table, rows: pa.Table, kind: WriteKind, deletes: Ids = ())
         known = table.lookup(rows.column("id").combine_chunks()).num_rows if overwrites else 0
     stored = sum(fragment.physical_rows for fragment in written)
     if stored != rows.num_rows:
-        raise StorageError(f"of {rows.num_rows} rows for '{table.lineage.name}' {stored} are there")
+        raise StorageError(
+            f"only {stored} of {rows.num_rows} rows for '{table.lineage.name}' were stored"
+        )
     return WrittenRows(tuple(map(_described, written)), stored, known, replaces, removed)
 
 

@@ -362,7 +362,7 @@ class Branches:
             except GraphMoved as moved:
                 yield moved
             except OmnigraphError as error:
-                _log.warning("branch %s cannot be opened: %s", ref.public, error)
+                _log.warning("could not open branch %s: %s", ref.public, error)
 
     def refuse_moved(self, ref: BranchRef) -> None:
         """Raise `GraphMoved` for a branch that was made at another address.
@@ -393,7 +393,7 @@ class Branches:
         except StorageError as error:
             if ref.physical in self._tables.list_branches(MANIFEST_PATH):
                 raise
-            _log.warning("files of branch %s stay behind: %s", ref.public, error)
+            _log.warning("could not delete files of branch %s: %s", ref.public, error)
 
     def _refuse_if_needed(self, ref: BranchRef, listed: Sequence[BranchRef]) -> None:
         from omnigraph.versioning.tags import Tags
@@ -436,7 +436,7 @@ class Branches:
             check_lock()
             self._tables.reclaim_branch(location, physical, self._objects)
         except OmnigraphError as error:
-            _log.warning("fork %s of %s stays behind: %s", physical, location, error)
+            _log.warning("could not delete fork %s of %s: %s", physical, location, error)
 
 
 def branches_of(refs: Mapping[str, StoredBranch], *, retired: bool) -> Sequence[BranchRef]:

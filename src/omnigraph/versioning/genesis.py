@@ -134,7 +134,7 @@ def _withdraw(objects: ObjectStore, made: list[str]) -> None:
         try:
             objects.delete_prefix(path)
         except OmnigraphError as error:
-            _log.warning("%s stays behind: %s", path, error)
+            _log.warning("could not delete %s: %s", path, error)
 
 
 def _create_tables(tables: TableStore, contract: SchemaContract, made: list[str]) -> CommitRecord:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import groupby
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,11 +31,11 @@ from omnigraph.limits import (
 )
 from omnigraph.side_by_side import both
 from omnigraph.storage.filters import And, Comparison, In
-from omnigraph.storage.indexes import damaged_indexes, noticed_damage
+from omnigraph.storage.indexes import noticed_damage
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.versions import ObjectWatch, VersionObject, VersionWatch
+from omnigraph.storage.versions import VersionObject, VersionWatch
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import (
     CommitId,
@@ -49,6 +48,7 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.manifest_state import (
     COLUMNS,
     HeadNote,
+    KnownState,
     ManifestState,
     after,
     cold_state,
@@ -77,72 +77,6 @@ if TYPE_CHECKING:
 __all__ = ["HeadNotes", "KeyedCommit", "Manifest", "ManifestState", "replay"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A state and the stored version it was read from.
-
-    The number alone does not tell: a branch that was deleted and made again starts from the number
-    its source has reached, which may be one the old branch had as well.
-    """
-
-    storage_version: int
-    written_at: datetime
-    state: ManifestState
-    row_count: int
-    newest_fragment: int
-    small_fragment_count: int
-    watch: VersionWatch | None = None
-    table: Table | None = None
-    """None for a state that another process has noted down."""
-    has_damaged_indexes: bool = False
-
-    @classmethod
-    def of(cls, table: Table, state: ManifestState, watch: VersionWatch | None) -> _Known:
-        fragments = table.fragments()
-        return cls(
-            storage_version=table.version,
-            written_at=table.written_at,
-            state=state,
-            row_count=table.row_count(),
-            newest_fragment=max((fragment.id for fragment in fragments), default=-1),
-            small_fragment_count=sum(fragment.rows < MANIFEST_SMALL_ROWS for fragment in fragments),
-            watch=watch,
-            table=table,
-            # Where comparing checksums takes requests, a writer relies on what scans have found.
-            has_damaged_indexes=table.lineage.is_local and bool(damaged_indexes(table)),
-        )
-
-    @classmethod
-    def noted(cls, note: HeadNote, branch: str | None) -> _Known:
-        return cls(
-            storage_version=note.version,
-            written_at=datetime.fromtimestamp(note.written_at / 1_000_000),
-            state=ManifestState.from_checkpoint(branch, note.state),
-            row_count=note.rows,
-            newest_fragment=note.newest_fragment,
-            small_fragment_count=note.small_fragments,
-        )
-
-    def note(self) -> HeadNote:
-        watch = self.watch
-        return HeadNote(
-            version=self.storage_version,
-            token=watch.token if isinstance(watch, ObjectWatch) else None,
-            written_at=round(self.written_at.timestamp() * 1_000_000),
-            rows=self.row_count,
-            newest_fragment=self.newest_fragment,
-            small_fragments=self.small_fragment_count,
-            state=self.state.to_checkpoint(),
-        )
-
-    def is_of(self, table: Table) -> bool:
-        return (self.storage_version, self.written_at) == (table.version, table.written_at)
-
-    def is_found(self, found: VersionObject) -> bool:
-        """Whether a look at an object store has found the very version."""
-        return isinstance(self.watch, ObjectWatch) and self.watch.matches(found)
-
-
 class HeadNotes(Protocol):
     """Where notes of branch heads are found."""
 
@@ -164,7 +98,7 @@ class Manifest:
         """`notes` are looked at before the first read of a branch on an object store."""
         self.tables = tables
         self._notes = notes
-        self._known: dict[str | None, _Known] = {}
+        self._known: dict[str | None, KnownState] = {}
         self._asked_at: dict[str | None, float] = {}
         self._lock = Lock()
 
@@ -278,7 +212,7 @@ class Manifest:
         note = None if text is None else HeadNote.parse(text)
         if found is None or note is None or note.version > found.version:
             return found
-        known = _Known.noted(note, branch)
+        known = KnownState.noted(note, branch)
         # A branch is opened all the same: it may have been made at another address.
         if branch is None and (note.version, note.token) == (found.version, found.token):
             known = replace(known, watch=self.tables.watch_found(MANIFEST_PATH, branch, found))
@@ -324,11 +258,11 @@ class Manifest:
             return None
         return None if noticed_damage(known.table) else known.state
 
-    def _last_known(self, branch: str | None) -> _Known | None:
+    def _last_known(self, branch: str | None) -> KnownState | None:
         with self._lock:
             return self._known.get(branch)
 
-    def _newest_known(self, branch: str | None) -> _Known | None:
+    def _newest_known(self, branch: str | None) -> KnownState | None:
         """What is known of a branch, if the store shows that nothing came after it."""
         known = self._last_known(branch)
         if known is None or known.watch is None or not known.watch.is_newest():
@@ -356,7 +290,7 @@ class Manifest:
         self._remember(table, state, self.tables.watch_written(table))
 
     def _remember(self, table: Table, state: ManifestState, watch: VersionWatch | None) -> None:
-        learnt = _Known.of(table, state, watch)
+        learnt = KnownState.of(table, state, watch)
         with self._lock:
             self._known[table.branch] = learnt
 
@@ -555,7 +489,7 @@ def _load_note(row: Mapping[str, Any]) -> LoadNote | None:
     return msgspec.json.decode(row["metadata"], type=LoadNote)
 
 
-def _continued(known: _Known, table: Table) -> ManifestState | None:
+def _continued(known: KnownState, table: Table) -> ManifestState | None:
     """A known state and what came after it; None if the table is not what it was read from.
 
     A branch that was deleted and made again under the same name has another history.
@@ -583,7 +517,9 @@ def _commits(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if row["object_type"] == "graph_commit"]
 
 
-def _newer_rows(known: _Known, table: Table) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _newer_rows(
+    known: KnownState, table: Table
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The rows of later commits, which are in later fragments, and others that lie beside them.
 
     Rows are only ever added, so their number tells whether the fragments held all of them.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -16,9 +17,11 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import ManifestDamaged
 from omnigraph.json_structs import struct_from
-from omnigraph.limits import MANIFEST_SCANNED_ROWS
+from omnigraph.limits import MANIFEST_SCANNED_ROWS, MANIFEST_SMALL_ROWS
 from omnigraph.storage.filters import And, Comparison, Filter
+from omnigraph.storage.indexes import damaged_indexes
 from omnigraph.storage.table import Table
+from omnigraph.storage.versions import ObjectWatch, VersionObject, VersionWatch
 from omnigraph.versioning.commits import CommitId, TableId
 from omnigraph.versioning.rows import (
     FORMAT_STAMP,
@@ -226,3 +229,69 @@ def _table_version(row: Mapping[str, Any]) -> TableVersion:
         row_count=row["row_count"],
         info=row["metadata"],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class KnownState:
+    """A state and the stored version it was read from.
+
+    The number alone does not tell: a branch that was deleted and made again starts from the number
+    its source has reached, which may be one the old branch had as well.
+    """
+
+    storage_version: int
+    written_at: datetime
+    state: ManifestState
+    row_count: int
+    newest_fragment: int
+    small_fragment_count: int
+    watch: VersionWatch | None = None
+    table: Table | None = None
+    """None for a state that another process has noted down."""
+    has_damaged_indexes: bool = False
+
+    @classmethod
+    def of(cls, table: Table, state: ManifestState, watch: VersionWatch | None) -> KnownState:
+        fragments = table.fragments()
+        return cls(
+            storage_version=table.version,
+            written_at=table.written_at,
+            state=state,
+            row_count=table.row_count(),
+            newest_fragment=max((fragment.id for fragment in fragments), default=-1),
+            small_fragment_count=sum(fragment.rows < MANIFEST_SMALL_ROWS for fragment in fragments),
+            watch=watch,
+            table=table,
+            # Where comparing checksums takes requests, a writer relies on what scans have found.
+            has_damaged_indexes=table.lineage.is_local and bool(damaged_indexes(table)),
+        )
+
+    @classmethod
+    def noted(cls, note: HeadNote, branch: str | None) -> KnownState:
+        return cls(
+            storage_version=note.version,
+            written_at=datetime.fromtimestamp(note.written_at / 1_000_000),
+            state=ManifestState.from_checkpoint(branch, note.state),
+            row_count=note.rows,
+            newest_fragment=note.newest_fragment,
+            small_fragment_count=note.small_fragments,
+        )
+
+    def note(self) -> HeadNote:
+        watch = self.watch
+        return HeadNote(
+            version=self.storage_version,
+            token=watch.token if isinstance(watch, ObjectWatch) else None,
+            written_at=round(self.written_at.timestamp() * 1_000_000),
+            rows=self.row_count,
+            newest_fragment=self.newest_fragment,
+            small_fragments=self.small_fragment_count,
+            state=self.state.to_checkpoint(),
+        )
+
+    def is_of(self, table: Table) -> bool:
+        return (self.storage_version, self.written_at) == (table.version, table.written_at)
+
+    def is_found(self, found: VersionObject) -> bool:
+        """Whether a look at an object store has found the very version."""
+        return isinstance(self.watch, ObjectWatch) and self.watch.matches(found)

@@ -334,7 +334,7 @@ class TestPaths:
     def test_the_root_is_no_object(self, store, call):
         store.write_text("there", "x")
         for path in NO_OBJECT:
-            with pytest.raises(StoreCallFailed, match="names no object"):
+            with pytest.raises(StoreCallFailed, match="does not name an object"):
                 OBJECT_CALLS[call](store, path)
         assert store.read_text("there") == "x"
 

@@ -18,8 +18,8 @@ from omnigraph.diagnostics import counted
 from omnigraph.engine.history.commits import Receipt, nothing_done, receipt_of
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.background import (
-    AFTER_FOLD,
-    BEFORE_FOLD,
+    AFTER_COMPACTION,
+    BEFORE_COMPACTION,
     BEFORE_PUBLISH,
     optimize_draft,
     optimize_sidecar,
@@ -129,13 +129,13 @@ class TableRewrite:
     def _rewrite(self, entry: SnapshotEntry, table: Table) -> None:
         self.lock.check()
         try:
-            BEFORE_FOLD.hit(table=entry.table_key)
+            BEFORE_COMPACTION.hit(table=entry.table_key)
             rewritten = self.rewrite(entry.table_key, table)
         except OmnigraphError as error:
             _log.warning("compaction of %s is incomplete: %s", entry.table_key, error)
             self.errors.append(error)
             rewritten = self.parts.tables.open(entry.location, entry.branch)
-        AFTER_FOLD.hit(table=entry.table_key)
+        AFTER_COMPACTION.hit(table=entry.table_key)
         if rewritten.version != table.version:
             self.done[entry.table_key] = rewritten
 

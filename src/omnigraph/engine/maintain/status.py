@@ -19,7 +19,7 @@ from omnigraph.engine.maintain.indexes import IndexState, index_states
 from omnigraph.engine.maintain.orphans import abandoned_scratch
 from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.read.text_indexes import TextIndexStore
-from omnigraph.limits import FOLD_SMALL_ROWS, INDEX_LAG_ROWS
+from omnigraph.limits import INDEX_LAG_ROWS, SMALL_FRAGMENT_ROWS
 from omnigraph.rows.bindings import embedded_properties
 from omnigraph.storage.columns import fragments_with_dropped
 from omnigraph.storage.compact import small_fragments
@@ -192,7 +192,7 @@ def _table_status(
         table_key=declared.table_key,
         rows=snapshot.entry(declared.table_key).row_count,
         fragments=len(table.fragments()),
-        small_fragments=small_fragments(table, FOLD_SMALL_ROWS),
+        small_fragments=small_fragments(table, SMALL_FRAGMENT_ROWS),
         has_dropped=bool(fragments_with_dropped(table)),
         bytes=table.stored_bytes(),
         indexes=indexes,

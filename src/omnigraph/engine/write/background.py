@@ -30,7 +30,12 @@ from omnigraph.errors import (
     OmnigraphError,
 )
 from omnigraph.faults import declare
-from omnigraph.limits import FOLD_FRAGMENTS, FOLD_SMALL_ROWS, INDEX_LAG_ROWS, OVERDUE_FRAGMENTS
+from omnigraph.limits import (
+    INDEX_LAG_ROWS,
+    MAX_SMALL_FRAGMENTS,
+    OVERDUE_FRAGMENTS,
+    SMALL_FRAGMENT_ROWS,
+)
 from omnigraph.side_by_side import begin
 from omnigraph.storage.compact import compact_with_indexes, small_fragments
 from omnigraph.storage.table import Table
@@ -46,8 +51,8 @@ from omnigraph.versioning.recovery.act import table_version
 from omnigraph.versioning.recovery.sidecar import Sidecar, WriterKind
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
-BEFORE_FOLD = declare("optimize.pre_table_fold", "before each table is compacted")
-AFTER_FOLD = declare("optimize.post_table_fold", "after each compacted table")
+BEFORE_COMPACTION = declare("optimize.pre_table_fold", "before each table is compacted")
+AFTER_COMPACTION = declare("optimize.post_table_fold", "after each compacted table")
 BEFORE_PUBLISH = declare("optimize.post_phase_b_pre_manifest_commit", "compacted, not published")
 
 THREAD_NAME: Final = "omnigraph-compact"
@@ -56,13 +61,13 @@ _log = logging.getLogger(__name__)
 
 
 def is_compaction_due(table: Table) -> bool:
-    return small_fragments(table, FOLD_SMALL_ROWS) > FOLD_FRAGMENTS
+    return small_fragments(table, SMALL_FRAGMENT_ROWS) > MAX_SMALL_FRAGMENTS
 
 
 def due_compactions(tables: Iterable[tuple[str, Table]]) -> dict[str, int]:
     """The tables that have too many small fragments, by key, and how many those are."""
-    counted = {key: small_fragments(table, FOLD_SMALL_ROWS) for key, table in tables}
-    return {key: count for key, count in counted.items() if count > FOLD_FRAGMENTS}
+    counted = {key: small_fragments(table, SMALL_FRAGMENT_ROWS) for key, table in tables}
+    return {key: count for key, count in counted.items() if count > MAX_SMALL_FRAGMENTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +173,9 @@ class BackgroundCompactor:
             versions = []
             for entry, table in due:
                 lock.check()
-                BEFORE_FOLD.hit(table=entry.table_key)
-                compacted = compact_with_indexes(table, FOLD_SMALL_ROWS, INDEX_LAG_ROWS)
-                AFTER_FOLD.hit(table=entry.table_key)
+                BEFORE_COMPACTION.hit(table=entry.table_key)
+                compacted = compact_with_indexes(table, SMALL_FRAGMENT_ROWS, INDEX_LAG_ROWS)
+                AFTER_COMPACTION.hit(table=entry.table_key)
                 if compacted.version != table.version:
                     versions.append((entry, compacted))
                 done.append((current.catalog.entity(entry.table_key), compacted))

@@ -115,7 +115,9 @@ def has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
 def is_table_moved(table_key: str, checked: Snapshot, current: Snapshot) -> bool:
     """Whether a table has another version than before, be it with the same rows."""
     if table_key not in current.entries:
-        raise ConflictError(f"'{table_key}' is gone since the write was prepared; prepare it again")
+        raise ConflictError(
+            f"'{table_key}' was dropped while the write was prepared; nothing was written, run it again"
+        )
     return current.entry(table_key).version_ref != checked.entry(table_key).version_ref
 
 

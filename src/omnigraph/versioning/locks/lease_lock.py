@@ -191,7 +191,9 @@ class LeaseContender:
                 if token is not None:
                     self._keep(self._sent, token, self._monotonic())
         except StorageError as error:
-            _log.warning("lease '%s' may not be released: %s", self._stored.name, error)
+            _log.warning(
+                "could not confirm the release of lease '%s': %s", self._stored.name, error
+            )
         return None if self._lease is None else self._lease.release(head)
 
     def _take(self, term: int, instead_of: VersionToken | None) -> Lease | None:

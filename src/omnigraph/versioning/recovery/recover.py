@@ -114,7 +114,7 @@ class Recovery:
         readable, quarantined = self._read(names)
         if branch not in self._homes(readable):
             for found in quarantined:
-                _log.warning("a sidecar is left to an operator: %s", found.reason)
+                _log.warning("a sidecar needs an operator's decision: %s", found.reason)
             return RecoveryOutcome(quarantined=tuple(quarantined))
         with self._locks.hold(branch, "recovery", wait_ms=wait_ms) as lock:
             return self.recover_locked(branch, lock)
@@ -148,7 +148,7 @@ class Recovery:
                 _log.warning("recovery on %s is left to its writer: %s", public_name(branch), error)
                 continue
             except GraphMoved as error:
-                _log.warning("a write to %s was not finished: %s", public_name(branch), error)
+                _log.warning("could not recover a write to %s: %s", public_name(branch), error)
                 continue
             resolved += recovered.resolved
             quarantined |= {found.name: found for found in recovered.quarantined}
@@ -174,7 +174,7 @@ class Recovery:
             else:
                 quarantined.append(found)
         for found in quarantined:
-            _log.warning("sidecar %s is left to an operator: %s", found.name, found.reason)
+            _log.warning("sidecar %s needs an operator's decision: %s", found.name, found.reason)
         if not resolved and not quarantined:
             self._clean.add(branch)
         return RecoveryOutcome(resolved, tuple(quarantined))
@@ -363,7 +363,7 @@ class Recovery:
                 if not unreadable and all(sidecar.schema is None for sidecar in readable):
                     self.actions.place_schema_files()
         except BranchLocked as error:
-            _log.warning("schema files that wait are left to their writer: %s", error)
+            _log.warning("staged schema files are left to their writer: %s", error)
 
     # -- one sidecar ------------------------------------------------------------------------
 
@@ -442,7 +442,9 @@ class Recovery:
             case Decision.UNTOUCHED:
                 self.actions.discard(sidecar, decision.findings, lock.check)
             case Decision.QUARANTINE:
-                _log.warning("sidecar %s is left to an operator: %s", sidecar.name, decision.reason)
+                _log.warning(
+                    "sidecar %s needs an operator's decision: %s", sidecar.name, decision.reason
+                )
 
     def _is_resolved(self, sidecar: Sidecar, branch: str | None) -> bool:
         return self._outcome(sidecar, branch) is not None
@@ -500,11 +502,13 @@ class Recovery:
             try:
                 with self._locks.hold(name, "recovery") as lock:
                     if name in self._tables.torn_branches(MANIFEST_PATH):
-                        _log.warning("branch %s was never completed, it goes", public_name(name))
+                        _log.warning(
+                            "removing branch %s, which was never completed", public_name(name)
+                        )
                         lock.check()
                         self._tables.reclaim_branch(MANIFEST_PATH, name, self._objects)
             except BranchLocked as error:
-                _log.warning("branch %s stays half made: %s", public_name(name), error)
+                _log.warning("could not remove incomplete branch %s: %s", public_name(name), error)
 
     def _remove_broken_runs(self, sidecar: Sidecar, state: ManifestState) -> None:
         """Take away what a turn made of tables of which a power loss has torn some version.
@@ -522,7 +526,7 @@ class Recovery:
                     table.location, table.branch, version, self._objects
                 )
                 if removed:
-                    _log.warning("versions %s of %s were torn", removed, table.table_key)
+                    _log.warning("removed torn versions %s of %s", removed, table.table_key)
 
     def _remove_torn(self, path: str, branch: str | None) -> bool:
         """Take away a newest version that was never acknowledged; whether there was one."""
@@ -533,7 +537,7 @@ class Recovery:
         if torn is None:
             return False
         self._refuse_acknowledged(torn)
-        _log.warning("version %d of %s was torn and is removed: %s", torn.version, path, torn.cause)
+        _log.warning("removing torn version %d of %s: %s", torn.version, path, torn.cause)
         self._tables.remove_torn(torn, self._objects)
         return True
 

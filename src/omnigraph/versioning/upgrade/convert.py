@@ -129,7 +129,7 @@ def _read_shape(text: str | None) -> tuple[SchemaIR, int]:
         document = json.loads(text)
         version = document["ir_version"]
         if version not in (OLD_IR_VERSION, IR_VERSION):
-            raise ValueError(f"schema IR version {version} is not known")
+            raise ValueError(f"unknown schema IR version {version}")
         types = ("interfaces", "nodes", "edges")
         bare = {kind: [_without_identity(t) for t in document[kind]] for kind in types}
         return schema_from_json({"ir_version": IR_VERSION, "next_id": 0, **bare}), version

@@ -143,7 +143,7 @@ class _Migration:
                 removed.add(name)
             runs -= removed
         for name in sorted(runs):
-            _log.warning("run branch %s stays, as another branch was made from it", name)
+            _log.warning("keeping run branch %s: another branch was made from it", name)
 
     def _name_branches(self) -> None:
         """Note public names before anything is converted: a converted branch is not looked at again."""
