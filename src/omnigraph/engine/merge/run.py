@@ -40,7 +40,7 @@ from omnigraph.errors import (
 )
 from omnigraph.progress import SILENT, Progress
 from omnigraph.versioning.ancestry import (
-    Home,
+    CommitLocation,
     KnownCommits,
     Tip,
     commits_since_fork,
@@ -245,7 +245,7 @@ class Merger:
             image = planner.combine(base, Image(self._at(known.homes[commit])), image)
         return image
 
-    def _at(self, home: Home) -> Snapshot:
+    def _at(self, home: CommitLocation) -> Snapshot:
         return self._parts.snapshot_of(self._parts.manifest.at(home.branch, home.sequence))
 
     # -- single commits ---------------------------------------------------------------------
@@ -429,7 +429,7 @@ class Merger:
         The state of the very commit tells which are used: in a later one, its rows may have been
         stored anew, and its files are still those of its history.
         """
-        made = self._at(Home(branch.physical, commit.sequence))
+        made = self._at(CommitLocation(branch.physical, commit.sequence))
         for plan in plans:
             for write in plan.change.writes:
                 if write.written is not None:

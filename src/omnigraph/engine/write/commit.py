@@ -16,7 +16,7 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.background import BackgroundCompactor, PendingEndings, due_compactions
 from omnigraph.engine.write.change import Change, has_moved, is_table_moved
 from omnigraph.engine.write.tables import (
-    Early,
+    EarlyStaging,
     WriteTable,
     index_lookups,
     missing_lookups,
@@ -178,7 +178,7 @@ class TableWriter:
         self.endings.wait()
         self.compactor.wait()
 
-    def begin_early(self, request: WriteRequest) -> Callable[[], Early]:
+    def begin_early(self, request: WriteRequest) -> Callable[[], EarlyStaging]:
         """Begin what can be done before the lock is taken, unless it would be outdated then.
 
         On an object store it is done while the writer waits for its lock. What is returned waits for
@@ -186,10 +186,10 @@ class TableWriter:
         """
         change, checked, physical = request.change, request.checked, request.branch.physical
         if change is None or checked is None:
-            return Early
+            return EarlyStaging
         is_contended = any(write.table_key in self._contended for write in change.writes)
         if change.is_small and (is_contended or self.parts.locks.is_busy(physical)):
-            return Early
+            return EarlyStaging
         tables = self.parts.tables
         if tables.is_remote and change.is_small:
             return begin(lambda: stage_early(tables, physical, change, checked))
@@ -201,7 +201,7 @@ class TableWriter:
     def make(
         self,
         request: WriteRequest,
-        early: Callable[[], Early],
+        early: Callable[[], EarlyStaging],
         lock: HeldLock,
         due: dict[str, int],
         endings: list[Ending] | None = None,
@@ -230,7 +230,7 @@ class TableWriter:
                 raise AlreadyWritten(found)
 
     def _ready(
-        self, request: WriteRequest, early: Early, lock: HeldLock
+        self, request: WriteRequest, early: EarlyStaging, lock: HeldLock
     ) -> tuple[WriteRequest, ManifestState, list[WriteTable]]:
         """The change as it holds on the state it builds on, and its tables, staged for that."""
         while True:
@@ -242,7 +242,7 @@ class TableWriter:
             current = checked if checked and is_known else self.parts.snapshot_of(state)
             self._note_contention(request, current)
             if not request.holds_on(current):
-                request, early = request.prepared_on(current), Early()
+                request, early = request.prepared_on(current), EarlyStaging()
             assert request.change is not None
             tables: list[WriteTable] = []
             late: LateTable | None = None
@@ -263,7 +263,7 @@ class TableWriter:
             self.parts.recovery.actions.discard_late(
                 request.branch.physical, late, request.draft, lock.check
             )
-            early = Early()
+            early = EarlyStaging()
             # The change holds for `current`, and only a table that is again what it was has moved.
             state = self.parts.recovery.state(request.branch.physical)
             request = replace(request, checked=self.parts.snapshot_of(state))
@@ -281,7 +281,7 @@ class TableWriter:
                 self._contended.discard(write.table_key)
 
     def base_of(
-        self, request: WriteRequest, entry: SnapshotEntry, lock: HeldLock, early: Early
+        self, request: WriteRequest, entry: SnapshotEntry, lock: HeldLock, early: EarlyStaging
     ) -> Table:
         """The table as the write finds it: its head, or the version the branch inherits."""
         physical = request.branch.physical
@@ -304,7 +304,7 @@ class TableWriter:
         """The same for several tables; on an object store they are looked for side by side."""
 
         def base(entry: SnapshotEntry) -> Table:
-            return self.base_of(request, entry, lock, Early())
+            return self.base_of(request, entry, lock, EarlyStaging())
 
         is_remote = self.parts.tables.is_remote
         found = in_parallel(base, entries) if is_remote else [base(entry) for entry in entries]

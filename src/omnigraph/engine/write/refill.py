@@ -36,7 +36,7 @@ from omnigraph.errors import SchemaMoved
 from omnigraph.limits import LOOKUP_CHUNK, SPARK_TEXT_BYTES
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bound_schema
-from omnigraph.storage.delta import PLACE
+from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
@@ -218,7 +218,7 @@ class _Refill:
             written = self._note(node, columns["id"], outcome)
             rows = pa.table([columns[name] for name in schema.names], schema=schema)
             pieces.append(rows.filter(written))
-            places.append(found.select(list(PLACE)).filter(written))
+            places.append(found.select(list(ROW_ADDRESS_COLUMNS)).filter(written))
             progress.advance(len(ids))
         if not any(piece.num_rows for piece in pieces):
             return None

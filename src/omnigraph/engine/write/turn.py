@@ -27,7 +27,7 @@ from omnigraph.engine.write.commit import (
     refuse_moved_schema,
     table_versions,
 )
-from omnigraph.engine.write.tables import Early, WriteTable, write_table
+from omnigraph.engine.write.tables import EarlyStaging, WriteTable, write_table
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, PublishContention
 from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import MAX_TURN_CHANGES, MAX_TURN_SECONDS
@@ -48,7 +48,7 @@ class Offer:
 
     writer: TableWriter
     request: WriteRequest
-    early: Callable[[], Early] = Early
+    early: Callable[[], EarlyStaging] = EarlyStaging
     is_resolved: bool = False
     _commit: CommitRecord | None = None
     _error: Exception | None = None
@@ -286,7 +286,7 @@ class _TurnChanges:
         refuse_moved_schema(request, self.state)
         self.writer.refuse_repeated(request)
         if not request.holds_on(self.snapshot):
-            request, early = request.prepared_on(self.snapshot), Early()
+            request, early = request.prepared_on(self.snapshot), EarlyStaging()
         assert request.change is not None
         tables = []
         for write in request.change.writes:

@@ -32,7 +32,7 @@ from omnigraph.versioning.commits import (
     OperationKind,
     TableId,
 )
-from omnigraph.versioning.contract import Target, has_staging, place_staged_files
+from omnigraph.versioning.contract import StagedSchema, has_staging, place_staged_files
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.publish import Publication, publish
@@ -241,7 +241,7 @@ class Actions:
         commit = self._manifest.find_commit(None, head)
         if commit is None:
             raise ManifestDamaged(f"the newest commit {head} is missing")
-        target = Target(commit.draft.schema_ir_hash, commit.draft.schema_ref)
+        target = StagedSchema(commit.draft.schema_ir_hash, commit.draft.schema_ref)
         place_staged_files(self._objects, target)
 
     def _restore(
