@@ -48,7 +48,7 @@ class WrittenRows:
 
 
 @dataclass(frozen=True, slots=True)
-class ShrunkFragment:
+class ShrunkFragments:
     """Fragments that lost rows, and those that lost all of them."""
 
     removed: tuple[int, ...]
@@ -87,17 +87,17 @@ def by_fragment(parts: Iterable[WrittenRows]) -> list[pa.Array]:
     return [pa.array(same) for same in np.split(addresses, starts[1:])]
 
 
-def shrink(table: Table, addresses: pa.Array) -> ShrunkFragment:
+def shrink(table: Table, addresses: pa.Array) -> ShrunkFragments:
     """The fragments without the rows at these addresses, which are all that they lose."""
     removed, left = delete_at(table, addresses)
-    return ShrunkFragment(tuple(removed), tuple(map(_described, left)))
+    return ShrunkFragments(tuple(removed), tuple(map(_described, left)))
 
 
 def stage_written(
     table: Table,
     kind: WriteKind,
     parts: Sequence[WrittenRows],
-    shrunk: Sequence[ShrunkFragment] = (),
+    shrunk: Sequence[ShrunkFragments] = (),
 ) -> StagedChange:
     """The parts as one change of the table they were written for."""
     fragments = [_fragment(text) for part in parts for text in part.fragments]

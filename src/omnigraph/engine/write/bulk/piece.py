@@ -34,7 +34,7 @@ from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
 from omnigraph.spark.answers import Failed, returning
 from omnigraph.spark.tasks import Sent
-from omnigraph.storage.written import ShrunkFragment, WriteKind, WrittenRows, shrink, write_part
+from omnigraph.storage.written import ShrunkFragments, WriteKind, WrittenRows, shrink, write_part
 
 BEFORE_WRITE = declare("load.task_pre_write", "a task has read its piece and written nothing")
 AFTER_WRITE = declare("load.task_post_write", "a task has written all its rows")
@@ -139,7 +139,7 @@ class PieceWork:
 
     def shrink(
         self, places: Sequence[tuple[str, pa.Array]], number: int
-    ) -> ShrunkFragment | Failed:
+    ) -> ShrunkFragments | Failed:
         """Take replaced rows out of one fragment; no other task has any of the same one."""
         key, addresses = places[number]
         table = self.committed.open(self.catalog.entity(key))

@@ -46,7 +46,7 @@ from omnigraph.spark.answers import value_of
 from omnigraph.spark.tasks import run_exchange, run_tasks
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.written import ShrunkFragment, by_fragment, remove_written
+from omnigraph.storage.written import ShrunkFragments, by_fragment, remove_written
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -398,7 +398,7 @@ class _Preparation:
             )
         return writes
 
-    def _shrunk(self, keys: set[str]) -> dict[str, tuple[ShrunkFragment, ...]]:
+    def _shrunk(self, keys: set[str]) -> dict[str, tuple[ShrunkFragments, ...]]:
         """What is left of fragments with replaced rows, one task each.
 
         On a branch that has no line of its own yet they are looked for there, when it has one.
@@ -410,7 +410,7 @@ class _Preparation:
                 places += ((key, addresses) for addresses in by_fragment(parts))
         kernel = partial(self._work.shrink, places)
         found = self._job.run("replace rows", range(len(places)), kernel)
-        result: dict[str, tuple[ShrunkFragment, ...]] = {}
+        result: dict[str, tuple[ShrunkFragments, ...]] = {}
         for (key, _), shrunk in zip(places, found, strict=True):
             result[key] = (*result.get(key, ()), value_of(shrunk))
         return result
