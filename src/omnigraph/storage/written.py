@@ -1,4 +1,4 @@
-"""Rows that several processes write for one change: files that are part of nothing yet.
+"""Rows that several processes write for one change, in files no version names yet.
 
 A task that writes some describes them in a form that can be sent; the committer joins the descriptions to
 one staged change. Files that no commit will name are removed again.
@@ -34,7 +34,7 @@ _NONE: Final[Set[str]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """Rows in files of their own. `known` of them replace rows at the addresses in `replaces`.
+    """Rows in their own files. `known` of them replace rows at the addresses in `replaces`.
 
     The other addresses there are those of `removed` rows, which nothing replaces. An overwrite
     replaces everything; `known` are the rows whose id was there before.
