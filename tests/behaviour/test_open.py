@@ -21,7 +21,7 @@ from omnigraph.errors import (
     StorageError,
     UnsafeStore,
 )
-from omnigraph.storage.memory_objects import shelf_of
+from omnigraph.storage.memory_objects import bucket_of
 from omnigraph.storage.uris import normalise_root
 from omnigraph.versioning.contract import CONTRACT_FILES, IR_FILE, SOURCE_FILE, STATE_FILE
 from omnigraph.versioning.publish import Publication, publish
@@ -177,7 +177,7 @@ def test_a_read_only_handle_writes_nothing_on_a_disk(local_uri):
 @pytest.mark.acceptance("S-008")
 def test_a_read_only_handle_writes_nothing_in_memory(memory_uri):
     init(memory_uri, SCHEMA)
-    shelf = shelf_of(normalise_root(memory_uri))
+    shelf = bucket_of(normalise_root(memory_uri))
     before = dict(shelf.objects)
     stored = Backstage(memory_uri).tables.open(MANIFEST_PATH).version
     graph = open_graph(memory_uri, read_only=True)

@@ -17,7 +17,7 @@ from omnigraph.errors import (
     TableMissing,
 )
 from omnigraph.side_by_side import both
-from omnigraph.storage.objects import Level, ObjectStore
+from omnigraph.storage.objects import DirectoryListing, ObjectStore
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.bootstrap import Bootstrap
@@ -84,11 +84,11 @@ def _open_remote(objects: ObjectStore, tables: TableStore, *, read_only: bool) -
     """
     manifest, schemas = Manifest(tables, head_notes(objects)), SchemaCache(objects)
 
-    def is_unfinished(level: Level) -> bool:
+    def is_unfinished(level: DirectoryListing) -> bool:
         waits = any(path.endswith(STAGED) for path in level.objects)
         return not read_only and (RECOVERY_DIR in level.folders or waits)
 
-    def read_schema(level: Level | None = None) -> None:
+    def read_schema(level: DirectoryListing | None = None) -> None:
         listed = None if level is None else partial(read_listed_files, objects, level.objects)
         # Missing or broken files are reported or rebuilt once the graph is known to exist.
         with suppress(SchemaContractBroken):

@@ -44,7 +44,7 @@ from omnigraph.rows.bindings import embedded_properties
 from omnigraph.spark.tasks import run_exchange, run_tasks, value_of
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.written import ShrunkFragment, by_fragment, remove_written
+from omnigraph.storage.written import ShrunkFragments, by_fragment, remove_written
 from omnigraph.versioning.commits import Warning
 from omnigraph.versioning.snapshot import Snapshot
 from omnigraph.versioning.snapshot_rows import SnapshotRows
@@ -357,7 +357,7 @@ class _Attempt:
             writes.append(TableWrite(key, mode, table.schema.empty_table(), written=written))
         return writes
 
-    def _shrunk(self, keys: set[str]) -> dict[str, tuple[ShrunkFragment, ...]]:
+    def _shrunk(self, keys: set[str]) -> dict[str, tuple[ShrunkFragments, ...]]:
         """What is left of fragments with replaced rows, one task each.
 
         On a branch that has no table branch of its own yet, the commit looks for them there.
@@ -369,7 +369,7 @@ class _Attempt:
                 replaced += ((key, addresses) for addresses in by_fragment(parts))
         kernel = partial(self._tasks.shrink, replaced)
         found = self._spark_job.run("replace rows", range(len(replaced)), kernel)
-        result: dict[str, tuple[ShrunkFragment, ...]] = {}
+        result: dict[str, tuple[ShrunkFragments, ...]] = {}
         for (key, _), shrunk in zip(replaced, found, strict=True):
             result[key] = (*result.get(key, ()), value_of(shrunk))
         return result

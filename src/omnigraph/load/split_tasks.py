@@ -36,7 +36,7 @@ from omnigraph.load.validation import (
     whole_rows,
 )
 from omnigraph.spark.tasks import Failed, Sent, returning
-from omnigraph.storage.written import ShrunkFragment, WrittenRows, shrink, write_part
+from omnigraph.storage.written import ShrunkFragments, WrittenRows, shrink, write_part
 from omnigraph.versioning.commits import Warning
 from omnigraph.versioning.snapshot_rows import SnapshotRows, stored_rows
 
@@ -126,7 +126,7 @@ class SplitTasks:
 
     def shrink(
         self, replaced: Sequence[tuple[str, pa.Array]], number: int
-    ) -> ShrunkFragment | Failed:
+    ) -> ShrunkFragments | Failed:
         """Take replaced rows out of one fragment; no other task has rows of it."""
         key, addresses = replaced[number]
         table = self.committed.open(self.job.catalog.entity(key))

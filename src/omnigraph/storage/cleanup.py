@@ -42,14 +42,14 @@ class StoredVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedFiles:
     """How much was removed, or would be."""
 
     versions: int = 0
     bytes: int = 0
 
-    def __add__(self, other: Removed) -> Removed:
-        return Removed(self.versions + other.versions, self.bytes + other.bytes)
+    def __add__(self, other: RemovedFiles) -> RemovedFiles:
+        return RemovedFiles(self.versions + other.versions, self.bytes + other.bytes)
 
 
 def stored_versions(table: Table) -> list[StoredVersion]:
@@ -60,10 +60,10 @@ def stored_versions(table: Table) -> list[StoredVersion]:
     return [version for version in versions if version.number <= table.version]
 
 
-def remove_versions(table: Table, numbers: Sequence[int], *, dry_run: bool = False) -> Removed:
+def remove_versions(table: Table, numbers: Sequence[int], *, dry_run: bool = False) -> RemovedFiles:
     """Remove versions of a line that is opened at its newest; only say what would go if `dry_run`."""
     if not numbers:
-        return Removed()
+        return RemovedFiles()
     with naming_failures("remove versions", table.lineage.uri):
         if dry_run:
             stats = table.dataset.explain_cleanup_old_versions(
@@ -74,17 +74,17 @@ def remove_versions(table: Table, numbers: Sequence[int], *, dry_run: bool = Fal
             stats = table.writable_handle().cleanup_old_versions(
                 versions=list(numbers), error_if_tagged_old_versions=False
             )
-    return Removed(stats.old_versions, stats.bytes_removed)
+    return RemovedFiles(stats.old_versions, stats.bytes_removed)
 
 
-def remove_leftovers(table: Table, *, dry_run: bool = False) -> Removed:
+def remove_leftovers(table: Table, *, dry_run: bool = False) -> RemovedFiles:
     """Remove files that belong to no version and are too old to have a writer."""
     with naming_failures("remove files", table.lineage.uri):
         if dry_run:
             stats = table.dataset.explain_cleanup_old_versions(older_than=_ALL_VERSIONS).stats
         else:
             stats = table.writable_handle().cleanup_old_versions(older_than=_ALL_VERSIONS)
-    return Removed(stats.old_versions, stats.bytes_removed)
+    return RemovedFiles(stats.old_versions, stats.bytes_removed)
 
 
 def _moment(timestamp: object) -> datetime:

@@ -42,7 +42,7 @@ _ROWS_AT_ONCE: Final = 8192
 _SMALL_BATCH: Final = 1024
 """Batches with fewer rows than this are put together before rows are taken from them."""
 
-PLACE: Final = ("id", ROW_ID, ROW_ADDRESS)
+ROW_ADDRESS_COLUMNS: Final = ("id", ROW_ID, ROW_ADDRESS)
 """The columns that say where a row is."""
 
 
@@ -85,10 +85,16 @@ def find_targets(
 
 def _find(table: Table, ids: pa.Array, known: pa.Table | None) -> pa.Table:
     if known is None or not known.num_rows:
-        return table.lookup(ids, PLACE)
-    known = known.select(list(PLACE)).filter(pc.is_in(known.column("id"), value_set=ids))
+        return table.lookup(ids, ROW_ADDRESS_COLUMNS)
+    known = known.select(list(ROW_ADDRESS_COLUMNS)).filter(
+        pc.is_in(known.column("id"), value_set=ids)
+    )
     others = ids.filter(pc.invert(pc.is_in(ids, value_set=_column(known, "id"))))
-    return pa.concat_tables([known, table.lookup(others, PLACE)]) if len(others) else known
+    return (
+        pa.concat_tables([known, table.lookup(others, ROW_ADDRESS_COLUMNS)])
+        if len(others)
+        else known
+    )
 
 
 def stage_delta(

@@ -26,7 +26,7 @@ from omnigraph.errors import ObjectMissing, UnsafeStore
 from omnigraph.storage.durability import DiskSync, Durability
 from omnigraph.storage.objects import (
     NO_HARD_LINKS,
-    Level,
+    DirectoryListing,
     VersionToken,
     child_path,
     naming_object_failures,
@@ -34,7 +34,7 @@ from omnigraph.storage.objects import (
 )
 from omnigraph.storage.uris import GraphRoot, is_addressable, normalise_path
 
-_NOT_THERE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_MISSING_ERRORS: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _LINK_REFUSED: Final = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 _LOCK_NAME: Final = "#0"
 _ATTEMPTS: Final = 100
@@ -67,7 +67,7 @@ class LocalObjects:
         try:
             with open(self._locate(path), "rb") as file:
                 return file.read()
-        except _NOT_THERE:
+        except _MISSING_ERRORS:
             raise self._missing("read", path) from None
 
     def write_text(self, path: str, text: str) -> None:
@@ -151,18 +151,18 @@ class LocalObjects:
     def list_dir(self, path: str) -> list[str]:
         return list(self.list_level(path).objects)
 
-    def list_level(self, path: str) -> Level:
+    def list_level(self, path: str) -> DirectoryListing:
         with self._naming("list", path):
             names: list[str] = []
             folders: list[str] = []
             with (
-                suppress(*_NOT_THERE),
+                suppress(*_MISSING_ERRORS),
                 os.scandir(self._root.join(normalise_path(path))) as entries,
             ):
                 for entry in entries:
                     if is_addressable(entry.name):
                         (names if entry.is_file() else folders).append(entry.name)
-            return Level({child_path(path, name): None for name in names}, folders)
+            return DirectoryListing({child_path(path, name): None for name in names}, folders)
 
     def delete_prefix(self, path: str) -> None:
         with self._naming("delete", path):
@@ -186,7 +186,7 @@ class LocalObjects:
     def _delete_file(self, target: str) -> None:
         # Looked at first, so that deleting what is not there needs no permission to write.
         if _is_object(target):
-            with suppress(*_NOT_THERE), _exclusive(os.path.dirname(target)):
+            with suppress(*_MISSING_ERRORS), _exclusive(os.path.dirname(target)):
                 os.unlink(target)
 
     @contextmanager
@@ -266,13 +266,13 @@ def _is_file_at(descriptor: int, path: str) -> bool:
 def _is_object(target: str) -> bool:
     try:
         return stat.S_ISREG(os.stat(target).st_mode)
-    except _NOT_THERE:
+    except _MISSING_ERRORS:
         return False
 
 
 def _has_objects(directory: str) -> bool:
     """Whether there is an object anywhere below; a link counts as one and is not followed."""
-    with suppress(*_NOT_THERE), os.scandir(directory) as entries:
+    with suppress(*_MISSING_ERRORS), os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 if _has_objects(entry.path):
@@ -286,7 +286,7 @@ def _holds(target: str, token: VersionToken) -> bool:
     try:
         with open(target, "rb") as file:
             return _token_of(file.read()) == token
-    except _NOT_THERE:
+    except _MISSING_ERRORS:
         return False
 
 
@@ -306,7 +306,7 @@ def _remove_tree(target: str) -> None:
     try:
         with os.scandir(target) as listing:
             entries = list(listing)
-    except _NOT_THERE:
+    except _MISSING_ERRORS:
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):

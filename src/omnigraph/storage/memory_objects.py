@@ -15,7 +15,7 @@ from typing import Final
 
 from omnigraph.errors import ObjectMissing
 from omnigraph.storage.objects import (
-    Level,
+    DirectoryListing,
     VersionToken,
     child_path,
     naming_object_failures,
@@ -31,7 +31,7 @@ class _Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class MemoryBucket:
     """The objects of one name. Reading or changing them requires the lock."""
 
     objects: dict[str, _Object] = field(default_factory=dict)
@@ -44,14 +44,14 @@ class Shelf:
         return token
 
 
-_SHELVES: Final[dict[str, Shelf]] = {}
-_SHELVES_LOCK: Final = threading.Lock()
+_BUCKETS: Final[dict[str, MemoryBucket]] = {}
+_BUCKETS_LOCK: Final = threading.Lock()
 
 
-def shelf_of(root: GraphRoot) -> Shelf:
+def bucket_of(root: GraphRoot) -> MemoryBucket:
     """The objects of a root, the same for every caller in this process."""
-    with _SHELVES_LOCK:
-        return _SHELVES.setdefault(root.uri, Shelf())
+    with _BUCKETS_LOCK:
+        return _BUCKETS.setdefault(root.uri, MemoryBucket())
 
 
 class MemoryObjects:
@@ -61,7 +61,7 @@ class MemoryObjects:
 
     def __init__(self, root: GraphRoot) -> None:
         self._root = root
-        self._shelf = shelf_of(root)
+        self._shelf = bucket_of(root)
 
     def read_text(self, path: str) -> str:
         return self.read_text_versioned(path)[0]
@@ -124,13 +124,15 @@ class MemoryObjects:
     def list_dir(self, path: str) -> list[str]:
         return list(self.list_level(path).objects)
 
-    def list_level(self, path: str) -> Level:
+    def list_level(self, path: str) -> DirectoryListing:
         with self._naming("list", path):
             start = len(_directory_prefix(normalise_path(path)))
             with self._shelf.lock:
                 names = [key[start:] for key in self._below(normalise_path(path))]
             found = {child_path(path, name): None for name in names if "/" not in name}
-            return Level(found, sorted({name.split("/")[0] for name in names if "/" in name}))
+            return DirectoryListing(
+                found, sorted({name.split("/")[0] for name in names if "/" in name})
+            )
 
     def delete_prefix(self, path: str) -> None:
         with self._changing("delete", path) as key:

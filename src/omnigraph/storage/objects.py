@@ -29,7 +29,7 @@ NO_HARD_LINKS: Final = "its file system does not support hard links"
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class DirectoryListing:
     """What is directly in a directory: objects by path, and the names of directories."""
 
     objects: Mapping[str, VersionToken | None]
@@ -91,7 +91,7 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def list_level(self, path: str) -> Level:
+    def list_level(self, path: str) -> DirectoryListing:
         """The same objects and the directories beside them, in one request.
 
         A directory whose last object was deleted may still be among them.

@@ -31,7 +31,7 @@ _SAMPLED_ROWS: Final = 1024
 _SAMPLES_PER_RANGE: Final = 64
 """Sampled ids per range; enough for ranges of about equal size."""
 
-_DIVIDED_ROWS: Final = 65_536
+_MIN_DIVIDED_ROWS: Final = 65_536
 """Rows that are divided among the ranges at a time; fewer would leave crumbs in the files."""
 
 _BATCH_ROWS: Final = 8192
@@ -102,7 +102,7 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     for batch in batches:
         held.append(batch)
         is_much = sum(b.nbytes for b in held) >= SORTED_BYTES
-        if is_much or sum(b.num_rows for b in held) >= _DIVIDED_ROWS:
+        if is_much or sum(b.num_rows for b in held) >= _MIN_DIVIDED_ROWS:
             yield pa.Table.from_batches(held)
             held = []
     if held:

@@ -34,7 +34,7 @@ from omnigraph.limits import CACHED_BYTES_IN_MEMORY, CACHED_BYTES_ON_DISK, CACHE
 from omnigraph.settings import read_settings
 from omnigraph.storage.objects import (
     NO_CONDITIONAL_PUT,
-    Level,
+    DirectoryListing,
     VersionToken,
     child_path,
     naming_object_failures,
@@ -296,7 +296,7 @@ class RemoteObjects:
     def list_dir(self, path: str) -> list[str]:
         return list(self.list_level(path).objects)
 
-    def list_level(self, path: str) -> Level:
+    def list_level(self, path: str) -> DirectoryListing:
         with self._naming("list", path):
             prefix = self._key_or_prefix(path)
             start = len(prefix) + 1 if prefix else 0
@@ -306,7 +306,9 @@ class RemoteObjects:
                 for name, e_tag in ((o["path"][start:], o["e_tag"]) for o in listing["objects"])
                 if name and is_addressable(name)
             }
-            return Level(objects, [folder[start:] for folder in listing["common_prefixes"]])
+            return DirectoryListing(
+                objects, [folder[start:] for folder in listing["common_prefixes"]]
+            )
 
     def first_below(self, path: str) -> tuple[str, VersionToken] | None:
         """The object of a directory whose name sorts first, with its token, in one request."""

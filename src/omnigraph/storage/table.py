@@ -24,7 +24,7 @@ from omnigraph.storage.versions import (
     watch_version,
 )
 
-_WORTH_SKIPPING: Final = 4
+_MIN_SKIPPED_FRAGMENTS: Final = 4
 """Naming the fragments of a scan takes about as long as scanning a few small ones on a local disk."""
 
 
@@ -145,7 +145,7 @@ class Table:
             return None
         fragments, known = self.fragments(), self.lineage.known
         left = [f.id for f in fragments if known.may_match(f.files, filter)]
-        least = 1 if self.lineage.is_remote else _WORTH_SKIPPING
+        least = 1 if self.lineage.is_remote else _MIN_SKIPPED_FRAGMENTS
         return left if len(fragments) - len(left) >= least else None
 
     def take(self, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The tables of one graph: the one door to the table library.
+"""The tables of one graph, and the only access to the table library.
 
 Creating, opening and branching tables. Changes to a table are staged (`stage`, `delta`, `indexes`)
 and committed one by one; nothing here makes a change visible in the graph.
@@ -105,7 +105,7 @@ class TableStore:
 
     @property
     def is_remote(self) -> bool:
-        """Whether the tables are on an object store, where every look is a request."""
+        """Whether the tables are on an object store, where every read is a request."""
         return self._remote is not None
 
     def create(
@@ -385,7 +385,7 @@ class TableStore:
             refs.set_metadata(table.dataset, table.lineage.uri, name, metadata)
 
     def reclaim_branch(self, path: str, name: str, objects: ObjectStore) -> None:
-        """Remove a branch of a table with all its files; fine if there is none of it.
+        """Remove a branch of a table with all its files, if it exists.
 
         Raises `ForkInUse` while other branches of the table were made from it.
         """
@@ -416,7 +416,7 @@ class TableStore:
         return find_torn_version(self._lineage(path, branch), self._options)
 
     def remove_torn(self, torn: Torn, objects: ObjectStore) -> None:
-        """Take such a version away, under the lock of its branch."""
+        """Remove a torn version, under the branch lock."""
         from omnigraph.storage.torn import remove_torn_version
 
         remove_torn_version(torn, objects)

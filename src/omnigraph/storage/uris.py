@@ -161,7 +161,7 @@ def _memory_uri(uri: str, name: str) -> str:
 _TRUTHY: Final = frozenset({"1", "true", "TRUE", "True", "yes", "YES", "on", "ON"})
 
 
-_PASSED_ON: Final = (
+_SHARED_OPTIONS: Final = (
     "aws_region",
     "aws_access_key_id",
     "aws_secret_access_key",
@@ -172,7 +172,7 @@ _PASSED_ON: Final = (
 def s3_options(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """How to reach the store, from the `AWS_*` variables. Lance takes the same options."""
     settings = read_settings(environment)
-    given = {option: getattr(settings, option) for option in _PASSED_ON}
+    given = {option: getattr(settings, option) for option in _SHARED_OPTIONS}
     options: dict[str, str] = {option: text for option, text in given.items() if text is not None}
     endpoint = settings.aws_endpoint_url_s3 or settings.aws_endpoint_url
     if endpoint:

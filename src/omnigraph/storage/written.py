@@ -1,4 +1,4 @@
-"""Rows that several processes write for one change: files that are part of nothing yet.
+"""Rows that several processes write for one change, in files no version names yet.
 
 A task that writes some describes them in a form that can be sent; the committer joins the descriptions to
 one staged change. Files that no commit will name are removed again.
@@ -34,7 +34,7 @@ _NONE: Final[Set[str]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """Rows in files of their own. `known` of them replace rows at the addresses in `replaces`.
+    """Rows in their own files. `known` of them replace rows at the addresses in `replaces`.
 
     The other addresses there are those of `removed` rows, which nothing replaces. An overwrite
     replaces everything; `known` are the rows whose id was there before.
@@ -48,7 +48,7 @@ class WrittenRows:
 
 
 @dataclass(frozen=True, slots=True)
-class ShrunkFragment:
+class ShrunkFragments:
     """Fragments that lost rows, and those that lost all of them."""
 
     removed: tuple[int, ...]
@@ -87,17 +87,17 @@ def by_fragment(parts: Iterable[WrittenRows]) -> list[pa.Array]:
     return [pa.array(same) for same in np.split(addresses, starts[1:])]
 
 
-def shrink(table: Table, addresses: pa.Array) -> ShrunkFragment:
+def shrink(table: Table, addresses: pa.Array) -> ShrunkFragments:
     """The fragments without the rows at these addresses, which are all that they lose."""
     removed, left = delete_at(table, addresses)
-    return ShrunkFragment(tuple(removed), tuple(map(_described, left)))
+    return ShrunkFragments(tuple(removed), tuple(map(_described, left)))
 
 
 def stage_written(
     table: Table,
     kind: WriteKind,
     parts: Sequence[WrittenRows],
-    shrunk: Sequence[ShrunkFragment] = (),
+    shrunk: Sequence[ShrunkFragments] = (),
 ) -> StagedChange:
     """The parts as one change of the table they were written for."""
     fragments = [_fragment(text) for part in parts for text in part.fragments]

@@ -91,7 +91,7 @@ def newest_first(commits: Mapping[CommitId, CommitRecord], head: CommitId) -> li
     return found
 
 
-_FIRST_LOOK: Final = 64
+_FIRST_COMPARED_COMMITS: Final = 64
 """Commits looked at first to find the last one two branches share; four times as many after that."""
 
 
@@ -109,7 +109,7 @@ class Tip:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class CommitLocation:
     """Where the content of a commit can be read: a branch and a sequence on it."""
 
     branch: str | None
@@ -121,7 +121,7 @@ class KnownCommits:
     """Some commits of a graph with their descent, and where those are that can be read."""
 
     records: dict[CommitId, CommitRecord]
-    homes: dict[CommitId, Home]
+    homes: dict[CommitId, CommitLocation]
 
     def bases(self, left: Iterable[CommitId], right: Iterable[CommitId]) -> set[CommitId]:
         """The best common ancestors of two sides."""
@@ -138,7 +138,7 @@ class KnownCommits:
 
     def read_by_merge(
         self, left: Iterable[CommitId], right: Iterable[CommitId]
-    ) -> dict[CommitId, Home]:
+    ) -> dict[CommitId, CommitLocation]:
         """Every commit that a merge of two sides reads: their bases, and the bases of those."""
         bases = self.readable_bases(left, right)
         found = {base: self.homes[base] for base in bases}
@@ -159,11 +159,11 @@ def commits_since_fork(manifest: Manifest, source: Tip, target: Tip) -> Divergen
     """The commits of two states since the fork point of their branches."""
     shared = _last_shared(manifest, source, target)
     records: dict[CommitId, CommitRecord] = {}
-    homes: dict[CommitId, Home] = {}
+    homes: dict[CommitId, CommitLocation] = {}
     recorded: list[dict[CommitId, CommitRecord]] = []
     for tip in (source, target):
         own, brought = manifest.recorded_commits(tip.branch, tip.sequence, after=shared - 1)
-        homes |= {c.graph_commit_id: Home(tip.branch, c.sequence) for c in own}
+        homes |= {c.graph_commit_id: CommitLocation(tip.branch, c.sequence) for c in own}
         recorded.append({c.graph_commit_id: c for c in (*own, *brought)})
         records |= recorded[-1]
     theirs, ours = recorded
@@ -174,7 +174,7 @@ def commits_since_fork(manifest: Manifest, source: Tip, target: Tip) -> Divergen
 
 def read_by_merge(
     manifest: Manifest, left: Tip, right: Tip, whole: Callable[[], KnownCommits]
-) -> dict[CommitId, Home]:
+) -> dict[CommitId, CommitLocation]:
     """Every commit that a merge of two branches reads, and where it is; `whole` is all of history."""
     known = commits_since_fork(manifest, left, right).known
     bases = known.bases([left.head], [right.head])
@@ -186,11 +186,11 @@ def read_by_merge(
 def whole_history(manifest: Manifest, tips: Sequence[Tip]) -> KnownCommits:
     """Every commit that the branches record. One that several have is read from the last of them."""
     records: dict[CommitId, CommitRecord] = {}
-    homes: dict[CommitId, Home] = {}
+    homes: dict[CommitId, CommitLocation] = {}
     for tip in tips:
         own, brought = manifest.recorded_commits(tip.branch, tip.sequence)
         records |= {c.graph_commit_id: c for c in (*brought, *own)}
-        homes |= {c.graph_commit_id: Home(tip.branch, c.sequence) for c in own}
+        homes |= {c.graph_commit_id: CommitLocation(tip.branch, c.sequence) for c in own}
     return KnownCommits(records, homes)
 
 
@@ -212,7 +212,7 @@ def merged_commits(
 def _last_shared(manifest: Manifest, source: Tip, target: Tip) -> int:
     """The sequence of the newest commit that both states have in their own history."""
     last = min(source.sequence, target.sequence)
-    step = _FIRST_LOOK
+    step = _FIRST_COMPARED_COMMITS
     while last >= 1:
         first = max(1, last - step + 1)
         theirs = manifest.commit_ids(source.branch, first, last)

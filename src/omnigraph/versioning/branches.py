@@ -148,7 +148,7 @@ class Branches:
     def look_around(
         self, name: BranchName, source: BranchRef, *, is_source_known: bool = False
     ) -> BranchSurroundings:
-        """What `create` has to know; on an object store it is asked for side by side.
+        """What `create` has to know; on an object store it is read concurrently.
 
         `is_source_known` is for a source that is as this process has left it.
         """
@@ -355,7 +355,7 @@ class Branches:
         ]
 
     def moved(self) -> Iterator[GraphMoved]:
-        """The branches that were made at another address, by name. Each one is opened."""
+        """The branches that were made at another location, by name. Each one is opened."""
         for ref in self.list():
             try:
                 self._manifest.newest(ref.physical)
@@ -365,7 +365,7 @@ class Branches:
                 _log.warning("could not open branch %s: %s", ref.public, error)
 
     def refuse_moved(self, ref: BranchRef) -> None:
-        """Raise `GraphMoved` for a branch that was made at another address.
+        """Raise `GraphMoved` for a branch that was made at another location.
 
         For main it is a warning, when the oldest branch was; looking for that is quick on a local
         disk and not done elsewhere.

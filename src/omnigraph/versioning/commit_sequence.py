@@ -66,7 +66,7 @@ def sidecar_of(
 def sidecar_table(
     entry: SnapshotEntry, branch: str | None, *, data_commits: int, forks: bool = False
 ) -> SidecarTable:
-    """A table that an operation on a branch moves."""
+    """The sidecar entry of a table that an operation moves."""
     return SidecarTable.of(
         entry.table_key,
         entry.table_id,
@@ -80,7 +80,7 @@ def sidecar_table(
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a writer commits: the sidecar says how it is undone, `commit_tables` makes its effects."""
+    """A write: its sidecar records how to undo it, `commit_tables` commits its tables."""
 
     sidecar: Sidecar
     commit_tables: Callable[[], Sequence[Publication]]
@@ -93,7 +93,7 @@ class Operation:
 
 
 class CommitSequence:
-    """Makes the operations of one graph visible."""
+    """Runs the operations of one graph through the four phases."""
 
     def __init__(self, manifest: Manifest, recovery: Recovery) -> None:
         self._manifest = manifest
@@ -104,8 +104,8 @@ class CommitSequence:
     ) -> tuple[CommitRecord, ...]:
         """Run phases A to D under the lock of the branch. An interrupt waits until they are done.
 
-        With `endings`, phase D is added there instead: the caller does it before it gives the lock
-        back. Raises `CommitStateUnknown` for an operation that is left to recovery. After any other
+        With `endings`, phase D is added there instead: the caller does it before it releases the
+        lock. Raises `CommitStateUnknown` for an operation that is left to recovery. After any other
         error nothing of the operation is visible or will be.
         """
         return uninterrupted(lambda: self._run(operation, lock, endings))
@@ -113,7 +113,7 @@ class CommitSequence:
     def publish_only(
         self, branch: str | None, publication: Publication, lock: HeldLock
     ) -> CommitRecord:
-        """Publish a commit that moves no table, so that nothing can be left half done."""
+        """Publish a commit that moves no table, so it cannot be left incomplete."""
         self._recovery.doubt(branch)
         [commit] = uninterrupted(
             lambda: publish_all(self._manifest, branch, [publication], lock.check)

@@ -222,7 +222,7 @@ BEFORE_RENAME = declare("schema_apply.before_rename", "before each waiting file 
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class StagedSchema:
     """A schema that files may say: its hash, and its compiled form with identities."""
 
     hash: str
@@ -247,7 +247,7 @@ def stage_schema(objects: ObjectStore, contract: SchemaContract) -> None:
     write_compiled(objects, contract, suffix=STAGED)
 
 
-def is_staged(objects: ObjectStore, target: Target) -> bool:
+def is_staged(objects: ObjectStore, target: StagedSchema) -> bool:
     """Whether every file says the schema, be it waiting or in place."""
     return all(
         any(_says(objects, target, name, suffix) for suffix in (STAGED, ""))
@@ -255,7 +255,7 @@ def is_staged(objects: ObjectStore, target: Target) -> bool:
     )
 
 
-def place_staged_files(objects: ObjectStore, target: Target) -> None:
+def place_staged_files(objects: ObjectStore, target: StagedSchema) -> None:
     """Put files that wait for the schema of the newest commit in place, and remove the others."""
     if not all(objects.exists(name) for name in CONTRACT_FILES):
         return  # Compiled files that are gone are made again when the graph is opened.
@@ -276,7 +276,7 @@ def has_staging(objects: ObjectStore) -> bool:
     return not waiting.isdisjoint(path.rpartition("/")[2] for path in objects.list_dir(""))
 
 
-def _says(objects: ObjectStore, target: Target, name: str, suffix: str) -> bool:
+def _says(objects: ObjectStore, target: StagedSchema, name: str, suffix: str) -> bool:
     try:
         return target.is_said_by(name, objects.read_text(f"{name}{suffix}"))
     except ObjectMissing:

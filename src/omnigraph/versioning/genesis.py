@@ -1,4 +1,4 @@
-"""Creating a graph: schema files first, then empty tables, then the manifest that makes them one."""
+"""Create a graph: schema files first, then empty tables, then the manifest that registers them."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class Manifest:
         return self.tables.list_branches(MANIFEST_PATH)
 
     def open(self, branch: str | None) -> Table:
-        """The newest version that can be read: one that a power loss has torn is passed over.
+        """The newest version that can be read: one that a power loss has torn is skipped.
 
         Raises `FileDamaged` for one that was acknowledged and cannot be read any more.
         """
@@ -176,7 +176,7 @@ class Manifest:
             raise damaged(torn)
 
     def current(self, branch: str | None, *, max_staleness: float = 0.0) -> ManifestState:
-        """The state of a branch as stored now, or as it was at most so many seconds ago.
+        """The state of a branch as stored now, or as it was within the given seconds.
 
         A branch that is known costs one request of an object store, or none.
         """
@@ -310,8 +310,7 @@ class Manifest:
     def require_head(self, state: ManifestState, expected: CommitId | None) -> None:
         """Raise `HeadMoved` unless a branch stands at a commit, in a state of it just read.
 
-        Later commits that only stored the same rows better do not count: a writer makes them on its
-        own after the commit it reports.
+        Later compactions do not count: a writer makes them on its own after the commit it reports.
         """
         if expected is None or expected == state.head:
             return

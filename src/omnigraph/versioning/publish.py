@@ -1,4 +1,4 @@
-"""The one door to visibility: table versions and their commit appear together, or not at all.
+"""Publish: table versions and their commit become visible together, or not at all.
 
 Every publish is one insert, built on the version of the manifest whose state it follows, and storage
 lets exactly one of several inserts into a version win. So lineage is linear. A writer that publishes onto
@@ -74,7 +74,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Everything one publish makes visible, and what must still hold for it to be right."""
+    """Everything one publish makes visible, and its preconditions."""
 
     draft: CommitDraft
     versions: tuple[TableVersion, ...] = ()
@@ -115,7 +115,7 @@ def publish_all(
 ) -> tuple[CommitRecord, ...]:
     """Publish commits onto the head of a branch, one on top of the other, by one insert.
 
-    Retried with jitter while only commits of other writers are in the way. `check_lock` raises when
+    Retried with jitter while only commits of other writers conflict. `check_lock` raises when
     the caller has lost the branch's lock, and is called before the insert. `ahead` gives the rows
     that `write_rows_ahead` has written, if it has.
     """
@@ -185,7 +185,7 @@ def _stack(
         _check_preconditions(state, publication)
         _check_changes(state, publication)
         commit = next_commit(state, publication)
-        ancestors = _untold(manifest, table, publication.ancestors)
+        ancestors = _unrecorded(manifest, table, publication.ancestors)
         added, state = _advance(state, commit, publication, ancestors)
         commits.append(commit)
         rows += added
@@ -272,7 +272,7 @@ def _name(state: ManifestState, table_id: TableId) -> str:
     return f"{registered.kind}:{registered.name}" if registered else table_id
 
 
-def _untold(
+def _unrecorded(
     manifest: Manifest, table: Table, commits: tuple[CommitRecord, ...]
 ) -> list[CommitRecord]:
     """The commits that the branch does not record yet."""
@@ -325,7 +325,7 @@ def _confirm(
     commits: tuple[CommitRecord, ...],
     failure: Exception | None,
 ) -> tuple[CommitRecord, ...] | None:
-    """The commits as stored; None if another one was quicker, whatever the insert itself reported."""
+    """The commits as stored; None if another publish won, whatever the insert itself reported."""
     first, last = commits[0], commits[-1]
     try:
         state = manifest.current(branch)

@@ -1,11 +1,11 @@
-"""What is still needed of what is stored: versions of tables, and lines of versions.
+"""Find the table versions and forks that cleanup must keep.
 
-The present state of every branch, what a merge of any two would compare them with, and what has a
-tag. Whatever one branch cannot be asked about might be needed, so an error here means that nothing may be removed.
+These are the current state of every branch, the merge bases of any two branches, and tagged commits. If
+a branch cannot be read, its versions might be needed, so after an error nothing may be removed.
 
-The caller holds the lock of main. While it does, no branch is made or deleted and nothing is merged, so a branch
-can come to name only what it makes itself: its own line of a table, by its first write there. Before
-such a line is removed, its branch is asked again, under its own lock (`names_fork`).
+The caller holds the lock of main. While it does, no branch is created or deleted and nothing is merged, so a
+branch can come to name only a fork of its own, made by its first write to a table. Before a fork is
+removed, the state of its branch is checked again under the branch lock (`names_fork`).
 Tests: tests/behaviour/test_cleanup.py.
 """
 
@@ -33,7 +33,7 @@ Fork = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RetainedVersions:
-    """Versions of the main line by table, each with the reason why it stays, and lines of branches."""
+    """Retained versions of the main line by table, each with its reason, and retained forks."""
 
     versions: Mapping[TableId, Mapping[int, str]]
     forks: frozenset[Fork]
@@ -51,7 +51,7 @@ class RetainedVersions:
 def find_retained(
     manifest: Manifest, branches: Branches, tags: Sequence[StoredTag]
 ) -> RetainedVersions:
-    """Look at all branches and at what is tagged."""
+    """Collect what all branches and tags need."""
     versions: dict[TableId, dict[int, str]] = {}
     forks: set[Fork] = set()
     registered: dict[TableId, TableRegistration] = {}
@@ -84,7 +84,7 @@ def find_retained(
 
 
 def names_fork(state: ManifestState, fork: Fork) -> bool:
-    """Whether a state names a version of a branch's own line of a table."""
+    """Whether a state names a version of a branch's fork of a table."""
     location, branch = fork
     return any(
         entry.branch == branch and state.registered[table].location == location
@@ -93,9 +93,9 @@ def names_fork(state: ManifestState, fork: Fork) -> bool:
 
 
 def removed_tables(tables: TableStore, state: ManifestState) -> Iterator[TableId]:
-    """The tables of which a state names a version of the main line that is not stored any more.
+    """Tables whose main-line version named by a state is no longer stored.
 
-    Opening the version would not tell, as it may be known from before.
+    Opening the version is not enough, as it may be cached.
     """
     for table_id, entry in state.tables.items():
         if entry.branch is None:

@@ -16,7 +16,7 @@ from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.columns import BLOB, row_type
 from omnigraph.rows.keys import comparable
 from omnigraph.storage.blobs import read_blob_cells
-from omnigraph.storage.delta import PLACE
+from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
 from omnigraph.storage.filters import Filter, In, Or
 from omnigraph.storage.ordered import scan_by_id
 from omnigraph.storage.scan import ROW_ID
@@ -53,10 +53,10 @@ def rows_by_id(declared: EntityType, table: Table, ids: pa.Array, names: Sequenc
     schema = bound_schema(declared)
     stored = property_columns(declared, table.schema)
     stored |= {name: name for name in schema.names if name in table.schema.names}
-    wanted = [name for name in names if name not in PLACE]
+    wanted = [name for name in names if name not in ROW_ADDRESS_COLUMNS]
     plain = [name for name in wanted if name in stored and name not in declared.blobs]
-    rows = table.lookup(ids, [*PLACE, *(stored[name] for name in plain)])
-    found = rows.select(list(PLACE))
+    rows = table.lookup(ids, [*ROW_ADDRESS_COLUMNS, *(stored[name] for name in plain)])
+    found = rows.select(list(ROW_ADDRESS_COLUMNS))
     for name in wanted:
         kind = schema.field(name).type
         if name in plain:

@@ -1,6 +1,6 @@
-"""Tags: names for commits, which keep those commits readable whatever is cleaned up.
+"""Tags: names for commits, which protect those commits from cleanup.
 
-A tag is one small object. It is made and removed under the lock of main, which cleanup, branch
+A tag is one small object. It is created and deleted under the lock of main, which cleanup, branch
 creation and branch deletion hold too. A tag of main is stored as pins always were; one of another
 branch also has the storage name of that branch.
 Tests: tests/behaviour/test_tags.py.

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow.fs
 
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.memory_objects import shelf_of
+from omnigraph.storage.memory_objects import bucket_of
 from omnigraph.storage.objects import ObjectStore, open_store
 from omnigraph.storage.uris import GraphRoot, normalise_root
 from tests.contract.objects.moto_server import BUCKET
@@ -51,12 +51,12 @@ class MemoryPlace:
         self.root = normalise_root(f"memory://{name}")
 
     def put(self, path: str, content: bytes) -> None:
-        shelf = shelf_of(self.root)
+        shelf = bucket_of(self.root)
         with shelf.lock:
             shelf.put(path, content)
 
     def get(self, path: str) -> bytes:
-        return shelf_of(self.root).objects[path].content
+        return bucket_of(self.root).objects[path].content
 
 
 class S3Place:

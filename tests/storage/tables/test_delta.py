@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omnigraph.errors import InputError, StorageError
 from omnigraph.storage import delta, scan, stage
 from omnigraph.storage.compact import compact_with_indexes
-from omnigraph.storage.delta import PLACE, find_targets, stage_delta
+from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS, find_targets, stage_delta
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import list_indexes, stage_btree_index
 from omnigraph.storage.stage import RowCounts, stage_append
@@ -192,7 +192,7 @@ def apply(
 
 
 def places(table: Table, *ids: str) -> pa.Table:
-    return table.lookup(pa.array(ids, pa.utf8()), PLACE)
+    return table.lookup(pa.array(ids, pa.utf8()), ROW_ADDRESS_COLUMNS)
 
 
 def test_rows_whose_place_is_known_are_not_looked_up(store, monkeypatch):

@@ -138,7 +138,7 @@ def test_what_a_filter_lets_a_look_up_pass_over(filter, passes_over, asks):
 @given(changes, st.sets(st.sampled_from(NAMES), min_size=1, max_size=3))
 def test_look_ups_find_the_same_with_and_without_what_is_known(history, asked):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables_module, "_WORTH_SKIPPING", 1)
+        patch.setattr(tables_module, "_MIN_SKIPPED_FRAGMENTS", 1)
         root = normalise_root(f"{folder}/graph")
         store = TableStore(root, Durability.NONE)
         lines: dict[str | None, Table] = {None: make(store, a=0, b=0)}

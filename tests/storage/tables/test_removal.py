@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import TableMissing
-from omnigraph.storage.cleanup import Removed, remove_versions, stored_versions
+from omnigraph.storage.cleanup import RemovedFiles, remove_versions, stored_versions
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.stage import stage_append, stage_overwrite
@@ -68,7 +68,7 @@ def test_a_note_that_is_behind_does_not_bring_an_old_version_back(store, root):
 
 
 def test_nothing_asked_for_is_nothing_removed(store):
-    assert remove_versions(grown(store), []) == Removed()
+    assert remove_versions(grown(store), []) == RemovedFiles()
 
 
 def test_a_table_is_removed_with_everything_it_has(anywhere):

@@ -66,7 +66,7 @@ def test_rows_tell_the_version_that_inserted_them(store):
 def test_a_table_that_does_not_know_when_rows_came_is_refused(tmp_path):
     lance.write_dataset(people(ada=1), str(tmp_path / PATH))
     store = TableStore(normalise_root(str(tmp_path)), Durability.NONE)
-    with pytest.raises(StoreCallFailed, match="export the graph and load it anew"):
+    with pytest.raises(StoreCallFailed, match="export the graph and load it into a new one"):
         read_with_versions(store.open(PATH), ["id"])
 
 

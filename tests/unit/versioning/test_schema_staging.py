@@ -17,7 +17,7 @@ from omnigraph.versioning.contract import (
     SOURCE_FILE,
     STAGED,
     SchemaContract,
-    Target,
+    StagedSchema,
     check_files,
     has_staging,
     is_staged,
@@ -37,8 +37,8 @@ OLD = contract("node Person { name: String @key }\n")
 NEW = contract("node Person { name: String @key  age: I32? }\n")
 
 
-def target(of: SchemaContract) -> Target:
-    return Target(of.hash, of.reference)
+def target(of: SchemaContract) -> StagedSchema:
+    return StagedSchema(of.hash, of.reference)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ from omnigraph.spark.choice import (
     runs_on_spark,
     session_of,
 )
-from omnigraph.storage.delta import PLACE
+from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
@@ -333,7 +333,7 @@ class _EmbedPass:
             written = self._record(node, columns["id"], outcome)
             rows = pa.table([columns[name] for name in schema.names], schema=schema)
             batches.append(rows.filter(written))
-            addresses.append(found.select(list(PLACE)).filter(written))
+            addresses.append(found.select(list(ROW_ADDRESS_COLUMNS)).filter(written))
             progress.advance(len(ids))
         if not any(batch.num_rows for batch in batches):
             return None

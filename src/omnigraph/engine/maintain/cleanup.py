@@ -22,7 +22,7 @@ from omnigraph.errors import InputError, OmnigraphError, RecoveryPending, TableD
 from omnigraph.faults import declare
 from omnigraph.limits import CLEANUP_MIN_AGE_SECONDS
 from omnigraph.storage.cleanup import (
-    Removed,
+    RemovedFiles,
     StoredVersion,
     remove_leftovers,
     remove_versions,
@@ -99,7 +99,7 @@ class CleanedTable:
     """What was deleted of one table, the number of versions kept per reason, or an error."""
 
     table_key: str
-    removed: Removed = field(default_factory=Removed)
+    removed: RemovedFiles = field(default_factory=RemovedFiles)
     kept: Mapping[str, int] = field(default_factory=dict)
     error: str | None = None
 
@@ -130,8 +130,8 @@ class CleanupReport:
         return f"<CleanupReport: {what} {self.removed.versions} versions of {found}>"
 
     @property
-    def removed(self) -> Removed:
-        return sum((table.removed for table in self.tables), Removed())
+    def removed(self) -> RemovedFiles:
+        return sum((table.removed for table in self.tables), RemovedFiles())
 
     @property
     def failed(self) -> tuple[CleanedTable, ...]:
@@ -232,7 +232,7 @@ class _Sweep:
         has_forks = any(forked == location for forked, _ in self.retained.forks)
         if kept or has_forks or self.retained.moved or self.policy.keeps_dropped(age):
             return self._clean(key, table, kept, self.policy)
-        size = Removed(len(stored_versions(table)), table.stored_bytes())
+        size = RemovedFiles(len(stored_versions(table)), table.stored_bytes())
         if not self.dry_run:
             self.tables.remove(location, self.objects)
         return CleanedTable(key, size)

@@ -39,7 +39,7 @@ from omnigraph.errors import (
 )
 from omnigraph.progress import SILENT, Progress
 from omnigraph.spark.choice import AUTO, EngineChoice
-from omnigraph.versioning.ancestry import Home, KnownCommits, Tip, commits_since_fork
+from omnigraph.versioning.ancestry import CommitLocation, KnownCommits, Tip, commits_since_fork
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
@@ -234,7 +234,7 @@ class Merger:
             state = planner.combine(base, self._state_of(known.homes[commit]), state)
         return state
 
-    def _state_of(self, home: Home) -> GraphState:
+    def _state_of(self, home: CommitLocation) -> GraphState:
         return GraphState(self._at(home.branch, home.sequence))
 
     def _at(self, branch: str | None, sequence: int) -> Snapshot:

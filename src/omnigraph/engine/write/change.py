@@ -17,7 +17,7 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.errors import ConflictError, HistoryRemoved
 from omnigraph.limits import SMALL_WRITE_ROWS
 from omnigraph.storage.table import Table
-from omnigraph.storage.written import ShrunkFragment, WrittenRows
+from omnigraph.storage.written import ShrunkFragments, WrittenRows
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import Counts
 from omnigraph.versioning.contract import SchemaContract
@@ -49,7 +49,7 @@ class WrittenTable:
 
     table: Table
     parts: tuple[WrittenRows, ...]
-    shrunk: tuple[ShrunkFragment, ...] = ()
+    shrunk: tuple[ShrunkFragments, ...] = ()
 
     @property
     def rows(self) -> int:

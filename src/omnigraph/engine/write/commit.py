@@ -1,7 +1,7 @@
-"""Committing changes of rows: under the lock of the branch, alone or in a turn shared with others.
+"""Commit row changes under the branch lock, alone or in a turn shared with other writers.
 
 A change that is made alone is prepared before its sidecar is written, so that recovery can complete
-it. What writers of this process share is in `turn`.
+it. Turns shared by writers of this process are in `turn`.
 Tests: tests/crash, tests/behaviour.
 """
 
@@ -16,7 +16,7 @@ from omnigraph.engine.parts import GraphParts
 from omnigraph.engine.write.background import BackgroundCompactor, PendingEndings, due_compactions
 from omnigraph.engine.write.change import Change, has_moved, is_table_moved
 from omnigraph.engine.write.tables import (
-    Early,
+    EarlyStaging,
     WriteTable,
     index_lookups,
     missing_lookups,
@@ -95,7 +95,7 @@ class WriteRequest:
 
     @property
     def locks(self) -> tuple[str | None, ...]:
-        """The branches that stand still meanwhile. A cleanup needs the lock of main."""
+        """The branches to lock. Locking main also excludes cleanup."""
         return (self.branch.physical, *(() if self.still_stored is None else (None,)))
 
     @property
@@ -105,7 +105,7 @@ class WriteRequest:
         return self.may_write is not None and self.expected_head is None
 
     def holds_on(self, current: Snapshot) -> bool:
-        """Whether what was prepared can be written on a snapshot as it is."""
+        """Whether the prepared change can be written on a snapshot unchanged."""
         if self.change is None or self.checked is None:
             return False
         return not has_moved(self.change, self.checked, current)
@@ -124,7 +124,7 @@ class AlreadyWritten(Exception):
 
 
 class TableWriter:
-    """Commits changes of rows to one graph."""
+    """Commits row changes to one graph."""
 
     def __init__(self, parts: GraphParts) -> None:
         self.parts = parts
@@ -174,11 +174,11 @@ class TableWriter:
         return commit
 
     def wait(self) -> None:
-        """Return when nothing is left to do of writes that were answered."""
+        """Return when all acknowledged writes have ended and compaction is done."""
         self.endings.wait()
         self.compactor.wait()
 
-    def begin_early(self, request: WriteRequest) -> Callable[[], Early]:
+    def begin_early(self, request: WriteRequest) -> Callable[[], EarlyStaging]:
         """Begin what can be done before the lock is taken, unless it would be outdated then.
 
         On an object store it is done while the writer waits for its lock. What is returned waits for
@@ -186,10 +186,10 @@ class TableWriter:
         """
         change, checked, physical = request.change, request.checked, request.branch.physical
         if change is None or checked is None:
-            return Early
+            return EarlyStaging
         is_contended = any(write.table_key in self._contended for write in change.writes)
         if change.is_small and (is_contended or self.parts.locks.is_busy(physical)):
-            return Early
+            return EarlyStaging
         tables = self.parts.tables
         if tables.is_remote and change.is_small:
             return begin(lambda: stage_early(tables, physical, change, checked))
@@ -201,7 +201,7 @@ class TableWriter:
     def make(
         self,
         request: WriteRequest,
-        early: Callable[[], Early],
+        early: Callable[[], EarlyStaging],
         lock: HeldLock,
         due: dict[str, int],
         endings: list[Ending] | None = None,
@@ -222,7 +222,7 @@ class TableWriter:
         return commit
 
     def refuse_repeated(self, request: WriteRequest) -> None:
-        """Raises `AlreadyWritten` when another call with the same key was quicker."""
+        """Raises `AlreadyWritten` when another call with the same key has committed."""
         draft = request.draft
         if not request.is_key_new and draft.idempotency_key != draft.operation_id:
             found = self.parts.manifest.find_keyed(request.branch.physical, draft.idempotency_key)
@@ -230,7 +230,7 @@ class TableWriter:
                 raise AlreadyWritten(found)
 
     def _ready(
-        self, request: WriteRequest, early: Early, lock: HeldLock
+        self, request: WriteRequest, early: EarlyStaging, lock: HeldLock
     ) -> tuple[WriteRequest, ManifestState, list[WriteTable]]:
         """The change as it holds on the state it builds on, and its tables, staged for that."""
         while True:
@@ -242,7 +242,7 @@ class TableWriter:
             current = checked if checked and is_known else self.parts.snapshot_of(state)
             self._note_contention(request, current)
             if not request.holds_on(current):
-                request, early = request.prepared_on(current), Early()
+                request, early = request.prepared_on(current), EarlyStaging()
             assert request.change is not None
             tables: list[WriteTable] = []
             late: LateTable | None = None
@@ -263,13 +263,13 @@ class TableWriter:
             self.parts.recovery.actions.discard_late(
                 request.branch.physical, late, request.draft, lock.check
             )
-            early = Early()
+            early = EarlyStaging()
             # The change holds for `current`, and only a table that is again what it was has moved.
             state = self.parts.recovery.state(request.branch.physical)
             request = replace(request, checked=self.parts.snapshot_of(state))
 
     def _note_contention(self, request: WriteRequest, current: Snapshot) -> None:
-        """Remember which tables others wrote while this write was prepared and waited."""
+        """Remember which tables other writers changed while this write was prepared and waited."""
         if request.change is None or request.checked is None:
             return
         for write in request.change.writes:
@@ -281,7 +281,7 @@ class TableWriter:
                 self._contended.discard(write.table_key)
 
     def base_of(
-        self, request: WriteRequest, entry: SnapshotEntry, lock: HeldLock, early: Early
+        self, request: WriteRequest, entry: SnapshotEntry, lock: HeldLock, early: EarlyStaging
     ) -> Table:
         """The table as the write finds it: its head, or the version the branch inherits."""
         physical = request.branch.physical
@@ -301,10 +301,10 @@ class TableWriter:
     def bases_of(
         self, request: WriteRequest, entries: Sequence[SnapshotEntry], lock: HeldLock
     ) -> dict[str, Table]:
-        """The same for several tables; on an object store they are looked for side by side."""
+        """The same for several tables; on an object store they are opened concurrently."""
 
         def base(entry: SnapshotEntry) -> Table:
-            return self.base_of(request, entry, lock, Early())
+            return self.base_of(request, entry, lock, EarlyStaging())
 
         is_remote = self.parts.tables.is_remote
         found = in_parallel(base, entries) if is_remote else [base(entry) for entry in entries]
@@ -327,7 +327,7 @@ class TableWriter:
     # -- effects ----------------------------------------------------------------------------
 
     def fork(self, entry: SnapshotEntry, physical: str | None) -> Table:
-        """A line of its own for the table: the first write of a branch to it."""
+        """Fork a table for the first write of a branch to it."""
         assert physical is not None, "tables of main are never forked"
         BEFORE_FORK.hit(table=entry.table_key)
         live = self.parts.manifest.current(physical).tables.get(entry.table_id)
@@ -357,7 +357,7 @@ class TableWriter:
         mark: CommitMark,
         lock: HeldLock,
     ) -> list[Warning]:
-        """Put tables with look-up indexes in the place of those that lack some."""
+        """Build missing look-up indexes of the written tables."""
         missing = [
             missing_lookups(table, ready.declared)
             for ready, table in zip(tables, written, strict=True)
@@ -381,7 +381,7 @@ class TableWriter:
 
 @dataclass(slots=True)
 class SingleChange:
-    """One change with an operation of its own, which recovery can complete."""
+    """One change with its own operation, which recovery can complete."""
 
     writer: TableWriter
     request: WriteRequest
@@ -435,7 +435,7 @@ class SingleChange:
         ]
 
     def _version_ref(self, table_id: TableId) -> VersionRef:
-        """The version of a table that the branch has now."""
+        """The current table version of the branch."""
         entry = self.state.tables[table_id]
         return VersionRef(entry.version, entry.branch)
 
@@ -490,7 +490,7 @@ class SingleChange:
         return table_version(entry.table_id, table)
 
     def _revalidate(self, found: ManifestState) -> None:
-        """If another writer has published meanwhile, the write must still hold."""
+        """Check that the write still holds if another writer has published meanwhile."""
         if found.sequence != self.state.sequence:
             parts, change = self.writer.parts, self.request.change
             before, now = parts.snapshot_of(self.state), parts.snapshot_of(found)
@@ -508,7 +508,7 @@ def table_versions(tables: Sequence[WriteTable], written: Sequence[Table]) -> li
 
 
 def final_draft(request: WriteRequest, tables: Sequence[WriteTable]) -> CommitDraft:
-    """The draft with everything that only the last preparation can tell."""
+    """The draft, completed after the last preparation."""
     assert request.change is not None
     draft = request.complete_draft(request.draft)
     adopted = {table.entry.table_id: table.counts for table in request.change.adopted}
@@ -520,7 +520,7 @@ def final_draft(request: WriteRequest, tables: Sequence[WriteTable]) -> CommitDr
 
 
 def refuse_moved_schema(request: WriteRequest, state: ManifestState) -> None:
-    """What was checked under one schema means nothing under another."""
+    """Refuse a change that was validated under another schema."""
     if state.schema_ref not in (None, request.draft.schema_ref):
         raise SchemaMoved()
 

@@ -97,7 +97,7 @@ class WriteTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Early:
+class EarlyStaging:
     """What was done for a write before it had the lock."""
 
     staged: Mapping[str, StagedChange] = field(default_factory=dict)
@@ -106,10 +106,12 @@ class Early:
     whose lock no other process has had since."""
 
 
-def stage_early(tables: TableStore, branch: str | None, change: Change, checked: Snapshot) -> Early:
+def stage_early(
+    tables: TableStore, branch: str | None, change: Change, checked: Snapshot
+) -> EarlyStaging:
     """Stage, without any lock, what goes to lines the branch has already."""
     if not tables.is_remote:
-        return Early(_staged_early(tables, branch, change, checked))
+        return EarlyStaging(_staged_early(tables, branch, change, checked))
     keys = [write.table_key for write in change.writes]
     owned = [key for key in keys if checked.entry(key).branch == branch]
 
@@ -121,7 +123,7 @@ def stage_early(tables: TableStore, branch: str | None, change: Change, checked:
         lambda: each([partial(newest, key) for key in owned]),
     )
     opened = {key: checked.open(tables, key) for key in staged}
-    return Early(
+    return EarlyStaging(
         staged,
         {
             key: opened[key]

@@ -1,7 +1,7 @@
-"""Shared turns: writers of one process that wait for a branch have the first one work for all.
+"""Shared turns: the first of several waiting writers of one process commits for all of them.
 
 Each change keeps its own commit, table versions and receipt, and is prepared on what those before it
-leave; the lock, the sidecar, the syncs and the publish are shared. As the changes are not known when
+leave; they share the lock, the sidecar, the syncs and the publish. As the changes are not known when
 the sidecar is written, recovery undoes a turn that was not published. A turn that fails is undone,
 and its changes are made one by one, so that the failure of one does not touch the others.
 Tests: tests/behaviour/test_shared_turns.py, tests/crash.
@@ -27,7 +27,7 @@ from omnigraph.engine.write.commit import (
     refuse_moved_schema,
     table_versions,
 )
-from omnigraph.engine.write.tables import Early, WriteTable, write_table
+from omnigraph.engine.write.tables import EarlyStaging, WriteTable, write_table
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, PublishContention
 from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import MAX_TURN_CHANGES, MAX_TURN_SECONDS
@@ -44,11 +44,11 @@ from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 @dataclass(slots=True, eq=False)
 class Offer:
-    """A change that waits for its turn, and what became of it."""
+    """A change that waits for its turn, and its outcome."""
 
     writer: TableWriter
     request: WriteRequest
-    early: Callable[[], Early] = Early
+    early: Callable[[], EarlyStaging] = EarlyStaging
     is_resolved: bool = False
     _commit: CommitRecord | None = None
     _error: Exception | None = None
@@ -68,7 +68,7 @@ class Offer:
 
 
 def commit_in_turn(writer: TableWriter, request: WriteRequest) -> CommitRecord | None:
-    """Commit a change when its turn comes, in a turn of its own or in that of another writer."""
+    """Commit a change when its turn comes, in its own turn or in that of another writer."""
     offer = Offer(writer, request, writer.begin_early(request))
     branch, locks = request.branch, writer.parts.locks
     while not offer.is_resolved:
@@ -101,13 +101,13 @@ class _Leader:
     _begun: float = field(default_factory=time.monotonic)
 
     def run(self, held: ExitStack) -> None:
-        """Make the changes. If something is left to be done, the lock is given back after that."""
+        """Make the changes. If work remains after the answer, the lock is released after that work."""
         self._run()
         if self.endings:
             self.writer.endings.begin(partial(self._end, self.endings, held.pop_all()))
 
     def _end(self, endings: Sequence[Ending], lock: ExitStack) -> None:
-        """Do what is left of a turn, and give the lock back whatever becomes of it."""
+        """Finish a turn, and release the lock in any case."""
         with lock:
             for end in endings:
                 end()
@@ -235,7 +235,7 @@ class _TurnChanges:
         return True
 
     def due(self) -> dict[str, int]:
-        """Tables that the turn has left in too many small files."""
+        """Tables that the turn has left with too many small fragments."""
         return due_compactions(self._moved.items())
 
     def _operation(self) -> Operation:
@@ -286,7 +286,7 @@ class _TurnChanges:
         refuse_moved_schema(request, self.state)
         self.writer.refuse_repeated(request)
         if not request.holds_on(self.snapshot):
-            request, early = request.prepared_on(self.snapshot), Early()
+            request, early = request.prepared_on(self.snapshot), EarlyStaging()
         assert request.change is not None
         tables = []
         for write in request.change.writes:

@@ -1,7 +1,7 @@
-"""Carrying out a decision: finish or undo an operation and say so in one publish.
+"""Carry out a recovery decision: finish or undo an operation, and record it in one publish.
 
-Every function is called under the branch's lock. The sidecar goes last, so a crash anywhere in here
-only means that the next one starts over.
+Every function is called under the branch's lock. The sidecar is deleted last, so after a crash
+in this module the next recovery starts over.
 Tests: tests/crash.
 """
 
@@ -32,7 +32,7 @@ from omnigraph.versioning.commits import (
     OperationKind,
     TableId,
 )
-from omnigraph.versioning.contract import Target, has_staging, place_staged_files
+from omnigraph.versioning.contract import StagedSchema, has_staging, place_staged_files
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.publish import Publication, publish
@@ -58,7 +58,7 @@ class LateTable:
 
 
 class Actions:
-    """What recovery does to one graph."""
+    """The recovery actions on one graph."""
 
     def __init__(
         self, tables: TableStore, objects: ObjectStore, manifest: Manifest, sidecars: Sidecars
@@ -129,7 +129,7 @@ class Actions:
     def roll_back(
         self, sidecar: Sidecar, findings: Sequence[Finding], check_lock: Callable[[], None]
     ) -> None:
-        """Bring every table back to the content the graph knows, and publish that."""
+        """Restore every table to its published content, and publish that."""
         versions: list[TableVersion] = []
         expected: dict[TableId, VersionRef] = {}
         outcomes: list[TableOutcome] = []
@@ -234,14 +234,14 @@ class Actions:
         self._sidecars.delete(sidecar.name)
 
     def place_schema_files(self) -> None:
-        """Bring schema files that wait into line with the newest commit of main."""
+        """Put staged schema files in place, or delete them, as the newest commit of main requires."""
         if not has_staging(self._objects):
             return
         head = self._manifest.current(None).head
         commit = self._manifest.find_commit(None, head)
         if commit is None:
             raise ManifestDamaged(f"the newest commit {head} is missing")
-        target = Target(commit.draft.schema_ir_hash, commit.draft.schema_ref)
+        target = StagedSchema(commit.draft.schema_ir_hash, commit.draft.schema_ref)
         place_staged_files(self._objects, target)
 
     def _restore(
@@ -262,7 +262,7 @@ class Actions:
         return restored
 
     def _remove_fork(self, recorded: SidecarTable) -> None:
-        """Remove a line that an operation has made, unless a later one has published it."""
+        """Remove a fork that an operation has made, unless a later one has published it."""
         assert recorded.branch is not None, "main is never forked"
         named = self._manifest.current(recorded.branch).tables.get(recorded.table_id)
         if named is None or named.branch != recorded.branch:

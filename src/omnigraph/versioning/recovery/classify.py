@@ -42,7 +42,7 @@ from omnigraph.versioning.rows import VersionRef
 from omnigraph.versioning.snapshot import SnapshotEntry
 
 _INDEX_WORK: Final[frozenset[Operation]] = frozenset(["create_index"])
-_UPKEEP: Final[frozenset[Operation]] = frozenset(["create_index", "rewrite", "unnamed"])
+_MAINTENANCE: Final[frozenset[Operation]] = frozenset(["create_index", "rewrite", "unnamed"])
 """Operations the table library commits by itself, which cannot carry an operation id."""
 
 
@@ -111,7 +111,7 @@ def _progress(table: SidecarTable, published: int, own: list[VersionRecord]) -> 
     # A restore means that an undo of the operation was interrupted.
     if any(record.operation == "restore" for record in own):
         return TableProgress.PARTIAL
-    data = sum(record.operation not in _UPKEEP for record in own)
+    data = sum(record.operation not in _MAINTENANCE for record in own)
     return TableProgress.WRITTEN if data >= table.data_commits else TableProgress.PARTIAL
 
 
@@ -160,7 +160,7 @@ def _is_own(record: VersionRecord, sidecar: Sidecar, *, expected: bool) -> bool:
     if record.operation_id is not None:
         return record.operation_id == sidecar.operation_id
     keeps_content = sidecar.writer_kind in (WriterKind.OPTIMIZE, WriterKind.ENSURE_INDICES)
-    return expected and record.operation in (_UPKEEP if keeps_content else _INDEX_WORK)
+    return expected and record.operation in (_MAINTENANCE if keeps_content else _INDEX_WORK)
 
 
 def late_operations(table: Table, published: VersionRef) -> list[tuple[int, OperationId]] | None:

@@ -28,7 +28,7 @@ from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import RETIRED_KEY, public_name
 from omnigraph.versioning.branches import Branches
-from omnigraph.versioning.contract import Target, has_staging, is_staged
+from omnigraph.versioning.contract import StagedSchema, has_staging, is_staged
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock, WriterLocks
 from omnigraph.versioning.manifest import Manifest, ManifestState
@@ -425,7 +425,7 @@ class Recovery:
 
     def _has_schema(self, sidecar: Sidecar) -> bool:
         """Whether the files of the schema an operation leads to are complete, if it leads to one."""
-        target = Target(sidecar.draft.schema_ir_hash, sidecar.draft.schema_ref)
+        target = StagedSchema(sidecar.draft.schema_ir_hash, sidecar.draft.schema_ref)
         return sidecar.schema is None or is_staged(self._objects, target)
 
     def _carry_out(self, sidecar: Sidecar, decision: RecoveryDecision, lock: HeldLock) -> None:

@@ -18,7 +18,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.engine.read.view import id_filter
 from omnigraph.engine.write.change import SeenRows
 from omnigraph.rows.bindings import bound_schema
-from omnigraph.storage.delta import PLACE
+from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
 from omnigraph.storage.filters import And, Comparison, Filter, In, Or, bind, matches
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
@@ -187,7 +187,7 @@ class WorkingTable:
             return pending
         self.was_read = True
         found = rows_by_id(self.declared, table, others, columns)
-        self._seen.append(found.select(list(PLACE)))
+        self._seen.append(found.select(list(ROW_ADDRESS_COLUMNS)))
         return pa.concat_tables([found.select(names).cast(pending.schema), pending])
 
     def missing(self, ids: Sequence[str]) -> set[str]:
@@ -267,7 +267,7 @@ class WorkingTable:
         if not self._seen:
             return None
         table = self._committed.open(self.declared)
-        places = pa.concat_tables(self._seen).group_by(list(PLACE)).aggregate([])
+        places = pa.concat_tables(self._seen).group_by(list(ROW_ADDRESS_COLUMNS)).aggregate([])
         return SeenRows(table.version, table.branch, places)
 
     def _read(
@@ -282,10 +282,10 @@ class WorkingTable:
         blobs = [name for name in columns if name in self.declared.blobs]
         stored = {name: self._column(name) for name in columns if name not in blobs}
         kept = list(dict.fromkeys(column for column in ("id", *stored.values()) if column))
-        extra = PLACE[1:] if noting else (ROW_ID,) if blobs else ()
+        extra = ROW_ADDRESS_COLUMNS[1:] if noting else (ROW_ID,) if blobs else ()
         rows = table.read([*kept, *extra], wanted)
         if noting:
-            self._seen.append(rows.select(list(PLACE)))
+            self._seen.append(rows.select(list(ROW_ADDRESS_COLUMNS)))
         rows = self.overlay.without_hidden(rows)
         found = []
         for field in schema:
