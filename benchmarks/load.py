@@ -34,7 +34,7 @@ from benchmarks.support.network import SCHEMA, Network, Sizes, generate
 from benchmarks.support.network_files import rows_in, write_json_lines, write_parquet
 from benchmarks.support.timing import readable
 from omnigraph.api.graph import Graph, init
-from omnigraph.engine.write.tables import index_lookups
+from omnigraph.commit.tables import index_lookups
 from omnigraph.spark.session import open_session
 from omnigraph.spark.tasks import noting_jobs
 
@@ -65,7 +65,7 @@ def timing_indexes() -> Iterator[list[float]]:
         finally:
             seconds.append(time.perf_counter() - started)
 
-    with patch("omnigraph.engine.write.commit.index_lookups", measured):
+    with patch("omnigraph.commit.writer.index_lookups", measured):
         yield seconds
 
 

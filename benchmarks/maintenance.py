@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from benchmarks.support.timing import readable
 from omnigraph.api.graph import Graph, init
-from omnigraph.engine.maintain import cleanup
+from omnigraph.maintenance import cleanup
 from omnigraph.versioning.rows import MANIFEST_PATH
 
 SCHEMA = """

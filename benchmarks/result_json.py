@@ -17,8 +17,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from omnigraph.engine.read.result import Result
 from omnigraph.language.types import PropType, Scalar
+from omnigraph.read.result import Result
 from omnigraph.versioning.commits import CommitId
 
 TYPES = (Scalar.STRING, Scalar.I64, Scalar.F64, Scalar.DATETIME, Scalar.BOOL)

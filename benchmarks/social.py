@@ -32,7 +32,7 @@ from benchmarks.support.engines import ENGINES, Engine, OmniGraph, Rows
 from benchmarks.support.network import Network, Sizes, fresh_follows, generate
 from benchmarks.support.questions import QUESTIONS, Question
 from benchmarks.support.timing import readable, settle
-from omnigraph.engine.read.explain import ExplainedStep
+from omnigraph.read.explain import ExplainedStep
 
 OURS = "OmniGraph"
 TURNS = 5

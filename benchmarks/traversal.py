@@ -31,11 +31,11 @@ from benchmarks.support.at_once import gain
 from benchmarks.support.timing import readable, settle
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.read.budget import QueryBudget
-from omnigraph.engine.read.cache import ByteCache
-from omnigraph.engine.read.source import GraphSource
-from omnigraph.engine.read.view import ReadView
 from omnigraph.plan.ir import Direction
+from omnigraph.read.budget import QueryBudget
+from omnigraph.read.cache import ByteCache
+from omnigraph.read.source import GraphSource
+from omnigraph.read.view import ReadView
 
 SCHEMA = """
 node Person { number: I64 @key  batch: I32 }

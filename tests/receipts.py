@@ -1,8 +1,8 @@
 """The receipt of a commit, as the write that made it returned it."""
 
 from omnigraph.api.graph import Graph
-from omnigraph.engine.history.commits import Receipt, receipt_of
-from omnigraph.engine.history.refs import find_commit
+from omnigraph.history.commits import Receipt, receipt_of
+from omnigraph.history.refs import find_commit
 
 
 def receipt_of_commit(graph: Graph, commit_id: str) -> Receipt:

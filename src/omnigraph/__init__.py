@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from omnigraph.api.tags import Tags
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
-    from omnigraph.engine.compare.diff import Diff
-    from omnigraph.engine.compare.feed import CommitChanges, EntityChange
-    from omnigraph.engine.embedding.embed import EmbedResult
-    from omnigraph.engine.history.commits import Commit, Receipt
-    from omnigraph.engine.history.refs import Ref
-    from omnigraph.engine.history.tags import Tag
-    from omnigraph.engine.maintain.cleanup import CleanupReport
-    from omnigraph.engine.maintain.indexes import IndexReport
-    from omnigraph.engine.maintain.optimize import OptimizeReport
-    from omnigraph.engine.maintain.repair import RepairReport
-    from omnigraph.engine.maintain.status import GraphStatus
-    from omnigraph.engine.maintain.verify_report import VerifyReport
-    from omnigraph.engine.merge.merger import AppliedCommit, MergeResult
-    from omnigraph.engine.read.budget import CancelToken, QueryBudget
-    from omnigraph.engine.read.entities import Blob
-    from omnigraph.engine.read.explain import Explanation
-    from omnigraph.engine.read.result import Result
-    from omnigraph.engine.read.view import ReadView
-    from omnigraph.engine.schema.apply import SchemaApplyResult
-    from omnigraph.engine.write.mutation import MutationResult
+    from omnigraph.diff.diff import Diff
+    from omnigraph.diff.feed import CommitChanges, EntityChange
+    from omnigraph.embedding.embed import EmbedResult
     from omnigraph.errors import OmnigraphError
+    from omnigraph.history.commits import Commit, Receipt
+    from omnigraph.history.refs import Ref
+    from omnigraph.history.tags import Tag
     from omnigraph.load.run import LoadResult
+    from omnigraph.maintenance.cleanup import CleanupReport
+    from omnigraph.maintenance.indexes import IndexReport
+    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.repair import RepairReport
+    from omnigraph.maintenance.status import GraphStatus
+    from omnigraph.maintenance.verify_report import VerifyReport
+    from omnigraph.merge.merger import AppliedCommit, MergeResult
+    from omnigraph.mutation.run import MutationResult
     from omnigraph.progress import Progress
+    from omnigraph.read.budget import CancelToken, QueryBudget
+    from omnigraph.read.entities import Blob
+    from omnigraph.read.explain import Explanation
+    from omnigraph.read.result import Result
+    from omnigraph.read.view import ReadView
+    from omnigraph.schema.apply import SchemaApplyResult
     from omnigraph.spark.choice import Spark
     from omnigraph.versioning.audit import RecordedAudit
 
@@ -95,46 +95,46 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AppliedCommit": "omnigraph.engine.merge.merger",
-    "Blob": "omnigraph.engine.read.entities",
+    "AppliedCommit": "omnigraph.merge.merger",
+    "Blob": "omnigraph.read.entities",
     "Blobs": "omnigraph.api.blobs",
     "Branches": "omnigraph.api.branches",
-    "CancelToken": "omnigraph.engine.read.budget",
+    "CancelToken": "omnigraph.read.budget",
     "Catalog": "omnigraph.catalog.model",
-    "CleanupReport": "omnigraph.engine.maintain.cleanup",
-    "Commit": "omnigraph.engine.history.commits",
-    "CommitChanges": "omnigraph.engine.compare.feed",
-    "Diff": "omnigraph.engine.compare.diff",
-    "EmbedResult": "omnigraph.engine.embedding.embed",
-    "EntityChange": "omnigraph.engine.compare.feed",
-    "Explanation": "omnigraph.engine.read.explain",
+    "CleanupReport": "omnigraph.maintenance.cleanup",
+    "Commit": "omnigraph.history.commits",
+    "CommitChanges": "omnigraph.diff.feed",
+    "Diff": "omnigraph.diff.diff",
+    "EmbedResult": "omnigraph.embedding.embed",
+    "EntityChange": "omnigraph.diff.feed",
+    "Explanation": "omnigraph.read.explain",
     "Graph": "omnigraph.api.graph",
     "GraphAt": "omnigraph.api.graph_at",
     "GraphAtProtocol": "omnigraph.api.protocol",
     "GraphProtocol": "omnigraph.api.protocol",
-    "GraphStatus": "omnigraph.engine.maintain.status",
-    "IndexReport": "omnigraph.engine.maintain.indexes",
+    "GraphStatus": "omnigraph.maintenance.status",
+    "IndexReport": "omnigraph.maintenance.indexes",
     "LoadResult": "omnigraph.load.run",
     "Maintenance": "omnigraph.api.maintenance",
-    "MergeResult": "omnigraph.engine.merge.merger",
+    "MergeResult": "omnigraph.merge.merger",
     "MigrationPlan": "omnigraph.catalog.migrate",
-    "MutationResult": "omnigraph.engine.write.mutation",
+    "MutationResult": "omnigraph.mutation.run",
     "OmnigraphError": "omnigraph.errors",
-    "OptimizeReport": "omnigraph.engine.maintain.optimize",
+    "OptimizeReport": "omnigraph.maintenance.optimize",
     "Progress": "omnigraph.progress",
-    "QueryBudget": "omnigraph.engine.read.budget",
-    "ReadView": "omnigraph.engine.read.view",
-    "Receipt": "omnigraph.engine.history.commits",
+    "QueryBudget": "omnigraph.read.budget",
+    "ReadView": "omnigraph.read.view",
+    "Receipt": "omnigraph.history.commits",
     "RecordedAudit": "omnigraph.versioning.audit",
-    "Ref": "omnigraph.engine.history.refs",
-    "RepairReport": "omnigraph.engine.maintain.repair",
-    "Result": "omnigraph.engine.read.result",
+    "Ref": "omnigraph.history.refs",
+    "RepairReport": "omnigraph.maintenance.repair",
+    "Result": "omnigraph.read.result",
     "Schema": "omnigraph.api.schema",
-    "SchemaApplyResult": "omnigraph.engine.schema.apply",
+    "SchemaApplyResult": "omnigraph.schema.apply",
     "Spark": "omnigraph.spark.choice",
-    "Tag": "omnigraph.engine.history.tags",
+    "Tag": "omnigraph.history.tags",
     "Tags": "omnigraph.api.tags",
-    "VerifyReport": "omnigraph.engine.maintain.verify_report",
+    "VerifyReport": "omnigraph.maintenance.verify_report",
     "init": "omnigraph.api.graph",
     "open": "omnigraph.api.graph",
 }

@@ -2,7 +2,7 @@
 
 A writer declares its points at module level and calls `hit` at the step. Nothing happens there
 unless a test has set a trap, and then whatever the trap does. This module knows no traps; they are
-in `omnigraph.testing.faults`.
+in `tests.support.faults`.
 Tests: tests/unit/test_faults.py.
 """
 

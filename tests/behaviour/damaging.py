@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.maintain.verify import verify_graph
-from omnigraph.engine.maintain.verify_report import VerifyProblem, VerifyReport
+from omnigraph.maintenance.verify import verify_graph
+from omnigraph.maintenance.verify_report import VerifyProblem, VerifyReport
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import MANIFEST_PATH, TableVersion
 from tests.behaviour.graphs import Backstage

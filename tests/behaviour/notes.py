@@ -15,8 +15,8 @@ import pyarrow as pa
 from omnigraph.api.graph import Graph
 from omnigraph.catalog.arrow import physical_schema
 from omnigraph.catalog.model import EntityType
-from omnigraph.embed.providers import MockProvider, Task
-from omnigraph.engine.write import tables
+from omnigraph.commit import tables
+from omnigraph.providers.clients import MockProvider, Task
 from omnigraph.versioning import genesis
 
 NOTES = (

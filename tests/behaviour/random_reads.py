@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from omnigraph.api.graph import Graph
 from omnigraph.catalog.model import Catalog, EntityType, NodeType, Property
-from omnigraph.engine.read.view import ReadView
 from omnigraph.language.query.ast import (
     BoolLiteral,
     DateLiteral,
@@ -24,14 +23,15 @@ from omnigraph.language.query.ast import (
     StringLiteral,
 )
 from omnigraph.language.types import PropType, Scalar
+from omnigraph.read.view import ReadView
 from omnigraph.storage.filters import And, Comparison, Filter, In, IsNull, Not, Or
-from omnigraph.testing.generate import Range
-from omnigraph.testing.model.export import export
-from omnigraph.testing.model.graph import numbered_ids
-from omnigraph.testing.model.image import Image
-from omnigraph.testing.model.load import load
-from omnigraph.testing.model.values import to_float32
-from omnigraph.testing.outcome import Refusal
+from tests.support.generate import Range
+from tests.support.model.export import export
+from tests.support.model.graph import numbered_ids
+from tests.support.model.image import Image
+from tests.support.model.load import load
+from tests.support.model.values import to_float32
+from tests.support.outcome import Refusal
 
 CROWDED = """
 node A {

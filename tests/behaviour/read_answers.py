@@ -12,18 +12,18 @@ import pyarrow as pa
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.catalog.arrow import arrow_type
-from omnigraph.engine.read.view import ReadView
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.syntax import Source
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_parameters
-from omnigraph.testing.model.export import export
-from omnigraph.testing.model.graph import numbered_ids
-from omnigraph.testing.model.image import Image
-from omnigraph.testing.model.load_input import LoadInput
-from omnigraph.testing.model.read import Answer, answer
+from omnigraph.read.view import ReadView
+from tests.support.model.export import export
+from tests.support.model.graph import numbered_ids
+from tests.support.model.image import Image
+from tests.support.model.load_input import LoadInput
+from tests.support.model.read import Answer, answer
 from tests.unit.load.loading import stored_values
 
 NOW = "2020-02-29T23:59:59.999Z"

@@ -10,11 +10,11 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.maintain import partitions
-from omnigraph.engine.read import ranks
-from omnigraph.engine.read import vectors as vectors_module
-from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write import background as folding
+from omnigraph.commit import background as folding
+from omnigraph.maintenance import partitions
+from omnigraph.read import ranks
+from omnigraph.read import vectors as vectors_module
+from omnigraph.read.view import ReadView
 from omnigraph.storage import ordered
 from omnigraph.storage.filters import Comparison
 

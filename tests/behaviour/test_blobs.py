@@ -8,7 +8,6 @@ import json
 import pytest
 
 from omnigraph.api.graph import init
-from omnigraph.engine.read.entities import read_entity
 from omnigraph.errors import (
     BlobMissing,
     BlobRangeError,
@@ -21,6 +20,7 @@ from omnigraph.errors import (
     UnknownType,
 )
 from omnigraph.limits import BLOB_READ_BYTES
+from omnigraph.read.entities import read_entity
 
 PICTURES = """
 node Picture { name: String @key  pic: Blob?  note: String? }

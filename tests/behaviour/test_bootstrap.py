@@ -9,9 +9,9 @@ import pytest
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import ConflictError, SchemaContractBroken
-from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.contract import CONTRACT_FILES, IR_FILE, SOURCE_FILE, STATE_FILE
 from tests.behaviour.graphs import KEYS, OTHER_SCHEMA, PERSON, SCHEMA, Backstage, tree
+from tests.support.faults import Fail, InjectedFault, armed
 
 COMPILED = (IR_FILE, STATE_FILE)
 

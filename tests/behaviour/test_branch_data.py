@@ -12,10 +12,10 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchInUse, HeadMoved, LoadError
 from omnigraph.storage.stage import commit_staged, stage_append
-from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, Pause, armed
 from omnigraph.versioning.snapshot import Snapshot
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, SCHEMA, Backstage, pins
 from tests.receipts import receipt_of_commit
+from tests.support.faults import Fail, FailStorage, InjectedFault, Pause, armed
 
 ADD = "query add($who: String) { insert Person { name: $who } }"
 

@@ -25,7 +25,6 @@ from omnigraph.errors import (
 )
 from omnigraph.storage.delta import insert_exclusively
 from omnigraph.storage.tables import TableStore
-from omnigraph.testing.faults import Call, Fail, InjectedFault, armed, recording
 from omnigraph.versioning.branch_names import branch_name
 from omnigraph.versioning.branches import Branches, BranchRef
 from omnigraph.versioning.rows import MANIFEST_PATH, checkpoint_row, rows_table
@@ -38,6 +37,7 @@ from tests.behaviour.graphs import (
     without_write_access,
 )
 from tests.receipts import receipt_of_commit
+from tests.support.faults import Call, Fail, InjectedFault, armed, recording
 
 
 def _made_backstage(backstage: Backstage, name: str) -> BranchRef:

@@ -20,10 +20,10 @@ from omnigraph.errors import (
     OmnigraphError,
     RefUnderOtherSchema,
 )
-from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import SCHEMA, tree
 from tests.behaviour.merging import add, ages, edge, lines, person, remove, set_age
+from tests.support.faults import Fail, FailStorage, InjectedFault, armed
 
 NOW = timedelta()
 CREATE_STEPS = [

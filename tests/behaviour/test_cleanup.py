@@ -14,7 +14,6 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.maintain import cleanup, orphans
 from omnigraph.errors import (
     BranchLocked,
     HistoryRemoved,
@@ -24,14 +23,15 @@ from omnigraph.errors import (
     StorageError,
     StoreCallFailed,
 )
+from omnigraph.maintenance import cleanup, orphans
 from omnigraph.storage.cleanup import StoredVersion, stored_versions
 from omnigraph.storage.delta import insert_exclusively
 from omnigraph.storage.stage import commit_staged, stage_restore
-from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.retention import find_retained
 from omnigraph.versioning.rows import MANIFEST_PATH, checkpoint_row, rows_table
 from tests.behaviour.graphs import PERSON, SCHEMA, Backstage
+from tests.support.faults import Fail, FailStorage, InjectedFault, armed
 
 NOW = timedelta()
 

@@ -11,10 +11,10 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.merge.plan import MergePlanner
 from omnigraph.errors import ConflictError, RecoveryPending
-from omnigraph.testing.faults import Fail, InjectedFault, armed
+from omnigraph.merge.plan import MergePlanner
 from tests.behaviour.graphs import SCHEMA
+from tests.support.faults import Fail, InjectedFault, armed
 
 NOW = timedelta()
 MERGED = "branch_merge.post_phase_b_pre_manifest_commit"

@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import commit as committing
-from omnigraph.engine.write.tables import stage_early
-from omnigraph.testing.faults import Pause, armed, recording
+from omnigraph.commit import writer as committing
+from omnigraph.commit.tables import stage_early
 from tests.behaviour.graphs import Backstage
 from tests.crash.recovery.situations import (
     ADD,
@@ -27,6 +26,7 @@ from tests.crash.recovery.situations import (
     new_graph,
     of_another_process,
 )
+from tests.support.faults import Pause, armed, recording
 
 SOON = 0.5
 """Long enough for a write to be prepared and to stand in the queue."""

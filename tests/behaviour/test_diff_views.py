@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.api.graph import Graph, init
-from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import InputError
+from omnigraph.read.view import ReadView
 from omnigraph.storage.filters import Comparison
 from tests.behaviour.graphs import PERSON, SCHEMA
 from tests.behaviour.merging import edge, lines, person, remove, set_age

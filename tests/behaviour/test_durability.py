@@ -8,8 +8,8 @@ import uuid
 import pytest
 
 from omnigraph.api.graph import Graph, init
-from omnigraph.testing.faults import recording
 from tests.behaviour.graphs import SCHEMA
+from tests.support.faults import recording
 
 ADD = "query add($name: String) { insert Person { name: $name, age: 7 } }"
 

@@ -15,7 +15,6 @@ from omnigraph.errors import (
     UnknownType,
 )
 from omnigraph.faults import FAULT_POINTS
-from omnigraph.testing.faults import Fail, InjectedFault, armed
 from tests.behaviour.notes import (
     GIVEN,
     MOCK,
@@ -27,7 +26,8 @@ from tests.behaviour.notes import (
     states,
     vectors,
 )
-from tests.unit.embed.speaking import Refuse, serving
+from tests.support.faults import Fail, InjectedFault, armed
+from tests.unit.providers.speaking import Refuse, serving
 
 PICTURES = """
 node Picture { name: String @key  title: String?  pic: Blob?  vec: Vector(4)? @embed(title) }

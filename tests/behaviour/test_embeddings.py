@@ -10,8 +10,8 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import commit as committing
-from omnigraph.engine.write.tables import stage_early
+from omnigraph.commit import writer as committing
+from omnigraph.commit.tables import stage_early
 from omnigraph.errors import (
     EmbeddingModelUnavailable,
     InputError,
@@ -33,7 +33,7 @@ from tests.behaviour.notes import (
     vectors,
     warnings,
 )
-from tests.unit.embed.speaking import EmbeddingServer, Refuse, serving
+from tests.unit.providers.speaking import EmbeddingServer, Refuse, serving
 
 PENDING = ("embedding_pending", "Note.vec has text but no vector", 1)
 STALE = ("embedding_stale", "Note.vec still has the vector of an earlier text", 1)

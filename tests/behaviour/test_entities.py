@@ -11,8 +11,6 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.read.entities import get_entity, read_entity
-from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import (
     BranchNotFound,
     CommitNotFound,
@@ -20,6 +18,8 @@ from omnigraph.errors import (
     UnknownType,
     UnknownVersion,
 )
+from omnigraph.read.entities import get_entity, read_entity
+from omnigraph.read.view import ReadView
 from omnigraph.storage.filters import Comparison
 from omnigraph.storage.table import Table
 from tests.behaviour.graphs import COMPANY, PERSON

@@ -14,13 +14,13 @@ import pytest
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
 from omnigraph.api.maintenance import Maintenance
-from omnigraph.engine.write import background as folding
+from omnigraph.commit import background as folding
 from omnigraph.errors import HeadMoved
 from omnigraph.limits import MANIFEST_OVERDUE
-from omnigraph.testing.faults import Fail, FailStorage, Pause, armed
 from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import PERSON, Backstage
+from tests.support.faults import Fail, FailStorage, Pause, armed
 
 FEW = 6
 """Pieces a table may have in these tests, so that a dozen writes are enough."""

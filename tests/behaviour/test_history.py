@@ -13,7 +13,6 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.history.commits import Commit
 from omnigraph.errors import (
     BranchNotFound,
     CommitNotFound,
@@ -21,6 +20,7 @@ from omnigraph.errors import (
     NotFoundError,
     UnknownVersion,
 )
+from omnigraph.history.commits import Commit
 from omnigraph.storage.table import Table
 from omnigraph.versioning.commits import CommitRecord, Counts, OperationKind, Warning
 from omnigraph.versioning.manifest import Manifest, ManifestState, replay

@@ -24,7 +24,6 @@ from omnigraph.errors import (
     LoadIdReused,
     StorageError,
 )
-from omnigraph.testing.faults import Call, FailStorage, armed
 from omnigraph.versioning.recovery.recover import Recovery
 from tests.behaviour.graphs import SCHEMA
 from tests.crash.recovery.situations import (
@@ -38,6 +37,7 @@ from tests.crash.recovery.situations import (
     people,
     sidecars,
 )
+from tests.support.faults import Call, FailStorage, armed
 
 KEYLESS = "node Event { what: String }\n"
 NOTE = "query note($what: String) { insert Event { what: $what } }"
@@ -288,7 +288,7 @@ def test_of_calls_with_one_key_at_the_same_time_one_writes(graph):
 
 def test_an_insert_that_meets_its_own_row_is_a_repeat(graph, monkeypatch):
     """The first call lands between the look for the key and the check of the row."""
-    from omnigraph.engine.write.keys import KeyedRequest
+    from omnigraph.commit.keys import KeyedRequest
 
     look = KeyedRequest.earlier
 

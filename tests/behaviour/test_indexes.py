@@ -10,11 +10,11 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.maintain.indexes import IndexedTable, IndexReport
-from omnigraph.engine.write import background as folding
+from omnigraph.commit import background as folding
 from omnigraph.errors import BranchLocked, ReadOnlyHandle
+from omnigraph.maintenance.indexes import IndexedTable, IndexReport
 from omnigraph.storage.indexes import list_indexes
-from omnigraph.testing.faults import Fail, InjectedFault, armed
+from tests.support.faults import Fail, InjectedFault, armed
 
 SCHEMA = """
 node Item {

@@ -20,7 +20,6 @@ from omnigraph.errors import (
     TableExists,
     UnsafeStore,
 )
-from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.contract import CONTRACT_FILES, SOURCE_FILE
 from omnigraph.versioning.rows import MANIFEST_PATH, STAMP_KEY
 from tests.behaviour.graphs import (
@@ -33,6 +32,7 @@ from tests.behaviour.graphs import (
 )
 from tests.contract.objects.moto_server import environment_for
 from tests.contract.objects.stub_server import stub_server
+from tests.support.faults import Fail, InjectedFault, armed
 
 POINTS = [
     "init.after_schema_pg_written",

@@ -415,7 +415,7 @@ def test_loads_and_exports_tell_their_stages_and_rows(tmp_path, workshop, monkey
     told = Told()
     workshop.load(MAKERS.encode(), "append", progress=told)
     assert told.stages == [["read", None, 2], ["check", 2, 2], ["write", 2, 2]]
-    monkeypatch.setattr("omnigraph.engine.write.tables.INDEX_MIN_ROWS", 2)
+    monkeypatch.setattr("omnigraph.commit.tables.INDEX_MIN_ROWS", 2)
     told = Told()
     workshop.load(
         MAKERS.replace("ada", "eda").replace("bo", "po").encode(), "append", progress=told

@@ -8,9 +8,8 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.merge.plan import MergePlanner
 from omnigraph.errors import HeadMoved, ReadOnlyHandle, StorageError
-from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
+from omnigraph.merge.plan import MergePlanner
 from tests.behaviour.graphs import SCHEMA
 from tests.behaviour.merging import (
     add,
@@ -20,6 +19,7 @@ from tests.behaviour.merging import (
     person,
     set_age,
 )
+from tests.support.faults import Fail, FailStorage, InjectedFault, armed
 
 MERGED = "branch_merge.post_phase_b_pre_manifest_commit"
 

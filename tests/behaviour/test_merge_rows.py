@@ -7,14 +7,14 @@ import json
 import pytest
 
 from omnigraph.api.graph import Graph, init
-from omnigraph.engine.compare import changes
-from omnigraph.engine.merge import rows as merged_rows
+from omnigraph.diff import changes
 from omnigraph.errors import (
     ExternalBlobRefused,
     InputError,
     LoadError,
     MergeConflicts,
 )
+from omnigraph.merge import rows as merged_rows
 from tests.behaviour.graphs import PERSON
 from tests.behaviour.merging import (
     add,

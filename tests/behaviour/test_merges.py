@@ -10,7 +10,6 @@ from omnigraph.errors import (
     InputError,
     InvalidBranchName,
 )
-from omnigraph.testing.faults import Call, armed
 from tests.behaviour.graphs import COMPANY, PERSON, pins
 from tests.behaviour.merging import (
     add,
@@ -21,6 +20,7 @@ from tests.behaviour.merging import (
     set_age,
 )
 from tests.receipts import receipt_of_commit
+from tests.support.faults import Call, armed
 
 ROW_VERSIONS = ["id", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 

@@ -15,10 +15,10 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchInUse, GraphMoved
 from omnigraph.storage.cleanup import stored_versions
-from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import PERSON, SCHEMA, Backstage
 from tests.contract.objects.moto_server import BUCKET, environment_for
+from tests.support.faults import Fail, InjectedFault, armed
 
 NOW = timedelta()
 

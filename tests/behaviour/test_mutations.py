@@ -14,8 +14,6 @@ from dataclasses import replace
 import pytest
 
 import omnigraph as og
-from omnigraph.engine.write import mutation
-from omnigraph.engine.write.mutate import prepare_mutation
 from omnigraph.errors import (
     AssignmentError,
     BranchNotFound,
@@ -29,6 +27,8 @@ from omnigraph.errors import (
     ReadOnlyHandle,
     TypeCheckError,
 )
+from omnigraph.mutation import prepare_mutation
+from omnigraph.mutation import run as mutation
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
 PICTURES = "node Picture { name: String @key  pic: Blob?  thumb: Blob?  note: String? }\n"

@@ -14,25 +14,25 @@ from hypothesis import strategies as st
 
 from omnigraph.api.graph import init
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.write.mutate import MutationIds, prepare_mutation
 from omnigraph.errors import ExternalBlobRefused, OmnigraphError
 from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import QueryFile
 from omnigraph.language.syntax import Source
+from omnigraph.mutation import MutationIds, prepare_mutation
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_parameters
+from omnigraph.providers.documents import DocumentVectors
 from omnigraph.rows.columns import row_schema
-from omnigraph.testing.generate import mutation_queries
-from omnigraph.testing.model.export import export
-from omnigraph.testing.model.graph import numbered_ids
-from omnigraph.testing.model.history import net_counts
-from omnigraph.testing.model.image import Image
-from omnigraph.testing.model.load import load as reference_load
-from omnigraph.testing.model.mutate import mutate
-from omnigraph.testing.outcome import Counts, Refusal
 from tests.behaviour.random_mutations import dense_mutations, dense_parameters, parameter_values
+from tests.support.generate import mutation_queries
+from tests.support.model.export import export
+from tests.support.model.graph import numbered_ids
+from tests.support.model.history import net_counts
+from tests.support.model.image import Image
+from tests.support.model.load import load as reference_load
+from tests.support.model.mutate import mutate
+from tests.support.outcome import Counts, Refusal
 from tests.unit.load.inputs import DENSE, dense_inputs, inputs, schema_sources
 from tests.unit.load.loading import catalog_of, stored_rows
 
@@ -157,7 +157,7 @@ def dense_history(data):
     """Several queries one after the other, each on what those before it have committed."""
     image = committed_image(DENSE_CATALOG, data.draw(dense_inputs()))
     graph, make, ids = committed_graph(DENSE, image), made_ids(), iter(made_ids(), None)
-    with patch("omnigraph.engine.write.mutation.MutationIds", lambda: MutationIds(make, NOW)):
+    with patch("omnigraph.mutation.run.MutationIds", lambda: MutationIds(make, NOW)):
         for _ in range(data.draw(st.integers(2, 4))):
             query, params = data.draw(dense_mutations()), data.draw(dense_parameters)
             image = assert_same_commit(graph, image, ids, query, params)

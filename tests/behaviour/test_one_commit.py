@@ -9,7 +9,6 @@ import pytest
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import HeadMoved, MutationError
-from omnigraph.testing.faults import Call, armed
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, Backstage, pins
 from tests.crash.recovery.situations import (
     ADD,
@@ -26,6 +25,7 @@ from tests.crash.recovery.situations import (
     sidecars,
 )
 from tests.receipts import receipt_of_commit
+from tests.support.faults import Call, armed
 
 UNIQUE = "node Person { name: String @key  email: String? @unique }\n"
 

@@ -10,14 +10,14 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import background, tables
+from omnigraph.commit import background, tables
 from omnigraph.errors import RecoveryPending, StorageError, TableDrift
 from omnigraph.storage.indexes import uncovered_fragments
-from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import PERSON, SCHEMA
 from tests.receipts import receipt_of_commit
+from tests.support.faults import Fail, FailStorage, InjectedFault, armed
 
 
 @pytest.fixture(autouse=True)

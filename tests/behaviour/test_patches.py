@@ -15,8 +15,8 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import commit as committing
-from omnigraph.engine.write.tables import stage_early
+from omnigraph.commit import writer as committing
+from omnigraph.commit.tables import stage_early
 from omnigraph.errors import LoadError
 from tests.spark.in_process import SparkLike, frames_in_this_process
 

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 import pytest
 
 from omnigraph.api.graph import init
-from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.write.mutate import MutationIds, prepare_mutation
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.language.syntax import Source
+from omnigraph.mutation import MutationIds, prepare_mutation
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_parameters
+from omnigraph.providers.documents import DocumentVectors
 from omnigraph.storage.tables import TableStore
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 

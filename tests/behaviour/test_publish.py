@@ -14,7 +14,6 @@ from lance import LanceDataset
 from msgspec import structs
 
 from omnigraph.api.graph import init
-from omnigraph.engine.history.commits import Commit
 from omnigraph.errors import (
     CommitStateUnknown,
     ConflictError,
@@ -29,10 +28,10 @@ from omnigraph.errors import (
     SyncFailed,
     TableExists,
 )
+from omnigraph.history.commits import Commit
 from omnigraph.storage.delta import InsertConflict, insert_exclusively
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.testing.faults import Call, Fail, InjectedFault, armed
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.commits import CommitId, CommitRecord, Counts, LoadNote, TableId
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState
@@ -48,6 +47,7 @@ from omnigraph.versioning.rows import (
 )
 from tests.behaviour.graphs import COMPANY, PERSON, Backstage, pins
 from tests.receipts import receipt_of_commit
+from tests.support.faults import Call, Fail, InjectedFault, armed
 
 BEFORE, AFTER = "graph_publish.before_manifest_commit", "graph_publish.after_manifest_commit"
 

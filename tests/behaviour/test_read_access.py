@@ -10,12 +10,12 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.read.budget import (
+from omnigraph.commit import tables
+from omnigraph.errors import InputError, QueryBudgetExceeded, QueryCancelled
+from omnigraph.read.budget import (
     CancelToken,
     QueryBudget,
 )
-from omnigraph.engine.write import tables
-from omnigraph.errors import InputError, QueryBudgetExceeded, QueryCancelled
 
 SCHEMA = """
 node Person { name: String @key  age: I32 }

@@ -15,10 +15,6 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.read.budget import CancelToken, QueryBudget
-from omnigraph.engine.read.frame import Frame
-from omnigraph.engine.read.reader import ReadRequest
-from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import (
     InputError,
     ParameterError,
@@ -26,6 +22,10 @@ from omnigraph.errors import (
     QueryCancelled,
     TypeCheckError,
 )
+from omnigraph.read.budget import CancelToken, QueryBudget
+from omnigraph.read.frame import Frame
+from omnigraph.read.reader import ReadRequest
+from omnigraph.read.view import ReadView
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
 
@@ -417,7 +417,7 @@ def test_the_time_of_a_query_counts_from_its_beginning(workshop, monkeypatch):
     """A budget may be made once and given to many queries."""
     budget = QueryBudget(timeout_s=60)
     late = time.monotonic() + 3600
-    monkeypatch.setattr("omnigraph.engine.read.budget.time.monotonic", lambda: late)
+    monkeypatch.setattr("omnigraph.read.budget.time.monotonic", lambda: late)
     assert len(workshop.query(EVERYTHING, budget=budget)) == 64
 
 
@@ -435,10 +435,8 @@ def test_compiling_and_planning_count_against_the_time(workshop, monkeypatch):
     started = time.monotonic()
     text = EVERYTHING.replace("query q", "query planned")
     clock = iter([started, started])
-    monkeypatch.setattr(
-        "omnigraph.engine.read.budget.time.monotonic", lambda: next(clock, started + 3600)
-    )
-    monkeypatch.setattr("omnigraph.engine.read.reader.execute_read", None)
+    monkeypatch.setattr("omnigraph.read.budget.time.monotonic", lambda: next(clock, started + 3600))
+    monkeypatch.setattr("omnigraph.read.reader.execute_read", None)
     with pytest.raises(QueryBudgetExceeded, match="budget exceeded: seconds;"):
         workshop.query(text, budget=QueryBudget(timeout_s=60))
 

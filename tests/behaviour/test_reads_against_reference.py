@@ -15,19 +15,17 @@ from hypothesis import strategies as st
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.engine.read import cache, columns, execute, expand, reader
-from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write import background as folding
-from omnigraph.engine.write import tables
+from omnigraph.commit import background as folding
+from omnigraph.commit import tables
 from omnigraph.errors import OmnigraphError
 from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import QueryFile
 from omnigraph.language.syntax import Source
 from omnigraph.plan import arrange as arranging
 from omnigraph.plan.params import JsonParameters
+from omnigraph.read import cache, columns, execute, expand, reader
+from omnigraph.read.view import ReadView
 from omnigraph.storage.filters import Comparison, IsNull
-from omnigraph.testing.generate import read_queries
-from omnigraph.testing.model.image import Image
 from tests.behaviour.random_reads import (
     CROWDED,
     READS,
@@ -38,6 +36,8 @@ from tests.behaviour.random_reads import (
     views,
 )
 from tests.behaviour.read_answers import asked, assert_right, graph_of, image_of
+from tests.support.generate import read_queries
+from tests.support.model.image import Image
 from tests.unit.load.inputs import schema_sources
 
 RELAXED = settings(

@@ -9,12 +9,6 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.history.commits import short_id
-from omnigraph.engine.history.refs import (
-    ResolvedRef,
-    find_commit,
-    resolve_ref,
-)
 from omnigraph.errors import (
     AmbiguousRef,
     BranchNotFound,
@@ -24,6 +18,12 @@ from omnigraph.errors import (
     NotFoundError,
     RefNotFound,
     UnknownVersion,
+)
+from omnigraph.history.commits import short_id
+from omnigraph.history.refs import (
+    ResolvedRef,
+    find_commit,
+    resolve_ref,
 )
 from omnigraph.versioning.manifest import Manifest
 from tests.behaviour.graphs import SCHEMA, Backstage

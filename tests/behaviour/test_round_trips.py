@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.catalog.model import EntityType
-from omnigraph.engine.read.entities import read_entity
 from omnigraph.errors import LoadError
+from omnigraph.read.entities import read_entity
 from tests.unit.load.inputs import DENSE, dense_inputs, json_values, schema_sources
 
 RELAXED = settings(

@@ -14,12 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.api.graph import Graph, init
-from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.read import entities
-from omnigraph.engine.read.budget import CancelToken, QueryBudget
-from omnigraph.engine.read.scan import scan_type
-from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write.mutate import MutationIds, prepare_mutation
 from omnigraph.errors import (
     ExternalBlobRefused,
     InputError,
@@ -33,8 +27,14 @@ from omnigraph.errors import (
     UnknownType,
 )
 from omnigraph.language.syntax import Source
+from omnigraph.mutation import MutationIds, prepare_mutation
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_host_values
+from omnigraph.providers.documents import DocumentVectors
+from omnigraph.read import entities
+from omnigraph.read.budget import CancelToken, QueryBudget
+from omnigraph.read.scan import scan_type
+from omnigraph.read.view import ReadView
 from omnigraph.storage.filters import Comparison, IsNull, Not
 
 SCHEMA = """
@@ -255,7 +255,7 @@ def test_a_budget_ends_a_scan(graph):
 
 def test_the_time_between_batches_is_not_that_of_the_scan(graph, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("omnigraph.engine.read.budget.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("omnigraph.read.budget.time.monotonic", lambda: clock[0])
     found = reader(graph, "Thing", columns=["image"], budget=QueryBudget(timeout_s=5))
     clock[0] += 100
     for _batch in found:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.api.graph import Graph
-from omnigraph.engine.read.entities import read_entity
 from omnigraph.errors import (
     EmbeddingNotConfigured,
     TypeCheckError,
 )
+from omnigraph.read.entities import read_entity
 from omnigraph.storage.indexes import list_indexes
 from tests.behaviour.reshaping import NICK, makers, table_versions
 from tests.workshop import WORKSHOP

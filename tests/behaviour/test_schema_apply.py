@@ -25,7 +25,6 @@ from omnigraph.errors import (
     UnsupportedMigration,
 )
 from omnigraph.storage.stage import commit_staged, stage_restore
-from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, Pause, armed
 from omnigraph.versioning.contract import CONTRACT_FILES, HISTORY_DIR, STAGED
 from tests.behaviour.reshaping import (
     NICK,
@@ -35,6 +34,7 @@ from tests.behaviour.reshaping import (
     open_again,
     table_versions,
 )
+from tests.support.faults import Fail, FailStorage, InjectedFault, Pause, armed
 from tests.workshop import WORKSHOP
 
 

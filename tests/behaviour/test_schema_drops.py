@@ -12,8 +12,8 @@ from omnigraph.errors import (
     HistoryRemoved,
     TypeCheckError,
 )
-from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from tests.behaviour.reshaping import SCORES, WITHOUT_SCORE, makers, open_again
+from tests.support.faults import Fail, FailStorage, InjectedFault, armed
 from tests.workshop import WORKSHOP
 
 

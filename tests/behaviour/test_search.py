@@ -11,8 +11,8 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.embed.providers import MockProvider, Task
 from omnigraph.errors import EmbeddingNotConfigured
+from omnigraph.providers.clients import MockProvider, Task
 from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
 PAGES = """
@@ -60,8 +60,8 @@ def pages(request, tmp_path_factory) -> Graph:
         graph.load(_records(ROWS), "merge")
         with pytest.MonkeyPatch.context() as patch:
             if request.param == "indexed, then compacted":
-                patch.setattr("omnigraph.engine.write.background.MAX_SMALL_FRAGMENTS", 0)
-                patch.setattr("omnigraph.engine.write.background.INDEX_LAG_ROWS", 0)
+                patch.setattr("omnigraph.commit.background.MAX_SMALL_FRAGMENTS", 0)
+                patch.setattr("omnigraph.commit.background.INDEX_LAG_ROWS", 0)
             graph.mutate('query d() { delete Page where slug = "p0" }')
             graph.maintenance.wait()
     if request.param == "indexed":
@@ -129,7 +129,7 @@ def test_the_nearest_of_many_are_those_of_all(tmp_path, monkeypatch):
     graph.load(_records(rows), "append")
     rest = "order { nearest($p.vec, $q) } limit 40"
     quick = _ordered(graph, rest, q=[1, 2, -1])
-    monkeypatch.setattr("omnigraph.engine.read.project.MAX_UNPRUNED_ROWS", 10_000)
+    monkeypatch.setattr("omnigraph.read.project.MAX_UNPRUNED_ROWS", 10_000)
     assert quick == _ordered(graph, rest, q=[1, 2, -1])
     assert len(quick) == 40
     assert _ordered(graph, rest, q=[0, 0, 0]) == []
@@ -137,7 +137,7 @@ def test_the_nearest_of_many_are_those_of_all(tmp_path, monkeypatch):
 
 def test_the_nearest_of_rows_that_were_joined(tmp_path, monkeypatch):
     """As many rows as there are pages, and none of them where its page is."""
-    monkeypatch.setattr("omnigraph.engine.read.project.MAX_UNPRUNED_ROWS", 10)
+    monkeypatch.setattr("omnigraph.read.project.MAX_UNPRUNED_ROWS", 10)
     graph = init(tmp_path / "graph", f"{PAGES} edge Links: Page -> Page")
     count = 60
     rows = [{"slug": f"p{i:02}", "title": "x", "vec": [i, count - i, 1]} for i in range(count)]

@@ -11,10 +11,10 @@ from omnigraph.catalog.compile import compile_schema
 from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import QueryFile
 from omnigraph.language.syntax import Source
-from omnigraph.testing.generate import read_queries
 from tests.behaviour.random_reads import SEARCHES, changes, images, parameter_values, views
 from tests.behaviour.read_answers import asked, assert_right, graph_of, image_of
 from tests.behaviour.test_reads_against_reference import RELAXED, engine_of
+from tests.support.generate import read_queries
 
 SCHEMA = """
 node Page { slug: String @key  title: String?  body: String? @index  vec: Vector(2)? @index  n: I32? }

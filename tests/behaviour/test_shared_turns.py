@@ -20,7 +20,6 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.history.commits import Commit, Receipt
 from omnigraph.errors import (
     HeadMoved,
     IdempotencyKeyReused,
@@ -29,9 +28,10 @@ from omnigraph.errors import (
     MutationError,
     OmnigraphError,
 )
-from omnigraph.testing.faults import Call, armed
+from omnigraph.history.commits import Commit, Receipt
 from tests.behaviour.graphs import Backstage
 from tests.behaviour.threads import Outcome, Together, together
+from tests.support.faults import Call, armed
 
 THREADS = 16
 

@@ -9,12 +9,12 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.maintain import status as statuses
-from omnigraph.engine.write import background as folding
-from omnigraph.testing.faults import Fail, InjectedFault, armed
+from omnigraph.commit import background as folding
+from omnigraph.maintenance import status as statuses
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import COMPANY, PERSON
 from tests.behaviour.reshaping import WITHOUT_SCORE
+from tests.support.faults import Fail, InjectedFault, armed
 
 
 def person(name: str, age: int = 1) -> str:

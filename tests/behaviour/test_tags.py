@@ -23,10 +23,10 @@ from omnigraph.errors import (
     TagExists,
     TagNotFound,
 )
-from omnigraph.testing.faults import Call, FailStorage, armed, recording
 from omnigraph.versioning.branch_names import branch_name
 from omnigraph.versioning.tags import TAGS_DIR
 from tests.behaviour.graphs import SCHEMA, Backstage
+from tests.support.faults import Call, FailStorage, armed, recording
 
 NOW = timedelta()
 

@@ -11,9 +11,9 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.read.text_indexes import TextIndexStore
-from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write import background as folding
+from omnigraph.commit import background as folding
+from omnigraph.read.text_indexes import TextIndexStore
+from omnigraph.read.view import ReadView
 from omnigraph.storage.filters import Comparison
 from omnigraph.text import index
 from omnigraph.text.index import build_index

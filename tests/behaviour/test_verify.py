@@ -16,9 +16,9 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.maintain.verify import verify_graph
-from omnigraph.engine.maintain.verify_report import MAX_EXAMPLES
 from omnigraph.errors import BranchNotFound
+from omnigraph.maintenance.verify import verify_graph
+from omnigraph.maintenance.verify_report import MAX_EXAMPLES
 from tests.behaviour.damaging import (
     BRANCHES,
     KNOWS,

@@ -15,7 +15,7 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.maintain.verify import verify_graph
+from omnigraph.maintenance.verify import verify_graph
 from omnigraph.storage.indexes import CHECKSUMS
 from omnigraph.versioning.contract import CONTRACT_FILES, HISTORY_DIR
 from omnigraph.versioning.rows import (

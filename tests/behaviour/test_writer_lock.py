@@ -15,10 +15,10 @@ import pytest
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked, ConflictError, InputError, StorageError
-from omnigraph.testing.faults import Call, Fail, InjectedFault, Pause, armed
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import WriterLocks
 from tests.behaviour.graphs import SCHEMA, Backstage
+from tests.support.faults import Call, Fail, InjectedFault, Pause, armed
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ import omnigraph as og
 from omnigraph.errors import LoadError as EngineLoadError
 from omnigraph.errors import MergeConflicts, OmnigraphError
 from omnigraph.plan.params import JsonParameters
-from omnigraph.testing.cases.actions import (
+from tests.receipts import receipt_of_commit
+from tests.support.cases.actions import (
     ApplySchema,
     CreateBranch,
     DeleteBranch,
@@ -20,8 +21,8 @@ from omnigraph.testing.cases.actions import (
     Merge,
     Mutate,
 )
-from omnigraph.testing.cases.story import Action, Case
-from omnigraph.testing.outcome import (
+from tests.support.cases.story import Action, Case
+from tests.support.outcome import (
     Change,
     Conflict,
     Counts,
@@ -34,7 +35,6 @@ from omnigraph.testing.outcome import (
     ReceiptWarning,
     Refusal,
 )
-from tests.receipts import receipt_of_commit
 
 _names = count()
 

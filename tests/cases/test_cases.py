@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.testing.cases import Case, ModelBackend, read_cases, run_case
+from tests.support.cases import Case, ModelBackend, read_cases, run_case
 
 CASES = [case for path in sorted(Path(__file__).parent.glob("*.gqt")) for case in read_cases(path)]
 

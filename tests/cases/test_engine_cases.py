@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.testing.cases import Case, read_cases, run_case
 from tests.cases.engine_backend import EngineBackend, can_play
+from tests.support.cases import Case, read_cases, run_case
 
 FOLDER = Path(__file__).parent
 CASES = [c for path in sorted(FOLDER.glob("*.gqt")) for c in read_cases(path) if can_play(c)]

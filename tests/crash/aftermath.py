@@ -19,7 +19,6 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import AlreadyInitialized, GraphNotFound, TableExists
 from omnigraph.storage.durability import Durability
-from omnigraph.testing.faults import Hit, recording
 from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.commits import OperationId
 from omnigraph.versioning.contract import CONTRACT_FILES
@@ -29,6 +28,7 @@ from tests.behaviour.graphs import Backstage, tree
 from tests.crash.graphs import SCHEMA, person, rows
 from tests.crash.kinds import PUBLISHED, Kind
 from tests.crash.power_loss import LOCKS
+from tests.support.faults import Hit, recording
 
 Content = dict[str, Sequence[str]]
 """The rows of every branch, and the tags; nothing at all where there is no graph."""

@@ -7,13 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.testing.faults import Arm, Call, FaultAction, Hit, InjectedFault, Kill, Record, armed
 from tests.crash.aftermath import check_aftermath
 from tests.crash.conftest import Wharf
 from tests.crash.dying import publishes_noted
 from tests.crash.graphs import killed
 from tests.crash.kinds import PUBLISHED, Kind
 from tests.crash.power_loss import Losses, inodes, possible_losses, remove, truncate
+from tests.support.faults import Arm, Call, FaultAction, Hit, InjectedFault, Kill, Record, armed
 
 
 def check_raising(wharf: Wharf, kind: Kind, point: str, hit: int, action: FaultAction) -> None:

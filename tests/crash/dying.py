@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omnigraph.faults import FAULT_POINTS, FaultPoint
-from omnigraph.testing.faults import arm_from_environment
 from tests.crash.kinds import KINDS, LEASED_KINDS, PUBLISHED
+from tests.support.faults import arm_from_environment
 
 PUBLISHED_NOTE = "published"
 

@@ -13,7 +13,13 @@ from pathlib import Path
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.storage.stage import commit_staged, stage_append
-from omnigraph.testing.faults import (
+from omnigraph.versioning.contract import IR_FILE, STATE_FILE
+from omnigraph.versioning.ids import new_ulid
+from omnigraph.versioning.rows import RECOVERY_DIR
+from tests.behaviour.graphs import PERSON, Backstage
+from tests.behaviour.notes import before_bindings
+from tests.nursery import the_nursery
+from tests.support.faults import (
     ENVIRONMENT_VARIABLE,
     Arm,
     Fail,
@@ -22,12 +28,6 @@ from omnigraph.testing.faults import (
     armed,
     describe,
 )
-from omnigraph.versioning.contract import IR_FILE, STATE_FILE
-from omnigraph.versioning.ids import new_ulid
-from omnigraph.versioning.rows import RECOVERY_DIR
-from tests.behaviour.graphs import PERSON, Backstage
-from tests.behaviour.notes import before_bindings
-from tests.nursery import the_nursery
 from tests.upgrade.old_graphs import with_branches
 
 PATIENCE_SECONDS = 120

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import background, turn
+from omnigraph.commit import background, turn
 from omnigraph.versioning import locks as locks_module
 from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks

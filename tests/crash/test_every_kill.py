@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from omnigraph.testing.faults import Fail, FailStorage
 from tests.crash.conftest import Wharf
 from tests.crash.dangers import check_killing, check_raising
 from tests.crash.kinds import KINDS, Kind
 from tests.crash.test_kills import THOROUGH
+from tests.support.faults import Fail, FailStorage
 
 pytestmark = pytest.mark.slow
 

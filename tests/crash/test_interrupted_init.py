@@ -11,8 +11,8 @@ import pytest
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import AlreadyInitialized, GraphNotFound, TableExists
-from omnigraph.testing.faults import Arm, Kill
 from tests.crash.graphs import SCHEMA, killed
+from tests.support.faults import Arm, Kill
 
 MANIFEST_VERSIONS = Path("__manifest", "_versions")
 

@@ -14,12 +14,12 @@ import pytest
 
 import omnigraph
 from omnigraph.faults import FAULT_POINTS
-from omnigraph.testing.faults import FailStorage
 from omnigraph.versioning.recovery.recover import Recovery
 from tests.crash.aftermath import check_aftermath
 from tests.crash.conftest import Wharf
 from tests.crash.dangers import check_killing, check_raising
 from tests.crash.kinds import KINDS, Kind
+from tests.support.faults import FailStorage
 
 NEEDS_OBJECT_STORE = frozenset(["lock.renew", "lock.before_takeover"])
 """Steps of leases, which there are none of on a disk. tests/crash/test_leases.py is for them."""

@@ -10,12 +10,12 @@ import pytest
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.faults import FAULT_POINTS
-from omnigraph.testing.faults import Arm, Kill, PauseAcrossProcesses
 from tests.contract.objects.moto_server import BUCKET, environment_for
 from tests.crash.aftermath import look
 from tests.crash.graphs import SCHEMA, killed, person, rows
 from tests.crash.kinds import KINDS, LEASED_KINDS, short_leases
 from tests.crash.test_kills import NEEDS_OBJECT_STORE
+from tests.support.faults import Arm, Kill, PauseAcrossProcesses
 
 
 @pytest.fixture

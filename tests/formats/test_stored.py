@@ -15,12 +15,12 @@ import pytest
 from omnigraph.catalog.compile import build_schema
 from omnigraph.catalog.migrate.steps import MigrationPlan
 from omnigraph.cli.operator_config import OperatorConfig, read_operator_config
-from omnigraph.engine.compare.diff import _cursor, _parse_cursor
-from omnigraph.engine.compare.feed import FeedCursor
-from omnigraph.engine.read.text_indexes import _Header
+from omnigraph.diff.diff import _cursor, _parse_cursor
+from omnigraph.diff.feed import FeedCursor
 from omnigraph.errors import ManifestDamaged, SchemaContractBroken
 from omnigraph.json_structs import json_line
 from omnigraph.language.syntax import Source
+from omnigraph.read.text_indexes import _Header
 from omnigraph.rows.bindings import bindings, given_bindings
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import CHECKSUMS, IndexChecks, IndexFolder

@@ -19,8 +19,8 @@ from omnigraph.catalog.compile import build_declared
 from omnigraph.catalog.migrate import carry_identities, plan_migration
 from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
-from omnigraph.testing.model import ReferenceGraph
-from omnigraph.testing.outcome import Refusal
+from tests.support.model import ReferenceGraph
+from tests.support.outcome import Refusal
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }

@@ -35,14 +35,14 @@ from omnigraph.catalog.compile import compile_schema
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.language.syntax import Source
-from omnigraph.testing.faults import Fail, FailStorage, FaultAction, Hit, InjectedFault, armed
-from omnigraph.testing.model import ReferenceGraph
-from omnigraph.testing.outcome import Refusal
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.folds import wait_for_folds
 from tests.model import operations
 from tests.model.operations import SCHEMA, Mode, Operation
 from tests.model.worlds import World, content_of, made_by_users, world_of, world_of_model
+from tests.support.faults import Fail, FailStorage, FaultAction, Hit, InjectedFault, armed
+from tests.support.model import ReferenceGraph
+from tests.support.outcome import Refusal
 
 ELSEWHERE = (
     "init.", "upgrade.", "bootstrap.", "durability.", "lock.renew", "lock.before_takeover",
@@ -160,11 +160,11 @@ class Histories(RuleBasedStateMachine):
         self._context.callback(shutil.rmtree, folder)
         for setting in (
             patch.dict(os.environ, {"OMNIGRAPH_DURABILITY": "none"}),
-            patch("omnigraph.engine.write.background.MAX_SMALL_FRAGMENTS", 2),
-            patch("omnigraph.engine.write.background.INDEX_LAG_ROWS", 3),
+            patch("omnigraph.commit.background.MAX_SMALL_FRAGMENTS", 2),
+            patch("omnigraph.commit.background.INDEX_LAG_ROWS", 3),
             patch("omnigraph.versioning.manifest_compaction.MANIFEST_SMALL_FRAGMENTS", 4),
             patch("omnigraph.versioning.manifest_compaction.INDEX_LAG_ROWS", 20),
-            patch("omnigraph.engine.write.tables.INDEX_MIN_ROWS", 2),
+            patch("omnigraph.commit.tables.INDEX_MIN_ROWS", 2),
         ):
             self._context.enter_context(setting)
         self._root = Path(folder) / "graph"

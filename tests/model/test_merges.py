@@ -19,11 +19,11 @@ from omnigraph.api.graph import init
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.errors import MergeConflicts, OmnigraphError
 from omnigraph.language.syntax import Source
-from omnigraph.testing.model import ReferenceGraph
-from omnigraph.testing.outcome import MergeResult, Refusal
 from tests.model import operations
 from tests.model.operations import Operation
 from tests.model.worlds import content_of, world_of_model
+from tests.support.model import ReferenceGraph
+from tests.support.outcome import MergeResult, Refusal
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  @unique(age) }
@@ -68,7 +68,7 @@ class Merges(RuleBasedStateMachine):
     def __init__(self, outcomes: Counter[str], beginning: str | None = None) -> None:
         super().__init__()
         self.outcomes = outcomes
-        self._small = patch("omnigraph.engine.compare.changes.COMPARED_ROWS", 3)
+        self._small = patch("omnigraph.diff.changes.COMPARED_ROWS", 3)
         self._small.start()
         self.graph = init(f"memory://{uuid.uuid4().hex}", SCHEMA)
         self.model = ReferenceGraph(compile_schema(Source("<schema>", SCHEMA)).ir)

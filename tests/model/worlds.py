@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from omnigraph.api.graph import Graph
 from omnigraph.catalog.model import Catalog
-from omnigraph.testing.model import ReferenceGraph
 from omnigraph.versioning.audit import RecoveryKind
+from tests.support.model import ReferenceGraph
 
 Content = dict[str, list[str]]
 """The rows of every branch."""

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.maintain.cleanup import MIN_AGE
 from omnigraph.errors import (
     BranchInUse,
     BranchNotFound,
     ExpectedVersionMismatch,
     RecoveryPending,
 )
+from omnigraph.maintenance.cleanup import MIN_AGE
 from tests.processes.writing import exported, short_leases
 
 NAMES = 6

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from omnigraph.testing.faults import ENVIRONMENT_VARIABLE, Arm, describe
 from tests.nursery import Forked, the_nursery
 from tests.processes.conftest import Place
+from tests.support.faults import ENVIRONMENT_VARIABLE, Arm, describe
 
 
 def child(place: Place, arms: Sequence[Arm], work: str, *arguments: object) -> Forked:

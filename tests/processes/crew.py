@@ -14,7 +14,6 @@ from pathlib import Path
 
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
-from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import Backstage
@@ -31,6 +30,7 @@ from tests.processes.writing import (
     faults_of,
     short_leases,
 )
+from tests.support.faults import Arm, Kill
 
 RESUME_SECONDS = 120
 """Far longer than anybody may have to wait for others to go on after a kill, on any machine."""

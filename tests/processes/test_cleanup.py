@@ -17,13 +17,13 @@ import pytest
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked
-from omnigraph.testing.faults import Arm, Kill, PauseAcrossProcesses
 from tests.behaviour.graphs import SCHEMA
 from tests.nursery import Forked
 from tests.processes.branching import Notes, lost_rows
 from tests.processes.children import child
 from tests.processes.conftest import Place
 from tests.processes.writing import exported, short_leases
+from tests.support.faults import Arm, Kill, PauseAcrossProcesses
 
 MERGED = "branch_merge.post_phase_b_pre_manifest_commit"
 

@@ -8,10 +8,10 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.contract import CONTRACT_FILES
 from tests.behaviour.graphs import SCHEMA, Backstage
 from tests.processes.children import child
+from tests.support.faults import Arm, Kill
 
 # -- creating the graph ----------------------------------------------------------------------
 

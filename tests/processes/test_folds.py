@@ -13,7 +13,7 @@ from omnigraph.api.graph import open as open_graph
 WRITER = """
 import sys
 import omnigraph
-from omnigraph.engine.write import fold
+from omnigraph.commit import fold
 
 fold.MAX_SMALL_FRAGMENTS = 3
 graph = omnigraph.init(sys.argv[1], "node Person { name: String @key }")

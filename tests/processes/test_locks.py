@@ -15,12 +15,12 @@ import pytest
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked, BranchLockLost
-from omnigraph.testing.faults import Arm, Call, FailStorage, PauseAcrossProcesses, armed
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks
 from tests.behaviour.graphs import SCHEMA, Backstage
 from tests.crash.recovery.situations import with_locks
 from tests.processes.children import child
+from tests.support.faults import Arm, Call, FailStorage, PauseAcrossProcesses, armed
 
 TIMING = (5.0, 0.3, 3.5)
 """Term, renewal and loss of the leases here, in seconds: short, but not for a busy machine."""

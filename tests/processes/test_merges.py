@@ -10,10 +10,10 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.testing.faults import Arm, Kill
 from tests.behaviour.graphs import SCHEMA
 from tests.processes.children import child
 from tests.processes.conftest import Place
+from tests.support.faults import Arm, Kill
 
 MERGED = "branch_merge.post_phase_b_pre_manifest_commit"
 

@@ -11,7 +11,6 @@ import pytest
 
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked, BranchLockLost, CommitStateUnknown, RecoveryPending
-from omnigraph.testing.faults import Arm, Call, FailStorage, Kill, PauseAcrossProcesses, armed
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks
 from tests.behaviour.graphs import Backstage
 from tests.crash.recovery.situations import (
@@ -33,6 +32,7 @@ from tests.crash.recovery.situations import (
 )
 from tests.processes.children import child
 from tests.processes.test_locks import TIMING, lease
+from tests.support.faults import Arm, Call, FailStorage, Kill, PauseAcrossProcesses, armed
 
 
 @contextmanager

@@ -8,11 +8,11 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.testing.faults import Arm, Kill
 from omnigraph.versioning.contract import CONTRACT_FILES, STAGED
 from tests.behaviour.graphs import Backstage
 from tests.processes.changing import FIELDS, schema
 from tests.processes.children import child
+from tests.support.faults import Arm, Kill
 
 
 def rows(uri: str) -> dict[str, list[int]]:

@@ -13,8 +13,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.history.commits import Commit
-from omnigraph.testing.faults import Arm, Kill
+from omnigraph.history.commits import Commit
 from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import Backstage
@@ -35,6 +34,7 @@ from tests.processes.sharing import (
     task_of,
 )
 from tests.processes.writing import exported, short_leases
+from tests.support.faults import Arm, Kill
 
 WRITERS = 8
 STEPS = [step for step in crew.STEPS if not step.startswith("fork.")]

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from omnigraph.api.graph import init
-from omnigraph.testing.faults import Arm, Kill, PauseAcrossProcesses
 from tests.behaviour.graphs import Backstage
 from tests.crash.graphs import SCHEMA, company, person
 from tests.crash.graphs import rows as lines
 from tests.processes.children import child
 from tests.processes.crew import Crew, Member, check_history, check_pins, random_death
 from tests.processes.writing import EPHEMERAL, Job, exported, faults_of, short_leases
+from tests.support.faults import Arm, Kill, PauseAcrossProcesses
 
 WRITERS = 4
 BRANCHES = ["team", *(f"own/{number}" for number in range(WRITERS))]

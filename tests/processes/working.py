@@ -17,12 +17,12 @@ from omnigraph.errors import (
     BranchLocked,
     BranchNotFound,
 )
-from omnigraph.testing.faults import arm_from_environment
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.locks import LeaseTiming, WriterLocks
 from omnigraph.versioning.publish import Publication, publish
 from tests.behaviour.graphs import Backstage
 from tests.crash.recovery.situations import with_locks
+from tests.support.faults import arm_from_environment
 
 Published = tuple[str, str, int]
 """The branch, the commit and its place in the history."""

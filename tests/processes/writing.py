@@ -24,8 +24,6 @@ from unittest.mock import patch
 
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.history.commits import Commit
-from omnigraph.engine.write.mutate import PreparedMutation, prepare_mutation
 from omnigraph.errors import (
     BranchExists,
     BranchNotFound,
@@ -34,6 +32,8 @@ from omnigraph.errors import (
     MutationError,
     OmnigraphError,
 )
+from omnigraph.history.commits import Commit
+from omnigraph.mutation import PreparedMutation, prepare_mutation
 from omnigraph.versioning import locks as locks_module
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.locks import HeldLock, LeaseTiming, WriterLocks
@@ -225,7 +225,7 @@ def mutate_once(uri: str, query: str, report: str, locked: bool) -> None:
 
     with (
         short_leases() if locked else _without_lock(),
-        patch("omnigraph.engine.write.mutation.prepare_mutation", prepare),
+        patch("omnigraph.mutation.run.prepare_mutation", prepare),
     ):
         graph = open_graph(uri)
         try:

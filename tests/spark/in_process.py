@@ -10,15 +10,15 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from omnigraph.engine.compare import changes, comparison
-from omnigraph.engine.embedding import embed
-from omnigraph.engine.merge import plan, table_merge
-from omnigraph.engine.schema import tables as schema_tables
-from omnigraph.engine.write import embed_tasks
+from omnigraph.diff import changes, comparison
+from omnigraph.embedding import embed
+from omnigraph.embedding import spark_embed as embed_tasks
 from omnigraph.export import run as export_run
 from omnigraph.export import spark_export
 from omnigraph.load import run as load_run
 from omnigraph.load import spark_frames, spark_load
+from omnigraph.merge import plan, table_merge
+from omnigraph.schema import tables as schema_tables
 from omnigraph.spark import tasks
 from omnigraph.spark.tasks import Exchanged, Sent
 from omnigraph.storage import ordered

@@ -13,7 +13,7 @@ import pytest
 from lance.fragment import write_fragments
 
 from omnigraph.api.graph import Graph, init
-from omnigraph.engine.write import background as fold
+from omnigraph.commit import background as fold
 from omnigraph.errors import StoreCallFailed
 from omnigraph.load import spark_load
 from omnigraph.spark.tasks import Exchanged

@@ -15,17 +15,17 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.cli.main import main
-from omnigraph.engine.merge import conflicts, plan, table_merge
-from omnigraph.engine.read.view import ReadView
-from omnigraph.engine.write import background
+from omnigraph.commit import background
 from omnigraph.errors import ExternalBlobRefused, MergeConflicts, StorageError, UsageError
 from omnigraph.limits import SPARK_COMPARED_ROWS
+from omnigraph.merge import conflicts, plan, table_merge
+from omnigraph.read.view import ReadView
 from omnigraph.spark.choice import AUTO, INLINE, chosen_engine, compares_on_spark
 from omnigraph.spark.tasks import noting_jobs
 from omnigraph.storage.filters import Comparison
-from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from tests.spark.graphs import data_files, exported
 from tests.spark.in_process import comparisons_in_this_process, small_parts
+from tests.support.faults import Fail, FailStorage, InjectedFault, armed
 
 SCHEMA = """
 node Person {

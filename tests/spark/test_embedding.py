@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.cli.main import main
-from omnigraph.engine.embedding import embed
+from omnigraph.embedding import embed
 from omnigraph.errors import (
     EmbeddingFailed,
     EmbeddingNotConfigured,
@@ -21,7 +21,7 @@ from omnigraph.errors import (
 from omnigraph.spark.tasks import Exchanged, noting_jobs
 from tests.behaviour.notes import MOCK
 from tests.spark.in_process import embedding_in_this_process, patched, run_exchange
-from tests.unit.embed.speaking import Refuse, serving
+from tests.unit.providers.speaking import Refuse, serving
 
 PAGES = """
 node Page { slug: String @key  head: String?  body: String?
@@ -171,7 +171,7 @@ def test_many_texts_are_for_spark(graph, monkeypatch):
     with embedding_in_this_process(), patched((embed, "session_of", used.append)):
         graph.embed(engine="auto", types=["Note"])
         assert used == []
-        monkeypatch.setattr("omnigraph.engine.embedding.embed.SPARK_TEXT_BYTES", 100)
+        monkeypatch.setattr("omnigraph.embedding.embed.SPARK_TEXT_BYTES", 100)
         graph.embed(engine="auto")
         assert len(used) == 1
         graph.embed(engine="auto")

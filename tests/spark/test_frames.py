@@ -16,10 +16,10 @@ from omnigraph.errors import ConstraintError, LoadError, LoadSourceError, UsageE
 from omnigraph.spark.tasks import noting_jobs
 from omnigraph.storage.files import FOLDER, Scratch
 from omnigraph.storage.uris import normalise_root
-from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.ids import derived_ulid, new_ulid
 from tests.spark.graphs import SCHEMA, comparable, exported
 from tests.spark.in_process import SparkLike, frames_in_this_process, run_on_frame
+from tests.support.faults import Fail, InjectedFault, armed
 
 PEOPLE: dict[str, Any] = {
     "version": 1,

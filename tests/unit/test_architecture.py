@@ -63,8 +63,10 @@ def write_package(folder: Path, modules: dict[str, str]) -> None:
     """A minimal omnigraph with every layer, under the contracts of the real one."""
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     source = folder / "src" / "omnigraph"
-    layers = ["cli", "testing", "engine", "plan", "versioning", "catalog", "storage", "language"]
-    empty = {f"{layer}/__init__.py": "" for layer in [*layers, "load", "export", "spark"]}
+    layers = ["cli", "api", "read", "commit", "graph", "plan", "versioning", "catalog", "storage"]
+    empty = {
+        f"{layer}/__init__.py": "" for layer in [*layers, "language", "load", "export", "spark"]
+    }
     empty |= {"__init__.py": "", "errors.py": ""}
     # A contract may only name modules that exist.
     for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
@@ -88,12 +90,11 @@ def test_a_package_with_right_arrows_passes(tmp_path):
     write_package(
         tmp_path,
         {
-            "cli/main.py": "import omnigraph.engine, omnigraph.plan, rich",
-            "testing/model.py": "import omnigraph.engine, omnigraph.catalog",
+            "cli/main.py": "import omnigraph.api, omnigraph.plan, rich",
             "plan/lower.py": "import omnigraph.catalog, omnigraph.errors",
             "catalog/model.py": "import omnigraph.language",
             "catalog/arrow.py": "import pyarrow",
-            "engine/graph.py": "import omnigraph.plan, omnigraph.versioning",
+            "read/reader.py": "import omnigraph.plan, omnigraph.versioning",
             "versioning/publish.py": "import omnigraph.catalog, omnigraph.storage, pyarrow",
             "storage/scan.py": "import omnigraph.errors, lance",
         },
@@ -108,16 +109,15 @@ def test_a_package_with_right_arrows_passes(tmp_path):
         ("errors", "omnigraph.language"),
         ("language.parse", "omnigraph.catalog"),
         ("catalog.model", "omnigraph.plan"),
-        ("plan.lower", "omnigraph.engine"),
+        ("plan.lower", "omnigraph.read"),
         ("plan.lower", "omnigraph.versioning"),
         ("storage.scan", "omnigraph.versioning"),
         ("storage.scan", "omnigraph.catalog"),
-        ("versioning.publish", "omnigraph.engine"),
+        ("versioning.publish", "omnigraph.commit"),
         ("versioning.publish", "omnigraph.plan"),
-        ("engine.graph", "omnigraph.cli"),
-        ("engine.graph", "omnigraph.testing"),
-        ("cli.main", "omnigraph.testing"),
-        ("testing.model", "omnigraph.cli"),
+        ("api.graph", "omnigraph.cli"),
+        ("read.reader", "omnigraph.api"),
+        ("read.reader", "omnigraph.commit"),
         ("plan.lower", "lance"),
         ("plan.lower", "pyspark"),
         ("language.parse", "os"),
@@ -225,16 +225,15 @@ def test_a_heavy_import_is_noticed():
 
 NOT_FOR_A_READ = (
     "omnigraph.catalog.migrate",
-    "omnigraph.embed",
-    "omnigraph.engine.compare",
-    "omnigraph.engine.embedding",
-    "omnigraph.engine.export",
-    "omnigraph.engine.maintain",
-    "omnigraph.engine.merge",
-    "omnigraph.engine.read.explain",
-    "omnigraph.engine.read.ranks",
-    "omnigraph.engine.schema",
-    "omnigraph.engine.write",
+    "omnigraph.providers",
+    "omnigraph.diff",
+    "omnigraph.embedding",
+    "omnigraph.maintenance",
+    "omnigraph.merge",
+    "omnigraph.read.explain",
+    "omnigraph.read.ranks",
+    "omnigraph.schema",
+    "omnigraph.commit",
     "omnigraph.error_codes",
     "omnigraph.export",
     "omnigraph.language.format",
@@ -292,7 +291,7 @@ def modules_of_a_query(graph: str) -> set[str]:
 
 def test_a_query_loads_only_what_a_read_needs(graph):
     loaded = modules_of_a_query(graph)
-    assert "omnigraph.engine.read.execute" in loaded
+    assert "omnigraph.read.execute" in loaded
     assert {name for name in loaded if is_part_of(name, NOT_FOR_A_READ)} == set()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.testing.faults import arm_from_environment
+from tests.support.faults import arm_from_environment
 
 
 def print_branches(uri: str) -> None:

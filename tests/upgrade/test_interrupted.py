@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.testing.faults import (
+from omnigraph.versioning.rows import MANIFEST_PATH, read_stamp
+from tests.behaviour.graphs import Backstage
+from tests.nursery import the_nursery
+from tests.support.faults import (
     ENVIRONMENT_VARIABLE,
     Arm,
     Fail,
@@ -21,9 +24,6 @@ from omnigraph.testing.faults import (
     armed,
     describe,
 )
-from omnigraph.versioning.rows import MANIFEST_PATH, read_stamp
-from tests.behaviour.graphs import Backstage
-from tests.nursery import the_nursery
 from tests.upgrade.old_graphs import OldGraph, with_branches, with_history
 from tests.upgrade.seen import check_everything
 

@@ -11,10 +11,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import Backstage
 from tests.contract.objects.moto_server import BUCKET, environment_for
+from tests.support.faults import Fail, InjectedFault, armed
 from tests.upgrade.old_graphs import OldGraph, with_branches
 from tests.upgrade.seen import check_everything
 

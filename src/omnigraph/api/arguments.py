@@ -9,7 +9,7 @@ from omnigraph.errors import InputError
 from omnigraph.versioning.commits import CommitId
 
 if TYPE_CHECKING:
-    from omnigraph.engine.history.refs import Ref
+    from omnigraph.history.refs import Ref
 
 
 def text_argument(name: str, value: object) -> str:

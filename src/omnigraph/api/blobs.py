@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from omnigraph.api.handle import GraphHandle
 
 if TYPE_CHECKING:
-    from omnigraph.engine.history.refs import Ref
-    from omnigraph.engine.read.entities import Blob
+    from omnigraph.history.refs import Ref
+    from omnigraph.read.entities import Blob
 
 
 class HasBlobs(GraphHandle):

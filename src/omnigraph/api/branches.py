@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 from omnigraph.api.arguments import commit_argument, optional_text, text_argument
 from omnigraph.api.handle import GraphHandle
-from omnigraph.engine.gate import Action
 from omnigraph.errors import BranchInUse
+from omnigraph.graph.gate import Action
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
-    from omnigraph.engine.history.refs import Ref
-    from omnigraph.engine.merge.merger import AppliedCommit, MergeOptions
+    from omnigraph.history.refs import Ref
+    from omnigraph.merge.merger import AppliedCommit, MergeOptions
     from omnigraph.progress import Progress
     from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.branches import BranchRef
@@ -70,8 +70,8 @@ class Branches:
         >>> graph.branches.create("review/june", source="main")
         Graph('...', branch='review/june')
         """
-        from omnigraph.engine.history.branches import create_branch, resolve_source
-        from omnigraph.engine.history.refs import ResolvedRef
+        from omnigraph.history.branches import create_branch, resolve_source
+        from omnigraph.history.refs import ResolvedRef
         from omnigraph.versioning.branch_names import MAIN
 
         handle = self._graph
@@ -96,7 +96,7 @@ class Branches:
         >>> _ = graph.branches.create("scratch")
         >>> graph.branches.delete("scratch")
         """
-        from omnigraph.engine.history.branches import delete_branch
+        from omnigraph.history.branches import delete_branch
 
         handle = self._graph
         core, old_name = handle._writable("delete a branch"), text_argument("name", name)
@@ -133,7 +133,7 @@ class Branches:
         >>> graph.get("Note", "n2") is None
         True
         """
-        from omnigraph.engine.merge.merger import Merger
+        from omnigraph.merge.merger import Merger
 
         handle = self._graph
         core = handle._writable("reset a branch")
@@ -164,10 +164,10 @@ def apply_options(
     progress: Progress | None,
 ) -> MergeOptions:
     """The options of a call that applies one state or commit to a branch."""
-    from omnigraph.engine.history.refs import written_form
-    from omnigraph.engine.merge.merger import MergeOptions
-    from omnigraph.engine.merge.resolution import ConflictResolution
-    from omnigraph.engine.write.keys import keyed_request
+    from omnigraph.commit.keys import keyed_request
+    from omnigraph.history.refs import written_form
+    from omnigraph.merge.merger import MergeOptions
+    from omnigraph.merge.resolution import ConflictResolution
     from omnigraph.progress import SILENT
     from omnigraph.spark.choice import chosen_engine
 

@@ -16,15 +16,15 @@ from omnigraph.api.arguments import (
 )
 from omnigraph.api.branches import HasBranches
 from omnigraph.catalog.model import EntityType, NodeType
-from omnigraph.engine.gate import Action
 from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
+from omnigraph.graph.gate import Action
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
-    from omnigraph.engine.embedding.embed import EmbedResult
-    from omnigraph.engine.history.refs import Ref
-    from omnigraph.engine.write.mutation import MutationResult
+    from omnigraph.embedding.embed import EmbedResult
+    from omnigraph.history.refs import Ref
     from omnigraph.load.run import LoadResult
+    from omnigraph.mutation.run import MutationResult
     from omnigraph.plan.ir import MutationPlan
     from omnigraph.progress import Progress
     from omnigraph.spark.choice import EngineArgument
@@ -57,8 +57,8 @@ class Changes(HasBranches):
         >>> done.affected_nodes
         1
         """
-        from omnigraph.engine.write.keys import keyed_request
-        from omnigraph.engine.write.mutation import MutationOptions, Mutator
+        from omnigraph.commit.keys import keyed_request
+        from omnigraph.mutation.run import MutationOptions, Mutator
         from omnigraph.plan.params import bind_host_values
 
         core = self._writable("mutate")
@@ -129,7 +129,7 @@ class Changes(HasBranches):
         >>> graph.load({"Note": [{"slug": "n2", "text": "Fixed"}]}, "merge").rows_loaded
         {'node:Note': 1}
         """
-        from omnigraph.engine.history.commits import receipt_of
+        from omnigraph.history.commits import receipt_of
         from omnigraph.load.run import Loader, LoadOptions, LoadResult, check_load_options
         from omnigraph.progress import SILENT
         from omnigraph.spark.choice import chosen_engine
@@ -250,7 +250,7 @@ class Changes(HasBranches):
         >>> graph.embed(dry_run=True).properties
         ()
         """
-        from omnigraph.engine.embedding.embed import Embedder, EmbedOptions
+        from omnigraph.embedding.embed import Embedder, EmbedOptions
         from omnigraph.progress import SILENT
         from omnigraph.spark.choice import chosen_engine
 
@@ -291,8 +291,8 @@ class Changes(HasBranches):
         strict: bool,
         engine: EngineArgument,
     ) -> LoadResult:
-        from omnigraph.engine.read.entities import find_type
         from omnigraph.load.recognition import is_rows
+        from omnigraph.read.entities import find_type
 
         core = self._writable("insert" if mode == "append" else "upsert")
         declared = find_type(core.contract().catalog, text_argument("type", type))

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from omnigraph.api.arguments import kind_of, staleness_argument, text_argument
 from omnigraph.api.blobs import HasBlobs
 from omnigraph.api.changing import Changes
+from omnigraph.api.core import GraphCore
 from omnigraph.api.history import History
 from omnigraph.api.maintenance import HasMaintenance
 from omnigraph.api.merging import Merges
+from omnigraph.api.opening import open_manifest, restore_schema
 from omnigraph.api.reading import Reads
 from omnigraph.api.schema import HasSchema
 from omnigraph.api.tags import HasTags
-from omnigraph.engine.core import GraphCore
-from omnigraph.engine.opening import open_manifest, restore_schema
 from omnigraph.errors import GraphNotFound, InputError
 from omnigraph.settings import read_settings
 from omnigraph.storage.durability import Durability
@@ -28,7 +28,7 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uris import normalise_root
 
 if TYPE_CHECKING:
-    from omnigraph.engine.read.view import ReadView
+    from omnigraph.read.view import ReadView
 
 
 class Graph(
@@ -61,7 +61,7 @@ def init(
     >>> og.init("books.omni", schema="node Book { title: String @key }")
     Graph('...books.omni', branch='main')
     """
-    from omnigraph.engine.read.source_files import schema_source
+    from omnigraph.read.source_files import schema_source
     from omnigraph.versioning.genesis import create_graph
 
     root = normalise_root(_location(uri))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from omnigraph.api.arguments import names_argument, optional_text, text_argument
-from omnigraph.engine.core import GraphCore
-from omnigraph.engine.read.view import ReadView
+from omnigraph.api.core import GraphCore
+from omnigraph.read.view import ReadView
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.catalog.model import Catalog
-    from omnigraph.engine.read.budget import CancelToken, QueryBudget
-    from omnigraph.engine.read.entities import Blob
-    from omnigraph.engine.read.explain import Explanation
-    from omnigraph.engine.read.reader import ReadRequest
-    from omnigraph.engine.read.result import Result
     from omnigraph.progress import Progress
+    from omnigraph.read.budget import CancelToken, QueryBudget
+    from omnigraph.read.entities import Blob
+    from omnigraph.read.explain import Explanation
+    from omnigraph.read.reader import ReadRequest
+    from omnigraph.read.result import Result
     from omnigraph.spark.choice import EngineArgument
 
 
@@ -86,7 +86,7 @@ class GraphAt:
         >>> graph.at("main").counts
         {'Knows': 1, 'Wrote': 1, 'Note': 1, 'Person': 2}
         """
-        from omnigraph.engine.read.view import visible_counts
+        from omnigraph.read.view import visible_counts
 
         return visible_counts(self._snapshot, self._core.tables, self._view)
 
@@ -149,7 +149,7 @@ class GraphAt:
         >>> graph.at("main").get("Note", "n1")["text"]
         'Pump 2 fails in cold water'
         """
-        from omnigraph.engine.read.entities import get_entity
+        from omnigraph.read.entities import get_entity
 
         return get_entity(self._snapshot, self._core.tables, type, id, self._view)
 
@@ -168,7 +168,7 @@ class GraphAt:
         >>> graph.at("main").scan("Person", columns=["name"]).read_all().num_rows
         2
         """
-        from omnigraph.engine.read.scan import scan_type
+        from omnigraph.read.scan import scan_type
 
         return scan_type(
             self._snapshot,
@@ -244,8 +244,8 @@ class GraphAt:
         cancel: CancelToken | None,
         exact: bool,
     ) -> ReadRequest:
-        from omnigraph.engine.read.budget import QueryBudget
-        from omnigraph.engine.read.reader import ReadRequest
+        from omnigraph.read.budget import QueryBudget
+        from omnigraph.read.reader import ReadRequest
 
         query_name = optional_text("name", name)
         seen_as = self._view if view is None else view
@@ -271,7 +271,7 @@ class BlobsAt:
         >>> graph.at("main").blobs.open("Person", "ada@x.org", "photo").size
         10
         """
-        from omnigraph.engine.read.entities import open_blob
+        from omnigraph.read.entities import open_blob
 
         names = {"type": type, "id": id, "property": property}
         checked = [text_argument(name, value) for name, value in names.items()]

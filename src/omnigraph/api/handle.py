@@ -11,18 +11,18 @@ from omnigraph.api.arguments import (
     staleness_argument,
     text_argument,
 )
+from omnigraph.api.core import GraphCore
 from omnigraph.api.graph_at import GraphAt
-from omnigraph.engine.core import GraphCore
-from omnigraph.engine.gate import Action, Request, check_actor
-from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import HandleClosed, InputError, ReadOnlyHandle
+from omnigraph.graph.gate import Action, Request, check_actor
+from omnigraph.read.view import ReadView
 from omnigraph.side_by_side import end_threads
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from omnigraph.engine.history.refs import Ref
+    from omnigraph.history.refs import Ref
     from omnigraph.versioning.recovery.sidecar import Quarantined
 
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from omnigraph.api.arguments import names_argument, optional_text, text_argument
 from omnigraph.api.handle import GraphHandle
-from omnigraph.engine.history.commits import Commit
+from omnigraph.history.commits import Commit
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from omnigraph.engine.compare.diff import Diff
-    from omnigraph.engine.compare.feed import CommitChanges, EntityChange
-    from omnigraph.engine.history.refs import Ref
-    from omnigraph.engine.read.view import ReadView
+    from omnigraph.diff.diff import Diff
+    from omnigraph.diff.feed import CommitChanges, EntityChange
+    from omnigraph.history.refs import Ref
     from omnigraph.progress import Progress
+    from omnigraph.read.view import ReadView
     from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.commits import CommitRecord
 
@@ -56,7 +56,7 @@ class History(GraphHandle):
         >>> [commit.operation for commit in graph.log()]
         ['load', 'init']
         """
-        from omnigraph.engine.history.commits import CommitSelection
+        from omnigraph.history.commits import CommitSelection
         from omnigraph.versioning.ancestry import newest_first
 
         core, ref = self._core, self._ref(branch)
@@ -81,7 +81,7 @@ class History(GraphHandle):
         >>> graph.commit("main~1").operation
         'init'
         """
-        from omnigraph.engine.history.refs import find_commit
+        from omnigraph.history.refs import find_commit
 
         return self._commit(find_commit(self._core.parts, self._bound, ref))
 
@@ -105,8 +105,8 @@ class History(GraphHandle):
         >>> graph.diff("main~1", "main").stats()["inserts"]
         5
         """
-        from omnigraph.engine.compare.comparison import Comparison, compare_snapshots
-        from omnigraph.engine.compare.diff import ChangeFilter, Diff
+        from omnigraph.diff.comparison import Comparison, compare_snapshots
+        from omnigraph.diff.diff import ChangeFilter, Diff
         from omnigraph.progress import SILENT
         from omnigraph.spark.choice import chosen_engine
 
@@ -140,8 +140,8 @@ class History(GraphHandle):
         >>> [len(commit.changes) for commit in graph.changes(start)]
         [1]
         """
-        from omnigraph.engine.compare.diff import ChangeFilter
-        from omnigraph.engine.compare.feed import ChangeFeed, is_cursor
+        from omnigraph.diff.diff import ChangeFilter
+        from omnigraph.diff.feed import ChangeFeed, is_cursor
 
         core, ref = self._core, self._ref(branch)
         wanted = ChangeFilter.parse(names_argument("types", types), kinds, ops)
@@ -157,7 +157,7 @@ class History(GraphHandle):
         >>> list(graph.changes(graph.cursor()))
         []
         """
-        from omnigraph.engine.compare.feed import FeedCursor
+        from omnigraph.diff.feed import FeedCursor
 
         state = self._core.manifest.current(self._ref(branch).physical)
         return str(FeedCursor(state.sequence, state.head))
@@ -168,7 +168,7 @@ class History(GraphHandle):
         >>> [change.op.value for change in graph.history("Note", "n1")]
         ['insert']
         """
-        from omnigraph.engine.compare.feed import entity_history
+        from omnigraph.diff.feed import entity_history
 
         core, ref = self._core, self._ref(branch)
         type_name, entity_id = text_argument("type", type), text_argument("id", id)

@@ -6,18 +6,18 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from omnigraph.api.handle import GraphHandle
-from omnigraph.engine.gate import Action
+from omnigraph.graph.gate import Action
 from omnigraph.versioning.branch_names import MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from omnigraph.engine.maintain.cleanup import CleanupReport
-    from omnigraph.engine.maintain.indexes import IndexReport
-    from omnigraph.engine.maintain.optimize import OptimizeReport
-    from omnigraph.engine.maintain.repair import RepairReport
-    from omnigraph.engine.maintain.status import GraphStatus
-    from omnigraph.engine.maintain.verify_report import VerifyReport
+    from omnigraph.maintenance.cleanup import CleanupReport
+    from omnigraph.maintenance.indexes import IndexReport
+    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.repair import RepairReport
+    from omnigraph.maintenance.status import GraphStatus
+    from omnigraph.maintenance.verify_report import VerifyReport
     from omnigraph.progress import Progress
     from omnigraph.versioning.audit import RecordedAudit
 
@@ -50,7 +50,7 @@ class Maintenance:
         >>> graph.maintenance.status().advice
         ()
         """
-        from omnigraph.engine.maintain.status import graph_status
+        from omnigraph.maintenance.status import graph_status
 
         core = self._graph._core
         snapshot = core.snapshot(self._graph._ref(branch))
@@ -68,7 +68,7 @@ class Maintenance:
         ()
         """
         from omnigraph.api.arguments import names_argument
-        from omnigraph.engine.maintain.verify import verify_graph
+        from omnigraph.maintenance.verify import verify_graph
         from omnigraph.progress import SILENT
 
         core = self._graph._core
@@ -83,7 +83,7 @@ class Maintenance:
         >>> graph.maintenance.optimize()
         <OptimizeReport 4 tables: ...>
         """
-        from omnigraph.engine.maintain.optimize import Optimizing
+        from omnigraph.maintenance.optimize import Optimizing
 
         handle = self._graph
         core = handle._writable("optimize")
@@ -108,7 +108,7 @@ class Maintenance:
         >>> graph.maintenance.cleanup(keep_versions=10, dry_run=True)
         <CleanupReport: would remove 0 versions of ...>
         """
-        from omnigraph.engine.maintain.cleanup import MIN_AGE, Cleanup, CleanupPolicy
+        from omnigraph.maintenance.cleanup import MIN_AGE, Cleanup, CleanupPolicy
 
         handle = self._graph
         policy = CleanupPolicy(keep_versions, older_than, MIN_AGE if min_age is None else min_age)
@@ -133,7 +133,7 @@ class Maintenance:
         >>> graph.maintenance.repair()
         <RepairReport main: ...>
         """
-        from omnigraph.engine.maintain.repair import Repair, RepairOptions
+        from omnigraph.maintenance.repair import Repair, RepairOptions
 
         handle = self._graph
         core = handle._writable("repair")
@@ -148,7 +148,7 @@ class Maintenance:
         >>> graph.maintenance.ensure_indexes()
         <IndexReport 4 tables: ...>
         """
-        from omnigraph.engine.maintain.indexes import Indexing
+        from omnigraph.maintenance.indexes import Indexing
         from omnigraph.progress import SILENT
 
         handle = self._graph

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.arguments import commit_argument, optional_text
 from omnigraph.api.branches import HasBranches, apply_options
-from omnigraph.engine.gate import Action
 from omnigraph.errors import BranchInUse, HeadMoved, InputError
+from omnigraph.graph.gate import Action
 from omnigraph.versioning.commits import OperationKind, Warning
 
 if TYPE_CHECKING:
-    from omnigraph.engine.history.refs import Ref, ResolvedRef
-    from omnigraph.engine.merge.merger import AppliedCommit, MergeOptions, MergeResult
+    from omnigraph.history.refs import Ref, ResolvedRef
+    from omnigraph.merge.merger import AppliedCommit, MergeOptions, MergeResult
     from omnigraph.progress import Progress
     from omnigraph.spark.choice import EngineArgument
 
@@ -53,11 +53,11 @@ class Merges(HasBranches):
         >>> graph.merge("june").outcome.value
         'fast_forward'
         """
-        from omnigraph.engine.history.branches import delete_branch, resolve_source
-        from omnigraph.engine.history.refs import written_form
-        from omnigraph.engine.merge.merger import MergeOptions, Merger
-        from omnigraph.engine.merge.resolution import ConflictResolution
-        from omnigraph.engine.write.keys import keyed_request
+        from omnigraph.commit.keys import keyed_request
+        from omnigraph.history.branches import delete_branch, resolve_source
+        from omnigraph.history.refs import written_form
+        from omnigraph.merge.merger import MergeOptions, Merger
+        from omnigraph.merge.resolution import ConflictResolution
         from omnigraph.progress import SILENT
         from omnigraph.spark.choice import chosen_engine
 
@@ -171,7 +171,7 @@ class Merges(HasBranches):
     def _apply(
         self, operation: OperationKind, ref: Ref, branch: str | None, options: MergeOptions
     ) -> AppliedCommit:
-        from omnigraph.engine.merge.merger import Merger
+        from omnigraph.merge.merger import Merger
 
         core = self._writable(operation.value.replace("_", "-"))
         target = self._ref(branch)

@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
-    from omnigraph.engine.compare.diff import Diff
-    from omnigraph.engine.compare.feed import CommitChanges, EntityChange
-    from omnigraph.engine.embedding.embed import EmbedResult
-    from omnigraph.engine.history.commits import Commit
-    from omnigraph.engine.history.refs import Ref
-    from omnigraph.engine.history.tags import Tag
-    from omnigraph.engine.maintain.cleanup import CleanupReport
-    from omnigraph.engine.maintain.indexes import IndexReport
-    from omnigraph.engine.maintain.optimize import OptimizeReport
-    from omnigraph.engine.maintain.repair import RepairReport
-    from omnigraph.engine.maintain.status import GraphStatus
-    from omnigraph.engine.maintain.verify_report import VerifyReport
-    from omnigraph.engine.merge.merger import AppliedCommit, MergeResult
-    from omnigraph.engine.read.budget import CancelToken, QueryBudget
-    from omnigraph.engine.read.entities import Blob
-    from omnigraph.engine.read.explain import Explanation
-    from omnigraph.engine.read.result import Result
-    from omnigraph.engine.read.view import ReadView
-    from omnigraph.engine.schema import SchemaApplyResult
-    from omnigraph.engine.write.mutation import MutationResult
+    from omnigraph.diff.diff import Diff
+    from omnigraph.diff.feed import CommitChanges, EntityChange
+    from omnigraph.embedding.embed import EmbedResult
+    from omnigraph.history.commits import Commit
+    from omnigraph.history.refs import Ref
+    from omnigraph.history.tags import Tag
     from omnigraph.load.run import LoadResult
+    from omnigraph.maintenance.cleanup import CleanupReport
+    from omnigraph.maintenance.indexes import IndexReport
+    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.repair import RepairReport
+    from omnigraph.maintenance.status import GraphStatus
+    from omnigraph.maintenance.verify_report import VerifyReport
+    from omnigraph.merge.merger import AppliedCommit, MergeResult
+    from omnigraph.mutation.run import MutationResult
     from omnigraph.progress import Progress
+    from omnigraph.read.budget import CancelToken, QueryBudget
+    from omnigraph.read.entities import Blob
+    from omnigraph.read.explain import Explanation
+    from omnigraph.read.result import Result
+    from omnigraph.read.view import ReadView
+    from omnigraph.schema import SchemaApplyResult
     from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.audit import RecordedAudit
     from omnigraph.versioning.commits import CommitId

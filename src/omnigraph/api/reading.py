@@ -12,12 +12,12 @@ from omnigraph.api.handle import GraphHandle
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from omnigraph.engine.history.refs import Ref
-    from omnigraph.engine.read.budget import CancelToken, QueryBudget
-    from omnigraph.engine.read.explain import Explanation
-    from omnigraph.engine.read.result import Result
-    from omnigraph.engine.read.view import ReadView
+    from omnigraph.history.refs import Ref
     from omnigraph.progress import Progress
+    from omnigraph.read.budget import CancelToken, QueryBudget
+    from omnigraph.read.explain import Explanation
+    from omnigraph.read.result import Result
+    from omnigraph.read.view import ReadView
     from omnigraph.spark.choice import EngineArgument
 
 

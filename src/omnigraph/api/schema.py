@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from omnigraph.api.arguments import commit_argument, optional_text
 from omnigraph.api.handle import GraphHandle
-from omnigraph.engine.gate import Action
+from omnigraph.graph.gate import Action
 from omnigraph.versioning.branch_names import MAIN
 
 if TYPE_CHECKING:
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
-    from omnigraph.engine.history.refs import Ref
-    from omnigraph.engine.schema import SchemaApplyResult
+    from omnigraph.history.refs import Ref
     from omnigraph.progress import Progress
+    from omnigraph.schema import SchemaApplyResult
     from omnigraph.spark.choice import EngineArgument
 
 
@@ -90,8 +90,8 @@ class Schema:
         >>> len(graph.schema.plan(graph.schema.source).steps)
         0
         """
-        from omnigraph.engine.read.source_files import schema_source
-        from omnigraph.engine.schema import SchemaApplication
+        from omnigraph.read.source_files import schema_source
+        from omnigraph.schema import SchemaApplication
 
         core = self._graph._core
         application = SchemaApplication(core.parts)
@@ -118,10 +118,10 @@ class Schema:
         >>> graph.schema.apply(graph.schema.source + "node City { name: String @key }").applied
         True
         """
-        from omnigraph.engine.read.source_files import query_source, schema_source
-        from omnigraph.engine.schema import SchemaApplication, SchemaApplyOptions
-        from omnigraph.engine.write.keys import keyed_request
+        from omnigraph.commit.keys import keyed_request
         from omnigraph.progress import SILENT
+        from omnigraph.read.source_files import query_source, schema_source
+        from omnigraph.schema import SchemaApplication, SchemaApplyOptions
         from omnigraph.spark.choice import chosen_engine
 
         handle = self._graph

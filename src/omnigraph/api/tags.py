@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from omnigraph.api.arguments import text_argument
 from omnigraph.api.handle import GraphHandle
 from omnigraph.diagnostics import with_hint
-from omnigraph.engine.gate import Action
 from omnigraph.errors import NotFoundError
+from omnigraph.graph.gate import Action
 from omnigraph.versioning.branch_names import MAIN
 
 if TYPE_CHECKING:
-    from omnigraph.engine.history.refs import Ref
-    from omnigraph.engine.history.tags import Tag
+    from omnigraph.history.refs import Ref
+    from omnigraph.history.tags import Tag
 
 
 class HasTags(GraphHandle):
@@ -44,7 +44,7 @@ class Tags:
         self._graph = graph
 
     def _all(self) -> dict[str, Tag]:
-        from omnigraph.engine.history.tags import list_tags
+        from omnigraph.history.tags import list_tags
 
         return {tag.name: tag for tag in list_tags(self._graph._core.parts)}
 
@@ -84,7 +84,7 @@ class Tags:
         >>> graph.tags.create("v1", "main~1")
         <Tag v1: commit ... #1 on main>
         """
-        from omnigraph.engine.history.tags import create_tag
+        from omnigraph.history.tags import create_tag
 
         handle = self._graph
         core, new_name = handle._writable("create a tag"), text_argument("name", name)
@@ -100,7 +100,7 @@ class Tags:
         >>> _ = graph.tags.create("v1")
         >>> graph.tags.delete("v1")
         """
-        from omnigraph.engine.history.tags import delete_tag
+        from omnigraph.history.tags import delete_tag
 
         handle = self._graph
         core, old_name = handle._writable("delete a tag"), text_argument("name", name)

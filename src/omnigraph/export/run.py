@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.diagnostics import with_hint
-from omnigraph.engine.read.view import ReadView
 from omnigraph.errors import ExportError, InputError
 from omnigraph.export.json_lines import export_lines
 from omnigraph.export.parquet import file_names, write_parquet
 from omnigraph.progress import SILENT, Progress
+from omnigraph.read.view import ReadView
 from omnigraph.replace_file import replacing_bytes
 from omnigraph.spark.choice import (
     AUTO,
@@ -227,7 +227,7 @@ def export_batches(
     snapshot: Snapshot, tables: TableStore, types: Sequence[str], view: ReadView
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some types, or of all, as Arrow batches with the name of their type."""
-    from omnigraph.engine.read.scan import scan_type
+    from omnigraph.read.scan import scan_type
 
     wanted = select_types(view.restrict(snapshot.catalog), types)
 

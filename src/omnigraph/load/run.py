@@ -9,14 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.commit.change import Change, prepare_on_newest
+from omnigraph.commit.keys import check_key
+from omnigraph.commit.writer import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.diagnostics import counted
-from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.history.commits import Receipt, WriteResult
-from omnigraph.engine.parts import GraphParts
-from omnigraph.engine.write.change import Change, prepare_on_newest
-from omnigraph.engine.write.commit import AlreadyWritten, TableWriter, WriteRequest
-from omnigraph.engine.write.keys import check_key
 from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved
+from omnigraph.graph.parts import GraphParts
+from omnigraph.history.commits import Receipt, WriteResult
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load.quarantine import write_quarantine
 from omnigraph.load.reading import RowStore
@@ -27,6 +26,7 @@ from omnigraph.load.spark_frames import SparkFrames
 from omnigraph.load.stage import StagedLoad, stage_load
 from omnigraph.load.validation import LoadJob, validate_load
 from omnigraph.progress import SILENT, Progress
+from omnigraph.providers.documents import DocumentVectors
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.spark.choice import (
     AUTO,

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.model import NodeType
-from omnigraph.engine.write.change import TableWrite, WrittenTable
+from omnigraph.commit.change import TableWrite, WrittenTable
 from omnigraph.errors import OmnigraphError, SparkJobFailed
 from omnigraph.limits import LOAD_RANGE_BYTES
 from omnigraph.load.bucket_validation import needs_full_validation

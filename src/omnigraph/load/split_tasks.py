@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.embed.documents import DocumentVectors
 from omnigraph.errors import OmnigraphError
 from omnigraph.faults import declare
 from omnigraph.load.bucket_validation import (
@@ -35,6 +34,7 @@ from omnigraph.load.validation import (
     loaded_type,
     whole_rows,
 )
+from omnigraph.providers.documents import DocumentVectors
 from omnigraph.spark.tasks import Failed, Sent, returning
 from omnigraph.storage.written import ShrunkFragments, WrittenRows, shrink, write_part
 from omnigraph.versioning.commits import Warning

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.embed.documents import DocumentVectors
-from omnigraph.engine.embedding.vectors import (
+from omnigraph.commit.change import Change, TableWrite, WriteMode
+from omnigraph.embedding.vectors import (
     Outcome,
     embed_columns,
     embedding_warnings,
@@ -22,12 +22,12 @@ from omnigraph.engine.embedding.vectors import (
     with_given_bindings,
     with_kept_vectors,
 )
-from omnigraph.engine.write.change import Change, TableWrite, WriteMode
 from omnigraph.errors import DanglingEdges, EdgesOfType
 from omnigraph.load.quarantine import BadRecord
 from omnigraph.load.records import Problem, in_order
 from omnigraph.load.set_validation import LoadMode, locations_of
 from omnigraph.load.validation import LoadedType, LoadJob, ValidatedLoad
+from omnigraph.providers.documents import DocumentVectors
 from omnigraph.rows.bindings import bound_schema, embedded_properties, vector_columns
 from omnigraph.rows.columns import row_schema
 from omnigraph.versioning.commits import Warning

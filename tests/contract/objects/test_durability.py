@@ -20,7 +20,7 @@ from omnigraph.storage import durability
 from omnigraph.storage.durability import DiskSync, Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.uris import normalise_root
-from omnigraph.testing.faults import recording
+from tests.support.faults import recording
 
 
 @pytest.fixture

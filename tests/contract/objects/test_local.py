@@ -17,7 +17,7 @@ from omnigraph.errors import StoreCallFailed, UnsafeStore
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.uris import is_addressable, normalise_root
-from omnigraph.testing.faults import ENVIRONMENT_VARIABLE, Arm, Kill, describe
+from tests.support.faults import ENVIRONMENT_VARIABLE, Arm, Kill, describe
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ class TestCrash:
             "from omnigraph.storage.durability import Durability\n"
             "from omnigraph.storage.objects import open_store\n"
             "from omnigraph.storage.uris import normalise_root\n"
-            "from omnigraph.testing.faults import arm_from_environment\n"
+            "from tests.support.faults import arm_from_environment\n"
             "arm_from_environment()\n"
             "store = open_store(normalise_root(sys.argv[1]), Durability.FSYNC)\n"
             "getattr(store, sys.argv[2])('d/a', 'text')\n"

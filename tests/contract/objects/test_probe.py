@@ -13,10 +13,10 @@ from omnigraph.storage.durability import Durability
 from omnigraph.storage.memory_objects import MemoryObjects
 from omnigraph.storage.objects import open_store, probe_hard_links, probe_store
 from omnigraph.storage.uris import normalise_root
-from omnigraph.testing.faults import recording
 from tests.contract.objects.moto_server import environment_for
 from tests.contract.objects.places import open_place
 from tests.contract.objects.stub_server import stub_server
+from tests.support.faults import recording
 
 
 def left_in(place):

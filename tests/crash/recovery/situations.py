@@ -15,16 +15,16 @@ from typing import Any
 import lance
 import pyarrow as pa
 
+from omnigraph.api.core import GraphCore
 from omnigraph.api.graph import Graph, init
-from omnigraph.engine.core import GraphCore
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.storage.table import Table
-from omnigraph.testing.faults import Fail, InjectedFault, armed
 from omnigraph.versioning.audit import RecordedAudit
 from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, WriterLocks
 from omnigraph.versioning.locks.process_lock import Deadline, QueueKey
 from tests.behaviour.graphs import KEYS, PERSON, SCHEMA, Backstage
+from tests.support.faults import Fail, InjectedFault, armed
 
 KNOWS, WORKS_AT = "edge:Knows", "edge:WorksAt"
 EVERYBODY = ["Alice", "Bob", "Cara", "Dan"]

@@ -7,7 +7,6 @@ import pytest
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import CommitStateUnknown, RecoveryQuarantined, TableOvertaken
 from omnigraph.storage.stage import commit_staged, stage_restore
-from omnigraph.testing.faults import Call, armed
 from omnigraph.versioning.ids import new_ulid
 from tests.behaviour.graphs import COMPANY, PERSON
 from tests.crash.recovery.situations import (
@@ -33,6 +32,7 @@ from tests.crash.recovery.situations import (
     sidecars,
     write_sidecar,
 )
+from tests.support.faults import Call, armed
 
 
 def pinned(graph, key=PERSON):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.write import commit as committing
-from omnigraph.engine.write.tables import stage_early
+from omnigraph.commit import writer as committing
+from omnigraph.commit.tables import stage_early
 from omnigraph.errors import ConflictError, TableDrift
-from omnigraph.testing.faults import Call, FailStorage, armed
 from omnigraph.versioning.ids import new_ulid
 from tests.behaviour.graphs import COMPANY, PERSON
 from tests.crash.recovery.situations import (
@@ -30,6 +29,7 @@ from tests.crash.recovery.situations import (
     sidecar_for,
     sidecars,
 )
+from tests.support.faults import Call, FailStorage, armed
 
 ADD_COMPANY = "query c($n: String) { insert Company { name: $n } }"
 

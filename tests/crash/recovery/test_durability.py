@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from omnigraph.storage import durability
-from omnigraph.testing.faults import Call, armed
 from tests.crash.recovery.situations import ADD, HIRE, new_graph
+from tests.support.faults import Call, armed
 
 PASSING = ("latest_version_hint.json",)
 """Files that may be lost: the hint is only a hint."""

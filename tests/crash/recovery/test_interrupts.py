@@ -15,7 +15,6 @@ import pytest
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked
 from omnigraph.faults import FAULT_POINTS
-from omnigraph.testing.faults import Call, armed
 from tests.behaviour.graphs import COMPANY
 from tests.crash.recovery.situations import (
     ADD,
@@ -30,6 +29,7 @@ from tests.crash.recovery.situations import (
     check_settled,
     ids,
 )
+from tests.support.faults import Call, armed
 
 ROOT = Path(__file__).parents[3]
 

@@ -15,7 +15,6 @@ from omnigraph.errors import (
     TableDrift,
     TableOvertaken,
 )
-from omnigraph.testing.faults import Pause, armed
 from tests.behaviour.graphs import COMPANY, PERSON, Backstage
 from tests.crash.recovery.situations import (
     ADD,
@@ -41,6 +40,7 @@ from tests.crash.recovery.situations import (
     the_recovery,
     with_locks,
 )
+from tests.support.faults import Pause, armed
 
 PUBLISH = "graph_publish.before_manifest_commit"
 BRANCHES = pytest.mark.parametrize("branch", ["main", "feature"])

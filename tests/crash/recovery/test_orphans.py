@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.api.graph import open as open_graph
-from omnigraph.testing.faults import Call, Fail, InjectedFault, armed
 from omnigraph.versioning.manifest import Manifest
 from omnigraph.versioning.recovery.sidecar import Sidecars
 from tests.behaviour.graphs import PERSON, Backstage
@@ -24,6 +23,7 @@ from tests.crash.recovery.situations import (
     the_recovery,
     with_locks,
 )
+from tests.support.faults import Call, Fail, InjectedFault, armed
 
 
 def orphaned(graph, point=AFTER_TABLE):

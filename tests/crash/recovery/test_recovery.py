@@ -8,7 +8,6 @@ from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.storage.indexes import list_indexes
-from omnigraph.testing.faults import Fail, InjectedFault, armed, recording
 from tests.behaviour.graphs import COMPANY, PERSON, SCHEMA, Backstage, tree
 from tests.crash.recovery.situations import (
     ADD,
@@ -33,6 +32,7 @@ from tests.crash.recovery.situations import (
     the_recovery,
 )
 from tests.receipts import receipt_of_commit
+from tests.support.faults import Fail, InjectedFault, armed, recording
 
 HIRED = (
     people("Eve") + '{"type": "Company", "data": {"name": "Bolt"}}\n'

@@ -18,7 +18,6 @@ from omnigraph.errors import (
     TableDrift,
 )
 from omnigraph.storage.lineage import version_file
-from omnigraph.testing.faults import Call, armed
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON
 from tests.crash.recovery.situations import (
     ADD,
@@ -39,6 +38,7 @@ from tests.crash.recovery.situations import (
 )
 from tests.crash.recovery.test_drift import ADD_COMPANY
 from tests.crash.recovery.test_quarantine import take_back
+from tests.support.faults import Call, armed
 
 FORCE = {"confirm": True, "force": True}
 ROLLBACK = {**FORCE, "rollback": True}

@@ -9,7 +9,6 @@ import pytest
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, StorageError
 from omnigraph.storage.delta import insert_exclusively
-from omnigraph.testing.faults import Fail, FailStorage, InjectedFault, armed
 from omnigraph.versioning import publish as publishing
 from omnigraph.versioning.manifest import Manifest
 from tests.behaviour.graphs import COMPANY, PERSON
@@ -32,6 +31,7 @@ from tests.crash.recovery.situations import (
     read_sidecar,
     sidecars,
 )
+from tests.support.faults import Fail, FailStorage, InjectedFault, armed
 
 EITHER_ERROR = (OmnigraphError, InjectedFault)
 EITHER = pytest.mark.parametrize("fault", [Fail(), FailStorage()], ids=["crash", "storage"])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.api.core import GraphCore
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
-from omnigraph.engine.core import GraphCore
 from omnigraph.storage.compact import extend_indexes
 from tests.behaviour.graphs import PERSON, tree
 from tests.crash.recovery.situations import (

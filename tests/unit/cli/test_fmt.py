@@ -7,7 +7,7 @@ import json
 import pytest
 
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.engine.read.source_files import read_source
+from omnigraph.read.source_files import read_source
 
 UGLY_PG = "node   Author{slug:String@key\n born : I32 ?}\n"
 UGLY_GQ = "query q( ){match{$a:Author}return{$a.slug}}\n"

@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from omnigraph.engine.read.source_files import read_source
 from omnigraph.errors import SourceUnreadable
 from omnigraph.language.syntax import Source
 from omnigraph.limits import MAX_SOURCE_BYTES
+from omnigraph.read.source_files import read_source
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.read import columns as module
-from omnigraph.engine.read.columns import DenseColumn
+from omnigraph.read import columns as module
+from omnigraph.read.columns import DenseColumn
 
 KINDS = {
     "texts": (pa.utf8(), st.none() | st.text(max_size=3)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.engine.gate import Action, Gate, OpenGate, Request
 from omnigraph.errors import InputError, PolicyError
+from omnigraph.graph.gate import Action, Gate, OpenGate, Request
 
 
 def test_the_actions_are_the_ten_words_of_a_policy_file():

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.read import columns as module
-from omnigraph.engine.read.columns import HashIndex
+from omnigraph.read import columns as module
+from omnigraph.read.columns import HashIndex
 
 TEXTS = st.sampled_from(["", "a", "ab", "ba", "the same ends and the same length", "ü"])
 MIDDLES = [f"the same {letter}nds and the same length" for letter in "aei"]

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine.compare import changes
-from omnigraph.engine.compare.changes import IdPartition, partitions_for
+from omnigraph.diff import changes
+from omnigraph.diff.changes import IdPartition, partitions_for
 from omnigraph.limits import COMPARED_PARTS
 
 COUNT = 8

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.read.expressions import compare
-from omnigraph.engine.read.frame import EqualityJoin
 from omnigraph.language.query.ast import Operator
+from omnigraph.read.expressions import compare
+from omnigraph.read.frame import EqualityJoin
 
 WHOLE = [None, 0, 1, 2, 2**31 - 1]
 NUMBERS: dict[pa.DataType, list[Any]] = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from omnigraph.api.graph import init
-from omnigraph.engine.read.queries import PhysicalPlanCache
-from omnigraph.engine.read.view import ReadView
 from omnigraph.plan.steps import Arrangement, Scan
+from omnigraph.read.queries import PhysicalPlanCache
+from omnigraph.read.view import ReadView
 
 SCHEMA = "node A { k: String @key }  node B { k: String @key }  edge E: A -> B"
 TEXT = "query q() { match { $a: A  $a e $b } return { $a.k, $b.k } }"

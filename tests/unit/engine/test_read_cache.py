@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph.engine.read.cache import ByteCache, GuestCache
+from omnigraph.read.cache import ByteCache, GuestCache
 
 
 @dataclass(frozen=True)

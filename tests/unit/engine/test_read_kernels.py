@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.read import adjacency as adjacency_module
-from omnigraph.engine.read import expand as expand_module
-from omnigraph.engine.read.adjacency import build_adjacency, expand_spans, pair_keys, sum_by
-from omnigraph.engine.read.aggregate import GroupKey, aggregate, all_differ, group_rows, key_of
-from omnigraph.engine.read.budget import QueryBudget
-from omnigraph.engine.read.cache import ByteCache
-from omnigraph.engine.read.columns import encode_texts
-from omnigraph.engine.read.expand import Expander
 from omnigraph.errors import QueryBudgetExceeded
 from omnigraph.language.query.ast import AggregateFunction
 from omnigraph.plan.ir import Direction
 from omnigraph.plan.steps import Hop
+from omnigraph.read import adjacency as adjacency_module
+from omnigraph.read import expand as expand_module
+from omnigraph.read.adjacency import build_adjacency, expand_spans, pair_keys, sum_by
+from omnigraph.read.aggregate import GroupKey, aggregate, all_differ, group_rows, key_of
+from omnigraph.read.budget import QueryBudget
+from omnigraph.read.cache import ByteCache
+from omnigraph.read.columns import encode_texts
+from omnigraph.read.expand import Expander
 
 SIZE = 7
 NODES = st.integers(0, SIZE - 1)

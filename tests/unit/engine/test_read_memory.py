@@ -13,7 +13,7 @@ PAGES_OF_A_BLOCK = (8 << 20) // 4096
 PAGES = f"""
 import resource
 import numpy as np
-from omnigraph.engine.read.reader import keep_freed_memory
+from omnigraph.read.reader import keep_freed_memory
 
 def pages():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

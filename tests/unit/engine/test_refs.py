@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.history.commits import Commit, Receipt, short_id
-from omnigraph.engine.history.refs import ParsedRef, parse_ref, written_form
-from omnigraph.engine.history.tags import Tag
-from omnigraph.engine.write.mutation import MutationResult
 from omnigraph.errors import InputError, InvalidBranchName, InvalidTagName
+from omnigraph.history.commits import Commit, Receipt, short_id
+from omnigraph.history.refs import ParsedRef, parse_ref, written_form
+from omnigraph.history.tags import Tag
+from omnigraph.mutation.run import MutationResult
 from omnigraph.versioning.branch_names import MAIN, branch_name
 from omnigraph.versioning.commits import CommitId, OperationKind
 from omnigraph.versioning.tags import check_tag_name

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.catalog.arrow import arrow_type
-from omnigraph.engine.read.result import Result
 from omnigraph.errors import InputError, MissingExtra, UnknownColumn
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
-from omnigraph.testing.model.values import shortest_float32
+from omnigraph.read.result import Result
 from omnigraph.versioning.commits import CommitId
+from tests.support.model.values import shortest_float32
 
 COMMIT = CommitId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 TEXT, BOOL = PropType(Scalar.STRING, nullable=True), PropType(Scalar.BOOL, nullable=True)

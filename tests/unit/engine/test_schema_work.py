@@ -6,8 +6,8 @@ from omnigraph.catalog.arrow import IndexKind, IndexSpec
 from omnigraph.catalog.compile import build_declared, build_schema
 from omnigraph.catalog.migrate import carry_identities, plan_migration
 from omnigraph.catalog.model import Catalog
-from omnigraph.engine.schema.tables import SchemaWork, schema_work
 from omnigraph.language.syntax import Source
+from omnigraph.schema.tables import SchemaWork, schema_work
 
 FIRST = """
 node Person {

@@ -9,7 +9,7 @@ from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.schema.parse import parse_schema
 from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_checked
-from omnigraph.testing.generate import query_files, schemas
+from tests.support.generate import query_files, schemas
 
 RELAXED = settings(
     max_examples=60,

@@ -19,7 +19,7 @@ from omnigraph.language.schema.ast import Constraint, ConstraintKind, Member, No
 from omnigraph.language.syntax import Source
 from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
 from omnigraph.language.values import format_date, format_datetime
-from omnigraph.testing.generate import schemas
+from tests.support.generate import schemas
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 ids = st.sampled_from(["a", "b", "ä", '"', "7", ""])

@@ -16,9 +16,9 @@ from omnigraph.load.reading import read_split
 from omnigraph.load.record_validation import GENERATED, RECORD
 from omnigraph.load.sources import JsonSource
 from omnigraph.load.splits import Split
-from omnigraph.testing.model.image import Image
-from omnigraph.testing.model.load import load as reference_load
-from omnigraph.testing.outcome import Refusal
+from tests.support.model.image import Image
+from tests.support.model.load import load as reference_load
+from tests.support.outcome import Refusal
 from tests.unit.load.inputs import DENSE, catalogs, dense_inputs, inputs
 from tests.unit.load.loading import Anywhere, CommittedTables, catalog_of, load, rows_of, table_of
 

@@ -18,9 +18,9 @@ from omnigraph.language.types import INTEGER_RANGES, Scalar
 from omnigraph.load.json_rows import JsonReader
 from omnigraph.load.json_text import read_blocks
 from omnigraph.rows.json_text import float_texts
-from omnigraph.testing.model.export import export as reference_export
-from omnigraph.testing.model.image import Image
-from omnigraph.testing.model.values import shortest_float32
+from tests.support.model.export import export as reference_export
+from tests.support.model.image import Image
+from tests.support.model.values import shortest_float32
 from tests.unit.load.inputs import catalogs, floats, moments, texts
 from tests.unit.load.loading import W, catalog_of, load, rows_of, table_of
 

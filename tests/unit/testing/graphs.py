@@ -6,8 +6,8 @@ from omnigraph.catalog.compile import build_schema
 from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_parameters
-from omnigraph.testing.model import ReferenceGraph
-from omnigraph.testing.outcome import MutationResult
+from tests.support.model import ReferenceGraph
+from tests.support.outcome import MutationResult
 
 
 def graph_of(schema: str) -> ReferenceGraph:

@@ -11,10 +11,10 @@ from omnigraph.language.syntax import Source
 from omnigraph.plan.check_read import check_read
 from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_parameters
-from omnigraph.testing.model.graph import numbered_ids
-from omnigraph.testing.model.image import Image
-from omnigraph.testing.model.load import load
-from omnigraph.testing.model.read import Answer, View, answer
+from tests.support.model.graph import numbered_ids
+from tests.support.model.image import Image
+from tests.support.model.load import load
+from tests.support.model.read import Answer, View, answer
 from tests.unit.language.schemas import read_query
 
 NOW = 1_600_000_000_000

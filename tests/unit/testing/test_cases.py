@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.testing.cases import Case, CaseError, CaseFailure, ModelBackend, read_cases, run_case
-from omnigraph.testing.cases.actions import Load, Merge, Mutate
-from omnigraph.testing.cases.expectations import Refused
-from omnigraph.testing.cases.parse import parse_cases
-from omnigraph.testing.outcome import LoadResult
+from tests.support.cases import Case, CaseError, CaseFailure, ModelBackend, read_cases, run_case
+from tests.support.cases.actions import Load, Merge, Mutate
+from tests.support.cases.expectations import Refused
+from tests.support.cases.parse import parse_cases
+from tests.support.outcome import LoadResult
 
 PATH = Path("story.gqt")
 SCHEMA = "--- schema\nnode P { n: String @key  a: I32? }\n"

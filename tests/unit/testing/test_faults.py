@@ -14,7 +14,7 @@ import pytest
 import omnigraph
 from omnigraph.errors import StorageError
 from omnigraph.faults import FaultPoints
-from omnigraph.testing.faults import (
+from tests.support.faults import (
     DECLARED_IN,
     ENVIRONMENT_VARIABLE,
     Arm,
@@ -253,7 +253,7 @@ def test_an_empty_environment_arms_nothing(points):
 CHILD = """
 import sys
 from omnigraph.faults import declare
-from omnigraph.testing.faults import arm_from_environment
+from tests.support.faults import arm_from_environment
 
 step = declare("child.step", "one step of the child's work")
 arm_from_environment()

@@ -7,8 +7,8 @@ import pytest
 from omnigraph.catalog.compile import build_declared, build_schema
 from omnigraph.catalog.migrate import carry_identities, plan_migration
 from omnigraph.language.syntax import Source
-from omnigraph.testing.model import ReferenceGraph, explain_difference, snapshot_equal
-from omnigraph.testing.outcome import Counts, Refusal
+from tests.support.model import ReferenceGraph, explain_difference, snapshot_equal
+from tests.support.outcome import Counts, Refusal
 from tests.unit.testing.graphs import graph_of, run, run_with
 
 SCHEMA = "node Person { name: String @key  age: I32? }  edge Knows: Person -> Person"

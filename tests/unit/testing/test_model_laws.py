@@ -18,8 +18,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from omnigraph.testing.model import ReferenceGraph, explain_difference
-from omnigraph.testing.outcome import Change, Counts, Refusal
+from tests.support.model import ReferenceGraph, explain_difference
+from tests.support.outcome import Change, Counts, Refusal
 from tests.unit.testing.graphs import graph_of, run
 
 # Every kind of value

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from omnigraph.testing.outcome import Refusal
+from tests.support.outcome import Refusal
 from tests.unit.testing.graphs import graph_of, run
 
 NOTES = "node Note { slug: String @key  body: String?  vec: Vector(2)%s @embed(body) }"

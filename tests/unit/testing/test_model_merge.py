@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.testing.outcome import Refusal
+from tests.support.outcome import Refusal
 from tests.unit.testing.graphs import graph_of, run
 
 SCHEMA = "node Person { name: String @key  age: I32? }"

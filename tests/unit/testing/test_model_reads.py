@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from omnigraph.storage.filters import And, Comparison, Filter, In, IsNull, Not, Or
-from omnigraph.testing.model.read import visible
+from tests.support.model.read import visible
 from tests.unit.testing.reading import ask, image_of
 
 SCHEMA = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.testing.model.records import read_records
+from tests.support.model.records import read_records
 
 
 def read(text):

@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.language.query.ast import Operator
 from omnigraph.language.types import PropType, Scalar
-from omnigraph.testing.model.values import BadValue, from_json, from_query, matches, to_export
+from tests.support.model.values import BadValue, from_json, from_query, matches, to_export
 
 
 def scalar(name: str) -> PropType:

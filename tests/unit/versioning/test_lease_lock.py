@@ -12,12 +12,12 @@ import pytest
 from omnigraph.errors import BranchLocked
 from omnigraph.storage.memory_objects import MemoryObjects
 from omnigraph.storage.uris import normalise_root
-from omnigraph.testing.faults import FailStorage, Pause, armed
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import LeaseTiming
 from omnigraph.versioning.locks.lease_lock import LeaseLocks
 from omnigraph.versioning.locks.lease_object import LeaseNote, read_head
 from omnigraph.versioning.locks.process_lock import Deadline
+from tests.support.faults import FailStorage, Pause, armed
 
 PATH = "__leases/b-feature.json"
 QUICK = LeaseTiming(ttl_s=2.0, renew_s=0.02, loss_s=1.5)

@@ -16,11 +16,11 @@ from omnigraph.errors import StoreCallFailed
 from omnigraph.limits import LEASE_LOSS_SECONDS, LEASE_RENEW_SECONDS, LEASE_TTL_SECONDS
 from omnigraph.storage.memory_objects import MemoryObjects
 from omnigraph.storage.uris import normalise_root
-from omnigraph.testing.faults import Call, armed
 from omnigraph.versioning.ids import now_micros
 from omnigraph.versioning.locks import LeaseTiming
 from omnigraph.versioning.locks.lease_lock import Lease, LeaseContender
 from omnigraph.versioning.locks.lease_object import LeaseObject
+from tests.support.faults import Call, armed
 
 PATH = "__leases/main.json"
 HOUR_MS = 3_600_000

@@ -19,7 +19,7 @@ from omnigraph.errors import InputError
 from omnigraph.replace_file import replacing_bytes
 
 if TYPE_CHECKING:
-    from omnigraph.engine.read.entities import Blob
+    from omnigraph.read.entities import Blob
 
 F = TypeVar("F", bound=Callable[..., Any])
 

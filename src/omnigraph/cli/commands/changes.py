@@ -20,7 +20,7 @@ from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
-    from omnigraph.engine.compare.feed import CommitChanges
+    from omnigraph.diff.feed import CommitChanges
 
 _LOOK_AGAIN_SECONDS = 1.0
 

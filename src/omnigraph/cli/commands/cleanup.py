@@ -19,7 +19,7 @@ from omnigraph.errors import UsageError
 from omnigraph.limits import CLEANUP_MIN_AGE_SECONDS
 
 if TYPE_CHECKING:
-    from omnigraph.engine.maintain.cleanup import CleanupReport
+    from omnigraph.maintenance.cleanup import CleanupReport
 
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw]?)", re.ASCII)
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

@@ -24,7 +24,7 @@ from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.engine.compare.diff import Diff
+    from omnigraph.diff.diff import Diff
 
 
 @declare("diff")

@@ -22,8 +22,8 @@ from omnigraph.cli.progress import progress
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.embed.seed import SeedPlan, SeedSummary
-    from omnigraph.engine.embedding.embed import EmbeddedProperty, EmbedResult
+    from omnigraph.embedding.embed import EmbeddedProperty, EmbedResult
+    from omnigraph.providers.seed import SeedPlan, SeedSummary
 
 
 class GraphOptions(TypedDict):
@@ -198,7 +198,7 @@ def _property_line(prop: EmbeddedProperty, *, dry_run: bool) -> str:
 
 def _plan(types: tuple[str, ...], options: Options) -> SeedPlan:
     # Only this form needs them, and help must not wait for the libraries behind.
-    from omnigraph.embed.seed import SeedMode, SeedPlan, Selector, read_manifest, read_spec
+    from omnigraph.providers.seed import SeedMode, SeedPlan, Selector, read_manifest, read_spec
 
     if options["clean"] and options["reembed_all"]:
         raise click.UsageError("--clean and --reembed-all are exclusive; use one of them.")
@@ -225,7 +225,7 @@ def _plan(types: tuple[str, ...], options: Options) -> SeedPlan:
 
 
 def _embed_file(plan: SeedPlan, *, as_json: bool) -> None:
-    from omnigraph.embed.seed import embed_seed
+    from omnigraph.providers.seed import embed_seed
 
     with progress(f"embedding {plan.source}"):
         done = embed_seed(plan)

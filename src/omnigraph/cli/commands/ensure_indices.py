@@ -19,7 +19,7 @@ from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.engine.maintain.indexes import IndexedTable, IndexReport
+    from omnigraph.maintenance.indexes import IndexedTable, IndexReport
 
 
 @declare("ensure-indices")

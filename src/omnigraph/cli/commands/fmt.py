@@ -15,11 +15,11 @@ from omnigraph.cli.exits import FAILURE, SUCCESS, report
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import json_option
 from omnigraph.cli.output.cells import write_document
-from omnigraph.engine.read.source_files import decode_source, read_source
 from omnigraph.errors import InputError, LanguageError, OmnigraphError
 from omnigraph.language.format import format_queries, format_schema
 from omnigraph.language.syntax import Source
 from omnigraph.limits import MAX_SOURCE_BYTES
+from omnigraph.read.source_files import decode_source, read_source
 from omnigraph.replace_file import replacing
 
 _STDIN = "-"

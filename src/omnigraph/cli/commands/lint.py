@@ -17,9 +17,9 @@ from omnigraph.cli.options import json_option, uri_argument
 from omnigraph.cli.output.cells import write_document
 from omnigraph.cli.style import Style, warn
 from omnigraph.diagnostics import Diagnostic, counted
-from omnigraph.engine.read.source_files import read_source
 from omnigraph.errors import UsageError
 from omnigraph.plan.lint import LintReport, lint_queries
+from omnigraph.read.source_files import read_source
 
 _INDENT = " " * 6
 """Continuation lines align with the text after the label."""

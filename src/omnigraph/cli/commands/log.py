@@ -16,7 +16,7 @@ from omnigraph.cli.output.commit_graph import draw
 from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
-    from omnigraph.engine.history.commits import Commit
+    from omnigraph.history.commits import Commit
 
 
 @declare("log")

@@ -29,11 +29,11 @@ from omnigraph.cli.output.conflicts import conflict_lines, reporting_conflicts, 
 from omnigraph.cli.progress import progress
 from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
-from omnigraph.engine.merge.resolution import read_resolutions
 from omnigraph.errors import MergeConflicts
+from omnigraph.merge.resolution import read_resolutions
 
 if TYPE_CHECKING:
-    from omnigraph.engine.merge.merger import MergeResult
+    from omnigraph.merge.merger import MergeResult
 
 _WORDS = ("fail", "ours", "theirs")
 

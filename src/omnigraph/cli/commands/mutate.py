@@ -21,7 +21,7 @@ from omnigraph.cli.query_options import QueryOptions, chosen_query, query_option
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.engine.write.mutation import MutationResult
+    from omnigraph.mutation.run import MutationResult
 
 
 @declare("mutate")

@@ -15,7 +15,7 @@ from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, 
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.engine.maintain.optimize import OptimizedTable, OptimizeReport
+    from omnigraph.maintenance.optimize import OptimizedTable, OptimizeReport
 
 _KEY_WIDTH = 40
 

@@ -15,7 +15,7 @@ from omnigraph.diagnostics import counted
 from omnigraph.errors import RepairRefused
 
 if TYPE_CHECKING:
-    from omnigraph.engine.maintain.repair import RepairedTable, RepairReport
+    from omnigraph.maintenance.repair import RepairedTable, RepairReport
 
 
 @declare("repair")

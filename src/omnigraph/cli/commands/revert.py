@@ -31,7 +31,7 @@ from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.engine.merge.merger import AppliedCommit
+    from omnigraph.merge.merger import AppliedCommit
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     uri_option,

@@ -26,7 +26,7 @@ from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, 
 from omnigraph.cli.progress import progress
 
 if TYPE_CHECKING:
-    from omnigraph.engine.schema import SchemaApplyResult
+    from omnigraph.schema import SchemaApplyResult
 
 schema_option = click.option(
     "--schema", required=True, metavar="PATH", help="New schema file (.pg)."

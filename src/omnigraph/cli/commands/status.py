@@ -16,7 +16,7 @@ from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.engine.maintain.status import GraphStatus, TableStatus
+    from omnigraph.maintenance.status import GraphStatus, TableStatus
 
 _LAYOUT = TableLayout(max_column_width=60, overlong="wrap")
 _COLUMNS = ("type", "rows", "pieces", "bytes", "indexes", "vectors")

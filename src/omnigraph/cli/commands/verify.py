@@ -16,7 +16,7 @@ from omnigraph.cli.progress import progress
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.engine.maintain.verify_report import VerifyProblem, VerifyReport
+    from omnigraph.maintenance.verify_report import VerifyProblem, VerifyReport
 
 _SHOWN = 5
 """Examples shown per problem; the JSON document has up to a hundred."""

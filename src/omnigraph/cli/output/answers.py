@@ -10,7 +10,7 @@ from omnigraph.cli.output.cells import write_document
 from omnigraph.cli.style import warn
 
 if TYPE_CHECKING:
-    from omnigraph.engine.history.commits import Receipt
+    from omnigraph.history.commits import Receipt
 
 
 def write_answer(document: Mapping[str, object], lines: Iterable[str], *, as_json: bool) -> None:

@@ -25,8 +25,8 @@ from omnigraph.cli.output.cells import (
 from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
-    from omnigraph.engine.read.explain import ExplainedStep, Explanation
-    from omnigraph.engine.read.result import Result
+    from omnigraph.read.explain import ExplainedStep, Explanation
+    from omnigraph.read.result import Result
 
 
 _NARROWEST_CAP = 8

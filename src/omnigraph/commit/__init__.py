@@ -1,0 +1,1 @@
+"""From a change of rows to one commit: stage, lock, commit the tables, publish, compact."""

@@ -1,0 +1,144 @@
+"""What one atomic write brings to the tables of a graph, before anything is stored.
+
+A write is prepared on the newest snapshot of its branch without the branch lock. `has_moved` tells under
+the lock whether it has to be prepared again.
+Tests: tests/behaviour/test_contended_writes.py, test_folding.py, test_cleanup.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+import pyarrow as pa
+
+from omnigraph.errors import ConflictError, HistoryRemoved
+from omnigraph.graph.parts import GraphParts
+from omnigraph.limits import SMALL_WRITE_ROWS
+from omnigraph.storage.table import Table
+from omnigraph.storage.written import ShrunkFragments, WrittenRows
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commits import Counts
+from omnigraph.versioning.contract import SchemaContract
+from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
+
+WriteMode = Literal["append", "delta", "overwrite"]
+
+
+def _no_ids() -> pa.Array:
+    return pa.array([], pa.utf8())
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRows:
+    """Where rows that a write looked at by id are, in the version of the table it was prepared on."""
+
+    version: int
+    branch: str | None
+    places: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTable:
+    """Rows that are in files already, written for one version of a table by other processes.
+
+    Rows that a part removes are known by their places, too.
+    `shrunk` are the fragments without the rows that are replaced, if they were prepared.
+    """
+
+    table: Table
+    parts: tuple[WrittenRows, ...]
+    shrunk: tuple[ShrunkFragments, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class TableWrite:
+    """The rows one write brings to one table, under property names, and the ids it removes.
+
+    Rows that are in files already come as `written`; there are no others then.
+    """
+
+    table_key: str
+    mode: WriteMode
+    rows: pa.Table
+    deletes: pa.Array = field(default_factory=_no_ids)
+    seen: SeenRows | None = None
+    written: WrittenTable | None = None
+
+    @property
+    def row_count(self) -> int:
+        return int(self.rows.num_rows) if self.written is None else self.written.rows
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedTable:
+    """A version of the main line that a branch takes as it is, and what that changes on the branch."""
+
+    entry: SnapshotEntry
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """All table writes of one atomic write, and the other tables its checks looked at."""
+
+    writes: tuple[TableWrite, ...]
+    reads: frozenset[str] = frozenset()
+    adopted: tuple[AdoptedTable, ...] = ()
+
+    @property
+    def is_small(self) -> bool:
+        """Whether staging it takes no longer than a few look-ups."""
+        rows: int = sum(write.row_count + len(write.deletes) for write in self.writes)
+        return rows <= SMALL_WRITE_ROWS
+
+
+def has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
+    """Whether a table the write read has changed, so that it must be prepared again."""
+    if checked.commit_id == current.commit_id:
+        return False
+    if checked.catalog.hash != current.catalog.hash:
+        return True
+    looked_at = (
+        *(write.table_key for write in change.writes),
+        *change.reads,
+        *(table.entry.table_key for table in change.adopted),
+    )
+    return any(is_table_moved(key, checked, current) for key in looked_at)
+
+
+def is_table_moved(table_key: str, checked: Snapshot, current: Snapshot) -> bool:
+    """Whether a table has another version than before, be it with the same rows."""
+    if table_key not in current.entries:
+        raise ConflictError(
+            f"'{table_key}' was dropped while the write was prepared; nothing was written, run it again"
+        )
+    return current.entry(table_key).version_ref != checked.entry(table_key).version_ref
+
+
+Prepared = TypeVar("Prepared")
+
+
+def prepare_on_newest(
+    parts: GraphParts,
+    branch: BranchRef,
+    contract: SchemaContract,
+    prepare: Callable[[Snapshot], Prepared],
+) -> tuple[Snapshot, Prepared]:
+    """The state a write was prepared on, and the prepared write.
+
+    If `cleanup` removes the state meanwhile, another commit has replaced it: that one is used.
+    """
+    snapshot = parts.snapshot_of(parts.manifest.current(branch.physical), contract)
+    try:
+        return snapshot, prepare(snapshot)
+    except HistoryRemoved:
+        newest = parts.snapshot_of(parts.manifest.current(branch.physical))
+        if newest.commit_id == snapshot.commit_id:
+            raise
+    return newest, prepare(newest)

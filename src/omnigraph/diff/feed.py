@@ -1,0 +1,204 @@
+"""Changes commit by commit: the change feed of a branch, and the history of one entity.
+
+A commit's changes are relative to the commit before it on the branch, also for a merge. The feed lists
+commits that changed no rows, without changes. Tests: tests/behaviour/test_change_feed.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.diagnostics import counted, with_hint
+from omnigraph.diff.changes import Op
+from omnigraph.diff.comparison import Comparison, compare_snapshots
+from omnigraph.diff.diff import ChangeFilter, Changes
+from omnigraph.errors import ChangeFeedGap, CommitNotFound, HistoryRemoved, InputError
+from omnigraph.graph.parts import GraphParts
+from omnigraph.history.commits import Commit
+from omnigraph.history.refs import suggest_commit
+from omnigraph.read.entities import get_entity, read_entity
+from omnigraph.read.view import ReadView
+from omnigraph.versioning.branches import BranchRef
+from omnigraph.versioning.commits import CONTENT_PRESERVING, CommitId, CommitRecord, TableId
+from omnigraph.versioning.manifest import ManifestState
+from omnigraph.versioning.rows import VersionRef
+from omnigraph.versioning.snapshot import table_id
+
+_CURSOR_PREFIX: Final = "c1."
+_CURSOR: Final = re.compile(r"c1\.(\d{1,18})\.(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class FeedCursor:
+    """The last commit that a caller has seen. Its id identifies the graph and the branch."""
+
+    sequence: int
+    commit: CommitId
+
+    def __str__(self) -> str:
+        return f"{_CURSOR_PREFIX}{self.sequence}.{self.commit}"
+
+    @classmethod
+    def parse(cls, text: str) -> FeedCursor:
+        """Raises `InputError` for an invalid cursor."""
+        match = _CURSOR.fullmatch(text)
+        if match is None:
+            raise InputError(
+                f"'{text}' is not a valid change-feed cursor; pass one returned by changes() or cursor()"
+            )
+        return cls(int(match[1]), CommitId(match[2]))
+
+
+def is_cursor(text: str) -> bool:
+    return text.startswith(_CURSOR_PREFIX)
+
+
+@dataclass(frozen=True, repr=False)
+class CommitChanges:
+    """The changes of one commit, and the cursor that continues after it."""
+
+    commit: Commit
+    changes: Changes
+    cursor: str
+    at_head: bool
+    """Whether it was the branch head when the feed started."""
+
+    def to_json(self, *, rows: bool = False) -> dict[str, Any]:
+        return self.commit.change_head() | {"changes": list(self.changes.documents(rows=rows))}
+
+    def __repr__(self) -> str:
+        return f"<CommitChanges {self.commit.short_id}: {counted(len(self.changes), 'change')}>"
+
+
+class ChangeFeed:
+    """Follows the branches of one graph."""
+
+    def __init__(self, parts: GraphParts, view: ReadView = ReadView.ALL) -> None:
+        self._parts = parts
+        self._view = view
+
+    def follow(
+        self, branch: BranchRef, since: str | None, wanted: ChangeFilter
+    ) -> Iterator[CommitChanges]:
+        """Every commit after `since` up to the branch head, oldest first.
+
+        `since` is a commit of the branch, a cursor, or None for the first commit. Raises
+        `ChangeFeedGap` if the changes after it are no longer stored.
+        """
+        start = 0 if since is None else self._sequence(branch, since)
+        head = self._parts.manifest.current(branch.physical).sequence
+        before: ManifestState | None = None
+        for commit, state in self._parts.manifest.states_after(branch.physical, start, head):
+            try:
+                changes = self._changes(commit, before, state, wanted)
+            except HistoryRemoved as error:
+                raise ChangeFeedGap(branch.public, error.reason) from error
+            before = state
+            if commit.sequence > start:
+                cursor = FeedCursor(commit.sequence, commit.graph_commit_id)
+                shown = Commit.of(commit, self._parts.snapshot_of(state).catalog)
+                yield CommitChanges(shown, changes, str(cursor), commit.sequence == head)
+
+    def _changes(
+        self,
+        commit: CommitRecord,
+        before: ManifestState | None,
+        after: ManifestState,
+        wanted: ChangeFilter,
+    ) -> Changes:
+        """A commit's changes; none for the first state, which is only the start of the feed."""
+        keeps_rows = commit.draft.operation in CONTENT_PRESERVING
+        if before is None or keeps_rows or before.tables == after.tables:
+            return Changes()
+        old, new = self._parts.snapshot_of(before), self._parts.snapshot_of(after)
+        return compare_snapshots(Comparison(old, new, self._parts.tables, self._view), wanted)
+
+    def _sequence(self, branch: BranchRef, since: str) -> int:
+        """The number of the last commit before the feed."""
+        if not is_cursor(since):
+            commit = self._parts.manifest.find_commit(branch.physical, CommitId(since))
+            if commit is None:
+                suggestion = suggest_commit(self._parts.manifest, [branch.physical], since)
+                raise CommitNotFound(since, suggestion)
+            return commit.sequence
+        cursor = FeedCursor.parse(since)
+        number = cursor.sequence
+        there = self._parts.manifest.commit_ids(branch.physical, number, number)
+        if there.get(number) != cursor.commit:
+            reason = f"commit {cursor.commit} is not part of its history"
+            raise ChangeFeedGap(branch.public, reason)
+        return number
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class EntityChange:
+    """The change of one entity by one commit.
+
+    `before` and `after` have the values that `Graph.get` returns, or are None if it did not exist.
+    """
+
+    commit: Commit
+    op: Op
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    _documents: tuple[dict[str, Any] | None, dict[str, Any] | None] = (None, None)
+
+    def to_json(self) -> dict[str, Any]:
+        return self.commit.change_head() | {
+            "op": self.op.value,
+            "before": self._documents[0],
+            "after": self._documents[1],
+        }
+
+    def __repr__(self) -> str:
+        return f"<EntityChange {self.op.value} by commit {self.commit.short_id}>"
+
+
+def entity_history(
+    parts: GraphParts, branch: BranchRef, type_name: str, id: str, view: ReadView = ReadView.ALL
+) -> Iterator[EntityChange]:
+    """The commits that changed an entity, oldest first. Raises `InputError` for an unknown type."""
+    if not view.sees_all:
+        raise InputError("history needs a handle without a view")
+    head = parts.manifest.current(branch.physical)
+    declared = _declared(parts.snapshot_of(head).catalog, type_name)
+    return _changes(parts, head, declared, id)
+
+
+def _changes(
+    parts: GraphParts, head: ManifestState, declared: EntityType, id: str
+) -> Iterator[EntityChange]:
+    """Read only states whose commit wrote the entity's table."""
+    table = table_id(declared)
+    pin: VersionRef | None = None
+    before = before_document = None
+    for commit, state in parts.manifest.states_after(head.branch, 0, head.sequence):
+        if pin == (pin := _pin(state, table)):
+            continue
+        then = parts.snapshot_of(state)
+        after_document = read_entity(then, parts.tables, declared.table_key, id)
+        if after_document == before_document:
+            continue
+        after = None
+        if after_document is not None:
+            after = get_entity(then, parts.tables, declared.name, id)
+        op = Op.INSERT if before is None else Op.DELETE if after is None else Op.UPDATE
+        documents = before_document, after_document
+        yield EntityChange(Commit.of(commit, then.catalog), op, before, after, documents)
+        before, before_document = after, after_document
+
+
+def _declared(catalog: Catalog, type_name: str) -> EntityType:
+    known = {declared.name: declared for declared in catalog}
+    if type_name not in known:
+        raise InputError(with_hint(f"there is no type '{type_name}'", type_name, known))
+    return known[type_name]
+
+
+def _pin(state: ManifestState, table: TableId) -> VersionRef | None:
+    entry = state.tables.get(table)
+    return None if entry is None else VersionRef(entry.version, entry.branch)

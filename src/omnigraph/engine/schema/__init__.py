@@ -1,5 +1,0 @@
-"""Change the schema of a graph: migrate its tables and publish the new schema in one commit."""
-
-from omnigraph.engine.schema.apply import SchemaApplication, SchemaApplyOptions, SchemaApplyResult
-
-__all__ = ["SchemaApplication", "SchemaApplyOptions", "SchemaApplyResult"]

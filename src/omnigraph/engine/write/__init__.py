@@ -1,1 +1,0 @@
-"""How the engine changes a graph: rows become staged table changes, then one commit."""

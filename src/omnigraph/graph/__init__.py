@@ -1,0 +1,1 @@
+"""The parts of an open graph that every operation works with, and the policy gate."""

@@ -1,0 +1,311 @@
+"""Following edges for many rows at once: single hops, bounded breadth-first search, and counting.
+
+A search keeps one number per pair of a start and a node. What a hop reaches is sorted together with the
+pairs seen before, and the unseen ones remain. Each step is one numpy call over very many pairs, so that
+other threads can run meanwhile. Tests: tests/unit/engine/test_read_kernels.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.plan.ir import Direction
+from omnigraph.plan.steps import Hop
+from omnigraph.read.adjacency import (
+    Adjacency,
+    Counts,
+    Spans,
+    expand_spans,
+    pair_keys,
+    sum_by,
+)
+from omnigraph.read.budget import Meter
+from omnigraph.read.lookup import LookupEdges
+from omnigraph.read.positions import (
+    Mask,
+    Positions,
+    distinct_positions,
+    in_sorted,
+    sorted_distinct,
+)
+from omnigraph.read.source import GraphSource
+
+MAX_REVERSE_NODE_SHARE: Final = 0.25
+"""Share of a type's nodes up to which following edges back from them is faster."""
+
+SUMMED_EDGE_COST: Final = 0.2
+"""Cost of an edge in a sum over all edges, relative to following it from its source."""
+
+PAIRS_PER_BLOCK: Final = 1 << 19
+"""Pairs that a search follows at a time. With fewer, threads contend over short steps; with more, the
+allocator returns fresh pages for each array."""
+
+_REVERSE: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}
+
+
+class Expander:
+    """Follows edges of one graph within a budget. Only visible nodes are reached."""
+
+    def __init__(self, source: GraphSource, meter: Meter) -> None:
+        self._source = source
+        self._meter = meter
+
+    def reach(self, hop: Hop, sources: Positions) -> tuple[Positions, Positions]:
+        """The distinct nodes a hop reaches from each source: the source's index, and the node.
+
+        Within one type a node is reached at its shortest distance only; the source itself at distance
+        1 if it has a self-loop, and never by a longer cycle.
+        """
+        if not self.is_possible(hop):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        if (hop.low, hop.high) == (1, 1) or not self._chains(hop):
+            return self._single(hop, sources)
+        distinct, inverse = distinct_positions(sources)
+        starts, nodes = starts_and_nodes(list(self._search(hop, distinct)))
+        if inverse is None:
+            return starts, nodes
+        return _repeat_per_row(inverse, starts, nodes, len(distinct))
+
+    def counts(self, hop: Hop, sources: Positions) -> Counts:
+        """The number of nodes a hop reaches from each of some distinct sources."""
+        if self.is_single(hop):
+            adjacency = self._source.neighbours(hop, len(sources))
+            spans = adjacency.spans(sources)
+            nodes = self._source.nodes(hop.node_type)
+            is_as_built = isinstance(adjacency, Adjacency) and not len(adjacency.changed)
+            if is_as_built and nodes.is_whole and nodes.visible is None:
+                return spans[1]
+            rows, _ = self._follow(hop, adjacency, sources, spans)
+            return sum_by(rows, None, len(sources))
+        found = np.zeros(len(sources), np.int64)
+        for layer in self._search(hop, sources):
+            layer.add_counts(found)
+        return found
+
+    def is_possible(self, hop: Hop) -> bool:
+        """Whether the edge can be chained as often as the hop demands."""
+        return hop.low <= 1 or self._chains(hop)
+
+    def is_single(self, hop: Hop) -> bool:
+        return hop.low <= 1 and (hop.high == 1 or not self._chains(hop))
+
+    def degrees(self, hop: Hop, size: int) -> Counts:
+        """The number of visible nodes a single hop reaches from each of `size` sources."""
+        adjacency = self._source.adjacency(hop.edge, hop.direction)
+        visible = self._source.nodes(hop.node_type).visible
+        if visible is None:
+            return adjacency.degrees(size)
+        return adjacency.sum_over_neighbours(visible.astype(np.int64), size)
+
+    def sum_cost(self, hop: Hop, nodes: int, edges: int) -> float:
+        """The cost of `sums` over some nodes, in followed edges."""
+        size = self._source.nodes(hop.node_type).size
+        return edges * (
+            nodes / max(size, 1) if nodes <= MAX_REVERSE_NODE_SHARE * size else SUMMED_EDGE_COST
+        )
+
+    def sums(self, hop: Hop, nodes: Positions, weights: Counts | None, size: int) -> Counts:
+        """The sum of the weights of the nodes a single hop reaches, for each of `size` sources.
+
+        Other nodes weigh nothing. Few nodes are followed back to the sources.
+        """
+        if len(nodes) <= MAX_REVERSE_NODE_SHARE * self._source.nodes(hop.node_type).size:
+            back = self._source.adjacency(hop.edge, _REVERSE[hop.direction])
+            spans = back.spans(nodes)
+            self._meter.check(int(spans[1].sum()))
+            rows, sources = back.neighbours(nodes, spans)
+            return sum_by(sources, None if weights is None else weights[rows], size)
+        all_weights = np.zeros(self._source.nodes(hop.node_type).size, np.int64)
+        all_weights[nodes] = 1 if weights is None else weights
+        adjacency = self._source.adjacency(hop.edge, hop.direction)
+        return adjacency.sum_over_neighbours(all_weights, size)
+
+    def connects(self, hop: Hop, sources: Positions, targets: Positions) -> Mask:
+        """Whether a hop leads from each source to its target."""
+        if not self.is_possible(hop):
+            return np.zeros(len(sources), np.bool_)
+        if self.is_single(hop):
+            return self._source.neighbours(hop, len(sources)).has(sources, targets)
+        starts, nodes = self.reach(hop, sources)
+        found = np.sort(pair_keys(starts, nodes))
+        return in_sorted(found, pair_keys(np.arange(len(sources)), targets))
+
+    def _chains(self, hop: Hop) -> bool:
+        return self._source.catalog.edges[hop.edge].is_self_typed
+
+    def _single(self, hop: Hop, sources: Positions) -> tuple[Positions, Positions]:
+        adjacency = self._source.neighbours(hop, len(sources))
+        return self._follow(hop, adjacency, sources, adjacency.spans(sources))
+
+    def _follow(
+        self, hop: Hop, adjacency: Adjacency | LookupEdges, sources: Positions, spans: Spans
+    ) -> tuple[Positions, Positions]:
+        self._meter.check(int(spans[1].sum()))
+        rows, nodes = adjacency.neighbours(sources, spans)
+        seen = self._source.nodes(hop.node_type).visible_mask(nodes)
+        if seen is None:
+            return rows, nodes
+        kept = np.flatnonzero(seen)
+        return rows[kept], nodes[kept]
+
+    def _search(self, hop: Hop, starts: Positions) -> Iterator[Layer]:
+        """Breadth-first search from all starts at once: the layers that a hop reaches."""
+        nodes = self._source.nodes(hop.node_type)
+        bits = (nodes.size - 1).bit_length() if nodes.is_whole else 32
+        reached = len(starts)
+        for depth, layer in self._layers(hop, 1, Frontier.around(starts, bits)):
+            reached += len(layer.pairs)
+            self._meter.check(reached)
+            if depth >= hop.low:
+                yield layer
+
+    def _layers(self, hop: Hop, depth: int, frontier: Frontier) -> Iterator[tuple[int, Layer]]:
+        """All layers from a distance on; many pairs are followed in blocks of starts."""
+        for distance in range(depth, hop.high + 1):
+            nodes = frontier.layer.nodes
+            adjacency = self._source.neighbours(hop, len(nodes))
+            spans = adjacency.spans(nodes)
+            if frontier.layer.count > 1 and int(spans[1].sum()) > 2 * PAIRS_PER_BLOCK:
+                blocks = frontier.split(spans[1], PAIRS_PER_BLOCK)
+                if len(blocks) > 1:
+                    for block in blocks:
+                        yield from self._layers(hop, distance, block)
+                    return
+            frontier = frontier.advance(*self._follow(hop, adjacency, nodes, spans))
+            if not len(frontier.layer.pairs):
+                return
+            yield distance, frontier.layer
+
+
+def _repeat_per_row(
+    inverse: Positions, starts: Positions, nodes: Positions, distinct: int
+) -> tuple[Positions, Positions]:
+    """Results per distinct start, repeated for every row that starts there."""
+    order = np.argsort(starts, kind="stable")
+    starts, nodes = starts[order], nodes[order]
+    begin = np.searchsorted(starts, np.arange(distinct))
+    counts = np.diff(np.append(begin, len(starts)))
+    rows, offsets = expand_spans(begin[inverse], counts[inverse])
+    return rows, nodes[offsets]
+
+
+# -- breadth-first search ----------------------------------------------------------------------
+
+Pairs: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.int64]
+"""A start, numbered from the first of its block, in the bits above the position of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Nodes at one distance from `count` starts, sorted. A node takes the lowest `bits` of a pair."""
+
+    first: int
+    count: int
+    bits: int
+    pairs: Pairs
+
+    @property
+    def nodes(self) -> Positions:
+        return (self.pairs & ((1 << self.bits) - 1)).astype(np.int64)
+
+    def add_counts(self, counts: Counts) -> None:
+        """Add the number of nodes of each start to its count."""
+        bounds = np.arange(self.count + 1, dtype=np.int64)
+        found = np.diff(_begin(bounds, self.pairs, self.bits))
+        counts[self.first : self.first + self.count] += found
+
+    def write(self, starts: Positions, nodes: Positions) -> None:
+        """Write start numbers and nodes into arrays of the layer's length."""
+        np.right_shift(self.pairs, self.bits, out=starts, casting="unsafe")
+        starts += self.first
+        np.bitwise_and(self.pairs, (1 << self.bits) - 1, out=nodes, casting="unsafe")
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """The outermost layer around some starts, and all pairs seen before it."""
+
+    seen: Pairs
+    layer: Layer
+
+    @classmethod
+    def around(cls, starts: Positions, bits: int) -> Frontier:
+        """Before the first hop: every start at itself."""
+        numbers = np.arange(len(starts), dtype=np.int64)
+        pairs = _narrowed((numbers << bits) | starts, len(starts), bits)
+        return cls(pairs[:0], Layer(0, len(starts), bits, pairs))
+
+    def advance(self, rows: Positions, nodes: Positions) -> Frontier:
+        """One hop further: `nodes` are reached from the pairs `rows` of the layer."""
+        bits, pairs = self.layer.bits, self.layer.pairs
+        seen = np.concatenate([self.seen, pairs])
+        reached = ((pairs >> bits) << bits).take(rows)
+        reached |= nodes.astype(pairs.dtype)
+        # The first hop reports a start with a self-loop, so starts do not count as seen yet.
+        excluded = seen if len(self.seen) else self.seen
+        return Frontier(seen, replace(self.layer, pairs=_unseen(excluded, reached)))
+
+    def split(self, weights: Counts, max_weight: int) -> list[Frontier]:
+        """Frontiers of fewer starts, whose pairs weigh little more than `max_weight` each."""
+        bits, pairs = self.layer.bits, self.layer.pairs
+        running = np.cumsum(weights)
+        full = np.searchsorted(running, np.arange(max_weight, int(running[-1]), max_weight))
+        bounds = sorted_distinct(
+            np.append((pairs[full] >> bits).astype(np.int64), (0, self.layer.count))
+        )
+        seen = self.seen.copy()
+        seen.sort()
+        of_seen = _begin(bounds, seen, bits).tolist()
+        of_layer = _begin(bounds, pairs, bits).tolist()
+        return [
+            self._block(first, end, seen[slice(*span)], pairs[slice(*layer)])
+            for (first, end), span, layer in zip(
+                pairwise(bounds.tolist()), pairwise(of_seen), pairwise(of_layer), strict=True
+            )
+        ]
+
+    def _block(self, first: int, end: int, seen: Pairs, pairs: Pairs) -> Frontier:
+        count, bits = end - first, self.layer.bits
+        seen, pairs = (_narrowed(kept - (first << bits), count, bits) for kept in (seen, pairs))
+        return Frontier(seen, Layer(self.layer.first + first, count, bits, pairs))
+
+
+def starts_and_nodes(layers: Sequence[Layer]) -> tuple[Positions, Positions]:
+    """All pairs of some layers: start numbers and nodes."""
+    ends = np.cumsum([0, *(len(layer.pairs) for layer in layers)]).tolist()
+    starts, nodes = np.empty(ends[-1], np.int64), np.empty(ends[-1], np.int64)
+    for layer, (begin, end) in zip(layers, pairwise(ends), strict=True):
+        layer.write(starts[begin:end], nodes[begin:end])
+    return starts, nodes
+
+
+def _begin(starts: Positions, pairs: Pairs, bits: int) -> Positions:
+    """Where the pairs of each start begin among sorted pairs."""
+    # A wider type would make numpy copy all pairs first.
+    return np.searchsorted(pairs, (starts << bits).astype(pairs.dtype))
+
+
+def _unseen(seen: Pairs, pairs: Pairs) -> Pairs:
+    """The distinct pairs that are not among those seen, sorted."""
+    # The lowest bit marks unseen pairs and sorts seen ones before their equals.
+    both = np.concatenate([seen, pairs])
+    both <<= 1
+    both[len(seen) :] |= 1
+    both.sort()
+    is_new = (both & 1).astype(np.bool_)
+    both >>= 1
+    is_new[1:] &= both[1:] != both[:-1]
+    fresh: Pairs = np.compress(is_new, both)
+    return fresh
+
+
+def _narrowed(pairs: npt.NDArray[np.integer], count: int, bits: int) -> Pairs:
+    """As 32-bit numbers if the pairs of `count` starts and one more bit fit: they sort twice as fast."""
+    fits = count << (bits + 1) <= 1 << 32
+    return pairs.astype(np.uint32) if fits else pairs.astype(np.int64)

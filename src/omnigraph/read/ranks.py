@@ -1,0 +1,306 @@
+"""Full-text matches, BM25 scores and vector distances, and the best rows by them.
+
+A vector index names rows, never distances: those are always computed from the vectors. What an index cannot
+answer well is computed exactly. Tests: tests/behaviour/test_search.py, test_approximate.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.errors import InputError
+from omnigraph.language.query.ast import TextFunction
+from omnigraph.limits import APPROXIMATE_FROM
+from omnigraph.plan.ir import Bm25, Constant, Expr, Nearest, Param, Prop, Rrf, TextMatch
+from omnigraph.providers.configured import query_vector
+from omnigraph.read.aggregate import leading_rows
+from omnigraph.read.frame import Frame, FusedRanks
+from omnigraph.read.fuse import DEFAULT_K, ScoredList, fill_unranked, fuse
+from omnigraph.read.nodes import Nodes
+from omnigraph.read.positions import Mask, Positions
+from omnigraph.text.analyse import words_of_query
+from omnigraph.text.matching import ScoredRows, allowed_edits, any_word, bm25, near_words, phrase
+
+if TYPE_CHECKING:
+    from omnigraph.read.expressions import Expressions
+
+Scores = npt.NDArray[np.float64]
+"""NaN for rows without a score."""
+
+MAX_EDITS: Final = 2
+
+OVERFETCH: Final = 1.5
+"""Factor on the rows requested from an index, of which enough should match the other conditions."""
+
+MAX_INDEX_ROWS: Final = 10_000
+"""Rows per index search above which comparing all vectors is as fast."""
+
+_Value = TypeVar("_Value", bound=np.generic)
+
+
+class Ranks:
+    """Matches and ranks of one query run; created only for queries that search."""
+
+    def __init__(self, expressions: Expressions, *, exact: bool) -> None:
+        """With `exact`, all vectors are compared, however many there are."""
+        self._expressions = expressions
+        self._exact = exact
+        self._text_scores: dict[tuple[str, str, str | None], ScoredRows] = {}
+        self._distances: dict[Nearest, tuple[Positions, Scores]] = {}
+        """The latest of each: rows are chosen by them, then sorted by them and may return them."""
+
+    def best_rows(self, rank: Bm25 | Nearest, frame: Frame, count: int) -> Positions:
+        """At least the `count` best rows by a rank, including ties, unordered."""
+        variable = _field(rank).variable
+        if isinstance(rank, Nearest):
+            return self._nearest(
+                rank, self._expressions.nodes(frame, variable), frame.columns[variable], count
+            )
+        rows, scores = self._scored_rows(rank, frame)
+        return rows[leading_rows(-scores, count)]
+
+    def fuse(self, rank: Rrf, frame: Frame, limit: int | None) -> FusedRanks:
+        """The fused ranks of all rows of a query."""
+        rows, fused = self._fused(rank, frame, limit, None)
+        return fill_unranked(rows, fused, frame.length)
+
+    def best_fused(self, rank: Rrf, frame: Frame, limit: int | None) -> Frame:
+        """The rows that can be among the best by a fused rank; without a limit, all ranked rows."""
+        rows, fused = self._fused(rank, frame, limit, limit)
+        return replace(frame.take(rows), fused={rank: fused})
+
+    def _fused(
+        self, rank: Rrf, frame: Frame, limit: int | None, best: int | None
+    ) -> tuple[Positions, FusedRanks]:
+        variable = _field(rank.first).variable
+        k = DEFAULT_K if rank.k is None else self._setting(rank.k, "rrf k", 1)
+        lists, nodes = self._lists(rank, frame, limit), self._expressions.nodes(frame, variable)
+        return fuse(lists, nodes, frame.columns[variable], k, best)
+
+    def _lists(self, rank: Rrf, frame: Frame, limit: int | None) -> tuple[ScoredList, ScoredList]:
+        """Both rankings, in parallel if one waits while the other computes."""
+        first, second = _field(rank.first).variable, _field(rank.second).variable
+        if frame.length < APPROXIMATE_FROM and not any(
+            map(self._embeds, (rank.first, rank.second))
+        ):
+            # Two threads that only compute would slow each other down.
+            one = self._list(rank.first, frame, first, limit)
+            return one, self._list(rank.second, frame, first, limit)
+        # Opened before two threads need them.
+        self._expressions.nodes(frame, first)
+        self._expressions.nodes(frame, second)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            other = pool.submit(self._list, rank.second, frame, first, limit)
+            return self._list(rank.first, frame, first, limit), other.result()
+
+    def _embeds(self, rank: Bm25 | Nearest) -> bool:
+        """Whether a rank needs a text embedded, which may be a network call."""
+        if not isinstance(rank, Nearest) or not isinstance(rank.query, Constant | Param):
+            return False
+        return isinstance(self._expressions.value(rank.query), str)
+
+    def _list(
+        self, rank: Bm25 | Nearest, frame: Frame, ranked: str, limit: int | None
+    ) -> ScoredList:
+        """The rows of one of two rankings of a variable's nodes, with their scores."""
+        if isinstance(rank, Bm25):
+            return ScoredList(*self._scored_rows(rank, frame), limit=None)
+        if limit is not None and rank.field.variable == ranked:
+            rows = self._rows_of_nearest(rank, frame, limit)
+        else:
+            rows = np.arange(frame.length, dtype=np.int64)
+        scores = self.scores(rank, frame.take(rows))
+        scored = ~np.isnan(scores)
+        return ScoredList(rows[scored], -scores[scored], limit=limit)
+
+    def _rows_of_nearest(self, rank: Nearest, frame: Frame, count: int) -> Positions:
+        """All rows of the `count` nearest nodes, and possibly of others."""
+        nodes = self._expressions.nodes(frame, rank.field.variable)
+        distinct, inverse = nodes.distinct(frame.columns[rank.field.variable])
+        if len(distinct) <= 4 * count:
+            return np.arange(frame.length, dtype=np.int64)
+        found = self._nearest(rank, nodes, distinct, count)
+        return found if inverse is None else _rows_of(found, inverse, len(distinct))
+
+    def _nearest(self, rank: Nearest, nodes: Nodes, positions: Positions, count: int) -> Positions:
+        """Indices into positions: at least the `count` nearest to the query of a rank."""
+        query = self._query_vector(rank)
+        if query is None or not count:
+            return np.empty(0, np.int64)
+        name = rank.field.property
+        if not self._exact:
+            found = nearest_by_index(nodes, name, query, positions, count)
+            if found is not None:
+                return found
+        vectors, at = nodes.vectors(name, positions)
+        return vectors.nearest(query, at, count)
+
+    def matches(self, match: TextMatch, frame: Frame) -> Mask:
+        """Which rows match a text function."""
+        field = _field(match)
+        nodes = self._expressions.nodes(frame, field.variable)
+        edits = None
+        if match.edits is not None:
+            edits = self._setting(match.edits, "fuzzy edits", 0, MAX_EDITS)
+
+        def matches(query: str | None, positions: Positions) -> Mask:
+            return text_matches(nodes, field.property, match.function, query, edits)[positions]
+
+        return self._by_query(match, frame, matches, np.zeros(frame.length, np.bool_))
+
+    def scores(self, rank: Bm25 | Nearest, frame: Frame) -> Scores:
+        """The scores of rows, NaN for rows without one."""
+        field = _field(rank)
+        nodes, positions = (
+            self._expressions.nodes(frame, field.variable),
+            frame.columns[field.variable],
+        )
+        if isinstance(rank, Nearest):
+            known = self._distances.get(rank)
+            if known is None or known[0] is not positions:
+                known = self._distances[rank] = positions, self._distance(rank, nodes, positions)
+            return known[1]
+
+        def scores(query: str | None, positions: Positions) -> Scores:
+            return self._bm25(nodes, field.property, query).at(positions)
+
+        return self._by_query(rank, frame, scores, np.full(frame.length, np.nan))
+
+    def _by_query(
+        self,
+        expression: TextMatch | Bm25,
+        frame: Frame,
+        evaluate: Callable[[str | None, Positions], npt.NDArray[_Value]],
+        empty: npt.NDArray[_Value],
+    ) -> npt.NDArray[_Value]:
+        """Values of rows, one distinct query text at a time; most queries have just one."""
+        positions = frame.columns[_field(expression).variable]
+        if isinstance(expression.query, Constant | Param):
+            return evaluate(self._expressions.value(expression.query), positions)
+        encoded = self._expressions.values(expression.query, frame).dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        for code, query in enumerate(encoded.dictionary.to_pylist()):
+            rows = np.flatnonzero(codes == code)
+            empty[rows] = evaluate(query, positions[rows])
+        return empty
+
+    def _distance(self, rank: Nearest, nodes: Nodes, positions: Positions) -> Scores:
+        """The distance of each node to the query of a rank."""
+        query = self._query_vector(rank)
+        if query is None:
+            return np.full(len(positions), np.nan)
+        vectors, at = nodes.vectors(rank.field.property, positions)
+        return vectors.distances(query, at)
+
+    def _scored_rows(self, rank: Bm25, frame: Frame) -> tuple[Positions, Scores]:
+        """The ascending rows whose text matches a query, with their scores."""
+        field = _field(rank)
+        nodes, positions = (
+            self._expressions.nodes(frame, field.variable),
+            frame.columns[field.variable],
+        )
+        if isinstance(rank.query, Constant | Param) and nodes.are_distinct(positions):
+            found = self._bm25(nodes, field.property, self._expressions.value(rank.query))
+            if nodes.covers_all(positions):
+                return found.rows, found.scores
+            return found.among(positions)
+        scores = self.scores(rank, frame)
+        rows = np.flatnonzero(~np.isnan(scores))
+        return rows, scores[rows]
+
+    def _bm25(self, nodes: Nodes, field: str, query: str | None) -> ScoredRows:
+        """The nodes whose text matches a query, with their scores."""
+        key = (nodes.declared.name, field, query)
+        if key not in self._text_scores:
+            words = [] if query is None else words_of_query(query)
+            index = nodes.text_index(field)
+            self._text_scores[key] = bm25(index, (word.text for word in words), nodes.visible)
+        return self._text_scores[key]
+
+    def _query_vector(self, rank: Nearest) -> npt.NDArray[np.float64] | None:
+        assert isinstance(rank.query, Constant | Param)
+        assert rank.field.type.dimension is not None
+        given: Any = self._expressions.value(rank.query)
+        if isinstance(given, str):
+            given = query_vector(given, rank.field.type.dimension, rank.model)
+        return None if given is None else np.asarray(given, np.float64)
+
+    def _setting(self, expression: Expr, name: str, least: int, most: int | None = None) -> int:
+        """A numeric argument; the compiler checked literals, so this checks parameters."""
+        assert isinstance(expression, Constant | Param)
+        value = self._expressions.value(expression)
+        if not isinstance(value, int) or value < least or (most is not None and value > most):
+            between = f"at least {least}" if most is None else f"between {least} and {most}"
+            raise InputError(f"{name} must be {between}, got {value}")
+        return value
+
+
+def _field(expression: TextMatch | Bm25 | Nearest) -> Prop:
+    assert isinstance(expression.field, Prop)
+    return expression.field
+
+
+def text_matches(
+    nodes: Nodes, field: str, function: TextFunction, query: str | None, edits: int | None
+) -> Mask:
+    """Which nodes have a text that matches a query."""
+    index = nodes.text_index(field)
+    words = [] if query is None else words_of_query(query)
+    match function:
+        case TextFunction.SEARCH:
+            return any_word(index, (word.text for word in words))
+        case TextFunction.MATCH_TEXT:
+            return phrase(index, words)
+        case TextFunction.FUZZY:
+            near: set[str] = set()
+            for text in {word.text for word in words}:
+                allowed = allowed_edits(text) if edits is None else edits
+                near.update(near_words(index, text, allowed))
+            return any_word(index, near)
+
+
+def nearest_by_index(
+    nodes: Nodes, name: str, query: npt.NDArray[np.float64], positions: Positions, count: int
+) -> Positions | None:
+    """Indices into positions: about the `count` nearest and possibly others; None to compare all."""
+    if len(positions) < APPROXIMATE_FROM or not np.any(query):
+        return None
+    index = nodes.vector_index(name)
+    if index is None:
+        return None
+    wanted, requested = None, count
+    if not nodes.covers_all(positions):
+        wanted = np.zeros(nodes.size, np.bool_)
+        wanted[positions] = True
+        candidates = int(np.count_nonzero(wanted))
+        if candidates < APPROXIMATE_FROM:
+            return None
+        requested = ceil(OVERFETCH * count * nodes.size / candidates)
+    while requested <= MAX_INDEX_ROWS:
+        # An updated row may be indexed under its old vector as well.
+        named = index.row_ids(query, requested)
+        if named is None:
+            return None
+        found = np.unique(nodes.numbering.positions(named))
+        if wanted is not None:
+            found = found[wanted[found]]
+        if len(found) >= count:
+            return found if wanted is None else _rows_of(found, positions, nodes.size)
+        if len(named) < requested:
+            return None
+        requested *= 4
+    return None
+
+
+def _rows_of(found: Positions, positions: Positions, size: int) -> Positions:
+    """Indices of the positions, which may repeat, that are among those found."""
+    among = np.zeros(size, np.bool_)
+    among[found] = True
+    return np.flatnonzero(among[positions])

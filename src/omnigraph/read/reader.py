@@ -1,0 +1,327 @@
+"""Reads of one graph: compile under a view, choose an access path, execute on one snapshot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from time import perf_counter, time_ns
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.errors import StoreCallFailed
+from omnigraph.limits import CACHE_SHARE
+from omnigraph.plan.cost import (
+    LOOKUP_COST,
+    NODE_COST,
+    SCANNED_COST,
+    Sizes,
+    hops_of,
+    lookup_cost,
+    node_types,
+)
+from omnigraph.plan.ir import (
+    NOW_PARAMETER,
+    Aggregated,
+    Constant,
+    EntityId,
+    Expr,
+    Param,
+    Pattern,
+    Prop,
+    ReadPlan,
+)
+from omnigraph.plan.params import bind_host_values, check_names
+from omnigraph.plan.steps import Arrangement
+from omnigraph.read.budget import (
+    LookupLedger,
+    LookupsTooCostly,
+    LookupWork,
+    Meter,
+    TraversalMode,
+    TraversalSettings,
+)
+from omnigraph.read.cache import ByteCache, GuestCache
+from omnigraph.read.execute import execute_read
+from omnigraph.read.queries import PhysicalPlanCache, QueryCache, sizes_of
+from omnigraph.read.result import Result
+from omnigraph.read.source import AccessPath, GraphSource
+from omnigraph.read.text_indexes import TextIndexStore
+from omnigraph.read.view import ReadView
+from omnigraph.storage.failures import is_vanished_file
+from omnigraph.storage.tables import TableStore
+from omnigraph.versioning.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from omnigraph.read.explain import Explanation, Reports
+
+MAX_UNCOMPARED_COST: Final = 30_000.0
+"""Cost of reading into memory, about 20 ms, up to which look-ups are not considered."""
+
+MAX_KEPT_BLOCK_BYTES: Final = (32 << 20) - (64 << 10)
+"""The largest freed block that glibc learns from, less its own overhead."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """One read: its plan, snapshot, view, and a meter that has been running since compilation.
+
+    `target` is the requested commit, if it was not a branch. With `exact`, nearest vectors are found by
+    comparing all of them.
+    """
+
+    plan: ReadPlan
+    snapshot: Snapshot
+    target: str | None
+    view: ReadView
+    meter: Meter
+    exact: bool = False
+
+    @property
+    def branch(self) -> str | None:
+        return self.snapshot.branch if self.target is None else None
+
+
+class Reader:
+    """Runs reads. Thread-safe; all its reads share one cache."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        settings: TraversalSettings | None = None,
+        texts: TextIndexStore | None = None,
+    ) -> None:
+        """Raises `InputError` for an unknown traversal mode in the environment."""
+        keep_freed_memory()
+        self._tables = tables
+        self._texts = texts
+        self._settings = settings or TraversalSettings.from_environment()
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._cache = ByteCache(int(memory * CACHE_SHARE))
+        self._ledger = LookupLedger()
+        self._plans = PhysicalPlanCache()
+        self.queries = QueryCache()
+
+    @property
+    def cached_bytes(self) -> int:
+        """Memory used by cached data."""
+        return self._cache.nbytes
+
+    def compile(
+        self, query: str | Path, name: str | None, catalog: Catalog, view: ReadView
+    ) -> ReadPlan:
+        """The plan of a read. Names that the view hides do not exist."""
+        return self.queries.compile(query, name, catalog, view).read_plan()
+
+    def run(self, request: ReadRequest, parameters: Mapping[str, object]) -> Result:
+        """Run a compiled read."""
+        plan, snapshot = request.plan, request.snapshot
+        physical = self._plans.get(plan, snapshot, request.meter.check)
+        table = self._execute(request, physical, _bind(plan, parameters))
+        return Result(
+            plan.name,
+            table,
+            tuple(column.expression.type for column in plan.columns),
+            branch=request.branch,
+            snapshot=request.target,
+            commit_id=snapshot.commit_id,
+        )
+
+    def explain(
+        self, request: ReadRequest, parameters: Mapping[str, object] | None, *, analyze: bool = True
+    ) -> Explanation:
+        """The steps of a read. With parameters it is run, and each step has measurements.
+
+        Without `analyze` it is not run, and only parameter names are checked.
+        """
+        from omnigraph.read.explain import Reports, explain
+
+        plan = request.plan
+        if parameters is not None and not analyze:
+            check_names(plan.parameters, parameters)
+            parameters = None
+        physical = self._plans.get(plan, request.snapshot, request.meter.check)
+        # Chosen before the run, which fills the cache.
+        first = next(self._sources(request, physical))
+        reports = None
+        if parameters is not None:
+            reports = Reports()
+            bound = _bind(plan, parameters)
+            started = perf_counter()
+            table = self._execute(request, physical, bound, reports)
+            reports.finish(table, perf_counter() - started)
+        return explain(
+            plan,
+            physical,
+            reports,
+            branch=request.branch,
+            snapshot=request.target,
+            commit_id=request.snapshot.commit_id,
+            looks_up=first.looks_up,
+        )
+
+    def _execute(
+        self,
+        request: ReadRequest,
+        physical: Arrangement,
+        parameters: Mapping[str, Any],
+        reports: Reports | None = None,
+    ) -> pa.Table:
+        try:
+            return self._attempt(request, physical, parameters, reports)
+        except StoreCallFailed as error:
+            # A cached version cannot be patched if it belonged to a branch that was deleted.
+            if not is_vanished_file(error) or not self._cache.clear():
+                raise
+            return self._attempt(request, physical, parameters, reports)
+
+    def _attempt(
+        self,
+        request: ReadRequest,
+        physical: Arrangement,
+        parameters: Mapping[str, Any],
+        reports: Reports | None,
+    ) -> pa.Table:
+        for source in self._sources(request, physical):
+            if reports is not None:
+                reports.start(source.work)
+            try:
+                return execute_read(
+                    request.plan, physical, parameters, source, request.meter, reports
+                )
+            except LookupsTooCostly:
+                continue
+            finally:
+                self._ledger.add(source.work)
+        raise AssertionError("the last source sets no limit to its work")
+
+    def _sources(self, request: ReadRequest, physical: Arrangement) -> Iterator[GraphSource]:
+        """The access paths in the order to try them; look-ups may be abandoned for memory."""
+        settings, ledger = self._settings, self._ledger
+        in_memory = self._source(request, AccessPath(settings, ledger=ledger))
+        sizes = sizes_of(request.snapshot)
+        max_cost = max_lookup_cost(request.plan, physical, in_memory, sizes, settings, ledger)
+        if max_cost is not None:
+            properties = small_properties(request.plan)
+            access = AccessPath(settings, True, properties, LookupWork(max_cost), ledger)
+            yield self._source(request, access)
+        yield in_memory
+
+    def _source(self, request: ReadRequest, access: AccessPath) -> GraphSource:
+        cache = self._cache
+        if request.target is not None:
+            cache = GuestCache(cache, request.target)
+        return GraphSource(
+            request.snapshot, self._tables, cache, request.view, access, self._texts, request.exact
+        )
+
+
+def _bind(plan: ReadPlan, parameters: Mapping[str, object]) -> dict[str, Any]:
+    bound: dict[str, Any] = bind_host_values(plan.parameters, parameters)
+    bound.setdefault(NOW_PARAMETER, time_ns() // 1_000_000)
+    return bound
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Make the allocator of this process reuse freed blocks of all sizes.
+
+    By default glibc returns freed blocks above 128 KiB to the system and requests them again at once. The
+    arrays of a search are then fresh pages each time, which can take half of its time and blocks other
+    threads. glibc raises its threshold to the largest block freed so far, up to 32 MiB.
+    """
+    np.empty(MAX_KEPT_BLOCK_BYTES, np.uint8)
+
+
+# -- access paths -------------------------------------------------------------------------------
+
+
+def max_lookup_cost(
+    plan: ReadPlan,
+    physical: Arrangement,
+    source: GraphSource,
+    sizes: Sizes,
+    settings: TraversalSettings,
+    ledger: LookupLedger,
+) -> float | None:
+    """The most that answering by look-ups may cost; None if memory is expected to be faster."""
+    if settings.mode is TraversalMode.CSR or not _is_plain(plan):
+        return None
+    if settings.mode is TraversalMode.INDEXED:
+        return float("inf")
+    in_memory = _memory_cost(physical, source, sizes, ledger)
+    if in_memory < MAX_UNCOMPARED_COST:
+        return None
+    lookups = lookup_cost(physical, sizes)
+    if lookups.frontier > settings.max_frontier or lookups.hops > settings.max_hops:
+        return None
+    cost = lookups.units
+    if cost < in_memory:
+        cost += SCANNED_COST * sum(_scanned_rows(physical, source, sizes))
+    return in_memory if cost < in_memory else None
+
+
+def _memory_cost(
+    physical: Arrangement, source: GraphSource, sizes: Sizes, ledger: LookupLedger
+) -> float:
+    """The cost of reading what a plan needs and what is not cached yet."""
+    cost = 0.0
+    for name in node_types(physical.steps, sizes):
+        if not source.has_nodes(name):
+            path = source.table_path(source.catalog.nodes[name])
+            cost += ledger.remaining(path, 2 * LOOKUP_COST + NODE_COST * sizes.nodes(name))
+    if cost == 0:
+        return cost
+    for edge, direction in {(hop.edge, hop.direction) for hop in hops_of(physical.steps)}:
+        if not source.has_edges(edge, direction):
+            path = source.table_path(source.catalog.edges[edge])
+            cost += ledger.remaining(path, LOOKUP_COST + sizes.edges(edge))
+    return cost
+
+
+def _scanned_rows(physical: Arrangement, source: GraphSource, sizes: Sizes) -> Iterator[float]:
+    """Rows that look-ups scan because no index covers them."""
+    for hop in hops_of(physical.steps):
+        edge = source.catalog.edges[hop.edge]
+        column = "src" if sizes.start_type(hop) == edge.from_type else "dst"
+        yield source.scanned_rows(edge, column)
+        yield source.scanned_rows(source.catalog.nodes[hop.node_type], "id")
+
+
+def small_properties(plan: ReadPlan) -> dict[str, tuple[str, ...]]:
+    """The properties of each node type that a read returns or sorts by, without large ones."""
+    types = dict(plan.variables)
+    wanted: dict[str, dict[str, None]] = {}
+    for expression in _returned(plan):
+        if not isinstance(expression, Prop) or expression.variable not in types:
+            continue
+        kind = expression.type
+        if not (kind.is_vector or kind.is_blob or kind.list):
+            wanted.setdefault(types[expression.variable], {})[expression.property] = None
+    return {node_type: tuple(names) for node_type, names in wanted.items()}
+
+
+def _is_plain(plan: ReadPlan) -> bool:
+    """Whether a read neither searches nor ranks."""
+    simple = (Prop, EntityId, Param, Constant)
+    return all(isinstance(e, simple) for e in (*_returned(plan), *_compared(plan.pattern)))
+
+
+def _returned(plan: ReadPlan) -> Iterator[Expr]:
+    """What a read returns or sorts by; of aggregates, their arguments."""
+    columns = (column.expression for column in plan.columns)
+    for found in (*columns, *(key.expression for key in plan.order)):
+        yield found.argument if isinstance(found, Aggregated) else found
+
+
+def _compared(pattern: Pattern) -> Iterator[Expr]:
+    """The operands of all filters of a pattern, those of its negations too."""
+    for condition in pattern.own_filters():
+        yield from (condition.left, condition.right)
+    for negation in pattern.negations:
+        yield from _compared(negation.inner)
