@@ -17,7 +17,7 @@ _GUESSED: Final = ("null", "int", "float")
 
 
 class DocumentError(ValueError):
-    """A text that is no document; the message says where."""
+    """A text that is not a valid document; the message says where."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -25,7 +25,7 @@ def uninterrupted(work: Callable[[], _Result]) -> _Result:
     """Do the work to its end; a Ctrl-C that arrives meanwhile is handled afterwards.
 
     Python calls signal handlers in the main thread only, so nothing has to be done in others. Doing
-    the work in another thread and waiting for it is no way out: an interrupted wait counts the thread
+    the work in another thread and waiting for it does not help: an interrupted wait counts the thread
     as ended while it still runs.
     """
     if threading.current_thread() is not threading.main_thread():

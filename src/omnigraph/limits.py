@@ -35,8 +35,8 @@ RESTRICTED_SCHEMAS: Final = 64
 properties share one; a policy distinguishes a few groups of readers, not hundreds."""
 
 CHECKPOINT_INTERVAL: Final = 64
-"""Every so many commits the manifest carries its folded state, so that a cold open reads at most
-this many commits' rows."""
+"""Commits between two checkpoints in the manifest. A cold open replays at most the rows of this many
+commits."""
 
 PUBLISH_BUDGET_SECONDS: Final = 10.0
 """How long a publish competes for the next version before it gives up with a conflict."""
@@ -48,12 +48,12 @@ MAX_TURN_SECONDS: Final = 0.4
 """A turn that has taken this long takes no further change: the first writer waits for all of them."""
 
 LOCK_WAIT_MS: Final = 30_000
-"""How long a writer waits for the lock of a branch unless told otherwise. Holders keep it for
-milliseconds; on an object store a dead one is found out within the term of its lease."""
+"""How long a writer waits for a branch's lock by default. Holders keep it for milliseconds; on an
+object store a dead holder is detected when its lease expires."""
 
 LEASE_TTL_SECONDS: Final = 10.0
-"""A lease that nobody renewed for this long may be taken over. Shorter, and a slow store would cost
-living writers their lease; longer, and everybody waits for the dead ones."""
+"""Another writer may take over a lease not renewed for this long. A shorter time would cost live
+writers their lease on a slow store; a longer one makes writers wait for dead holders."""
 
 LEASE_RENEW_SECONDS: Final = 3.0
 """How often a holder renews its lease: one renewal may fail before the lease is in danger."""
@@ -84,59 +84,58 @@ several gigabytes, more than a small machine has."""
 
 MANIFEST_SMALL_ROWS: Final = 1024
 MANIFEST_SMALL_FRAGMENTS: Final = 16
-"""More pieces than this with fewer rows than that, and the manifest is folded after a write. Each
-publish adds a piece that every later key check has to read. BackgroundCompactor later makes the usual publish
-slower, and the fold as well."""
+"""The manifest is compacted after a write when it has more fragments than this with fewer rows than
+that. Each publish adds a fragment that every cold open has to read. Compacting later makes opens and the
+compaction slower."""
 
 MANIFEST_SCANNED_ROWS: Final = 4096
-"""Up to so many rows the state of a manifest on an object store is found by reading all of it once,
-which takes fewer requests than reading its indexes."""
+"""Manifests of up to this many rows on an object store are read as a whole, which takes fewer requests
+than reading their indexes."""
 
 HEAD_NOTE_BYTES: Final = 16 * 1024
 """Longest note of a branch's head that is stored with its lease: some fifty types. A lease is written
 at the beginning and at the end of every write."""
 
 MANIFEST_OVERDUE: Final = 4
-"""So many times as many pieces, and the publish itself folds the manifest. Writers that follow each
-other closely keep the lock busy, and not everybody who publishes is a writer that folds."""
+"""With this many times as many small fragments, the publish itself compacts the manifest. Writers in close
+succession leave no pause for the background compaction."""
 
 MANIFEST_FRAGMENT_ROWS: Final = 20_000
-"""Rows of the manifest that are kept together. Larger pieces are read a little quicker, but every
-fold would rewrite one."""
+"""Rows per fragment of a compacted manifest. Larger fragments are read slightly faster, but every
+compaction would rewrite one."""
 
 SMALL_FRAGMENT_ROWS: Final = ROWS_PER_FRAGMENT // 10
 MAX_SMALL_FRAGMENTS: Final = 64
-"""More fragments than this with fewer rows than that, and a writer folds the table after its write.
-Small writes leave a fragment each, which every look-up by id has to scan until it is folded."""
+"""A writer compacts a table after its write when it has more fragments than this with fewer rows than
+that. Each small write adds a fragment, which every lookup by id scans until it is compacted."""
 
 OVERDUE_FRAGMENTS: Final = 128
-"""With more small fragments than this, folding a table waits for its turn instead of for a pause:
-where writers leave none, each of their commits would take longer and longer."""
+"""With more small fragments than this, a compaction waits for the lock instead of a pause. Without it,
+commits of writers that leave no pause would get slower and slower."""
 
 SMALL_WRITE_ROWS: Final = 100
-"""Up to so many rows a write is staged under the lock while others are writing to the same table:
-what it had staged before would most likely be built on an old version by then."""
+"""Writes of up to this many rows are staged under the lock while others write to the same table: what
+they staged earlier would most likely be based on an old version."""
 
 CACHED_OBJECT_BYTES: Final = 1024 * 1024
 CACHED_BYTES_IN_MEMORY: Final = 16 * 1024 * 1024
 CACHED_BYTES_ON_DISK: Final = 256 * 1024 * 1024
-"""Most that is kept of objects of an object store that never change: of one, of all in a process, and of
-all in the folder that processes share."""
+"""Limits of the cache of immutable objects: bytes per object, per process, and in the shared directory."""
 
 KEPT_TABLES: Final = 256
 """Tables on an object store of which a process keeps the version it wrote last open."""
 
 KNOWN_FILES: Final = 4096
-"""Small files whose ids and ends a process remembers after it has written them. Dozens per table are in use at
-a time; older ones have been folded."""
+"""Small files whose ids and endpoints a process remembers after writing them. Dozens per table are in use;
+older ones have been compacted."""
 
 INDEX_LAG_ROWS: Final = 1000
-"""Rows an index may miss before a fold extends it. A look-up scans so many in no time if they lie
-together, and extending an index takes longer than everything else in a fold."""
+"""Unindexed rows before a compaction extends an index. Scanning this many adjacent rows is fast, and
+extending an index is the slowest part of a compaction."""
 
 CLEANUP_MIN_AGE_SECONDS: Final = 24 * 3600
-"""How long a version stays after another took its place, unless a cleanup is told otherwise. Nobody
-knows who still reads it; a day is longer than any query, load or merge takes."""
+"""How long cleanup keeps a replaced version by default. Running readers may still use it; a day is longer
+than any query, load or merge takes."""
 
 CACHE_SHARE: Final = 0.25
 """Share of the machine's memory that reads may keep of decoded columns and adjacency, per graph."""
@@ -144,28 +143,28 @@ CACHE_SHARE: Final = 0.25
 QUERY_MAX_ROWS: Final = 100_000_000
 QUERY_MAX_BYTES: Final = 4 * 1024 * 1024 * 1024
 QUERY_TIMEOUT_SECONDS: Final = 300.0
-"""What one query may use unless the caller says otherwise. Honest questions stay far below; a cross
-product by mistake ends with an error instead of a full memory."""
+"""Default limits of one query. Normal queries stay far below; an accidental cross product fails with an
+error instead of exhausting the memory."""
 
 BRANCH_MAX_DEPTH: Final = 64
-"""Links of a pattern that are counted inside each other. Counting is recursive; a longer chain that
-nobody looks at is followed hop by hop instead."""
+"""Links of a pattern that are counted inside each other. Counting is recursive; a longer chain
+is followed hop by hop instead."""
 
 LOOKUP_MAX_FRONTIER: Final = 1024
 LOOKUP_MAX_HOPS: Final = 6
-"""Most nodes and hops for which edges are looked up one by one before they are read as a whole. More
-of them, and the guess of what look-ups will cost is no longer worth much."""
+"""Most nodes and hops for which edges are looked up one by one before they are read as a whole. Beyond
+that, the cost estimate of lookups is unreliable."""
 
 LOAD_BLOCK_BYTES: Final = 4 * 1024 * 1024
-"""Text of a load that is parsed at a time. Larger blocks are no quicker, and a block with one
-unreadable record in it is read record by record."""
+"""Text of a load that is parsed at a time. Larger blocks are not faster, and a block with an
+invalid record is parsed record by record."""
 
 LOAD_RECORD_BYTES: Final = 128 * 1024 * 1024
 """Longest record of a JSON stream. Blobs in base64 make long records; without a limit one missing
 brace would make the rest of any stream a single record."""
 
 LOAD_MEMORY_BYTES: Final = 512 * 1024 * 1024
-"""Rows of an undecided load kept in memory; beyond it they wait in scratch files."""
+"""Rows of a load kept in memory until its commit; the rest wait in scratch files."""
 
 SPARK_AHEAD_SECONDS: Final = 6.0
 INLINE_SECONDS_PER_GB: Final = 26.0
@@ -181,14 +180,14 @@ SPARK_MEMORY_SHARE: Final = 0.25
 holds about as many bytes as it reads; tasks hold what one of them reads."""
 
 SPARK_TEXT_BYTES: Final = 8 * 1024 * 1024
-"""Texts from which vectors are asked for by Spark tasks unless told otherwise. Providers answer slowly, so
-that more processes that ask pay off early."""
+"""Texts from which vectors are asked for by Spark tasks by default. Providers are slow, so parallel
+requests pay off early."""
 
 LARGE_INLINE_BYTES: Final = 150_000_000
-"""Input from which a call that leaves the choice to us says that Spark is not installed."""
+"""Input size from which engine "auto" reports that Spark is not installed."""
 
 LOAD_RANGE_BYTES: Final = 32 * 1024 * 1024
-"""Input that one task reads. Larger ranges are no quicker; smaller ones leave many small files."""
+"""Input that one task reads. Larger ranges are not faster; smaller ones create many small files."""
 
 LOAD_RANGE_ROWS: Final = 250_000
 """Rows of a table that one task reads at most, however little room they take."""
@@ -213,21 +212,20 @@ COMPARED_ROWS: Final = 8192
 each side, however many differ."""
 
 SPARK_COMPARED_ROWS: Final = 1_000_000
-"""Rows that may differ from which a diff or a merge runs on Spark unless told otherwise. One process
-compares some tens of thousands a second, and Java takes seconds to start."""
+"""Rows that may differ from which a diff or a merge runs on Spark by default. One process
+compares tens of thousands a second, and Java takes seconds to start."""
 
 SPARK_REWRITTEN_ROWS: Final = 20_000_000
-"""Rows from which a change of the schema has Spark write them anew unless told otherwise. One process
-writes a million in a second or two."""
+"""Rows from which a schema change rewrites tables on Spark by default. One process writes a million in a
+second or two."""
 
 COMPARED_ROWS_PER_TASK: Final = 200_000
 COMPARED_PARTS: Final = 64
 """Rows that one task compares, and most tasks for a table. Every task reads the ids of all rows that
 may differ to find its own, so beyond that tasks get larger instead of more."""
 
-CONFLICTS_TOLD: Final = 10_000
-"""Conflicts of a merge that are told with their values; of more there is the number. Nobody decides so
-many row by row."""
+MAX_REPORTED_CONFLICTS: Final = 10_000
+"""Conflicts of a merge reported with their values; the rest are only counted."""
 
 MERGE_MEMORY_BYTES: Final = 128 * 1024 * 1024
 """Rows of one table that a merge keeps in memory until they are written; others wait in scratch files."""
@@ -258,9 +256,9 @@ vectors of the column itself when its index is built. Questions from outside fin
 0.95 is what they may count on."""
 
 LEAST_PROBES: Final = 8
-"""Partitions every search looks into. Looking into fewer is hardly quicker, and vectors of the
-column are kinder to an index than questions from outside."""
+"""Partitions every search looks into. Fewer are hardly faster, and query vectors from outside
+the column need more partitions than its own vectors."""
 
 BLOB_READ_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of a blob that are read at a time. Larger reads are no quicker, and a blob may be larger than
+"""Bytes of a blob that are read at a time. Larger reads are not faster, and a blob may be larger than
 the memory."""

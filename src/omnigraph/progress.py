@@ -1,6 +1,6 @@
-"""How long calls tell how far they are: one small protocol, and the way to tell nobody.
+"""Progress protocol for long calls, with a no-op implementation.
 
-Whoever shows progress implements `Progress`; what does the work knows nothing of terminals.
+A caller that shows progress implements `Progress`; the operations know nothing of terminals.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 
 class Progress(Protocol):
-    """Is told about stages and rows, by one thread at a time, every few thousand rows."""
+    """Receives stages and row counts from one thread at a time, every few thousand rows."""
 
     def stage(self, name: str, rows: int | None = None) -> None:
         """A stage begins, and the one before it is over; `rows` is how many it will take, if known."""

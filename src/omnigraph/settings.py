@@ -1,6 +1,6 @@
 """Environment variables: one table of them, and one object with the values they have now.
 
-Opening a graph reads all of them, so that a value nobody can use is refused by name before anything
+Opening a graph reads all of them, so that an invalid value is refused by name before anything
 happens. What may change between two calls (limits of queries, the embedding provider, folders for
 blobs) is read again by each call. Variables of other products are only passed on, never refused.
 Tests: tests/unit/test_settings.py, tests/docs/test_settings.py.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from typing import Final, TypeVar
 
 _AT_ONCE: Final = 16
-"""Most calls at the same time. A store answers so many without slowing down."""
+"""Most concurrent calls. A store answers this many without slowing down."""
 
 _First = TypeVar("_First")
 _Second = TypeVar("_Second")
@@ -19,21 +20,28 @@ _Result = TypeVar("_Result")
 
 def both(first: Callable[[], _First], second: Callable[[], _Second]) -> tuple[_First, _Second]:
     """The results of two calls. If both fail, the error of the first is raised."""
-    with ThreadPoolExecutor(1) as pool:
-        later = pool.submit(second)
+    wait = begin(second)
+    try:
         result = first()
-        return result, later.result()
+    except BaseException:
+        with suppress(Exception):
+            wait()
+        raise
+    return result, wait()
 
 
 def begin(call: Callable[[], _Result]) -> Callable[[], _Result]:
-    """Start a call in a thread of its own. What is returned waits for its result or its error."""
+    """Start a call in a thread of its own. The returned function waits for its result or error."""
     pool = ThreadPoolExecutor(1)
     try:
         later = pool.submit(call)
     except RuntimeError:
         # An interpreter that is ending starts no threads.
-        result = call()
-        return lambda: result
+        later = Future()
+        try:
+            later.set_result(call())
+        except Exception as error:
+            later.set_exception(error)
     pool.shutdown(wait=False)
     return later.result
 
@@ -43,7 +51,11 @@ def each(calls: Sequence[Callable[[], _Result]]) -> list[_Result]:
     if len(calls) < 2:
         return [call() for call in calls]
     with ThreadPoolExecutor(min(len(calls) - 1, _AT_ONCE)) as pool:
-        later = [pool.submit(call) for call in calls[1:]]
+        try:
+            later = [pool.submit(call) for call in calls[1:]]
+        except RuntimeError:
+            # An interpreter that is ending starts no threads.
+            return [call() for call in calls]
         first = calls[0]()
         return [first, *(future.result() for future in later)]
 

@@ -173,7 +173,7 @@ def test_a_dry_run_tells_everything_and_changes_nothing(contested):
 def test_a_merge_of_many_rows_waits_in_files_that_it_removes(graph, tmp_path, monkeypatch):
     monkeypatch.setattr(merged_rows, "MERGE_MEMORY_BYTES", 0)
     monkeypatch.setattr(changes, "COMPARED_ROWS", 2)
-    monkeypatch.setenv(merged_rows.STAGING_DIR, str(tmp_path))
+    monkeypatch.setenv("OMNIGRAPH_MERGE_STAGING_DIR", str(tmp_path))
     newcomers = [person(f"p{number}", age=number) for number in range(9)]
     graph.load(lines(*newcomers, person("Alice", age=31)), "merge", branch="feature")
     set_age(graph, "main", "Bob", 41)

@@ -13,9 +13,9 @@ from omnigraph.api.graph import open as open_graph
 WRITER = """
 import sys
 import omnigraph
-from omnigraph.commit import fold
+from omnigraph.commit import background
 
-fold.MAX_SMALL_FRAGMENTS = 3
+background.MAX_SMALL_FRAGMENTS = 3
 graph = omnigraph.init(sys.argv[1], "node Person { name: String @key }")
 for number in range(4):
     row = {"type": "Person", "data": {"name": f"p{number}"}}

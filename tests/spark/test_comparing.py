@@ -232,7 +232,8 @@ def test_very_many_conflicts_are_counted_and_the_first_are_reported(graph, targe
     for engine, tasks in ways():
         into = target(*records)
         limits = (
-            patch.object(module, "CONFLICTS_TOLD", 3) for module in (conflicts, plan, table_merge)
+            patch.object(module, "MAX_REPORTED_CONFLICTS", 3)
+            for module in (conflicts, plan, table_merge)
         )
         one, two, three = limits
         with tasks, one, two, three, pytest.raises(MergeConflicts) as refused:

@@ -12,7 +12,7 @@ from omnigraph.errors import InvalidSetting
 from omnigraph.settings import VARIABLES, Settings, read_settings, unknown_variables
 
 PACKAGE = Path(omnigraph.__file__).parent
-PASSING_ON = {"spark/gateway.py", "spark/tasks.py", "tests/support/faults.py", "settings.py"}
+PASSING_ON = {"spark/gateway.py", "spark/tasks.py", "settings.py"}
 """Modules that hand the environment to other processes, and the one that reads it."""
 
 

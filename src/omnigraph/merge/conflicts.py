@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import EntityType
 from omnigraph.diff.changes import Side, chunks, row_documents
 from omnigraph.errors import MergeConflict
-from omnigraph.limits import CONFLICTS_TOLD
+from omnigraph.limits import MAX_REPORTED_CONFLICTS
 from omnigraph.rows.equality import Mask
 from omnigraph.storage.changed_rows import Numbers
 
@@ -121,7 +121,7 @@ class ConflictCollector:
     def add(self, rows: ConflictingRows) -> None:
         self.total += len(rows.ids)
         self._kept.append(rows)
-        if sum(len(part.ids) for part in self._kept) > 4 * CONFLICTS_TOLD:
+        if sum(len(part.ids) for part in self._kept) > 4 * MAX_REPORTED_CONFLICTS:
             self._kept = [self._first()]
 
     def conflicts(self, base: Side, ours: Side, theirs: Side) -> Iterator[MergeConflict]:
@@ -150,4 +150,4 @@ class ConflictCollector:
     def _first(self) -> ConflictingRows:
         rows = ConflictingRows.concat(self._kept)
         order = pc.sort_indices(rows.ids).to_numpy().astype(np.int64)
-        return rows.take(order[:CONFLICTS_TOLD])
+        return rows.take(order[:MAX_REPORTED_CONFLICTS])

@@ -10,7 +10,7 @@ from omnigraph.catalog.model import EntityType
 from omnigraph.commit.change import AdoptedTable, Change, TableWrite
 from omnigraph.errors import MergeConflict, MergeConflicts, OmnigraphError
 from omnigraph.graph.parts import GraphParts
-from omnigraph.limits import CONFLICTS_TOLD
+from omnigraph.limits import MAX_REPORTED_CONFLICTS
 from omnigraph.merge.resolution import ConflictResolution
 from omnigraph.merge.rows import MergedRows
 from omnigraph.merge.table_merge import (
@@ -36,7 +36,7 @@ class MergePlan:
     change: Change
     counts: dict[str, Counts]
     conflicts: tuple[MergeConflict, ...]
-    """At most `CONFLICTS_TOLD`."""
+    """At most `MAX_REPORTED_CONFLICTS`."""
     conflicts_total: int
     unused: tuple[tuple[str, str], ...]
     """Table key and row id of resolutions for rows without a conflict."""
@@ -177,7 +177,7 @@ class MergePlanner:
         return MergePlan(
             Change(tuple(writes), frozenset(validator.reads - changes.keys()), tuple(adopted)),
             {key: _counts(merged[key]) for key in sorted(changes)},
-            tuple(sorted(conflicts, key=lambda conflict: conflict.order)[:CONFLICTS_TOLD]),
+            tuple(sorted(conflicts, key=lambda conflict: conflict.order)[:MAX_REPORTED_CONFLICTS]),
             total,
             tuple(sorted(resolution.resolutions.keys() - resolved)),
         )

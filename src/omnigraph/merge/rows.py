@@ -6,13 +6,11 @@ files. Tests: tests/behaviour/test_merge_rows.py.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -43,10 +41,9 @@ from omnigraph.merge.resolution import ConflictResolution, Granularity, Strategy
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.equality import Mask, equal_values
+from omnigraph.settings import read_settings
 from omnigraph.storage.changed_rows import Numbers, picked
 from omnigraph.temporary import TemporaryFolder
-
-STAGING_DIR: Final = "OMNIGRAPH_MERGE_STAGING_DIR"
 
 _TAKES: Mapping[Strategy, Take | None] = {
     Strategy.FAIL: None,
@@ -79,7 +76,7 @@ class ScratchRows:
     def _spill(self) -> None:
         name = re.sub(r"[:/\\]", "-", self._key)
         prefix = f"omnigraph-merge-{name}-"
-        with TemporaryFolder(prefix, os.environ.get(STAGING_DIR)) as folder:
+        with TemporaryFolder(prefix, read_settings().merge_staging_dir) as folder:
             path = Path(folder) / "rows.arrow"
             with pa.ipc.new_file(str(path), self._schema) as file:
                 for rows in self._held:
@@ -115,7 +112,7 @@ class MergedRows:
     contested: pa.Array
     """Ids of rows that both sides changed, resolved or not."""
     conflicts: list[MergeConflict]
-    """At most `CONFLICTS_TOLD`, the first by id."""
+    """At most `MAX_REPORTED_CONFLICTS`, the first by id."""
     conflicts_total: int
     resolved: set[str]
     """Ids of contested rows that a resolution names."""

@@ -28,7 +28,7 @@ from omnigraph.diff.changes import (
 )
 from omnigraph.errors import ExternalBlobRefused, OmnigraphError
 from omnigraph.faults import declare
-from omnigraph.limits import CONFLICTS_TOLD
+from omnigraph.limits import MAX_REPORTED_CONFLICTS
 from omnigraph.merge.resolution import ConflictResolution
 from omnigraph.merge.rows import MergedRows, ThreeSides, merge_rows
 from omnigraph.merge.validation import constraint_columns
@@ -331,7 +331,7 @@ def _joined(parts: Sequence[MergedRows]) -> MergedRows:
         deletes=pa.concat_arrays([part.deletes for part in parts]),
         inserted=sum(part.inserted for part in parts),
         contested=pa.concat_arrays([part.contested for part in parts]),
-        conflicts=conflicts[:CONFLICTS_TOLD],
+        conflicts=conflicts[:MAX_REPORTED_CONFLICTS],
         conflicts_total=sum(part.conflicts_total for part in parts),
         resolved=resolved.union(*(part.resolved for part in parts)),
     )

@@ -8,6 +8,7 @@ Tests: tests/storage/tables.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypedDict
@@ -54,10 +55,22 @@ def write_rows(table: Table, rows: Rows) -> list[lance.FragmentMetadata]:
         if source.error is not None:
             raise source.error from failure
         raise
+    if table.lineage.is_local:
+        _refuse_short_files(table.lineage, written)
     if isinstance(rows, pa.Table) and len(written) == 1:
         stored = [f.name for f in rows.schema if table.schema.field(f.name).type == f.type]
         table.lineage.known.learn(file_names(written[0]), rows.select(stored))
     return list(written)
+
+
+def _refuse_short_files(lineage: Lineage, written: Iterable[lance.FragmentMetadata]) -> None:
+    """Raise for a file that lacks its end: the library does not always report a full disk."""
+    for fragment in written:
+        for file in fragment.files:
+            size = file.file_size_bytes
+            if size is not None and os.path.getsize(lineage.file(f"data/{file.path}")) < size:
+                cause = f"{file.path} was not written completely; is the disk full?"
+                raise StoreCallFailed("write", lineage.uri, cause)
 
 
 def fit_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:

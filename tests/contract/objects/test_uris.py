@@ -62,9 +62,9 @@ def test_a_relative_path_is_taken_from_the_working_directory_once(uri, tmp_path,
 @pytest.mark.parametrize(
     ("uri", "complaint"),
     [
-        ("", "no address"),
-        ("/a\0b", "no address"),
-        ("/a\nb", "no address"),
+        ("", "not a valid graph URI"),
+        ("/a\0b", "not a valid graph URI"),
+        ("/a\nb", "not a valid graph URI"),
         ("/a?b", "question mark"),
         ("/a?/b", "question mark"),
         ("file:///a%3Fb", "question mark"),

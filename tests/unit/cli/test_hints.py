@@ -13,8 +13,8 @@ import pytest
 
 import omnigraph
 from omnigraph.cli.command_table import COMMANDS
+from omnigraph.cli.exits import hint_for
 from omnigraph.cli.framework import load_command
-from omnigraph.cli.hints import hint_for
 from omnigraph.cli.main import root
 from omnigraph.errors import (
     AlreadyInitialized,
