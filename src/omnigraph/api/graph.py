@@ -87,9 +87,9 @@ def open(
     `actor` is recorded with its commits; `view` limits what its reads see. Opening for writing
     first completes or undoes interrupted writes. Raises `GraphNotFound` or `BranchNotFound`.
 
-    Before every read the handle asks the store whether the branch has moved. With `max_staleness`
-    it reads the last state it knows without asking if that was the newest at most so many seconds
-    ago. Writes always ask.
+    Before every read the handle asks the store whether the branch has moved. With `max_staleness`,
+    in seconds, it uses the last known state without asking if it is not older than that. Writes
+    always ask.
 
     >>> og.open("team.omni", actor="ada")
     Graph('...team.omni', branch='main', actor='ada')

@@ -143,8 +143,8 @@ class CommitSequence:
         return commits
 
     def _end(self, sidecar: Sidecar) -> None:
-        """Phase D. On an object store the version of the manifest is looked at meanwhile: what is
-        told of it with the lock names its token."""
+        """Phase D. On an object store the manifest version is read meanwhile: the head note that is
+        stored with the lease names its token."""
         if not self._manifest.tables.is_remote:
             self._recovery.end(sidecar)
             return

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.status import GraphStatus, TableStatus
 
 _LAYOUT = TableLayout(max_column_width=60, overlong="wrap")
-_COLUMNS = ("type", "rows", "pieces", "bytes", "indexes", "vectors")
+_COLUMNS = ("type", "rows", "files", "bytes", "indexes", "vectors")
 
 
 @declare("status")
