@@ -37,7 +37,7 @@ test-random: install ## Run the tests with random examples, others each time
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" --hypothesis-profile=new $(ARGS)
 
 .PHONY: coverage
-coverage: install ## Run the tests, print which lines they run, fail below the floor in pyproject.toml
+coverage: install ## Run the tests and print which lines of the package they run
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n auto --dist loadgroup -m "not slow" $(ARGS)
 	$(BIN)/coverage combine --quiet

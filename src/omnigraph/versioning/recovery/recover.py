@@ -520,10 +520,13 @@ class Recovery:
         for table in sidecar.tables:
             with suppress(TableMissing):
                 known = state.tables.get(table.table_id)
-                is_own = known is not None and known.branch == table.branch
-                version = known.version if known and is_own else published_version(state, table)
+                if known is not None and known.branch == table.branch:
+                    kept = known.version
+                else:
+                    # The first version of a fork has the number of the version it was made from.
+                    kept = published_version(state, table) - table.forks
                 removed = self._tables.remove_broken_run(
-                    table.location, table.branch, version, self._objects
+                    table.location, table.branch, kept, self._objects
                 )
                 if removed:
                     _log.warning("removed torn versions %s of %s", removed, table.table_key)
