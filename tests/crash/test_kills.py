@@ -106,6 +106,13 @@ def test_a_power_loss_takes_nothing_that_was_promised(wharf, name, share):
 # -- the matrix itself -----------------------------------------------------------------------
 
 
+def test_a_torn_first_fork_of_a_shared_turn_is_recovered(wharf):
+    # The sync of the first fork is among the first of the turn, those of its versions follow later.
+    kind = KINDS["shared turn of 7 on fresh"]
+    for hit in (5, 17):
+        check_killing(wharf, kind, "durability.before_fsync", hit, losing="anything")
+
+
 def test_a_writer_that_syncs_nothing_is_found_out(wharf, monkeypatch):
     kind = KINDS["load append"]
     wharf.reference(kind)
