@@ -19,6 +19,7 @@ from omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,
     HeadMoved,
+    InsertConflict,
     LoadIdReused,
     NotFoundError,
     OperationFenced,
@@ -29,7 +30,7 @@ from omnigraph.errors import (
     TableExists,
 )
 from omnigraph.history.commits import Commit
-from omnigraph.storage.delta import InsertConflict, insert_exclusively
+from omnigraph.storage.delta import insert_exclusively
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning import publish as publishing

@@ -45,7 +45,7 @@ class EmbeddedTexts:
 
 @dataclass(frozen=True, slots=True)
 class EmbedTasks:
-    """The tasks of tasks. It is sent to them as it is."""
+    """The work of the tasks, pickled and sent to them."""
 
     pending: PendingTexts
     shares: tuple[SharedVector, ...]

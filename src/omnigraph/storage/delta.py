@@ -243,7 +243,7 @@ def _column(rows: pa.Table, name: str) -> pa.Array:
     return rows.column(name).combine_chunks()
 
 
-__all__ = ["InsertConflict", "WrittenRows", "insert_exclusively", "write_ahead"]
+# -- the exclusive insert -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

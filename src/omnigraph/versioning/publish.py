@@ -22,6 +22,7 @@ from omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,
     IdempotencyKeyReused,
+    InsertConflict,
     LoadIdReused,
     ManifestDamaged,
     NotFoundError,
@@ -35,7 +36,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import declare
 from omnigraph.limits import CHECKPOINT_INTERVAL, PUBLISH_BUDGET_SECONDS
-from omnigraph.storage.delta import InsertConflict, WrittenRows, insert_exclusively, write_ahead
+from omnigraph.storage.delta import WrittenRows, insert_exclusively, write_ahead
 from omnigraph.storage.table import Table
 from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.branch_names import public_name
