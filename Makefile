@@ -26,7 +26,7 @@ demo: ## Show what the product does today
 
 .PHONY: test
 test: install ## Run the tests, without the slow ones
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" $(ARGS)
 
 .PHONY: test-slow
 test-slow: install ## Run the slow tests alone
@@ -34,22 +34,22 @@ test-slow: install ## Run the slow tests alone
 
 .PHONY: test-random
 test-random: install ## Run the tests with random examples, others each time
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" --hypothesis-profile=new $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --hypothesis-profile=new $(ARGS)
 
 .PHONY: coverage
 coverage: install ## Run the tests and print which lines of the package they run
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto --dist loadgroup -m "not slow" $(ARGS)
+	$(BIN)/coverage run -m pytest -n auto --dist loadfile -m "not slow" $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 .PHONY: test-crash
 test-crash: install ## Kill every writer at every step, with and without a power loss
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow or not slow" --hypothesis-profile=new tests/crash $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist load -m "slow or not slow" --hypothesis-profile=new tests/crash $(ARGS)
 
 .PHONY: acceptance
 acceptance: install ## Run the acceptance tests; print row, test and result, then the open rows
-	@$(BIN)/python -m pytest -q -n auto --dist loadgroup -m acceptance --acceptance-report $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m acceptance --acceptance-report $(ARGS)
 
 .PHONY: check
 check: install ## Format, lint, types, import contracts; changes nothing
@@ -73,6 +73,7 @@ docs: install ## Regenerate the reference pages that tests compare with the code
 	$(BIN)/python -m omnigraph.cli.reference > docs/user/cli.md
 	$(BIN)/python -m omnigraph.error_codes > docs/user/errors.md
 	$(BIN)/python -m omnigraph.api.reference > docs/user/python.md
+	$(BIN)/python -m omnigraph.server > docs/user/http.md
 
 .PHONY: constraints
 constraints: install ## Resolve the newest versions and rewrite constraints.txt

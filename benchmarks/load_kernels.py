@@ -27,9 +27,8 @@ from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.export.json_lines import export_lines
 from omnigraph.export.run import select_types
 from omnigraph.language.syntax import Source
-from omnigraph.load.reading import RowStore, read_split
 from omnigraph.load.recognition import recognise_sources
-from omnigraph.load.splits import whole_splits
+from omnigraph.load.splits import RowStore, read_split, whole_splits
 from omnigraph.load.validation import LoadJob, ValidatedLoad, validate_load
 from omnigraph.rows.bindings import bound_schema
 

@@ -12,7 +12,7 @@ from hypothesis import settings
 from tests.contract.objects.moto_server import running_server
 from tests.folds import wait_for_folds
 
-pytest_plugins = ["pytester", "tests.acceptance.plugin"]
+pytest_plugins = ["pytester", "tests.acceptance.plugin", "tests.scheduling"]
 
 # A time limit per example only measures how busy the machine is. Examples are the same every time, so
 # that a sound change is never stopped by an old defect; `make test-random` looks for those.
@@ -31,21 +31,8 @@ os.environ["OMNIGRAPH_SPARK_CACHE"] = "off"
 
 # What the person who runs the tests prefers is none of their business.
 os.environ["OMNIGRAPH_HOME"] = os.path.join(os.path.dirname(__file__), "nobody")
-
-
-# Groups of tests that one worker runs, then folders with tests that take long.
-BEGINNING = ("/spark/", "/crash/test_kills.py", "/processes/", "/surfaces/", "/model/")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first, so that no worker is busy when the others are done."""
-
-    def place(item: pytest.Item) -> int:
-        path = item.path.as_posix()
-        found = (n for n, part in enumerate(BEGINNING) if f"/tests{part}" in path)
-        return next(found, len(BEGINNING))
-
-    items.sort(key=place)
+for name in ("BEARER_TOKEN", "CONFIG", "NO_LEGACY_CONFIG", "PROFILE"):
+    os.environ.pop(f"OMNIGRAPH_{name}", None)
 
 
 @pytest.fixture(autouse=True)

@@ -11,14 +11,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from omnigraph import errors
-    from omnigraph.api.blobs import Blobs
-    from omnigraph.api.branches import Branches
+    from omnigraph.api.branches import Branches, Tags
     from omnigraph.api.graph import Graph, init, open
     from omnigraph.api.graph_at import GraphAt
     from omnigraph.api.maintenance import Maintenance
     from omnigraph.api.protocol import GraphAtProtocol, GraphProtocol
+    from omnigraph.api.reading import Blobs
     from omnigraph.api.schema import Schema
-    from omnigraph.api.tags import Tags
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
     from omnigraph.diff.diff import Diff
@@ -97,7 +96,7 @@ __all__ = [
 _MODULES = {
     "AppliedCommit": "omnigraph.merge.merger",
     "Blob": "omnigraph.read.entities",
-    "Blobs": "omnigraph.api.blobs",
+    "Blobs": "omnigraph.api.reading",
     "Branches": "omnigraph.api.branches",
     "CancelToken": "omnigraph.read.budget",
     "Catalog": "omnigraph.catalog.model",
@@ -133,7 +132,7 @@ _MODULES = {
     "SchemaApplyResult": "omnigraph.schema.apply",
     "Spark": "omnigraph.spark.choice",
     "Tag": "omnigraph.history.tags",
-    "Tags": "omnigraph.api.tags",
+    "Tags": "omnigraph.api.branches",
     "VerifyReport": "omnigraph.maintenance.verify_report",
     "init": "omnigraph.api.graph",
     "open": "omnigraph.api.graph",

@@ -1,4 +1,4 @@
-"""The text of a document that people write, JSON or YAML, to plain values.
+"""The text of a document that people write, JSON or YAML, to plain values, with positions if wanted.
 
 Of YAML's guesses only numbers, `true`, `false` and `null` are kept, and a key is always text: a
 column called `on`, a key called `null` and a day like 2021-07-15 are what they look like.
@@ -8,16 +8,39 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
 
 _GUESSED: Final = ("null", "int", "float")
 
 
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""Keys and list indexes from the top of a document to a value."""
+
+
+class Place(NamedTuple):
+    """Where a key or list item begins; line and column count from 1."""
+
+    line: int
+    column: int
+
+
+class LocatedDocument(NamedTuple):
+    """A document and where everything in it stands."""
+
+    value: object
+    places: Mapping[KeyPath, Place]
+
+
 class DocumentError(ValueError):
-    """A text that is not a valid document; the message says where."""
+    """A text that is not a valid document; the message says where, unless `place` does."""
+
+    def __init__(self, message: str, place: Place | None = None) -> None:
+        super().__init__(message)
+        self.place = place
 
 
 class _Loader(yaml.SafeLoader):
@@ -51,6 +74,45 @@ def parse_document(text: str) -> object:
         return yaml.load(text, _Loader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise DocumentError(yaml_problem(error)) from None
+
+
+def parse_located(text: str) -> LocatedDocument:
+    """The YAML document in a text, with positions. Raises `DocumentError`, with a place if possible."""
+    try:
+        node = yaml.compose(text, _Loader)
+        if node is None:
+            return LocatedDocument(None, {})
+        places: dict[KeyPath, Place] = {}
+        _locate(node, (), places, set())
+        return LocatedDocument(yaml.load(text, _Loader), places)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = None if mark is None else Place(mark.line + 1, mark.column + 1)
+        raise DocumentError(error.problem or "it is not YAML", place) from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise DocumentError(yaml_problem(error)) from None
+
+
+def _locate(node: yaml.Node, path: KeyPath, places: dict[KeyPath, Place], seen: set[int]) -> None:
+    # A few lines of references to references would otherwise make billions of paths.
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            places[*path, key.value] = _place(key)
+            _locate(value, (*path, key.value), places, seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            places[*path, index] = _place(item)
+            _locate(item, (*path, index), places, seen)
+
+
+def _place(node: yaml.Node) -> Place:
+    mark = node.start_mark
+    return Place(mark.line + 1, mark.column + 1)
 
 
 def yaml_problem(error: Exception) -> str:

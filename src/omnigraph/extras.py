@@ -51,6 +51,17 @@ CONNECT: Final = Extra(
     },
 )
 
+POLICY: Final = Extra("policy", {"cedarpy": ">=4.12,<5"})
+SERVER: Final = Extra(
+    "server",
+    {
+        "starlette": ">=1.10",
+        "uvicorn": ">=0.54",
+        "httptools": ">=0.9",
+        "cedarpy": ">=4.12,<5",
+    },
+)
+
 _SINGLE: Final = {"pandas": SPARK.libraries["pandas"], "polars": ">=1"}
 """Data frame libraries; used if they are installed."""
 

@@ -12,6 +12,10 @@ MAX_SOURCE_BYTES: Final = 4 * 1024 * 1024
 """Largest schema or query file read from disk. The biggest schema seen in practice has a few hundred
 kilobytes; the limit stops a data file handed over by mistake before its tokens fill the memory."""
 
+MAX_CONFIG_BYTES: Final = 256 * 1024
+"""Largest configuration file. Real ones have a few kilobytes; YAML takes a second for this much, which
+every command would wait for."""
+
 SNIPPET_COLUMNS: Final = 160
 """Widest excerpt of a source line shown under an error message."""
 
@@ -46,6 +50,10 @@ MAX_TURN_CHANGES: Final = 32
 
 MAX_TURN_SECONDS: Final = 0.4
 """A turn that has taken this long takes no further change: the first writer waits for all of them."""
+
+REMEMBERED_COMMITS: Final = 256
+"""Commits whose touched ids a process remembers. A writer that was overtaken by other writers of its
+process compares its ids with theirs instead of being prepared again."""
 
 LOCK_WAIT_MS: Final = 30_000
 """How long a writer waits for a branch's lock by default. Holders keep it for milliseconds; on an

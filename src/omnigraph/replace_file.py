@@ -23,12 +23,13 @@ def replacing(path: str) -> Iterator[TextIO]:
 
 
 @contextmanager
-def replacing_bytes(path: str) -> Iterator[BinaryIO]:
+def replacing_bytes(path: str, *, new_mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when the block ends well.
 
-    A file that exists keeps its mode, and a symbolic link keeps pointing to it. When the block or
-    anything here raises, what was at `path` is as it was. A pipe or device has no place to be
-    taken; it is written as it is. Raises `OSError`.
+    A file that exists keeps its mode, and a symbolic link keeps pointing to it. A new file, and
+    every file while it is written, has `new_mode` less the umask. When the block or anything here
+    raises, what was at `path` is as it was. A pipe or device has no place to be taken; it is written
+    as it is. Raises `OSError`.
     """
     mode = _mode_of(path)
     if mode is not None and not stat.S_ISREG(mode):
@@ -42,8 +43,7 @@ def replacing_bytes(path: str) -> Iterator[BinaryIO]:
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}")
     try:
-        # A new file gets the mode the user's umask gives to all new files.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, new_mode)
         with open(descriptor, "wb") as file:
             yield file
             file.flush()

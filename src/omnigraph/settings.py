@@ -28,13 +28,19 @@ from omnigraph.limits import (
 
 OWN_PREFIX: Final = "OMNIGRAPH_"
 
+TOKEN_PREFIX: Final = "OMNIGRAPH_TOKEN_"
+"""Variables that begin like this hold the tokens of single servers, which give them their names."""
+
 _CACHED_ENVIRONMENTS: Final = 16
 
 
 class Settings(Struct, frozen=True):
     """The values of all variables; a variable that is not set has its default."""
 
+    bearer_token: str | None = None
+    bind: str | None = None
     cache_dir: str | None = None
+    config: str | None = None
     debug: str | None = None
     durability: Literal["fsync", "none"] = "fsync"
     embed_base_url: str | None = None
@@ -50,14 +56,28 @@ class Settings(Struct, frozen=True):
     external_blobs: str = ""
     gemini_base_url: str | None = None
     home: str = "~/.omnigraph"
+    http_api: Literal["both", "0.13", "0.7"] | None = None
     lock_wait_ms: int = LOCK_WAIT_MS
+    log_level: Literal["debug", "info", "warning", "error"] | None = None
     max_bytes: int = QUERY_MAX_BYTES
     max_rows: int = QUERY_MAX_ROWS
     max_seconds: float = QUERY_TIMEOUT_SECONDS
     merge_staging_dir: str | None = None
+    no_legacy_config: str | None = None
+    per_actor_bytes_max: str | None = None
+    per_actor_inflight_max: str | None = None
+    profile: str | None = None
+    server_bearer_token: str | None = None
+    server_bearer_tokens_aws_secret: str | None = None
+    server_bearer_tokens_file: str | None = None
+    server_bearer_tokens_json: str | None = None
+    shutdown_grace_seconds: int | None = None
+    source_version: str | None = None
     spark_cache: str | None = None
     spark_master: str | None = None
+    suppress_yaml_deprecation: str | None = None
     traversal_mode: Literal["auto", "indexed", "csr"] = "auto"
+    unauthenticated: str | None = None
     aws_access_key_id: str | None = None
     aws_allow_http: str | None = None
     aws_endpoint_url: str | None = None
@@ -136,11 +156,14 @@ _WAIT: Final = _number(
 )
 
 VARIABLES: Final = (
+    Variable("OMNIGRAPH_BEARER_TOKEN", _TEXT, "token for servers that have none of their own"),
+    Variable("OMNIGRAPH_BIND", Kind("HOST:PORT", str), "where the server listens"),
     Variable(
         "OMNIGRAPH_CACHE_DIR",
         Kind("a directory", str),
         "cache of small immutable objects of graphs on object stores, shared by processes",
     ),
+    Variable("OMNIGRAPH_CONFIG", Kind("a file", str), "project file instead of `./omnigraph.yaml`"),
     Variable("OMNIGRAPH_DEBUG", _TEXT, "any value: internal errors show their stack trace"),
     Variable(
         "OMNIGRAPH_DURABILITY",
@@ -183,12 +206,54 @@ VARIABLES: Final = (
         "where blobs may be kept outside of a graph",
     ),
     Variable("OMNIGRAPH_GEMINI_BASE_URL", _TEXT, "another address for Gemini"),
-    Variable("OMNIGRAPH_HOME", Kind("a folder", str), "folder of `config.yaml`"),
+    Variable("OMNIGRAPH_HOME", Kind("a folder", str), "folder of `config.yaml` and `credentials`"),
+    Variable(
+        "OMNIGRAPH_HTTP_API", _choice("both", "0.13", "0.7"), "contracts that the server offers"
+    ),
     Variable("OMNIGRAPH_LOCK_WAIT_MS", _WAIT, "how long a writer waits for the lock of a branch"),
+    Variable(
+        "OMNIGRAPH_LOG_LEVEL", _choice("debug", "info", "warning", "error"), "what the server logs"
+    ),
     Variable("OMNIGRAPH_MAX_BYTES", _AMOUNT, "most bytes that one query may hold"),
     Variable("OMNIGRAPH_MAX_ROWS", _AMOUNT, "most rows that one query may make"),
     Variable("OMNIGRAPH_MAX_SECONDS", _AMOUNT, "longest time that one query may take"),
     Variable("OMNIGRAPH_MERGE_STAGING_DIR", Kind("a folder", str), "where large merges keep rows"),
+    Variable(
+        "OMNIGRAPH_NO_LEGACY_CONFIG", _TEXT, "any value: an `omnigraph.yaml` that exists is refused"
+    ),
+    Variable(
+        "OMNIGRAPH_PER_ACTOR_BYTES_MAX",
+        Kind("a whole number", str),
+        "most bytes in writes of one actor at a time on a server; 4 GiB without it",
+    ),
+    Variable(
+        "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX",
+        Kind("a whole number", str),
+        "most writes of one actor at a time on a server; 16 without it",
+    ),
+    Variable("OMNIGRAPH_PROFILE", _TEXT, "profile that selects the graph"),
+    Variable("OMNIGRAPH_SERVER_BEARER_TOKEN", _TEXT, "token of the actor `default` on a server"),
+    Variable(
+        "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET",
+        _TEXT,
+        "refused: tokens from AWS are not supported yet",
+    ),
+    Variable(
+        "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE",
+        Kind("a file", str),
+        "JSON object of actors and their tokens",
+    ),
+    Variable(
+        "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON",
+        _TEXT,
+        "the same object itself; used without the file",
+    ),
+    Variable(
+        "OMNIGRAPH_SHUTDOWN_GRACE_SECONDS",
+        _AMOUNT,
+        "how long requests may run after the server was told to end",
+    ),
+    Variable("OMNIGRAPH_SOURCE_VERSION", _TEXT, "shown by `/healthz` as `source_version`"),
     Variable(
         "OMNIGRAPH_SPARK_CACHE",
         Kind("a folder, or 'off'", str),
@@ -196,9 +261,19 @@ VARIABLES: Final = (
     ),
     Variable("OMNIGRAPH_SPARK_MASTER", _TEXT, "Spark master to run on"),
     Variable(
+        "OMNIGRAPH_SUPPRESS_YAML_DEPRECATION",
+        _TEXT,
+        "any value: no notice about keys of `omnigraph.yaml`",
+    ),
+    Variable(
         "OMNIGRAPH_TRAVERSAL_MODE",
         _choice("auto", "indexed", "csr"),
         "how edges are followed: by look-ups, in memory, or whichever is quicker",
+    ),
+    Variable(
+        "OMNIGRAPH_UNAUTHENTICATED",
+        Kind("any text but `0` and `false`", str),
+        "serve without tokens, as `--unauthenticated`",
     ),
     Variable("AWS_ACCESS_KEY_ID", _TEXT, "key of an S3-compatible store"),
     Variable("AWS_ALLOW_HTTP", _TEXT, "`true`: reach the store without TLS"),
@@ -236,6 +311,17 @@ def read_text(name: str) -> str | None:
     return os.environ.get(_BY_NAME[name].name) or None
 
 
+def read_secret(name: str) -> str | None:
+    """A variable that a configuration file names, without the blanks around it; None if blank."""
+    return os.environ.get(name, "").strip() or None
+
+
+def add_variables(given: Mapping[str, str]) -> None:
+    """Set variables of this process that are not set."""
+    for name, text in given.items():
+        os.environ.setdefault(name, text)
+
+
 def unknown_variables(environment: Iterable[str] | None = None) -> list[str]:
     """What to tell about variables that are called like ours and are not in the table."""
     given = sorted(os.environ if environment is None else environment)
@@ -243,7 +329,9 @@ def unknown_variables(environment: Iterable[str] | None = None) -> list[str]:
     return [
         with_hint(f"the environment variable {name} is not known", name, own)
         for name in given
-        if name.startswith(OWN_PREFIX) and name not in _BY_NAME
+        if name.startswith(OWN_PREFIX)
+        and not name.startswith(TOKEN_PREFIX)
+        and name not in _BY_NAME
     ]
 
 

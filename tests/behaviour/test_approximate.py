@@ -11,7 +11,7 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.commit import background as folding
-from omnigraph.maintenance import partitions
+from omnigraph.maintenance import indexes
 from omnigraph.read import ranks
 from omnigraph.read import vectors as vectors_module
 from omnigraph.read.view import ReadView
@@ -67,9 +67,9 @@ def pages(numbers: Sequence[int], given: Sequence[np.ndarray] | None = None) -> 
 def few_are_many():
     """Some hundreds of vectors count as very many."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (partitions, ranks, vectors_module):
+        for module in (indexes, ranks, vectors_module):
             patch.setattr(module, "APPROXIMATE_FROM", MANY)
-        patch.setattr(partitions, "LEAST_PROBES", 1)
+        patch.setattr(indexes, "LEAST_PROBES", 1)
         yield
 
 
@@ -189,7 +189,7 @@ def test_nearest_in_a_fused_rank(graph, asked):
     assert asked == [LIMIT] * 8
 
 
-def test_rows_that_came_later_are_found_before_and_after_a_fold(copy, asked, monkeypatch):
+def test_rows_that_came_later_are_found_before_and_after_a_compaction(copy, asked, monkeypatch):
     v = vectors([5], seed=11)[0]
     copy.load(pages([PAGES, PAGES + 1], [v, -v]), "append")
     copy.mutate("query d($n: I32) { delete Page where number = $n }", {"n": 5})

@@ -23,7 +23,7 @@ from omnigraph.errors import (
     StorageError,
     StoreCallFailed,
 )
-from omnigraph.maintenance import cleanup, orphans
+from omnigraph.maintenance import cleanup
 from omnigraph.storage.cleanup import StoredVersion, stored_versions
 from omnigraph.storage.delta import insert_exclusively
 from omnigraph.storage.stage import commit_staged, stage_restore
@@ -347,7 +347,7 @@ def test_tables_of_a_schema_that_never_came_go_after_an_hour(graph, monkeypatch)
     left = sorted(set(os.listdir(f"{graph.uri}/nodes")) - _locations(again))
     assert len(left) == 1
     assert again.maintenance.cleanup(keep_versions=100).orphans == ()
-    monkeypatch.setattr(orphans, "MIN_ORPHAN_AGE", timedelta())
+    monkeypatch.setattr(cleanup, "MIN_ORPHAN_AGE", timedelta())
     assert again.maintenance.cleanup(keep_versions=100).orphans == (f"nodes/{left[0]}",)
     assert set(os.listdir(f"{graph.uri}/nodes")) == _locations(again)
     again.schema.apply(text)

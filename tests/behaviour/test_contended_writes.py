@@ -74,7 +74,7 @@ def test_a_write_waits_for_a_live_writer_once(graph):
 @pytest.mark.parametrize(
     ("point", "kind"), [(AFTER_TABLE, "rolled_forward"), (BEFORE_TABLE, "rolled_back")]
 )
-def test_what_a_dead_writer_left_is_settled_as_soon_as_the_branch_is_free(
+def test_what_a_dead_writer_left_is_recovered_as_soon_as_the_branch_is_free(
     graph, point, kind, left_alone
 ):
     interrupted(point, lambda: graph.mutate(ADD, {"who": "Flo"}))

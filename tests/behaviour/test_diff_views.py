@@ -42,7 +42,7 @@ def test_what_a_reader_may_not_see_has_not_changed(graph):
         graph.diff(before, "main", types=["Person"], view=without_people)
 
 
-def test_a_row_that_comes_into_sight_was_inserted_for_its_reader(graph):
+def test_a_row_that_becomes_visible_was_inserted_for_its_reader(graph):
     graph.load(edge("Knows", "Alice", "Carol", id="k2").encode(), "merge")
     before = graph.head().id
     set_age(graph, "main", "Alice", 80)
@@ -80,13 +80,13 @@ def test_an_unchanged_edge_becomes_visible_and_invisible_with_its_endpoints(grap
     assert changes(graph, seen, hidden) == [("update", PERSON, "Carol")]
 
 
-def test_an_edge_with_an_end_that_stays_out_of_sight_has_not_changed(graph):
+def test_an_edge_with_an_endpoint_that_stays_invisible_has_not_changed(graph):
     before = graph.head().id
     set_age(graph, "main", "Bob", 20)
     assert changes(graph, before, "main", view=GROWN_UPS) == [("delete", PERSON, "Bob")]
 
 
-def test_an_edge_that_was_changed_while_its_end_went_out_of_sight_is_gone(graph):
+def test_an_edge_that_was_changed_while_its_endpoint_became_invisible_is_gone(graph):
     graph.load(person("Carol", age=50).encode(), "merge")
     before = graph.head().id
     graph.load(edge("Knows", "Bob", "Carol", id="k1", since="2020-01-01").encode(), "merge")

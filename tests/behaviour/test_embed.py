@@ -106,7 +106,7 @@ def test_a_dry_run_counts_and_changes_nothing(graph, mocked):
         ({"stale": True, "include_given": True}, {"stale": "new", "given stale": "new"}),
     ],
 )
-def test_a_refill_computes_what_is_asked_for(graph, mocked, options, changed):
+def test_embedding_computes_what_is_asked_for(graph, mocked, options, changed):
     done = graph.embed(**options)
     (found,) = done.properties
     assert found.embedded == len(changed)
@@ -115,7 +115,7 @@ def test_a_refill_computes_what_is_asked_for(graph, mocked, options, changed):
     assert graph.log(reverse=True)[-1].operation == "embed"
 
 
-def test_a_refill_with_nothing_to_do_makes_no_commit(graph, mocked):
+def test_embedding_with_nothing_to_do_makes_no_commit(graph, mocked):
     graph.embed()
     head = graph.head().id
     done = graph.embed()
@@ -123,24 +123,24 @@ def test_a_refill_with_nothing_to_do_makes_no_commit(graph, mocked):
     assert graph.head().id == head
 
 
-def test_a_refill_needs_a_provider(graph):
+def test_embedding_needs_a_provider(graph):
     with pytest.raises(EmbeddingNotConfigured, match="GEMINI_API_KEY"):
         graph.embed()
     assert vectors(graph) == COMPUTED
 
 
-def test_a_refill_records_who_asked_for_it(graph, mocked):
+def test_embedding_records_who_asked_for_it(graph, mocked):
     done = graph.as_actor("ada").embed(message="new model")
     commit = graph.commit(done.receipt.graph_commit_id)
     assert (commit.actor, commit.message) == ("ada", "new model")
 
 
-def test_a_refill_may_insist_on_the_head(graph, mocked):
+def test_embedding_may_insist_on_the_head(graph, mocked):
     with pytest.raises(HeadMoved):
         graph.embed(expected_head="01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 
-def test_a_reader_counts_and_does_not_refill(local_uri):
+def test_a_reader_counts_and_does_not_embed(local_uri):
     init(local_uri, NOTES).load(notes({"slug": "a", "body": "tin"}), "append")
     reader = open_graph(local_uri, read_only=True)
     assert states(reader) == {"pending": 1}
@@ -148,7 +148,7 @@ def test_a_reader_counts_and_does_not_refill(local_uri):
         reader.embed()
 
 
-def test_a_refill_of_a_branch_leaves_others_alone(graph, mocked):
+def test_embedding_a_branch_leaves_others_alone(graph, mocked):
     branch = graph.branches.create("draft")
     branch.embed()
     assert states(branch, branch="draft") == {"ready": 4, "stale": 1, "empty": 1, "given": 2}
@@ -184,7 +184,7 @@ def test_what_is_not_there_cannot_be_chosen(graph):
         graph.embed(all=True, stale=True)
 
 
-def test_blobs_survive_a_refill(memory_uri, monkeypatch):
+def test_blobs_survive_embedding(memory_uri, monkeypatch):
     graph = init(memory_uri, PICTURES)
     row = b'{"type":"Picture","data":{"name":"x","title":"copper","pic":"base64:SGk="}}'
     graph.load(row, "append")
@@ -224,7 +224,7 @@ def test_rows_that_change_meanwhile_are_left_alone_and_counted(local_uri, monkey
     assert kept["tag"] == "kept"
 
 
-def test_a_refill_that_gets_no_vector_fails_with_the_providers_words(graph, monkeypatch):
+def test_embedding_that_gets_no_vector_fails_with_the_providers_words(graph, monkeypatch):
     with serving() as server:
         monkeypatch.setenv("GEMINI_API_KEY", "secret")
         monkeypatch.setenv("OMNIGRAPH_GEMINI_BASE_URL", server.url)

@@ -82,7 +82,7 @@ def test_an_insert_computes_the_vector(graph, mocked):
 
 
 @pytest.mark.acceptance("L-238")
-def test_an_update_of_the_text_computes_the_vector_anew(graph, mocked):
+def test_an_update_of_the_text_computes_the_vector_again(graph, mocked):
     run(graph, 'insert Note { slug: "a", body: "copper" }')
     done = run(graph, 'update Note set { body: "tin" } where slug = "a"')
     assert done.receipt.warnings == ()
@@ -117,7 +117,7 @@ def test_a_given_vector_is_kept_when_the_text_changes(graph, mocked):
 
 
 @pytest.mark.acceptance("L-240")
-def test_a_required_vector_nobody_can_compute_is_refused(memory_uri):
+def test_a_required_vector_without_provider_is_refused(memory_uri):
     graph = init(memory_uri, REQUIRED)
     with pytest.raises(MutationError, match=r"Note\.vec cannot be computed: GEMINI_API_KEY"):
         run(graph, 'insert Note { slug: "a", body: "copper" }')
@@ -142,14 +142,14 @@ def test_a_pending_vector_is_computed_by_the_next_write_of_its_row(graph, monkey
     assert vectors(graph) == {"a": mock("copper")}
 
 
-def test_an_update_of_other_properties_asks_nobody(graph, server):
+def test_an_update_of_other_properties_asks_no_provider(graph, server):
     run(graph, 'insert Note { slug: "a", body: "copper" }')
     run(graph, 'update Note set { tag: "new" } where slug = "a"')
     assert asked(server) == [["copper"]]
     assert states(graph) == {"ready": 1}
 
 
-def test_the_same_text_assigned_again_asks_nobody(graph, server):
+def test_the_same_text_assigned_again_asks_no_provider(graph, server):
     run(graph, 'insert Note { slug: "a", body: "copper" }')
     run(graph, 'update Note set { body: "copper" } where slug = "a"')
     run(graph, 'insert Note { slug: "a", body: "copper", tag: "whole row" }')
@@ -290,7 +290,7 @@ def test_vectors_that_wait_for_a_provider_are_computed_later(graph, monkeypatch)
 
 @pytest.mark.acceptance("L-289")
 @pytest.mark.parametrize("mode", ["merge", "overwrite"])
-def test_a_reload_of_unchanged_texts_asks_nobody(graph, server, mode):
+def test_a_reload_of_unchanged_texts_asks_no_provider(graph, server, mode):
     rows = notes({"slug": "a", "body": "copper"}, {"slug": "b", "body": "tin"})
     graph.load(rows, "append")
     before = vectors(graph)
@@ -312,7 +312,7 @@ def test_unchanged_texts_keep_their_vectors_without_a_provider(memory_uri, monke
     assert vectors(graph) == {"a": mock("copper")}
 
 
-def test_a_vector_of_another_model_is_computed_anew_by_a_reload(graph, server, monkeypatch):
+def test_a_vector_of_another_model_is_computed_again_by_a_reload(graph, server, monkeypatch):
     rows = notes({"slug": "a", "body": "copper"})
     graph.load(rows, "append")
     monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "other")
@@ -323,7 +323,7 @@ def test_a_vector_of_another_model_is_computed_anew_by_a_reload(graph, server, m
 
 
 @pytest.mark.acceptance("U-135")
-def test_a_load_of_required_vectors_nobody_can_compute_lists_the_records(memory_uri):
+def test_a_load_of_required_vectors_without_provider_lists_the_records(memory_uri):
     graph = init(memory_uri, REQUIRED)
     rows = notes(
         {"slug": "a", "body": "tin"},
@@ -368,7 +368,7 @@ def test_bindings_are_seen_nowhere(graph, mocked):
 # -- other writers ------------------------------------------------------------------------------
 
 
-def test_nobody_is_asked_while_the_branch_is_locked(local_uri, server):
+def test_no_provider_is_asked_while_the_branch_is_locked(local_uri, server):
     """A write that has to be prepared again, under the lock, has its vectors already."""
     init(local_uri, NOTES).load(notes({"slug": "a", "body": "copper"}), "append")
     writer, other = open_graph(local_uri), open_graph(local_uri)

@@ -58,7 +58,7 @@ def operations(graph: Graph, branch: str = "main") -> list[tuple[str, str | None
 
 @pytest.mark.acceptance("S-189", partly="the time it takes is measured by benchmarks/writes.py")
 @pytest.mark.parametrize("branch", ["main", "feature"])
-def test_a_table_stays_in_few_pieces_on_every_branch(graph, backstage, branch):
+def test_a_table_keeps_few_fragments_on_every_branch(graph, backstage, branch):
     if branch != "main":
         write(graph, 2)
         graph.branches.create(branch)
@@ -69,7 +69,7 @@ def test_a_table_stays_in_few_pieces_on_every_branch(graph, backstage, branch):
     assert graph._core.recovery.status().pending == ()
 
 
-def test_a_fold_is_a_commit_of_its_own_and_the_receipt_is_that_of_the_write(graph):
+def test_a_compaction_is_a_commit_of_its_own_and_the_receipt_is_that_of_the_write(graph):
     write(graph, FEW)
     result = graph.load(person("zoe", 1), "merge")
     graph.maintenance.wait()
@@ -80,7 +80,7 @@ def test_a_fold_is_a_commit_of_its_own_and_the_receipt_is_that_of_the_write(grap
     assert result.receipt.counts[PERSON].inserted == 1
 
 
-def test_who_expects_the_commit_it_was_told_of_is_not_refused_for_a_fold(graph, backstage):
+def test_a_caller_that_expects_its_own_commit_is_not_refused_for_a_compaction(graph, backstage):
     head = graph.head().id
     for number in range(3 * FEW):
         receipt = graph.load(person("zoe", number), "merge", expected_head=head).receipt
@@ -93,7 +93,7 @@ def test_who_expects_the_commit_it_was_told_of_is_not_refused_for_a_fold(graph, 
         graph.load(person("zoe", 1), "merge", expected_head=head)
 
 
-def test_row_ids_and_older_versions_survive_a_fold(graph, backstage):
+def test_row_ids_and_older_versions_survive_a_compaction(graph, backstage):
     write(graph, FEW)
     before = graph._snapshot()
     rows = before.open(backstage.tables, PERSON).read(["id"], with_row_ids=True)
@@ -115,7 +115,9 @@ def test_row_ids_and_older_versions_survive_a_fold(graph, backstage):
         "optimize.post_phase_b_pre_manifest_commit",
     ],
 )
-def test_a_fold_that_fails_does_not_touch_the_write_before_it(graph, backstage, point, action):
+def test_a_compaction_that_fails_does_not_touch_the_write_before_it(
+    graph, backstage, point, action
+):
     write(graph, FEW)
     with armed(point, action, times=1) as record:
         result = graph.load(person("zoe", 1), "merge")
@@ -130,7 +132,7 @@ def test_a_fold_that_fails_does_not_touch_the_write_before_it(graph, backstage, 
 
 
 @pytest.mark.acceptance("S-189", partly="the time it takes is measured by benchmarks/writes.py")
-def test_no_fold_while_another_writer_is_at_work(graph, backstage):
+def test_no_compaction_while_another_writer_is_at_work(graph, backstage):
     write(graph, FEW)
     before = operations(graph)
     done = threading.Event()
@@ -175,7 +177,9 @@ def a_fold_under_way(graph: Graph) -> Iterator[Pause]:
             graph.maintenance.wait()
 
 
-def test_a_write_is_acknowledged_and_can_be_read_before_the_fold_it_made_due(graph, backstage):
+def test_a_write_is_acknowledged_and_can_be_read_before_the_compaction_it_made_due(
+    graph, backstage
+):
     write(graph, FEW)
     with a_fold_under_way(graph):
         assert operations(graph)[-1] == ("load", None)
@@ -184,7 +188,7 @@ def test_a_write_is_acknowledged_and_can_be_read_before_the_fold_it_made_due(gra
     assert operations(graph)[-1] == ("optimize", None)
 
 
-def test_a_write_that_comes_while_a_fold_is_under_way_waits_for_it(graph, backstage):
+def test_a_write_that_comes_during_a_compaction_waits_for_it(graph, backstage):
     write(graph, FEW)
     with a_fold_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
         later = pool.submit(graph.load, person("yan", 2), "merge")
@@ -203,7 +207,9 @@ query remove($name: String) { delete Person where name = $name }
 
 
 @pytest.mark.parametrize(("does", "left"), [("change", 77), ("remove", None)])
-def test_rows_that_were_chosen_before_a_fold_are_changed_after_it(graph, backstage, does, left):
+def test_rows_that_were_chosen_before_a_compaction_are_changed_after_it(
+    graph, backstage, does, left
+):
     write(graph, FEW)
     arguments = {"name": "p3"} | ({"age": 77} if does == "change" else {})
     with a_fold_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
@@ -216,7 +222,7 @@ def test_rows_that_were_chosen_before_a_fold_are_changed_after_it(graph, backsta
 
 
 @pytest.mark.parametrize("keep_up", [Maintenance.optimize, Maintenance.ensure_indexes])
-def test_upkeep_by_others_is_no_reason_to_refuse_a_change(graph, backstage, keep_up):
+def test_maintenance_by_others_is_no_reason_to_refuse_a_change(graph, backstage, keep_up):
     write(graph, 3)
     other = open_graph(graph.uri)
     keep_up(other.maintenance)
@@ -225,7 +231,7 @@ def test_upkeep_by_others_is_no_reason_to_refuse_a_change(graph, backstage, keep
     assert ages(backstage, graph)["p1"] == 77
 
 
-def test_a_branch_made_anew_is_not_taken_for_the_one_it_replaces(graph, backstage):
+def test_a_branch_made_again_is_not_taken_for_the_one_it_replaces(graph, backstage):
     write(graph, 2)
     graph.branches.create("feature")
     graph.load(person("p0", 40), "merge", branch="feature")
@@ -242,7 +248,7 @@ def test_a_branch_made_anew_is_not_taken_for_the_one_it_replaces(graph, backstag
     assert [tuple(row.values()) for row in found.to_dicts()] == [("p0", 0), ("p1", 77)]
 
 
-def test_a_branch_that_is_deleted_before_its_fold_is_no_trouble(graph, caplog, monkeypatch):
+def test_a_branch_that_is_deleted_before_its_compaction_is_no_trouble(graph, caplog, monkeypatch):
     graph.branches.create("feature")
     write(graph, FEW, "feature")
     deleted, fold_if_free = threading.Event(), folding.BackgroundCompactor._compact_if_free
@@ -263,7 +269,7 @@ def test_a_branch_that_is_deleted_before_its_fold_is_no_trouble(graph, caplog, m
     assert caplog.records == []
 
 
-def test_the_manifest_is_folded_in_the_background(graph, backstage, monkeypatch):
+def test_the_manifest_is_compacted_in_the_background(graph, backstage, monkeypatch):
     monkeypatch.setattr(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", FEW)
     most = 0
     for number in range(4 * FEW):
@@ -276,7 +282,7 @@ def test_the_manifest_is_folded_in_the_background(graph, backstage, monkeypatch)
     ]
 
 
-def test_a_manifest_that_nobody_comes_to_fold_is_folded_by_the_publish(
+def test_a_manifest_without_background_compaction_is_compacted_by_the_publish(
     graph, backstage, monkeypatch
 ):
     monkeypatch.setattr(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", 2)
@@ -286,7 +292,9 @@ def test_a_manifest_that_nobody_comes_to_fold_is_folded_by_the_publish(
         assert len(backstage.tables.open(MANIFEST_PATH).fragments()) <= 2 * MANIFEST_OVERDUE + 2
 
 
-def test_a_thread_that_cannot_be_started_costs_nothing_but_the_fold(graph, backstage, monkeypatch):
+def test_a_thread_that_cannot_be_started_costs_nothing_but_the_compaction(
+    graph, backstage, monkeypatch
+):
     write(graph, FEW)
 
     def refuse(_thread: threading.Thread) -> None:
@@ -301,7 +309,7 @@ def test_a_thread_that_cannot_be_started_costs_nothing_but_the_fold(graph, backs
     assert operations(graph)[-1] == ("optimize", None)
 
 
-def test_what_waits_to_be_folded_is_not_forgotten_for_what_comes_later(graph, backstage):
+def test_what_waits_to_be_compacted_is_not_forgotten_for_what_comes_later(graph, backstage):
     company = '{{"type": "Company", "data": {{"name": "c{}"}}}}'
     write(graph, FEW)
     for number in range(FEW):

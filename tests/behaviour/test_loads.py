@@ -373,7 +373,9 @@ def test_any_object_that_hands_out_an_arrow_stream_is_a_frame(workshop):
     assert result.receipt.manifest_version == workshop._snapshot().version == 2
 
 
-def test_an_overwrite_by_a_handle_that_knows_an_older_state_is_judged_by_the_newest(graph, uri):
+def test_an_overwrite_by_a_handle_that_knows_an_older_state_is_validated_against_the_newest(
+    graph, uri
+):
     other = open_graph(uri)
     graph.load(lines(person("dora")).encode(), "append")
     other.load(lines(leads("alice", "dora", id="e2")).encode(), "overwrite")

@@ -92,7 +92,7 @@ def test_a_merge_recovers_its_source_too(graph):
     ],
     ids=["load", "merge"],
 )
-def test_a_write_whose_intent_cannot_be_written_changes_nothing(graph, write):
+def test_a_write_whose_sidecar_cannot_be_written_changes_nothing(graph, write):
     set_age(graph, "feature", "Alice", 31)
     before = graph._snapshot().to_json()
     with armed("recovery.sidecar_write", FailStorage(), times=1), pytest.raises(StorageError):

@@ -163,7 +163,7 @@ def test_cleaning_up_keeps_what_branches_would_need_where_they_were_made(elsewhe
     assert names(back, "lazy") == ["ada"]
 
 
-def test_a_write_that_was_interrupted_on_a_branch_is_in_nobodys_way(tmp_path):
+def test_a_write_that_was_interrupted_on_a_branch_blocks_no_writer(tmp_path):
     graph = with_branches(tmp_path / "old")
     with armed("mutation.post_table_commit", Fail()), pytest.raises(InjectedFault):
         graph.load(person("eve").encode(), "merge", branch="feature")

@@ -133,7 +133,7 @@ def test_nodes_that_come_back_keep_their_edges(graph, engine):
     assert (ends(graph, "Knows"), ends(graph, "WorksAt")) == before
 
 
-def test_edge_types_of_the_same_load_are_judged_with_it(graph, engine):
+def test_edge_types_of_the_same_load_are_validated_with_it(graph, engine):
     records = [person("bob"), edge("Knows", "bob", "bob")]
     with pytest.raises(DanglingEdges, match="1 edge points"):
         graph.load(lines(*records), "overwrite", engine=engine)

@@ -163,7 +163,7 @@ def test_an_edge_with_a_part_of_its_identity_left_out_keeps_its_id_only_if_it_st
         graph.load(lines(edge("Rates", "bob", "ada", id=id)), "patch", engine=engine)
 
 
-def test_whole_rows_are_judged(graph, engine):
+def test_whole_rows_are_validated(graph, engine):
     with pytest.raises(LoadError, match="value 'b@x' already belongs to 'bob'"):
         graph.load(lines(person("ada", email="b@x")), "patch", engine=engine)
     # The value that stays counts, too.

@@ -57,7 +57,7 @@ def fresh(stored: Path) -> Graph:
     return open_graph(stored, read_only=True)
 
 
-def test_few_nodes_of_a_graph_nobody_has_read_are_looked_up(fresh):
+def test_few_nodes_of_an_unread_graph_are_looked_up(fresh):
     explained = fresh.explain(FRIENDS, {"name": "p0007"}, analyze=True)
     assert explained.looks_up
     scan, follow, _ = explained.steps
@@ -90,7 +90,7 @@ def test_what_is_in_memory_is_not_looked_up(fresh):
     assert not fresh.explain(FRIENDS).looks_up
 
 
-def test_edges_nobody_has_read_are_looked_up_from_nodes_in_memory(fresh):
+def test_unread_edges_are_looked_up_from_nodes_in_memory(fresh):
     fresh.query("query q() { match { $p knows $q  $p.age < $q.age } return { count($p) as n } }")
     text = """query q($name: String) {
         match { $p: Person { name: $name }  $p knows $q  $q likes $r } return { $r.name }

@@ -360,7 +360,7 @@ def test_branches_that_part_do_not_see_each_others_nodes(changing):
         assert ask(changing, *PUPILS) == sorted(before + mine)
 
 
-def test_a_branch_that_was_made_again_is_read_anew(changing):
+def test_a_branch_that_was_made_again_is_read_again(changing):
     before = ask(changing, *PUPILS)
     for name in ("eve", "flo"):
         branch = changing.branches.create("again")

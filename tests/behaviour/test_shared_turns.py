@@ -12,7 +12,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +22,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
+from omnigraph.commit.writer import WriteRequest
 from omnigraph.errors import (
     HeadMoved,
     IdempotencyKeyReused,
@@ -29,15 +32,19 @@ from omnigraph.errors import (
     OmnigraphError,
 )
 from omnigraph.history.commits import Commit, Receipt
+from omnigraph.versioning.snapshot import Snapshot
 from tests.behaviour.graphs import Backstage
 from tests.behaviour.threads import Outcome, Together, together
-from tests.support.faults import Call, armed
+from tests.support.faults import Call, Pause, armed
 
 THREADS = 16
+WAITING_SECONDS = 0.3
+"""Long enough for a write to be prepared and to wait for the lock."""
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  @range(age, 0..1000) }
 node Company { name: String @key  size: I32? }
+node Badge { name: String @key  code: String @unique }
 edge Knows: Person -> Person
 edge WorksAt: Person -> Company @card(0..1) { @unique(src, dst) }
 """
@@ -358,6 +365,142 @@ def test_a_node_deleted_while_edges_to_it_are_inserted_leaves_no_dangling_edge(g
         assert names(graph, "Company") == []
         assert deleted.get().receipt.counts["node:Company"].deleted == 1
     check_sound(graph)
+
+
+# -- prepared before the turn, committed in it -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Overtaken:
+    """Two writes prepared on the same state; the second is committed after the first."""
+
+    first: Callable[[Graph], Any]
+    second: Callable[[Graph], Any]
+    error: str | None = None
+    """What the second is refused with."""
+    holds: bool = False
+    """Whether what the second prepared can be committed as it is."""
+
+
+def _age(name: str, age: int) -> Callable[[Graph], Any]:
+    return lambda graph: graph.mutate(AGE, {"name": name, "age": age})
+
+
+def _hire(name: str, firm: str) -> Callable[[Graph], Any]:
+    return lambda graph: graph.mutate(HIRE, {"who": name, "at": firm})
+
+
+def _load(mode: str, type: str, **row: Any) -> Callable[[Graph], Any]:
+    return lambda graph: graph.load({type: [row]}, mode)
+
+
+def _run(text: str) -> Callable[[Graph], Any]:
+    return lambda graph: graph.mutate(f"query q() {{ {text} }}")
+
+
+OVERTAKEN = {
+    "other rows of the table are inserted": Overtaken(
+        _load("append", "Person", name="new"), _load("append", "Person", name="newer"), holds=True
+    ),
+    "another row of the table is updated": Overtaken(_age("ada", 1), _age("bob", 2), holds=True),
+    "another row of the table is deleted": Overtaken(
+        _run('delete Person where name = "ada"'), _age("bob", 2), holds=True
+    ),
+    "an edge between other nodes is inserted": Overtaken(
+        _load("append", "Knows", **{"from": "ada", "to": "ada"}),
+        _load("append", "Knows", **{"from": "bob", "to": "cid"}),
+        holds=True,
+    ),
+    "the row is updated": Overtaken(_age("ada", 1), _age("ada", 2)),
+    "the row is deleted": Overtaken(_run('delete Person where name = "ada"'), _age("ada", 2)),
+    "the row is replaced": Overtaken(
+        _load("merge", "Person", name="ada", age=7), _load("merge", "Person", name="ada", age=8)
+    ),
+    "the key is taken": Overtaken(
+        _load("append", "Person", name="new"), _load("append", "Person", name="new"), "new"
+    ),
+    "a node of the edge is deleted": Overtaken(
+        _run('delete Person where name = "ada"'),
+        _load("append", "Knows", **{"from": "ada", "to": "bob"}),
+        "ada",
+    ),
+    "an edge of the deleted node is inserted": Overtaken(
+        _load("append", "Knows", **{"from": "ada", "to": "bob"}),
+        _run('delete Person where name = "ada"'),
+    ),
+    "the only place of the node is taken": Overtaken(
+        _hire("ada", "uno"), _hire("ada", "due"), "WorksAt"
+    ),
+    "a unique value is taken": Overtaken(
+        _load("append", "Badge", name="one", code="x"),
+        _load("append", "Badge", name="two", code="x"),
+        "code",
+    ),
+    "a row comes to match a condition": Overtaken(
+        _age("ada", 100), _run("update Person set { age: 5 } where age > 1")
+    ),
+    "a row comes to match a deletion": Overtaken(
+        _load("append", "Person", name="new", age=100), _run("delete Person where age > 1")
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OVERTAKEN)
+def test_a_write_prepared_before_another_commits_is_as_if_it_came_after_it(
+    local_uri, monkeypatch, case
+):
+    """Both wait for the lock with their changes prepared, and share the turn."""
+    setting = OVERTAKEN[case]
+
+    def new(name: str) -> Graph:
+        graph = init(f"{local_uri}-{name}", SCHEMA)
+        people = [
+            {"name": name, "age": number} for number, name in enumerate(("ada", "bob", "cid"))
+        ]
+        graph.load({"Person": people, "Company": [{"name": "uno"}, {"name": "due"}]}, "append")
+        return graph
+
+    one_after_the_other, at_once = new("one"), new("two")
+    setting.first(one_after_the_other)
+    if setting.error is None:
+        setting.second(one_after_the_other)
+
+    prepared_again: list[WriteRequest] = []
+    prepared_on = WriteRequest.prepared_on
+
+    def note(request: WriteRequest, current: Snapshot) -> WriteRequest:
+        prepared_again.append(request)
+        return prepared_on(request, current)
+
+    monkeypatch.setattr(WriteRequest, "prepared_on", note)
+    pause = Pause()
+    with armed("mutation.post_table_commit", pause, times=1), ThreadPoolExecutor(3) as pool:
+        holding = pool.submit(at_once.insert, "Company", [{"name": "holds the lock"}])
+        pause.wait_until_reached()
+        waiting = []
+        for write in (setting.first, setting.second):
+            waiting.append(pool.submit(write, at_once))
+            time.sleep(WAITING_SECONDS)
+        pause.release()
+        holding.result(timeout=60)
+        waiting[0].result(timeout=60)
+        if setting.error is None:
+            waiting[1].result(timeout=60)
+        else:
+            with pytest.raises((LoadError, MutationError), match=setting.error):
+                waiting[1].result(timeout=60)
+    assert bool(prepared_again) is not setting.holds
+    for type in ("Person", "Badge", "Knows", "WorksAt"):
+        assert _rows(at_once, type) == _rows(one_after_the_other, type)
+    check_sound(at_once)
+
+
+def _rows(graph: Graph, type: str) -> list[dict[str, Any]]:
+    """The rows of a type without generated ids, in a fixed order."""
+    rows = graph.scan(type).read_all().to_pylist()
+    if "src" in graph.scan(type).schema.names:
+        rows = [{name: value for name, value in row.items() if name != "id"} for row in rows]
+    return sorted(rows, key=repr)
 
 
 # -- writes of every kind ----------------------------------------------------------------------

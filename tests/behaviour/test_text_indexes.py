@@ -111,7 +111,7 @@ def test_rows_that_were_written_since(writer, built):
     check(writer.graph, built)
 
 
-def test_a_fold_and_what_is_written_after_it(writer, built, monkeypatch):
+def test_a_compaction_and_what_is_written_after_it(writer, built, monkeypatch):
     writer.delete(5)
     with monkeypatch.context() as patch:
         patch.setattr(folding, "MAX_SMALL_FRAGMENTS", 0)

@@ -71,13 +71,6 @@ class Wharf:
         return self.root
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """To find out which steps a writer passes takes longer than the tests, so one worker does it."""
-    for item in items:
-        if item.path.as_posix().endswith("/tests/crash/test_kills.py"):
-            item.add_marker(pytest.mark.xdist_group("kills"))
-
-
 @pytest.fixture(scope="session")
 def wharf(tmp_path_factory: pytest.TempPathFactory) -> Wharf:
     return Wharf(tmp_path_factory.mktemp("crash"))

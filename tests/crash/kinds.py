@@ -133,7 +133,7 @@ def _delete(uri: str) -> None:
 CHANGES = (
     'query q() { insert Person { name: "s0" } }',
     'query q() { update Person set { age: 30 } where name = "bo" }',
-    'query q() { insert Person { name: "s1" }  insert Knows { from: "s1", to: "s0" } }',
+    'query q() { insert Person { name: "s1" }  insert Knows { from: "s1", to: "bo" } }',
     'query q() { update Person set { age: 5 } where name = "ada" }',
     'query q() { delete Person where name = "ada" }',
     'query q() { insert Company { name: "acme" } }',

@@ -121,7 +121,7 @@ def test_a_writer_that_syncs_nothing_is_found_out(wharf, monkeypatch):
         check_killing(wharf, kind, "graph_publish.after_manifest_commit", 1, losing="much")
 
 
-def test_a_write_that_nobody_settles_is_found_out(wharf, monkeypatch):
+def test_a_write_that_is_not_recovered_is_found_out(wharf, monkeypatch):
     kind = KINDS["roll back"]
     reference = wharf.reference(kind)
     root = wharf.restore(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import date
 from pathlib import Path
 
@@ -53,10 +54,15 @@ ROWS = {
 }
 
 
-def make_team(folder: Path) -> og.Graph:
-    """The graph `team.omni` and the files `team.pg` and `team.gq` in a folder."""
+def make_team(folder: Path) -> None:
+    """Create the graph `team.omni` and the files `team.pg` and `team.gq` in a folder."""
     (folder / "team.pg").write_text(SCHEMA)
     (folder / "team.gq").write_text(QUERIES)
-    graph = og.init(folder / "team.omni", schema=folder / "team.pg")
-    graph.load(ROWS, "append", message="first people")
-    return graph
+    with og.init(folder / "team.omni", schema=folder / "team.pg") as graph:
+        graph.load(ROWS, "append", message="first people")
+
+
+def copy_team(made: Path, folder: Path) -> Path:
+    """Copy them to another folder. Returns where the graph is now."""
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    return folder / "team.omni"

@@ -14,7 +14,7 @@ import pytest
 import omnigraph
 from omnigraph import errors
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.catalog.migrate.codes import MigrationCode
+from omnigraph.catalog.migrate.steps import MigrationCode
 from omnigraph.error_codes import (
     EXAMPLE_SCHEMA,
     FAMILIES,

@@ -17,7 +17,7 @@ import pytest
 import omnigraph as og
 import omnigraph.api
 from omnigraph.api.reference import reference
-from tests.docs.team import make_team
+from tests.docs.team import copy_team, make_team
 
 PAGE = Path(__file__).parents[2] / "docs" / "user" / "python.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -82,11 +82,18 @@ def examples() -> Iterator[doctest.DocTest]:
 EXAMPLES = {f"{test.name}": test for test in examples()}
 
 
+@pytest.fixture(scope="module")
+def team(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("team")
+    make_team(folder)
+    return folder
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_of_a_docstring_runs(name, tmp_path):
+def test_an_example_of_a_docstring_runs(name, team, tmp_path):
     with chdir(tmp_path):
         test = EXAMPLES[name]
-        graph = make_team(tmp_path)
+        graph = og.open(copy_team(team, tmp_path))
         test.globs = {"og": og, "graph": graph, "Path": Path}
         report = io.StringIO()
         runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)

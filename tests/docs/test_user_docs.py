@@ -194,7 +194,7 @@ def test_a_block_that_is_not_what_it_claims_is_found(tmp_path, text, codes):
     assert codes_found(page[-1], page) == codes
 
 
-def test_a_mark_nobody_knows_is_refused(tmp_path):
+def test_an_unknown_mark_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"page\.md:3: nobody knows what `eror=S1` means"):
         page_of(tmp_path, "# Page\n\n```pg eror=S1\nnode L { }\n```\n")
 

@@ -14,7 +14,7 @@ import pytest
 
 from omnigraph.catalog.compile import build_schema
 from omnigraph.catalog.migrate.steps import MigrationPlan
-from omnigraph.cli.operator_config import OperatorConfig, read_operator_config
+from omnigraph.config.operator import OperatorConfig, read_operator_config
 from omnigraph.diff.diff import _cursor, _parse_cursor
 from omnigraph.diff.feed import FeedCursor
 from omnigraph.errors import ManifestDamaged, SchemaContractBroken
@@ -22,6 +22,7 @@ from omnigraph.json_structs import json_line
 from omnigraph.language.syntax import Source
 from omnigraph.read.text_indexes import _Header
 from omnigraph.rows.bindings import bindings, given_bindings
+from omnigraph.settings import read_settings
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.indexes import CHECKSUMS, IndexChecks, IndexFolder
 from omnigraph.storage.objects import ObjectStore, open_store
@@ -401,9 +402,15 @@ def test_cursors_are_written_and_read():
 
 def test_operator_preferences_are_read(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path))
-    (tmp_path / "config.yaml").write_text(read_golden("operator_config.yaml"))
-    assert read_operator_config() == OperatorConfig(
-        "inline",
-        "spark://host:7077",
-        {"spark.executor.memory": "4g", "spark.cores.max": "8", "spark.speculation": "true"},
+    path = tmp_path / "config.yaml"
+    path.write_text(read_golden("operator_config.yaml"))
+    assert read_operator_config(read_settings()) == OperatorConfig(
+        path,
+        engine="inline",
+        spark_master="spark://host:7077",
+        spark_conf={
+            "spark.executor.memory": "4g",
+            "spark.cores.max": "8",
+            "spark.speculation": "true",
+        },
     )

@@ -82,7 +82,7 @@ def test_a_publisher_that_is_killed_leaves_all_or_nothing(local_place, point, ve
         ("lock.after_acquire", ["main"]),
     ],
 )
-def test_a_process_killed_while_it_makes_a_branch_blocks_nobody(local_place, point, listed):
+def test_a_process_killed_while_it_makes_a_branch_blocks_no_writer(local_place, point, listed):
     graph = init(local_place.uri, SCHEMA)
     killed = child(
         local_place, [Arm(point, Kill())], "create_branches", local_place.uri, ["x"], "main"

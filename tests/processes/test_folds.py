@@ -25,7 +25,7 @@ print(receipt.graph_commit_id)
 
 
 @pytest.mark.parametrize("durability", ["fsync", "none"])
-def test_a_process_that_ends_right_after_its_write_folds_first(tmp_path, durability):
+def test_a_process_that_ends_right_after_its_write_compacts_first(tmp_path, durability):
     uri = str(tmp_path / "graph")
     ended = subprocess.run(
         [sys.executable, "-c", WRITER, uri],

@@ -50,7 +50,7 @@ def holder(place, tmp_path, operation="schema apply"):
 # -- a local disk ----------------------------------------------------------------------------
 
 
-def test_a_lock_keeps_other_processes_out_and_nobody_else(local_place, tmp_path):
+def test_a_lock_keeps_out_other_processes_only(local_place, tmp_path):
     init(local_place.uri, SCHEMA)
     locks = locks_of(local_place)
     with holder(local_place, tmp_path) as (process, pause, report):

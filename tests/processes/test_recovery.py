@@ -93,7 +93,7 @@ def test_a_writer_in_the_middle_of_its_write_is_waited_for(
 @pytest.mark.acceptance("S-164")
 @pytest.mark.parametrize("settle", ["write", "open"])
 @pytest.mark.parametrize(("point", "outcome"), [(BEFORE_TABLE, False), (AFTER_TABLE, True)])
-def test_the_write_of_a_killed_process_is_settled_at_once(local_place, settle, point, outcome):
+def test_the_write_of_a_killed_process_is_recovered_at_once(local_place, settle, point, outcome):
     graph = new_graph(local_place.uri)
     killed(local_place, point)
     assert len(sidecars(graph)) == 1
@@ -151,7 +151,7 @@ def test_an_interrupted_load_is_finished_by_the_next_one(s3_place):
 
 @pytest.mark.acceptance("S-163")
 @pytest.mark.parametrize(("point", "outcome"), [(BEFORE_TABLE, False), (AFTER_TABLE, True)])
-def test_the_write_of_a_killed_process_is_settled_after_its_lease(
+def test_the_write_of_a_killed_process_is_recovered_after_its_lease(
     s3_place, monkeypatch, point, outcome
 ):
     graph = new_graph(s3_place.uri)

@@ -83,7 +83,7 @@ def begin(place, tmp_path, *jobs):
 @pytest.mark.acceptance("S-157", "S-144")
 def test_killed_writers_lose_nothing_that_was_acknowledged(place, tmp_path):
     crew = begin(place, tmp_path)
-    members = writers(all_of_it, 25, mortals=rounds(place, 4, 2))
+    members = writers(all_of_it, rounds(place, 18, 9), mortals=rounds(place, 4, 2))
     crew.work(members)
     assert crew.check(members)["done"] == sum(len(member.jobs) for member in members)
 
@@ -137,7 +137,7 @@ def check_demolition(place, tmp_path, count):
 
 
 def test_no_edge_dangles_while_nodes_are_deleted_and_branches_come_and_go(local_place, tmp_path):
-    check_demolition(local_place, tmp_path, rounds(local_place, 25, 4))
+    check_demolition(local_place, tmp_path, 18)
 
 
 @pytest.mark.slow

@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A session takes seconds to start, so one worker runs all tests that use it."""
-    for item in items:
-        if "/tests/spark/" in item.path.as_posix():
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(autouse=True)
 def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_DURABILITY", "none")

@@ -95,7 +95,7 @@ def test_files_of_the_other_attempt_are_listed_and_removed_when_they_are_old(loa
     assert files >= young
 
 
-def test_a_load_prepared_twice_keeps_its_files_when_a_fold_follows_it(tmp_path, monkeypatch):
+def test_a_load_prepared_twice_keeps_its_files_when_a_compaction_follows_it(tmp_path, monkeypatch):
     graph = init(str(tmp_path / "graph"), "node Person { name: String @key }")
     for name in "abc":
         graph.load(_person(name).encode(), "append", engine="inline")

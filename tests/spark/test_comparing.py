@@ -18,7 +18,8 @@ from omnigraph.cli.main import main
 from omnigraph.commit import background
 from omnigraph.errors import ExternalBlobRefused, MergeConflicts, StorageError, UsageError
 from omnigraph.limits import SPARK_COMPARED_ROWS
-from omnigraph.merge import conflicts, plan, table_merge
+from omnigraph.merge import plan, table_merge
+from omnigraph.merge import rows as merge_rows
 from omnigraph.read.view import ReadView
 from omnigraph.spark.choice import AUTO, INLINE, chosen_engine, compares_on_spark
 from omnigraph.spark.tasks import noting_jobs
@@ -233,7 +234,7 @@ def test_very_many_conflicts_are_counted_and_the_first_are_reported(graph, targe
         into = target(*records)
         limits = (
             patch.object(module, "MAX_REPORTED_CONFLICTS", 3)
-            for module in (conflicts, plan, table_merge)
+            for module in (plan, merge_rows, table_merge)
         )
         one, two, three = limits
         with tasks, one, two, three, pytest.raises(MergeConflicts) as refused:

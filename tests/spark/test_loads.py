@@ -104,7 +104,7 @@ def test_blobs_follow_their_rows_to_a_branch(tmp_path, spark):
 
 
 @pytest.mark.slow
-def test_bad_records_in_any_piece_are_reported_alike(graphs, tmp_path, monkeypatch):
+def test_bad_records_in_any_split_are_reported_alike(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr(SMALL, 10_000)
     records = town(100).splitlines()
     records[20] = "{oops}"

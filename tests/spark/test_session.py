@@ -163,7 +163,7 @@ def test_what_is_no_engine_is_refused(given):
 @pytest.mark.parametrize(
     ("named", "expected"), [(None, "auto"), ("inline", "inline"), ("spark", "spark")]
 )
-def test_the_environment_chooses_for_whoever_does_not(monkeypatch, named, expected):
+def test_the_environment_chooses_for_callers_that_do_not(monkeypatch, named, expected):
     monkeypatch.delenv("OMNIGRAPH_ENGINE", raising=False)
     if named is not None:
         monkeypatch.setenv("OMNIGRAPH_ENGINE", named)

@@ -56,7 +56,7 @@ def test_one_session_serves_many_datasets_and_sees_new_commits(tmp_path):
     assert ids(lance.dataset(uri, session=session)) == ["a", "b"]
 
 
-def test_a_session_does_not_serve_a_version_that_was_made_anew(tmp_path):
+def test_a_session_does_not_serve_a_version_that_was_made_again(tmp_path):
     uri = str(tmp_path / "t")
     session = lance.lance._Session()
     make("a", uri=uri)

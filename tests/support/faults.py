@@ -35,7 +35,6 @@ DECLARED_IN: Final = (
     "omnigraph.load.split_tasks",
     "omnigraph.maintenance.cleanup",
     "omnigraph.maintenance.indexes",
-    "omnigraph.maintenance.orphans",
     "omnigraph.merge.table_merge",
     "omnigraph.mutation.statements",
     "omnigraph.providers.documents",

@@ -27,7 +27,6 @@ OURS = {
     "omnigraph.cli.exits",
     "omnigraph.cli.framework",
     "omnigraph.cli.main",
-    "omnigraph.cli.style",
     "omnigraph.diagnostics",
     "omnigraph.errors",
     "omnigraph.interrupts",
@@ -140,3 +139,10 @@ def test_text_is_utf8_whatever_the_locale(tmp_path):
     run = omnigraph("fmt", "--diff", "a.pg", cwd=tmp_path, env=ascii_only)
     assert run.returncode == 0, run.stderr
     assert "Größe" in run.stdout
+
+
+def test_without_configuration_files_yaml_is_not_loaded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    modules = modules_after("profile", "list")
+    assert "omnigraph.config.operator" in modules
+    assert not {"yaml", "lance", "pyarrow", "numpy"} & modules

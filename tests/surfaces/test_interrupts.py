@@ -159,7 +159,7 @@ def check_graph(folder: Path) -> None:
 
 def test_the_installed_command_starts_where_signals_are_answered():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    assert project["project"]["scripts"] == {"omnigraph": ENTRY}
+    assert project["project"]["scripts"]["omnigraph"] == ENTRY
 
 
 def interrupt(folder: Path, name: str, after: float, number: int, whole_group: bool) -> int:

@@ -19,8 +19,6 @@ import pytest
 
 from omnigraph._version import __version__
 
-pytestmark = pytest.mark.xdist_group("wheel")
-
 ROOT = Path(__file__).parents[2]
 ERROR_TEXTS = [
     file

@@ -22,6 +22,7 @@ DIAGNOSTIC = Diagnostic(
 SAMPLES = {
     "str": "some text",
     "int": 7,
+    "bool": True,
     "str | None": None,
     "int | None": None,
     "Sequence[str]": ["one", "another"],

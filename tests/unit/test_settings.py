@@ -12,8 +12,8 @@ from omnigraph.errors import InvalidSetting
 from omnigraph.settings import VARIABLES, Settings, read_settings, unknown_variables
 
 PACKAGE = Path(omnigraph.__file__).parent
-PASSING_ON = {"spark/gateway.py", "spark/tasks.py", "settings.py"}
-"""Modules that hand the environment to other processes, and the one that reads it."""
+PASSING_ON = {"spark/gateway.py", "spark/tasks.py", "server/command.py", "settings.py"}
+"""Modules that hand the environment to other processes or take secrets out of it, and the one that reads it."""
 
 
 def test_every_variable_has_a_field_and_every_field_a_variable():

@@ -271,7 +271,8 @@ class Changes(HasBranches):
         core = self._core if dry_run else self._writable("embed")
         ref = self._ref(branch)
         contract = core.contract(ref)
-        self._allow(Action.READ if dry_run else Action.CHANGE, ref.public)
+        if not dry_run:
+            self._allow(Action.CHANGE, ref.public)
         embedder = Embedder(core.parts, core.writer)
         if dry_run:
             return embedder.preview(ref, contract, options)
@@ -319,6 +320,8 @@ class Changes(HasBranches):
         except BranchNotFound:
             if branch is None or source is None:
                 raise
+            # Before the branch exists, or a denied load would leave it behind.
+            self._allow(Action.CHANGE, branch)
             self.branches.create(branch, source)
             return self._core.find_branch(branch), True
 

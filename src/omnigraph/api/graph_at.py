@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from omnigraph.catalog.model import Catalog
     from omnigraph.progress import Progress
     from omnigraph.read.budget import CancelToken, QueryBudget
-    from omnigraph.read.entities import Blob
+    from omnigraph.read.entities import Blob, BlobLocation
     from omnigraph.read.explain import Explanation
     from omnigraph.read.reader import ReadRequest
     from omnigraph.read.result import Result
@@ -287,3 +287,27 @@ class BlobsAt:
         b'portrait'
         """
         return self.open(type, id, property).read(offset, length)
+
+
+def entity_document(state: GraphAt, type: str, id: str) -> dict[str, Any] | None:
+    """One node or edge with the values that an export shows, or None. Raises `UnknownType`."""
+    from omnigraph.read.entities import find_type, read_entity
+
+    declared = find_type(state.catalog, type)
+    if not state._view.sees_all and state.get(type, id) is None:
+        return None
+    return read_entity(state._snapshot, state._core.tables, declared.table_key, id)
+
+
+def node_documents(state: GraphAt, type: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Nodes by id, as JSON values without blobs and vectors. An id that is not visible is left out."""
+    from omnigraph.read.entities import read_nodes
+
+    return read_nodes(state._snapshot, state._core.tables, type, ids, state._view)
+
+
+def blob_location(state: GraphAt, type: str, id: str, property: str) -> BlobLocation:
+    """Where a blob is, without reading it. Raises `EntityNotFound` or `BlobMissing`."""
+    from omnigraph.read.entities import locate_blob
+
+    return locate_blob(state._snapshot, state._core.tables, type, id, property, view=state._view)

@@ -14,7 +14,7 @@ from omnigraph.api.arguments import (
 from omnigraph.api.core import GraphCore
 from omnigraph.api.graph_at import GraphAt
 from omnigraph.errors import HandleClosed, InputError, ReadOnlyHandle
-from omnigraph.graph.gate import Action, Request, check_actor
+from omnigraph.graph.gate import Action, OpenGate, Request, check_actor
 from omnigraph.read.view import ReadView
 from omnigraph.side_by_side import end_threads
 from omnigraph.versioning.branches import BranchRef
@@ -166,7 +166,9 @@ class GraphHandle:
         """A handle that travels to another process is opened again there."""
         from omnigraph.api.graph import reopen
 
-        settings = (self._actor, self._view, self._read_only, self._max_staleness)
+        gate = self._shared.gate
+        policy = None if isinstance(gate, OpenGate) else gate
+        settings = (self._actor, self._view, self._read_only, self._max_staleness, policy)
         return reopen, (self.uri, self.branch, *settings)
 
     # -- for the calls ----------------------------------------------------------------------
@@ -235,3 +237,8 @@ class GraphHandle:
         if expected is not None:
             manifest = self._shared.manifest
             manifest.require_head(manifest.current(ref.physical), expected)
+
+
+def newest_state(handle: GraphHandle, branch: str) -> GraphAt:
+    """The newest state of a branch, which must be the name of one and no other ref."""
+    return handle._state(branch, None)

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from omnigraph.diff.diff import Diff
-    from omnigraph.diff.feed import CommitChanges, EntityChange
+    from omnigraph.diff.feed import ChangeFeed, CommitChanges, EntityChange
     from omnigraph.history.refs import Ref
     from omnigraph.progress import Progress
     from omnigraph.read.view import ReadView
     from omnigraph.spark.choice import EngineArgument
+    from omnigraph.versioning.branches import BranchRef
     from omnigraph.versioning.commits import CommitRecord
 
 
@@ -157,10 +158,8 @@ class History(GraphHandle):
         >>> list(graph.changes(graph.cursor()))
         []
         """
-        from omnigraph.diff.feed import FeedCursor
-
-        state = self._core.manifest.current(self._ref(branch).physical)
-        return str(FeedCursor(state.sequence, state.head))
+        feed, ref = branch_feed(self, branch)
+        return str(feed.head(ref))
 
     def history(self, type: str, id: str, *, branch: str | None = None) -> Iterator[EntityChange]:
         """The commits that changed one node or edge, oldest first, with its values before and after.
@@ -176,6 +175,13 @@ class History(GraphHandle):
 
     def _commit(self, record: CommitRecord) -> Commit:
         return Commit.of(record, self._core.contract().catalog)
+
+
+def branch_feed(handle: GraphHandle, branch: str | None) -> tuple[ChangeFeed, BranchRef]:
+    """The change feed, for layers that page through it, and the branch it is asked about."""
+    from omnigraph.diff.feed import ChangeFeed
+
+    return ChangeFeed(handle._core.parts, handle._view), handle._ref(branch)
 
 
 def _named(ref: Ref, commit_id: str) -> str:

@@ -137,8 +137,10 @@ class Maintenance:
 
         handle = self._graph
         core = handle._writable("repair")
-        options = RepairOptions(confirm, force, rollback)
-        return Repair(core.parts).run(handle._ref(branch), core.contract(), options)
+        options, ref = RepairOptions(confirm, force, rollback), handle._ref(branch)
+        if confirm:
+            handle._allow(Action.CHANGE, ref.public)
+        return Repair(core.parts).run(ref, core.contract(), options)
 
     def ensure_indexes(
         self, branch: str | None = None, *, progress: Progress | None = None

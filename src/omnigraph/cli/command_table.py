@@ -39,49 +39,64 @@ _INSTEAD_FOR = {"init": "Pass a storage URI."}
 """Commands to which the advice of their plane does not apply."""
 
 
-def is_remote(uri: str) -> bool:
-    """Whether an address is that of a server rather than of storage."""
-    return uri.startswith(("http://", "https://"))
+_SCOPES = {
+    "server": "--server/--graph",
+    "graph": "--server/--graph",
+    "store": "--store",
+    "profile": "--profile",
+}
 
 
-def refuse_server(command: str, plane: Plane) -> None:
-    """Raise unless `--server` and `--graph` mean something to commands of this plane."""
-    if plane is Plane.DATA:
+def refuse_scopes(command: str, plane: Plane, given: Mapping[str, str | None]) -> None:
+    """Raise if an option that selects a graph means nothing to a command of this plane."""
+    if plane is Plane.DATA or command == "profile":
         return
-    advice = _INSTEAD_FOR.get(command, _INSTEAD[plane])
-    raise UsageError(
-        f"`{command}` is a {plane.value}-plane command; --server/--graph address the data plane "
-        f"and do not apply. {advice}"
-    )
+    for name, flag in _SCOPES.items():
+        if given.get(name) is None:
+            continue
+        advice = _INSTEAD_FOR.get(command, _INSTEAD[plane])
+        if name in ("server", "graph"):
+            what = f"{flag} address the data plane and do not apply"
+        elif plane is Plane.STORAGE and command != "init":
+            continue
+        else:
+            what = f"{flag} does not apply"
+        raise UsageError(f"`{command}` is a {plane.value}-plane command; {what}. {advice}")
 
 
 def refuse_remote(command: str, uri: str) -> None:
     """Raise when a storage-plane command is pointed at a server instead of at storage."""
+    from omnigraph.config.selection import is_remote, without_secrets
+
     if is_remote(uri):
         raise UsageError(
             f"`{command}` is a storage-plane command and needs direct storage access; "
-            f"{uri} is a remote server"
+            f"{without_secrets(uri)} is a remote server"
         )
 
 
 class CommandEntry(NamedTuple):
     """One command. Its name is one word, or the word of its family and its own.
 
-    `module` is a module of `omnigraph.cli.commands`, `function` its function for this command. A
-    hidden command works but is listed nowhere.
+    `module` is a module of `omnigraph.cli.commands`; its function has the command's name. A hidden
+    command works but is listed nowhere.
     """
 
     name: str
     module: str
     plane: Plane
     help: str
-    function: str = "command"
     hidden: bool = False
 
     @property
     def family(self) -> str:
         """The first word of the name, which may be all of it."""
         return self.name.partition(" ")[0]
+
+    @property
+    def function(self) -> str:
+        """The function of the module: `branch_create` for `branch create`."""
+        return self.name.replace(" ", "_").replace("-", "_")
 
     @property
     def word(self) -> str:
@@ -91,80 +106,79 @@ class CommandEntry(NamedTuple):
 
 _ENTRIES = (
     CommandEntry("query", "query", Plane.DATA, "Run a read query."),
-    CommandEntry("explain", "explain", Plane.DATA, "Show a query's execution plan."),
-    CommandEntry("mutate", "mutate", Plane.DATA, "Run a mutation query as one commit."),
+    CommandEntry("explain", "query", Plane.DATA, "Show a query's execution plan."),
+    CommandEntry("alias", "query", Plane.DATA, "Run a read query by its alias."),
+    CommandEntry("mutate", "query", Plane.DATA, "Run a mutation query as one commit."),
     CommandEntry("load", "load", Plane.DATA, "Load files into a branch as one commit."),
-    CommandEntry("ingest", "ingest", Plane.DATA, "Deprecated; use `load`.", hidden=True),
+    CommandEntry("ingest", "load", Plane.DATA, "Deprecated; use `load`.", hidden=True),
     CommandEntry(
         "export", "export", Plane.DATA, "Export nodes and edges to JSON Lines or Parquet."
     ),
+    CommandEntry("blob get", "export", Plane.DATA, "Write a blob to a file or standard output."),
     CommandEntry(
-        "blob get", "blob", Plane.DATA, "Write a blob to a file or standard output.", "get"
+        "blob stat", "export", Plane.DATA, "Show a blob's size and, if external, its URI."
     ),
     CommandEntry(
-        "blob stat", "blob", Plane.DATA, "Show a blob's size and, if external, its URI.", "stat"
+        "snapshot", "query", Plane.DATA, "Show a branch's version and row counts per type."
     ),
-    CommandEntry(
-        "snapshot", "snapshot", Plane.DATA, "Show a branch's version and row counts per type."
-    ),
-    CommandEntry("branch create", "branch", Plane.DATA, "Create a branch.", "create"),
-    CommandEntry("branch list", "branch", Plane.DATA, "List branches.", "list_names"),
-    CommandEntry("branch delete", "branch", Plane.DATA, "Delete a branch.", "delete"),
-    CommandEntry(
-        "branch reset", "branch", Plane.DATA, "Reset a branch to the content of a ref.", "reset"
-    ),
-    CommandEntry(
-        "branch merge", "merge", Plane.DATA, "Merge a branch into another.", "branch_command"
-    ),
+    CommandEntry("branch create", "refs", Plane.DATA, "Create a branch."),
+    CommandEntry("branch list", "refs", Plane.DATA, "List branches."),
+    CommandEntry("branch delete", "refs", Plane.DATA, "Delete a branch."),
+    CommandEntry("branch reset", "refs", Plane.DATA, "Reset a branch to the content of a ref."),
+    CommandEntry("branch merge", "merge", Plane.DATA, "Merge a branch into another."),
     CommandEntry("merge", "merge", Plane.DATA, "Merge a branch into another."),
-    CommandEntry("diff", "diff", Plane.DATA, "Compare two branches or commits."),
-    CommandEntry("changes", "changes", Plane.DATA, "Show row changes commit by commit."),
-    CommandEntry("log", "log", Plane.DATA, "Show commit history, newest first."),
-    CommandEntry("revert", "revert", Plane.DATA, "Undo a commit's changes in a new commit."),
+    CommandEntry("diff", "history", Plane.DATA, "Compare two branches or commits."),
+    CommandEntry("changes", "history", Plane.DATA, "Show row changes commit by commit."),
+    CommandEntry("log", "history", Plane.DATA, "Show commit history, newest first."),
+    CommandEntry("revert", "merge", Plane.DATA, "Undo a commit's changes in a new commit."),
+    CommandEntry("cherry-pick", "merge", Plane.DATA, "Apply a commit's changes to another branch."),
+    CommandEntry("commit list", "history", Plane.DATA, "List a branch's commits."),
+    CommandEntry("commit show", "history", Plane.DATA, "Show a commit."),
+    CommandEntry("tag create", "refs", Plane.DATA, "Tag a commit and protect it from cleanup."),
+    CommandEntry("tag list", "refs", Plane.DATA, "List tags."),
+    CommandEntry("tag delete", "refs", Plane.DATA, "Delete a tag."),
+    CommandEntry("pin create", "refs", Plane.STORAGE, "Pin a commit under a name."),
+    CommandEntry("pin list", "refs", Plane.STORAGE, "List pins."),
+    CommandEntry("pin delete", "refs", Plane.STORAGE, "Delete a pin."),
     CommandEntry(
-        "cherry-pick",
-        "revert",
-        Plane.DATA,
-        "Apply a commit's changes to another branch.",
-        "cherry_pick",
+        "status", "maintenance", Plane.DATA, "Show sizes, index coverage and pending work."
     ),
-    CommandEntry("commit list", "commit", Plane.DATA, "List a branch's commits.", "list_all"),
-    CommandEntry("commit show", "commit", Plane.DATA, "Show a commit.", "show"),
+    CommandEntry("schema show", "schema", Plane.DATA, "Print the schema source."),
+    CommandEntry("schema apply", "schema", Plane.DATA, "Migrate the graph to a new schema."),
     CommandEntry(
-        "tag create", "tag", Plane.DATA, "Tag a commit and protect it from cleanup.", "create"
+        "schema plan", "schema", Plane.STORAGE, "Show the migration steps to a new schema."
     ),
-    CommandEntry("tag list", "tag", Plane.DATA, "List tags.", "list_all"),
-    CommandEntry("tag delete", "tag", Plane.DATA, "Delete a tag.", "delete"),
-    CommandEntry("pin create", "pin", Plane.STORAGE, "Pin a commit under a name.", "create"),
-    CommandEntry("pin list", "pin", Plane.STORAGE, "List pins.", "list_all"),
-    CommandEntry("pin delete", "pin", Plane.STORAGE, "Delete a pin.", "delete"),
-    CommandEntry("status", "status", Plane.DATA, "Show sizes, index coverage and pending work."),
-    CommandEntry("schema show", "schema", Plane.DATA, "Print the schema source.", "show"),
-    CommandEntry(
-        "schema apply", "schema", Plane.DATA, "Migrate the graph to a new schema.", "apply"
-    ),
-    CommandEntry(
-        "schema plan", "schema", Plane.STORAGE, "Show the migration steps to a new schema.", "plan"
-    ),
-    CommandEntry("init", "init", Plane.STORAGE, "Create an empty graph from a schema file."),
-    CommandEntry("ensure-indices", "ensure_indices", Plane.STORAGE, "Build missing indexes."),
+    CommandEntry("init", "schema", Plane.STORAGE, "Create an empty graph from a schema file."),
+    CommandEntry("ensure-indices", "maintenance", Plane.STORAGE, "Build missing indexes."),
     CommandEntry("embed", "embed", Plane.STORAGE, "Compute missing and stale embeddings."),
-    CommandEntry("optimize", "optimize", Plane.STORAGE, "Compact tables and refresh indexes."),
-    CommandEntry("cleanup", "cleanup", Plane.STORAGE, "Delete old versions."),
+    CommandEntry("optimize", "maintenance", Plane.STORAGE, "Compact tables and refresh indexes."),
+    CommandEntry("cleanup", "maintenance", Plane.STORAGE, "Delete old versions."),
     CommandEntry(
-        "repair", "repair", Plane.STORAGE, "Inspect and resolve unpublished table changes."
+        "repair", "maintenance", Plane.STORAGE, "Inspect and resolve unpublished table changes."
     ),
-    CommandEntry("verify", "verify", Plane.STORAGE, "Validate every row and file."),
-    CommandEntry("lint", "lint", Plane.STORAGE, "Check a query file against a schema."),
-    CommandEntry("fmt", "fmt", Plane.SESSION, "Format schema and query files."),
+    CommandEntry("verify", "maintenance", Plane.STORAGE, "Validate every row and file."),
+    CommandEntry("lint", "sources", Plane.STORAGE, "Check a query file against a schema."),
     CommandEntry(
-        "spark warm",
-        "spark",
-        Plane.SESSION,
-        "Prepare a cache that makes Spark start faster.",
-        "warm",
+        "queries validate", "queries", Plane.STORAGE, "Validate stored queries against the schema."
     ),
-    CommandEntry("errors", "errors", Plane.SESSION, "Explain error codes."),
+    CommandEntry("queries list", "queries", Plane.SESSION, "List stored queries."),
+    CommandEntry("policy validate", "policy", Plane.SESSION, "Validate a policy file."),
+    CommandEntry("policy test", "policy", Plane.SESSION, "Run the test cases of a policy."),
+    CommandEntry("policy explain", "policy", Plane.SESSION, "Show the decision for a request."),
+    CommandEntry("fmt", "sources", Plane.SESSION, "Format schema and query files."),
+    CommandEntry("login", "configuration", Plane.SESSION, "Store a token for a server."),
+    CommandEntry("logout", "configuration", Plane.SESSION, "Remove the token of a server."),
+    CommandEntry("profile list", "configuration", Plane.SESSION, "List profiles."),
+    CommandEntry(
+        "profile show", "configuration", Plane.SESSION, "Show the graph that commands select."
+    ),
+    CommandEntry(
+        "config migrate", "configuration", Plane.SESSION, "Move settings out of omnigraph.yaml."
+    ),
+    CommandEntry(
+        "spark warm", "session", Plane.SESSION, "Prepare a cache that makes Spark start faster."
+    ),
+    CommandEntry("errors", "session", Plane.SESSION, "Explain error codes."),
     CommandEntry("version", "version", Plane.SESSION, "Print the version."),
 )
 
@@ -177,7 +191,11 @@ FAMILIES = {
     "blob": "Read blob properties.",
     "branch": "Create, list, merge, reset and delete branches.",
     "commit": "List and inspect commits.",
+    "config": "Change configuration files.",
     "pin": "Protect commits from cleanup.",
+    "policy": "Validate, test and explain policies.",
+    "profile": "List profiles and show what they select.",
+    "queries": "List and validate stored queries.",
     "tag": "Name commits and protect them from cleanup.",
     "schema": "Show, plan and apply schema changes.",
     "spark": "Prepare Spark on this machine.",

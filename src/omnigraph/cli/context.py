@@ -1,40 +1,190 @@
-"""Options that every command accepts, anywhere on the command line, and the graph they select.
+"""Options that every command accepts, anywhere on the command line, and what they and the files select.
 
 `omnigraph --as ada lint …` and `omnigraph lint … --as ada` mean the same; if an option is given twice, the
-one after the command wins. The storage engine is imported only when a graph is opened: help, completion
-and usage errors do not wait for it. Tests: tests/unit/cli/test_address.py.
+one after the command wins. Configuration files are read when something asks for them, and the storage
+engine is imported when a graph is opened: help, completion and usage errors wait for neither.
+Tests: tests/unit/cli/test_address.py, tests/unit/cli/test_scopes.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
 
-from omnigraph.cli.command_table import is_remote
+from omnigraph.cli.command_table import Plane, refuse_remote, refuse_scopes
+from omnigraph.cli.exits import warn
 from omnigraph.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from omnigraph.api.graph import Graph
+    from omnigraph.cli.output.results import Format, TableLayout
+    from omnigraph.config.credentials import Token
+    from omnigraph.config.legacy import LegacyConfig, StoredQueryFile
+    from omnigraph.config.operator import OperatorConfig
+    from omnigraph.config.selection import Alias, RemoteTarget, StoredQueryCall, Target
 
 
 _META = "omnigraph."
 
 
-class Context(NamedTuple):
-    """Values of the global options: actor, server and graph."""
+class GlobalOptions(NamedTuple):
+    """Options that are remembered wherever they stand; those of the project file belong to some commands."""
 
-    actor: str | None
-    server: str | None
-    graph: str | None
+    actor: str | None = None
+    server: str | None = None
+    graph: str | None = None
+    store: str | None = None
+    profile: str | None = None
+    project_graph: str | None = None
+    project_file: str | None = None
 
     @classmethod
-    def of(cls, ctx: click.Context) -> Context:
-        """Collect the values from the root and the command; `--graph` alone is a usage error."""
-        context = cls(*(ctx.meta.get(_META + name) for name in cls._fields))
-        if context.graph is not None and context.server is None:
-            raise click.UsageError("--graph names a graph on a server and requires --server.", ctx)
-        return context
+    def of(cls, ctx: click.Context) -> GlobalOptions:
+        """Collect the values from the root and the command."""
+        return cls(*(ctx.meta.get(_META + name) for name in cls._fields))
+
+
+class Context:
+    """One invocation: its global options, and the configuration files, read once when needed."""
+
+    def __init__(self, options: GlobalOptions, plane: Plane, command: str) -> None:
+        self.options = options
+        self.plane = plane
+        self.command = command
+        self._target: Target | None = None
+        refuse_scopes(command, plane, options._asdict())
+
+    @cached_property
+    def legacy(self) -> LegacyConfig:
+        """The project file."""
+        from omnigraph.config.legacy import read_legacy_config
+        from omnigraph.settings import read_settings
+
+        settings = read_settings()
+        legacy = read_legacy_config(self.options.project_file, settings)
+        if not settings.suppress_yaml_deprecation and (notice := legacy.notice()):
+            warn(notice)
+        return legacy
+
+    @cached_property
+    def dotenv(self) -> Mapping[str, str]:
+        """The variables in `auth.env_file` of the project file."""
+        from omnigraph.config.legacy import read_env_file
+
+        file = self.legacy.env_file
+        if file is not None and not file.exists():
+            warn(f"{self.legacy.path}: auth.env_file names {file}, which does not exist")
+        return read_env_file(self.legacy)
+
+    @cached_property
+    def operator(self) -> OperatorConfig:
+        """The operator config."""
+        from omnigraph.config.operator import read_operator_config
+        from omnigraph.settings import read_settings
+
+        operator = read_operator_config(read_settings())
+        for message in operator.warnings:
+            warn(message)
+        return operator
+
+    @cached_property
+    def actor(self) -> str | None:
+        """The actor of writes that go straight to storage."""
+        return self.options.actor or self.legacy.actor or self.operator.actor
+
+    @property
+    def default_branch(self) -> str:
+        return self.legacy.branch or "main"
+
+    @property
+    def default_format(self) -> Format | None:
+        return self.legacy.display.output or self.operator.display.output
+
+    @property
+    def table_layout(self) -> TableLayout:
+        from omnigraph.cli.output.results import TableLayout
+
+        first, second, unset = self.legacy.display, self.operator.display, TableLayout()
+        return TableLayout(
+            first.max_column_width or second.max_column_width or unset.max_column_width,
+            first.cell_layout or second.cell_layout or unset.overlong,
+        )
+
+    def select(self, uri: str | None, alias_graph: str | None = None) -> Target | None:
+        """The graph that the command line and the files select, if they do.
+
+        The variables of the project file are in the environment from now on.
+        """
+        from omnigraph.config.selection import AddressOptions, select_target
+        from omnigraph.settings import add_variables, read_settings
+
+        self._refuse_two_addresses(uri)
+        add_variables(self.dotenv)
+        legacy, options = self.legacy, self.options
+        given = AddressOptions(
+            uri,
+            options.store,
+            options.project_graph,
+            options.server,
+            options.graph,
+            options.profile,
+        )
+        self._target = select_target(
+            given,
+            self.operator,
+            legacy,
+            alias_graph=alias_graph,
+            env_profile=read_settings().profile,
+        )
+        if self._target is None and options.graph is not None:
+            raise click.UsageError("--graph names a graph on a server and requires --server.")
+        return self._target
+
+    def _refuse_two_addresses(self, uri: str | None) -> None:
+        from omnigraph.config.selection import without_secrets
+
+        options = self.options
+        if options.server is not None and (uri is not None or options.project_graph is not None):
+            other = "--target" if uri is None else f"the graph address {without_secrets(uri)}"
+            raise UsageError(f"--server and {other} are exclusive; use one of them")
+        given = {"URI": uri, "--target": options.project_graph, "--server": options.server}
+        others = [name for name, value in given.items() if value is not None]
+        if options.store is not None and others:
+            raise click.UsageError(f"--store and {others[0]} are exclusive; use one of them.")
+        if options.graph is not None and (options.store or uri or options.project_graph):
+            raise click.UsageError("--graph names a graph on a server and requires --server.")
+
+    def token_for(self, target: RemoteTarget) -> Token | None:
+        """The token to send to a server. Raises `CredentialsError`."""
+        from omnigraph.config.credentials import find_token
+
+        return find_token(target.url, self.operator, target.token_variable, self.dotenv)
+
+    def alias(self, name: str, *, mutating: bool = False) -> Alias:
+        """The alias of that name. Raises `UsageError`."""
+        from omnigraph.config.selection import select_alias
+
+        alias, warning = select_alias(name, self.operator, self.legacy, mutating=mutating)
+        if warning is not None:
+            warn(warning)
+        return alias
+
+    def write_policy(self) -> Path | None:
+        """The policy that writes to the selected graph obey. Raises `UsageError` if one would be ignored."""
+        from omnigraph.config.selection import EmbeddedTarget
+
+        return self._target.write_policy() if isinstance(self._target, EmbeddedTarget) else None
+
+    def stored_queries(self) -> Mapping[str, StoredQueryFile]:
+        """The registry of the selected graph."""
+        from omnigraph.config.selection import EmbeddedTarget
+
+        return self._target.queries if isinstance(self._target, EmbeddedTarget) else {}
 
 
 def global_options(*, hidden: bool) -> list[click.Parameter]:
@@ -46,43 +196,76 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             help=text,
             hidden=hidden,
             expose_value=False,
-            callback=_remember,
+            callback=remember,
         )
         for flag, name, metavar, text in (
             ("--as", "actor", "ACTOR", "Actor recorded for writes that go straight to storage."),
-            ("--server", "server", "NAME", "Server to address, by its configured name."),
-            ("--graph", "graph", "GRAPH_ID", "Graph on that server; requires --server."),
+            ("--store", "store", "URI", "Graph path or s3:// URI, for any command on a graph."),
+            ("--server", "server", "NAME|URL", "Server to address, by its configured name or URL."),
+            ("--graph", "graph", "GRAPH_ID", "Graph on that server."),
+            ("--profile", "profile", "NAME", "Profile of the operator config to select a graph."),
         )
     ]
 
 
-def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+def remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Keep the value of an option of `GlobalOptions`."""
     # click shares `meta` between a command and its parents, and parses the root first.
     if value is not None:
         ctx.meta[f"{_META}{param.name}"] = value
 
 
-def graph_uri(uri: str | None, context: Context) -> str:
-    """The address a data-plane command was given, if it is one this version can reach."""
-    if context.server is not None:
-        if uri is not None:
-            raise UsageError(f"--server and the graph address {uri} are exclusive; use one of them")
-        raise UsageError(
-            f"unknown server '{context.server}'; servers are not supported yet, "
-            "so none can be defined"
-        )
-    if uri is None:
-        raise UsageError("URI must be provided via <URI>, --target, or config")
-    if is_remote(uri):
-        raise UsageError(
-            f"{uri} is a remote graph, and remote graphs are not supported yet; "
-            "use a path or an s3:// address"
-        )
-    return uri
+def current_context() -> Context:
+    """The context of the command that runs."""
+    context = click.get_current_context().find_object(Context)
+    assert context is not None
+    return context
+
+
+class BranchOption(click.Option):
+    """An option for a branch, which is that of the project file or `main` if it is not given."""
+
+
+def graph_uri(uri: str | None, context: Context, alias_graph: str | None = None) -> str:
+    """The address of the graph that a command was given, if it is one this version can reach."""
+    from omnigraph.config.selection import EmbeddedTarget, RemoteTarget
+
+    target = context.select(uri, alias_graph)
+    if uri is not None and context.options.project_graph is not None:
+        warn(f"a graph address is given, so --target {context.options.project_graph} is ignored")
+    match target:
+        case None:
+            raise UsageError("URI must be provided via <URI>, --target, or config")
+        case EmbeddedTarget():
+            return target.uri
+        case RemoteTarget():
+            if context.plane is Plane.STORAGE:
+                refuse_remote(context.command, target.url)
+            _refuse_remote_target(target, context)
+    raise UsageError(
+        f"{target.root} is a cluster, selected by {target.origin}, and clusters are not supported yet; "
+        "use a path or an s3:// address"
+    )
+
+
+def call_stored_query(call: StoredQueryCall, context: Context) -> NoReturn:
+    """Run a stored query on its server."""
+    _refuse_remote_target(call.target, context)
+
+
+def _refuse_remote_target(target: RemoteTarget, context: Context) -> NoReturn:
+    context.token_for(target)
+    raise UsageError(
+        f"{target.url} is a remote graph, and remote graphs are not supported yet; "
+        "use a path or an s3:// address"
+    )
 
 
 def open_graph(uri: str, context: Context | None = None, *, read_only: bool = False) -> Graph:
     """Open a graph on its main branch, in the name of the actor that the context has."""
     from omnigraph.api.graph import open
 
-    return open(uri, read_only=read_only, actor=None if context is None else context.actor)
+    if context is None:
+        return open(uri, read_only=read_only)
+    policy = None if read_only else context.write_policy()
+    return open(uri, read_only=read_only, actor=context.actor, policy=policy)

@@ -1,17 +1,18 @@
-"""Exit codes, error output, and the hints that name commands.
+"""Exit codes, error output, the hints that name commands, and colour.
 
-0 success, 1 failure, 2 wrong use of the command line, 130 after an interrupt (`cli/signals.py` has the
+0 success, 1 failure, 2 wrong use of the command line, 130 after an interrupt (`cli/entry.py` has the
 other signals). Product errors never show a stack trace. An internal error shows one only when
 `OMNIGRAPH_DEBUG` is set. Error messages are the same for every caller; only the hints name commands.
-"""
+Text is coloured only when its stream is a terminal that can show it and `NO_COLOR` is not set."""
 
 from __future__ import annotations
 
 import sys
 from shlex import quote
-from typing import Final
+from typing import Final, TextIO
 
-from omnigraph.cli.style import Style
+import click
+
 from omnigraph.errors import (
     AlreadyInitialized,
     CommitStateUnknown,
@@ -86,3 +87,38 @@ def hint_for(error: OmnigraphError) -> str | None:
                 "`omnigraph repair --confirm --force --rollback` discards it"
             )
     return None
+
+
+class Style:
+    """The few roles that have a colour."""
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+
+    @classmethod
+    def of(cls, stream: TextIO) -> Style:
+        """The style that fits a stream and the environment."""
+        # `omnigraph version` loads as little as it can, and is not styled.
+        if not stream.isatty():
+            return cls(False)
+        from omnigraph.settings import read_text
+
+        wanted = not read_text("NO_COLOR") and read_text("TERM") != "dumb"
+        return cls(wanted)
+
+    def error(self, text: str) -> str:
+        return click.style(text, fg="red") if self.enabled else text
+
+    def warning(self, text: str) -> str:
+        return click.style(text, fg="yellow") if self.enabled else text
+
+    def ok(self, text: str) -> str:
+        return click.style(text, fg="green") if self.enabled else text
+
+    def header(self, text: str) -> str:
+        return click.style(text, bold=True) if self.enabled else text
+
+
+def warn(message: str) -> None:
+    """Print a warning to standard error."""
+    print(f"{Style.of(sys.stderr).warning('warning:')} {message}", file=sys.stderr)

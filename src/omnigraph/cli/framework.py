@@ -21,11 +21,10 @@ from omnigraph.cli.command_table import (
     CommandEntry,
     Plane,
     label,
-    refuse_server,
     rewrite,
 )
-from omnigraph.cli.context import Context, global_options
-from omnigraph.cli.style import warn
+from omnigraph.cli.context import BranchOption, Context, GlobalOptions, global_options
+from omnigraph.cli.exits import warn
 from omnigraph.diagnostics import did_you_mean
 
 
@@ -41,9 +40,10 @@ class PlaneCommand(click.Command):
         self.params += (p for p in global_options(hidden=True) if own.isdisjoint(p.opts))
 
     def invoke(self, ctx: click.Context) -> Any:
-        ctx.obj = context = Context.of(ctx)
-        if context.server is not None:
-            refuse_server(self.label, self.plane)
+        ctx.obj = context = Context(GlobalOptions.of(ctx), self.plane, self.label)
+        for param in self.params:
+            if isinstance(param, BranchOption) and ctx.params[param.name or ""] is None:
+                ctx.params[param.name or ""] = context.default_branch
         return super().invoke(ctx)
 
 

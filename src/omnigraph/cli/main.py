@@ -68,7 +68,7 @@ def _run(argv: Sequence[str] | None) -> int:
 def _warn_of_settings() -> None:
     """Name environment variables that are not known, if the command has read any."""
     if settings := sys.modules.get("omnigraph.settings"):
-        from omnigraph.cli.style import warn
+        from omnigraph.cli.exits import warn
 
         for message in settings.unknown_variables():
             warn(message)

@@ -1,25 +1,89 @@
-"""Options and arguments shared by commands."""
+"""Options and arguments shared by commands, and those that select a query and its parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, TypeVar, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast, get_args
 
 import click
+
+from omnigraph.cli.context import (
+    BranchOption,
+    Context,
+    call_stored_query,
+    current_context,
+    graph_uri,
+    open_graph,
+    remember,
+)
+from omnigraph.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from omnigraph.api.graph import Graph
+    from omnigraph.config.legacy import QueryFileAlias
+    from omnigraph.plan.params import JsonParameters
+    from omnigraph.spark.choice import Engine, EngineChoice
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 
-uri_argument = click.argument("uri", required=False)
-"""The graph, for commands that are about the graph as a whole."""
 
-uri_option = click.option("--uri", metavar="URI", help="Graph path or URI.")
-"""The graph, for commands whose argument names something in it."""
+project_file_option = click.option(
+    "--config",
+    "project_file",
+    metavar="FILE",
+    expose_value=False,
+    callback=remember,
+    help="Project file.  [default: omnigraph.yaml, if it exists]",
+)
 
-branch_option = click.option(
-    "--branch", default="main", show_default=True, metavar="BRANCH", help="Branch to work on."
+
+def project_options(function: F) -> F:
+    """Declare the options of the project file, which commands on a graph have."""
+    target = click.option(
+        "--target",
+        "project_graph",
+        metavar="NAME",
+        expose_value=False,
+        callback=remember,
+        help="Graph of the project file, by its name.",
+    )
+    return target(project_file_option(function))
+
+
+def uri_argument(function: F) -> F:
+    """Declare the graph, for commands that are about the graph as a whole."""
+    return click.argument("uri", required=False)(project_options(function))
+
+
+def uri_option(function: F) -> F:
+    """Declare the graph, for commands whose argument names something in it."""
+    option = click.option("--uri", metavar="URI", help="Graph path or URI.")
+    return option(project_options(function))
+
+
+def branch_option_of(
+    flag: str, name: str, text: str, *, metavar: str = "BRANCH"
+) -> Callable[[F], F]:
+    """Declare a branch whose default is that of the project file, or `main`."""
+    return click.option(
+        flag,
+        name,
+        cls=BranchOption,
+        metavar=metavar,
+        help=f"{text}  [default: cli.branch of the project file, or main]",
+    )
+
+
+branch_option = branch_option_of("--branch", "branch", "Branch to work on.")
+
+query_branch_option = click.option(
+    "--branch",
+    metavar="BRANCH",
+    help="Branch to work on.  [default: that of the alias, cli.branch of the project file, or main]",
 )
 
 message_option = click.option("-m", "--message", metavar="TEXT", help="Commit message.")
@@ -64,6 +128,36 @@ def rewriting_engine_options(function: F) -> F:
     return _engine_option("for twenty million rows and more")(_master_option(function))
 
 
+def chosen_engine(engine: str | None, master: str | None) -> EngineChoice:
+    """The engine selected by options, environment or configuration file, in this order.
+
+    Sessions started from now on use the file too, and Java starts at once if Spark is required for
+    certain. Raises a usage error for a master that would not be used.
+    """
+    if engine == "inline" and master is not None:
+        raise click.UsageError("--master is of no use with --engine inline.")
+    from omnigraph.settings import read_settings
+    from omnigraph.spark.choice import EngineChoice
+
+    config = current_context().operator
+    if config.spark_master is not None or config.spark_conf:
+        from omnigraph.spark.session import prefer
+
+        prefer(config.spark_master, config.spark_conf)
+    if engine is None:
+        wanted = read_settings().engine or config.engine
+        engine = wanted if master is None else "spark"
+    if engine == "spark":
+        # Before Java is started; a call without Spark would only find out later.
+        from omnigraph.spark.java import require_spark
+
+        require_spark("engine 'spark'" if master is None else f"the Spark master '{master}'")
+        from omnigraph.spark.session import expect_session
+
+        expect_session(master)
+    return EngineChoice(cast("Engine", engine or "auto"), master=master)
+
+
 def expect_head_option(branch: str = "the branch") -> Callable[[F], F]:
     """The required head of a write; `branch` names its target in the help."""
     text = f"Fail unless this is the newest commit of {branch}."
@@ -82,3 +176,177 @@ idempotency_key_option = click.option(
 def with_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
     """Options that several commands take, in the order in which the help shows them."""
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
+
+
+class ParamsOptions(TypedDict):
+    """The options for parameters of a query."""
+
+    params: str | None
+    params_file: str | None
+
+
+class QueryOptions(ParamsOptions):
+    """The options as they were given. A word is the graph, or an argument of the alias."""
+
+    words: tuple[str, ...]
+    uri: str | None
+    alias: str | None
+    query_path: str | None
+    query_text: str | None
+    name: str | None
+
+
+class ChosenQuery(NamedTuple):
+    """A graph, a query source, the name of the query in it, its parameters, and the alias it came from."""
+
+    uri: str | None
+    source: str | Path
+    name: str | None
+    params: JsonParameters
+    alias: QueryFileAlias | None = None
+
+    def open(self, context: Context, *, read_only: bool = False) -> Graph:
+        """Open the graph that the query is for."""
+        graph = None if self.alias is None else self.alias.graph
+        return open_graph(graph_uri(self.uri, context, graph), context, read_only=read_only)
+
+    def branch(self, given: str | None, context: Context) -> str:
+        """The branch to work on: the one given, that of the alias, or the default."""
+        of_alias = None if self.alias is None else self.alias.branch
+        return given or of_alias or context.default_branch
+
+
+def params_options(function: F) -> F:
+    """Declare the options of `ParamsOptions`."""
+    file = click.option("--params-file", metavar="FILE", help="File with the parameters.")
+    text = click.option("--params", metavar="JSON", help="Parameters as a JSON object.")
+    return text(file(function))
+
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.argument("words", nargs=-1, metavar="[URI | ARGS...]"),
+    uri_option,
+    click.option("--query", "query_path", metavar="FILE", help="Query file (.gq)."),
+    click.option("-e", "--query-string", "query_text", metavar="GQ", help="Query text."),
+    click.option("--alias", metavar="NAME", help="Alias of a query; ARGS are its arguments."),
+    click.option("--name", metavar="QUERY", help="Query to run, if there are several."),
+    params_options,
+)
+
+
+def query_options(function: F) -> F:
+    """Declare the options of `QueryOptions`."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+_STATE_OPTIONS = (
+    click.option(
+        "--branch",
+        metavar="BRANCH",
+        help="Branch to read.  [default: cli.branch of the project file, or main]",
+    ),
+    click.option(
+        "--snapshot", metavar="REF", help="Read the state of this commit, tag or other ref."
+    ),
+)
+
+
+exact_option = click.option(
+    "--exact", is_flag=True, help="Search vectors exactly, without an index."
+)
+
+
+def state_options(function: F) -> F:
+    """Declare the options that say which state of a graph to read."""
+    for option in reversed(_STATE_OPTIONS):
+        function = option(function)
+    return function
+
+
+def refuse_two_states(branch: str | None, snapshot: str | None) -> None:
+    """Raise a usage error when both of them are given."""
+    if branch is not None and snapshot is not None:
+        raise click.UsageError("--branch and --snapshot are exclusive; use one of them.")
+
+
+def state_branch(branch: str | None, snapshot: str | None, context: Context) -> str | None:
+    """The branch to read, or None if another state is. Raises a usage error when both are given."""
+    refuse_two_states(branch, snapshot)
+    return branch if branch is not None or snapshot is not None else context.default_branch
+
+
+def chosen_query(options: QueryOptions, context: Context, *, mutating: bool = False) -> ChosenQuery:
+    """The selected query. Raises `InputError`, or a usage error when two exclude each other.
+
+    An alias of the operator config runs on its server, and the command ends with it.
+    """
+    if options["alias"] is not None:
+        return _aliased(options["alias"], options, context, mutating)
+    uri, words = options["uri"], options["words"]
+    if len(words) > 1:
+        raise click.UsageError(f"Got unexpected extra argument ({words[1]})")
+    if words and uri is not None:
+        raise click.UsageError("the graph is given twice; use --uri or URI.")
+    source = _source(options, context)
+    return ChosenQuery(words[0] if words else uri, source, options["name"], _params(options))
+
+
+def _aliased(name: str, options: QueryOptions, context: Context, mutating: bool) -> ChosenQuery:
+    from omnigraph.config.operator import StoredQueryAlias
+    from omnigraph.config.selection import bind_arguments, stored_query_call
+    from omnigraph.plan.params import JsonParameters
+
+    for flag, value in (("--query", options["query_path"]), ("-e", options["query_text"])):
+        if value is not None:
+            raise click.UsageError(f"--alias and {flag} are exclusive; use one of them.")
+    alias, words, uri = context.alias(name, mutating=mutating), options["words"], options["uri"]
+    params = _params(options)
+    if isinstance(alias, StoredQueryAlias):
+        call_stored_query(stored_query_call(alias, words, params, context.operator), context)
+    if words and context.select(uri, alias.graph) is None:
+        uri, words = words[0], words[1:]
+    bound = JsonParameters(bind_arguments(alias, words, params))
+    source = context.legacy.find_query_file(alias.query)
+    return ChosenQuery(uri, source, options["name"] or alias.query_name, bound, alias)
+
+
+def _source(options: QueryOptions, context: Context) -> str | Path:
+    path, text = options["query_path"], options["query_text"]
+    if path is not None and text is not None:
+        raise click.UsageError("--query and --query-string are exclusive; use one of them.")
+    if text is not None:
+        if not text.strip():
+            raise UsageError("--query-string must not be empty")
+        # With a line break at its end no text is taken for the path of a file.
+        return text + "\n"
+    if path is None:
+        message = "exactly one of --query, --query-string, or --alias must be provided"
+        raise UsageError(message)
+    return context.legacy.find_query_file(path)
+
+
+def _params(options: ParamsOptions) -> JsonParameters:
+    from omnigraph.json_text import JsonError, parse_json
+    from omnigraph.plan.params import JsonParameters
+
+    text, path = options["params"], options["params_file"]
+    if text is not None and path is not None:
+        raise click.UsageError("--params and --params-file are exclusive; use one of them.")
+    if path is not None:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"params file '{path}' cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise InputError(f"params file '{path}' is not UTF-8; save it as UTF-8") from None
+    if text is None:
+        return JsonParameters()
+    try:
+        given = parse_json(text)
+    except JsonError as error:
+        raise InputError(f"params are not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise InputError("params JSON must be an object")
+    return JsonParameters(given)

@@ -7,19 +7,20 @@ Tests: tests/behaviour/test_contended_writes.py, test_folding.py, test_cleanup.p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Literal, TypeVar
 
 import pyarrow as pa
 
 from omnigraph.errors import ConflictError, HistoryRemoved
 from omnigraph.graph.parts import GraphParts
-from omnigraph.limits import SMALL_WRITE_ROWS
+from omnigraph.limits import REMEMBERED_COMMITS, SMALL_WRITE_ROWS
 from omnigraph.storage.table import Table
 from omnigraph.storage.written import ShrunkFragments, WrittenRows
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commits import Counts
+from omnigraph.versioning.commits import CommitId, Counts
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
@@ -74,6 +75,14 @@ class TableWrite:
     def row_count(self) -> int:
         return int(self.rows.num_rows) if self.written is None else self.written.rows
 
+    @property
+    def ids(self) -> frozenset[str] | None:
+        """The ids it writes or removes; None if there are many, or all are replaced."""
+        count = self.row_count + len(self.deletes)
+        if self.mode == "overwrite" or self.written is not None or count > SMALL_WRITE_ROWS:
+            return None
+        return frozenset((*self.rows.column("id").to_pylist(), *self.deletes.to_pylist()))
+
 
 @dataclass(frozen=True, slots=True)
 class AdoptedTable:
@@ -90,6 +99,9 @@ class Change:
     writes: tuple[TableWrite, ...]
     reads: frozenset[str] = frozenset()
     adopted: tuple[AdoptedTable, ...] = ()
+    looked_up: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The tables whose committed rows were read by id alone, and these ids. Commits that touch other
+    ids of such a table do not concern the change."""
 
     @property
     def is_small(self) -> bool:
@@ -98,8 +110,56 @@ class Change:
         return rows <= SMALL_WRITE_ROWS
 
 
-def has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
-    """Whether a table the write read has changed, so that it must be prepared again."""
+TouchedIds = Mapping[str, frozenset[str] | None]
+"""The ids that a commit wrote or removed, by table key; None if they are not known."""
+
+
+def touched_ids(writes: Iterable[TableWrite]) -> TouchedIds:
+    """The ids that small writes touch."""
+    return {write.table_key: write.ids for write in writes}
+
+
+class RecentCommits:
+    """What the latest commits of this process touched. Thread-safe."""
+
+    def __init__(
+        self, commits: Mapping[CommitId, tuple[CommitId, TouchedIds]] | None = None
+    ) -> None:
+        self._commits = dict(commits or {})
+        self._guard = Lock()
+
+    def copy(self) -> RecentCommits:
+        with self._guard:
+            return RecentCommits(self._commits)
+
+    def add(self, commit: CommitId, parent: CommitId, touched: TouchedIds) -> None:
+        with self._guard:
+            self._commits[commit] = (parent, touched)
+            while len(self._commits) > REMEMBERED_COMMITS:
+                del self._commits[next(iter(self._commits))]
+
+    def touched_since(self, earlier: CommitId, later: CommitId) -> dict[str, set[str]] | None:
+        """The ids touched after one commit up to another, by table; None if that is not known."""
+        found: dict[str, set[str]] = {}
+        with self._guard:
+            while later != earlier:
+                if later not in self._commits:
+                    return None
+                later, touched = self._commits[later]
+                for key, ids in touched.items():
+                    if ids is None:
+                        return None
+                    found.setdefault(key, set()).update(ids)
+        return found
+
+
+def has_moved(
+    change: Change, checked: Snapshot, current: Snapshot, recent: RecentCommits | None = None
+) -> bool:
+    """Whether a table the write read has changed, so that it must be prepared again.
+
+    `recent` may know that commits since then have touched only rows that the write did not read.
+    """
     if checked.commit_id == current.commit_id:
         return False
     if checked.catalog.hash != current.catalog.hash:
@@ -109,7 +169,18 @@ def has_moved(change: Change, checked: Snapshot, current: Snapshot) -> bool:
         *change.reads,
         *(table.entry.table_key for table in change.adopted),
     )
-    return any(is_table_moved(key, checked, current) for key in looked_at)
+    moved = [key for key in looked_at if is_table_moved(key, checked, current)]
+    if not moved or recent is None:
+        return bool(moved)
+    touched = recent.touched_since(checked.commit_id, current.commit_id)
+    if touched is None or change.adopted:
+        return True
+    written = touched_ids(change.writes)
+    for key in moved:
+        ids, read = written.get(key, frozenset()), change.looked_up.get(key)
+        if ids is None or read is None or not touched.get(key, set()).isdisjoint(ids | read):
+            return True
+    return False
 
 
 def is_table_moved(table_key: str, checked: Snapshot, current: Snapshot) -> bool:

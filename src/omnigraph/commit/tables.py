@@ -176,7 +176,7 @@ def write_table(
     declared = catalog.entity(write.table_key)
     staged = early.get(write.table_key)
     if staged is not None and staged.read_version != base.version:
-        staged = None
+        staged = None if write.written is not None else staged.moved_to(base)
     if write.written is not None:
         written, mode = write.written, write.mode
         if staged is None and not forks:

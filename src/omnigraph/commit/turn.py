@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from omnigraph.commit.background import due_compactions
-from omnigraph.commit.change import TableWrite
+from omnigraph.commit.change import RecentCommits, TableWrite, touched_ids
 from omnigraph.commit.tables import EarlyStaging, WriteTable, write_table
 from omnigraph.commit.writer import (
     AFTER_TABLE,
@@ -172,8 +172,8 @@ class _TurnChanges:
     turn_id: OperationId = field(default_factory=lambda: OperationId(new_ulid()))
     _base: ManifestState = field(init=False)
     _first_heads: dict[str, Table] = field(init=False)
-    _touched: dict[str, set[str]] = field(default_factory=dict)
-    """The ids that the turn has written or removed so far, by table."""
+    _recent: RecentCommits = field(init=False)
+    """What earlier commits have touched, and the commits of the turn so far."""
     _deferred: DeferredSyncs = field(default_factory=DeferredSyncs)
     _made: list[Offer] = field(default_factory=list)
     _not_made: list[tuple[Offer, Exception | None]] = field(default_factory=list)
@@ -183,6 +183,7 @@ class _TurnChanges:
     def __post_init__(self) -> None:
         self._base = self.state
         self._first_heads = dict(self.heads)
+        self._recent = self.writer.recent.copy()
 
     @classmethod
     def of(
@@ -228,6 +229,8 @@ class _TurnChanges:
                 offer.resolve(unknown_outcome(offer.request.draft, RuntimeError(str(crash))))
             raise
         self.writer.parts.tables.keep(self._moved.values())
+        for writer in {id(offer.writer): offer.writer for offer in self.offers}.values():
+            writer.recent = self._recent
         for offer, commit in zip(self._made, commits, strict=True):
             offer.resolve(commit)
         for offer, error in self._not_made:
@@ -285,7 +288,9 @@ class _TurnChanges:
         request, early = offer.request, offer.early()
         refuse_moved_schema(request, self.state)
         self.writer.refuse_repeated(request)
-        if not request.holds_on(self.snapshot):
+        holds = request.holds_on(self.snapshot, self._recent)
+        offer.writer.note_contention(request, holds=holds)
+        if not holds:
             request, early = request.prepared_on(self.snapshot), EarlyStaging()
         assert request.change is not None
         tables = []
@@ -312,8 +317,12 @@ class _TurnChanges:
         Other changes of the turn do not move them, so the first version will do, of which more is
         known already.
         """
-        touched = self._touched.get(write.table_key)
-        if touched is None or touched.isdisjoint(_ids(write)):
+        touched = self._recent.touched_since(self._base.head, self.state.head)
+        if (
+            write.ids is not None
+            and touched is not None
+            and touched.get(write.table_key, set()).isdisjoint(write.ids)
+        ):
             return self._first_heads[write.table_key]
         return self.heads[write.table_key]
 
@@ -343,9 +352,10 @@ class _TurnChanges:
             revalidate=self._refuse_disturbed if is_first else None,
             begun_at=self._base.sequence,
             turn_id=self.turn_id if is_first else None,
+            is_key_new=request.is_key_new,
         )
-        for ready in tables:
-            self._touched.setdefault(ready.write.table_key, set()).update(_ids(ready.write))
+        touched = touched_ids(ready.write for ready in tables)
+        self._recent.add(draft.graph_commit_id, self.state.head, touched)
         keys = (ready.entry.table_key for ready in tables)
         self._advance(publication, dict(zip(keys, written, strict=True)))
         return publication
@@ -359,8 +369,3 @@ class _TurnChanges:
         self.heads |= written
         self._moved |= written
         self.snapshot = self.snapshot.followed_by(self.state, written)
-
-
-def _ids(write: TableWrite) -> list[str]:
-    """The ids that a write replaces, adds or removes."""
-    return [*write.rows.column("id").to_pylist(), *write.deletes.to_pylist()]

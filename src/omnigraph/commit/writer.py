@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from omnigraph.commit.background import BackgroundCompactor, PendingEndings, due_compactions
-from omnigraph.commit.change import Change, has_moved, is_table_moved
+from omnigraph.commit.change import Change, RecentCommits, has_moved, touched_ids
 from omnigraph.commit.tables import (
     EarlyStaging,
     WriteTable,
@@ -104,11 +104,11 @@ class WriteRequest:
         not: there the other changes would already be in its way."""
         return self.may_write is not None and self.expected_head is None
 
-    def holds_on(self, current: Snapshot) -> bool:
+    def holds_on(self, current: Snapshot, recent: RecentCommits) -> bool:
         """Whether the prepared change can be written on a snapshot unchanged."""
         if self.change is None or self.checked is None:
             return False
-        return not has_moved(self.change, self.checked, current)
+        return not has_moved(self.change, self.checked, current, recent)
 
     def prepared_on(self, current: Snapshot) -> WriteRequest:
         """The request with its change prepared on a snapshot, without asking for vectors."""
@@ -129,7 +129,8 @@ class TableWriter:
     def __init__(self, parts: GraphParts) -> None:
         self.parts = parts
         self._contended: set[str] = set()
-        """Tables of which the last write found that others had written them meanwhile."""
+        """Tables whose last write had to be prepared again, because of what others had written."""
+        self.recent = RecentCommits()
         self.compactor = BackgroundCompactor(parts)
         self.endings = PendingEndings()
 
@@ -187,8 +188,7 @@ class TableWriter:
         change, checked, physical = request.change, request.checked, request.branch.physical
         if change is None or checked is None:
             return EarlyStaging
-        is_contended = any(write.table_key in self._contended for write in change.writes)
-        if change.is_small and (is_contended or self.parts.locks.is_busy(physical)):
+        if change.is_small and any(w.table_key in self._contended for w in change.writes):
             return EarlyStaging
         tables = self.parts.tables
         if tables.is_remote and change.is_small:
@@ -217,6 +217,10 @@ class TableWriter:
         ready = replace(request, draft=final_draft(request, tables))
         work = SingleChange(self, ready, state, tables, lock)
         commit = work.run(endings)
+        assert request.change is not None
+        if not request.change.adopted and commit.parent_commit_id is not None:
+            touched = touched_ids(request.change.writes)
+            self.recent.add(commit.graph_commit_id, commit.parent_commit_id, touched)
         keys = (table.entry.table_key for table in tables)
         due |= due_compactions(zip(keys, work.written, strict=True)) if work.written else {}
         return commit
@@ -240,8 +244,9 @@ class TableWriter:
             checked = request.checked
             is_known = checked is not None and state.head == checked.commit_id
             current = checked if checked and is_known else self.parts.snapshot_of(state)
-            self._note_contention(request, current)
-            if not request.holds_on(current):
+            holds = request.holds_on(current, self.recent)
+            self.note_contention(request, holds=holds)
+            if not holds:
                 request, early = request.prepared_on(current), EarlyStaging()
             assert request.change is not None
             tables: list[WriteTable] = []
@@ -268,17 +273,12 @@ class TableWriter:
             state = self.parts.recovery.state(request.branch.physical)
             request = replace(request, checked=self.parts.snapshot_of(state))
 
-    def _note_contention(self, request: WriteRequest, current: Snapshot) -> None:
-        """Remember which tables other writers changed while this write was prepared and waited."""
-        if request.change is None or request.checked is None:
-            return
-        for write in request.change.writes:
-            if write.table_key in current.entries and is_table_moved(
-                write.table_key, request.checked, current
-            ):
-                self._contended.add(write.table_key)
-            else:
-                self._contended.discard(write.table_key)
+    def note_contention(self, request: WriteRequest, *, holds: bool) -> None:
+        """Remember the tables of a write that has to be prepared again: what the next one stages
+        before it has the lock would be outdated, too."""
+        if request.change is not None:
+            keys = {write.table_key for write in request.change.writes}
+            self._contended = self._contended - keys if holds else self._contended | keys
 
     def base_of(
         self, request: WriteRequest, entry: SnapshotEntry, lock: HeldLock, early: EarlyStaging
@@ -482,6 +482,7 @@ class SingleChange:
             expected_head=self.request.expected_head,
             revalidate=self._revalidate,
             begun_at=self.state.sequence,
+            is_key_new=self.request.is_key_new,
         )
 
     def _pointed_at(self, entry: SnapshotEntry) -> TableVersion:

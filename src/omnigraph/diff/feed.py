@@ -22,6 +22,7 @@ from omnigraph.history.commits import Commit
 from omnigraph.history.refs import suggest_commit
 from omnigraph.read.entities import get_entity, read_entity
 from omnigraph.read.view import ReadView
+from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CONTENT_PRESERVING, CommitId, CommitRecord, TableId
 from omnigraph.versioning.manifest import ManifestState
@@ -66,6 +67,8 @@ class CommitChanges:
     cursor: str
     at_head: bool
     """Whether it was the branch head when the feed started."""
+    dropped: tuple[str, ...] = ()
+    """Types with rows that the commit removed from the schema."""
 
     def to_json(self, *, rows: bool = False) -> dict[str, Any]:
         return self.commit.change_head() | {"changes": list(self.changes.documents(rows=rows))}
@@ -91,17 +94,51 @@ class ChangeFeed:
         """
         start = 0 if since is None else self._sequence(branch, since)
         head = self._parts.manifest.current(branch.physical).sequence
+        return self.between(branch, start, head, wanted)
+
+    def between(
+        self, branch: BranchRef, start: int, end: int, wanted: ChangeFilter
+    ) -> Iterator[CommitChanges]:
+        """The commits after number `start` up to number `end`, oldest first.
+
+        Raises `ChangeFeedGap` at the first commit whose changes are no longer stored.
+        """
         before: ManifestState | None = None
-        for commit, state in self._parts.manifest.states_after(branch.physical, start, head):
+        for commit, state in self._parts.manifest.states_after(branch.physical, start, end):
             try:
                 changes = self._changes(commit, before, state, wanted)
             except HistoryRemoved as error:
-                raise ChangeFeedGap(branch.public, error.reason) from error
+                unread = commit.graph_commit_id
+                raise ChangeFeedGap(branch.public, error.reason, unread) from error
             before = state
             if commit.sequence > start:
                 cursor = FeedCursor(commit.sequence, commit.graph_commit_id)
-                shown = Commit.of(commit, self._parts.snapshot_of(state).catalog)
-                yield CommitChanges(shown, changes, str(cursor), commit.sequence == head)
+                catalog = self._parts.snapshot_of(state).catalog
+                yield CommitChanges(
+                    Commit.of(commit, catalog),
+                    changes,
+                    str(cursor),
+                    commit.sequence == end,
+                    _dropped(changes, catalog),
+                )
+
+    def head(self, branch: BranchRef) -> FeedCursor:
+        """The place of the newest commit of a branch."""
+        state = self._parts.manifest.current(branch.physical)
+        return FeedCursor(state.sequence, state.head)
+
+    def commit_at(self, branch: BranchRef, number: int) -> CommitId | None:
+        """The commit with a number on a branch."""
+        return self._parts.manifest.commit_ids(branch.physical, number, number).get(number)
+
+    def number_of(self, branch: BranchRef, commit: str) -> int | None:
+        """The number of a commit on a branch; None if the branch does not have it."""
+        found = self._parts.manifest.find_commit(branch.physical, CommitId(commit))
+        return None if found is None else found.sequence
+
+    def identity(self, branch: BranchRef) -> str:
+        """The graph, by its first commit, and the branch as it is stored."""
+        return f"{self.commit_at(BranchRef(MAIN, None), 1)}/{branch.physical or ''}"
 
     def _changes(
         self,
@@ -132,6 +169,15 @@ class ChangeFeed:
             reason = f"commit {cursor.commit} is not part of its history"
             raise ChangeFeedGap(branch.public, reason)
         return number
+
+
+def _dropped(changes: Changes, catalog: Catalog) -> tuple[str, ...]:
+    known = {table_id(declared) for declared in catalog}
+    return tuple(
+        table.declared.name
+        for table in changes.tables
+        if len(table) and table_id(table.declared) not in known
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)

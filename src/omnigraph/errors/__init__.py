@@ -8,7 +8,10 @@
     │   └── PlanError            a type-checked query cannot be planned (a compiler bug)
     ├── InputError               an argument, file or parameter is not usable
     │   ├── SourceUnreadable     a source file is missing, not text, or too large
+    │   ├── StoredQueriesInvalid  the registry of stored queries cannot be read
+    │   ├── StoredQueriesBroken  stored queries do not match the schema
     │   ├── QuerySelectionError  the source does not contain exactly the requested query
+    │   │   └── WrongQueryKind   a mutation where a read is wanted, or the reverse
     │   ├── ParameterError       a parameter is missing or has the wrong type
     │   │   └── UnknownParameter  the parameter is not declared
     │   ├── HostValueError       the engine cannot represent a Python value
@@ -27,7 +30,11 @@
     │   ├── NotABlob             a blob call names a property of another type
     │   ├── BlobRangeError       a blob read starts past the end
     │   ├── MissingExtra         a library is not installed; has the install command
-    │   └── OperatorConfigError  the operator configuration is not valid
+    │   ├── ConfigFileError      a configuration file is not valid; has file, line and column
+    │   │   ├── OperatorConfigError  the operator configuration is not valid
+    │   │   ├── LegacyConfigError  a project file `omnigraph.yaml` is not valid
+    │   │   └── CredentialsError  the file of tokens is not valid, or not private
+    │   └── ServerConfigError    the server cannot start with its options
     ├── SchemaError              a schema change is not possible
     │   ├── UnsupportedMigration
     │   └── QueriesBroken        queries that must keep working do not match; lists them
@@ -68,8 +75,13 @@
     │   └── RepairRefused        a repair left tables unchanged
     ├── LimitError               a limit is exceeded
     │   ├── QueryBudgetExceeded  a query needs more rows, bytes or time than allowed
-    │   └── QueryCancelled       the caller cancelled the query
+    │   ├── QueryCancelled       the caller cancelled the query
+    │   └── TooManyRequests      an actor has too many writes in progress
     ├── PolicyError              the policy does not allow the action
+    │   ├── PolicyDenied         no rule allows the action for this actor
+    │   ├── ActorRequired        a policy is in force and the call has no actor
+    │   ├── PolicyUndecided      the policy could not be evaluated
+    │   └── PolicyInvalid        a policy file is not valid; lists the problems
     ├── EmbeddingError           a text could not be embedded
     │   ├── EmbeddingNotConfigured  no provider is configured; names the setting
     │   ├── EmbeddingModelUnavailable  the provider of the schema's model is not configured
@@ -87,6 +99,7 @@
     │   ├── CommitBranchGone     the branch of the commit was deleted
     │   ├── RefNotFound          a ref goes back before the first commit
     │   ├── TagNotFound
+    │   ├── StoredQueryNotFound  unknown, or not to be invoked by the caller
     │   ├── HistoryRemoved       cleanup deleted the rows of an old version
     │   ├── ChangeFeedGap        the changes after a cursor are not available
     │   ├── UnknownVersion
@@ -163,6 +176,8 @@ from omnigraph.errors.inputs import BranchNotFound as BranchNotFound
 from omnigraph.errors.inputs import ChangeFeedGap as ChangeFeedGap
 from omnigraph.errors.inputs import CommitBranchGone as CommitBranchGone
 from omnigraph.errors.inputs import CommitNotFound as CommitNotFound
+from omnigraph.errors.inputs import ConfigFileError as ConfigFileError
+from omnigraph.errors.inputs import CredentialsError as CredentialsError
 from omnigraph.errors.inputs import EntityNotFound as EntityNotFound
 from omnigraph.errors.inputs import ExportError as ExportError
 from omnigraph.errors.inputs import ExternalBlobRefused as ExternalBlobRefused
@@ -174,6 +189,7 @@ from omnigraph.errors.inputs import InputError as InputError
 from omnigraph.errors.inputs import InvalidBranchName as InvalidBranchName
 from omnigraph.errors.inputs import InvalidSetting as InvalidSetting
 from omnigraph.errors.inputs import InvalidTagName as InvalidTagName
+from omnigraph.errors.inputs import LegacyConfigError as LegacyConfigError
 from omnigraph.errors.inputs import LoadSourceError as LoadSourceError
 from omnigraph.errors.inputs import MissingExtra as MissingExtra
 from omnigraph.errors.inputs import NewerFormat as NewerFormat
@@ -184,6 +200,7 @@ from omnigraph.errors.inputs import ParameterError as ParameterError
 from omnigraph.errors.inputs import QuerySelectionError as QuerySelectionError
 from omnigraph.errors.inputs import ReadOnlyHandle as ReadOnlyHandle
 from omnigraph.errors.inputs import RefNotFound as RefNotFound
+from omnigraph.errors.inputs import ServerConfigError as ServerConfigError
 from omnigraph.errors.inputs import SourceUnreadable as SourceUnreadable
 from omnigraph.errors.inputs import TagNotFound as TagNotFound
 from omnigraph.errors.inputs import UnknownColumn as UnknownColumn
@@ -191,13 +208,18 @@ from omnigraph.errors.inputs import UnknownParameter as UnknownParameter
 from omnigraph.errors.inputs import UnknownType as UnknownType
 from omnigraph.errors.inputs import UnknownVersion as UnknownVersion
 from omnigraph.errors.inputs import UsageError as UsageError
+from omnigraph.errors.inputs import WrongQueryKind as WrongQueryKind
+from omnigraph.errors.services import ActorRequired as ActorRequired
 from omnigraph.errors.services import EmbeddingError as EmbeddingError
 from omnigraph.errors.services import EmbeddingFailed as EmbeddingFailed
 from omnigraph.errors.services import EmbeddingModelUnavailable as EmbeddingModelUnavailable
 from omnigraph.errors.services import EmbeddingNotConfigured as EmbeddingNotConfigured
 from omnigraph.errors.services import EmbeddingRefused as EmbeddingRefused
 from omnigraph.errors.services import LimitError as LimitError
+from omnigraph.errors.services import PolicyDenied as PolicyDenied
 from omnigraph.errors.services import PolicyError as PolicyError
+from omnigraph.errors.services import PolicyInvalid as PolicyInvalid
+from omnigraph.errors.services import PolicyUndecided as PolicyUndecided
 from omnigraph.errors.services import QueryBudgetExceeded as QueryBudgetExceeded
 from omnigraph.errors.services import QueryCancelled as QueryCancelled
 from omnigraph.errors.services import SparkError as SparkError
@@ -205,6 +227,7 @@ from omnigraph.errors.services import SparkExecutorUnfit as SparkExecutorUnfit
 from omnigraph.errors.services import SparkJobFailed as SparkJobFailed
 from omnigraph.errors.services import SparkUnavailable as SparkUnavailable
 from omnigraph.errors.services import StartCacheFailed as StartCacheFailed
+from omnigraph.errors.services import TooManyRequests as TooManyRequests
 from omnigraph.errors.storage import CommitStateUnknown as CommitStateUnknown
 from omnigraph.errors.storage import FileDamaged as FileDamaged
 from omnigraph.errors.storage import GraphMoved as GraphMoved
@@ -221,3 +244,6 @@ from omnigraph.errors.storage import TableMissing as TableMissing
 from omnigraph.errors.storage import TableOvertaken as TableOvertaken
 from omnigraph.errors.storage import TornVersion as TornVersion
 from omnigraph.errors.storage import UnsafeStore as UnsafeStore
+from omnigraph.errors.stored_queries import StoredQueriesBroken as StoredQueriesBroken
+from omnigraph.errors.stored_queries import StoredQueriesInvalid as StoredQueriesInvalid
+from omnigraph.errors.stored_queries import StoredQueryNotFound as StoredQueryNotFound

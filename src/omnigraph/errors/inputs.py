@@ -32,6 +32,18 @@ class QuerySelectionError(InputError):
     code = "OG-I-002"
 
 
+class WrongQueryKind(QuerySelectionError):
+    """A mutation where a read is wanted, or a read where a mutation is."""
+
+    code = "OG-I-041"
+
+    def __init__(self, query_name: str, is_mutation: bool) -> None:
+        self.query_name = query_name
+        self.is_mutation = is_mutation
+        kind, call = ("mutation", "mutate") if is_mutation else ("read", "query")
+        super().__init__(f"query '{query_name}' is a {kind}; run it with `{call}`")
+
+
 class ParameterError(InputError):
     """A parameter is missing, or its value does not match the declared type."""
 
@@ -233,17 +245,52 @@ class MissingExtra(InputError):
         super().__init__(f"{feature} needs {missing}; install it with: {command}")
 
 
-class OperatorConfigError(InputError):
+class ConfigFileError(InputError):
+    """A configuration file cannot be read, or something in it is not valid."""
+
+    code = "OG-I-023"
+
+    def __init__(
+        self, path: str, problem: str, line: int | None = None, column: int | None = None
+    ) -> None:
+        self.path = path
+        self.line = line
+        self.column = column
+        where = ":".join(str(part) for part in (path, line, column) if part is not None)
+        super().__init__(self._worded(where, problem))
+
+    def _worded(self, where: str, problem: str) -> str:
+        return f"{where}: {problem}"
+
+
+class OperatorConfigError(ConfigFileError):
     """The operator configuration file is not valid."""
 
     code = "OG-I-016"
 
-    def __init__(self, path: str, problem: str) -> None:
-        self.path = path
-        super().__init__(
-            f"could not parse operator config {path}: {problem}; "
+    def _worded(self, where: str, problem: str) -> str:
+        return (
+            f"could not parse operator config {where}: {problem}; "
             "fix the file, or set OMNIGRAPH_HOME to another directory"
         )
+
+
+class LegacyConfigError(ConfigFileError):
+    """A project file `omnigraph.yaml` is not valid, or must not be used."""
+
+    code = "OG-I-024"
+
+
+class CredentialsError(ConfigFileError):
+    """The file of tokens is not valid, or other users can read it. Messages never show a token."""
+
+    code = "OG-I-025"
+
+
+class ServerConfigError(InputError):
+    """The server cannot start with its options, tokens or graphs."""
+
+    code = "OG-I-040"
 
 
 class NotFoundError(OmnigraphError):
@@ -330,12 +377,16 @@ class HistoryRemoved(NotFoundError):
 
 
 class ChangeFeedGap(NotFoundError):
-    """The changes after a cursor are not available: their rows or the branch were deleted."""
+    """The changes after a cursor are not available: their rows or the branch were deleted.
+
+    `commit_id` is the first commit whose changes cannot be read, if it is known.
+    """
 
     code = "OG-N-010"
 
-    def __init__(self, branch: str, reason: str) -> None:
+    def __init__(self, branch: str, reason: str, commit_id: str | None = None) -> None:
         self.branch = branch
+        self.commit_id = commit_id
         super().__init__(
             f"cursor expired on branch '{branch}': {reason}; "
             "re-read the branch and continue from graph.cursor()"

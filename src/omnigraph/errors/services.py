@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from omnigraph.errors.base import OmnigraphError, Retry
 
 
@@ -36,11 +38,81 @@ class QueryCancelled(LimitError):
         super().__init__("the query was cancelled")
 
 
+class TooManyRequests(LimitError):
+    """An actor has too many writes in progress on a server."""
+
+    code = "OG-B-010"
+    retry = Retry.AS_IS
+
+
 class PolicyError(OmnigraphError):
     """The policy does not allow the action for this actor, or requires an actor."""
 
     code = "OG-P-000"
     kind = "policy"
+
+
+class PolicyDenied(PolicyError):
+    """No rule of the policy allows the action for this actor."""
+
+    code = "OG-P-001"
+
+    def __init__(
+        self,
+        message: str,
+        actor: str,
+        action: str,
+        branch: str | None = None,
+        target_branch: str | None = None,
+    ) -> None:
+        self.actor = actor
+        self.action = action
+        self.branch = branch
+        self.target_branch = target_branch
+        super().__init__(message)
+
+
+class ActorRequired(PolicyError):
+    """A policy is in force and the call has no actor."""
+
+    code = "OG-P-002"
+
+    def __init__(self, action: str) -> None:
+        self.action = action
+        super().__init__(
+            f"policy denied action '{action}': no actor; a graph with a policy accepts writes only "
+            "in the name of an actor"
+        )
+
+
+class PolicyUndecided(PolicyError):
+    """The policy could not be evaluated, so the request is refused."""
+
+    code = "OG-P-003"
+    kind = "internal"
+
+    def __init__(self, action: str, reason: str) -> None:
+        self.action = action
+        self.reason = reason
+        super().__init__(f"policy refused action '{action}': it could not be evaluated ({reason})")
+
+
+class PolicyInvalid(PolicyError):
+    """A policy or its test file is not valid; `problems` lists everything that is wrong."""
+
+    code = "OG-P-004"
+    kind = "bad_request"
+
+    def __init__(self, name: str, problems: Sequence[str]) -> None:
+        self.name = name
+        self.problems = tuple(problems)
+        if len(self.problems) == 1:
+            super().__init__(f"policy {name} is not valid: {self.problems[0]}")
+        else:
+            listed = "\n".join(f"  - {problem}" for problem in self.problems)
+            super().__init__(
+                f"policy {name} is not valid, {len(self.problems)} problems:\n{listed}"
+            )
 
 
 class EmbeddingError(OmnigraphError):

@@ -31,6 +31,7 @@ class Action(Enum):
     INVOKE_QUERY = "invoke_query"
     ADMIN = "admin"
     GRAPH_LIST = "graph_list"
+    CONFIG_MANAGE = "config_manage"
 
 
 _READS_A_BRANCH = frozenset({Action.READ, Action.EXPORT, Action.CHANGE})

@@ -25,6 +25,7 @@ from omnigraph.language.values import format_date, format_datetime
 from omnigraph.load.json_text import Records, read_blocks
 from omnigraph.load.record_validation import RECORD, SOURCE
 from omnigraph.load.records import Location, Problem
+from omnigraph.load.row_plan import Day, Moment
 from omnigraph.load.sources import (
     CsvSource,
     JsonSource,
@@ -35,7 +36,6 @@ from omnigraph.load.sources import (
 )
 from omnigraph.load.splits import Split
 from omnigraph.load.table_rows import python_value
-from omnigraph.load.values import Day, Moment
 from omnigraph.rows.columns import BASE64
 
 

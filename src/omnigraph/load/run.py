@@ -18,11 +18,11 @@ from omnigraph.graph.parts import GraphParts
 from omnigraph.history.commits import Receipt, WriteResult
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load.quarantine import write_quarantine
-from omnigraph.load.reading import RowStore
 from omnigraph.load.recognition import recognise_sources
 from omnigraph.load.set_validation import LoadMode
 from omnigraph.load.sources import Source, input_bytes
 from omnigraph.load.spark_frames import SparkFrames
+from omnigraph.load.splits import RowStore
 from omnigraph.load.stage import StagedLoad, stage_load
 from omnigraph.load.validation import LoadJob, validate_load
 from omnigraph.progress import SILENT, Progress

@@ -22,10 +22,9 @@ from omnigraph.load.bucket_validation import (
     validated_columns,
 )
 from omnigraph.load.quarantine import without_records
-from omnigraph.load.reading import RowStore
 from omnigraph.load.record_validation import GENERATED, LOCATION_COLUMNS
 from omnigraph.load.records import Location, ProblemLog
-from omnigraph.load.splits import Split, count_split
+from omnigraph.load.splits import RowStore, Split, count_split
 from omnigraph.load.stage import WRITE_MODES, embed_types
 from omnigraph.load.validation import (
     LoadJob,

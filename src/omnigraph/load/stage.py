@@ -88,7 +88,7 @@ def stage_load(
     mode = WRITE_MODES[job.mode]
     writes = (TableWrite(key, mode, loaded.rows) for key, loaded in sorted(types.items()))
     return StagedLoad(
-        change=change_of(job.catalog, writes, removed),
+        change=change_of(job.catalog, writes, removed, committed),
         records=load.records,
         rows_loaded={key: loaded.rows_loaded for key, loaded in types.items()},
         warnings=(*load.warnings, *warnings),
@@ -96,8 +96,16 @@ def stage_load(
     )
 
 
-def change_of(catalog: Catalog, writes: Iterable[TableWrite], cascade: Cascade) -> Change:
-    """The change of a load; edges were validated against the nodes at their endpoints."""
+def change_of(
+    catalog: Catalog,
+    writes: Iterable[TableWrite],
+    cascade: Cascade,
+    committed: SnapshotRows | None = None,
+) -> Change:
+    """The change of a load; edges were validated against the nodes at their endpoints.
+
+    `committed` are the rows it was validated against, if that was done in this process.
+    """
     made = (*writes, *cascade.writes)
     keys = {write.table_key for write in made}
     reads = set(cascade.reads)
@@ -106,7 +114,8 @@ def change_of(catalog: Catalog, writes: Iterable[TableWrite], cascade: Cascade) 
         if isinstance(declared, EdgeType):
             for endpoint in (declared.from_type, declared.to_type):
                 reads.add(catalog.nodes[endpoint].table_key)
-    return Change(made, frozenset(reads - keys))
+    looked_up = {} if committed is None else committed.looked_up(keys | reads)
+    return Change(made, frozenset(reads - keys), looked_up=looked_up)
 
 
 # -- vectors ------------------------------------------------------------------------------------

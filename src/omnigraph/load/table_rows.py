@@ -1,7 +1,7 @@
 """Rows of tables to typed rows, as a plan says. A record is a row.
 
 A whole column is converted at once where its cells look as they should. A cell that does not is marked
-and converted by itself, with the rules and messages of `omnigraph.load.values`. CSV has numbers in
+and converted by itself, with the rules and messages of `omnigraph.load.row_plan`. CSV has numbers in
 decimals, and lists as JSON or split at a separator.
 """
 
@@ -37,8 +37,7 @@ from omnigraph.load.records import (
     TypedRows,
     given_column,
 )
-from omnigraph.load.row_plan import KeyColumns, RowPlan
-from omnigraph.load.values import Day, Moment, convert_value
+from omnigraph.load.row_plan import Day, KeyColumns, Moment, RowPlan, convert_value
 from omnigraph.rows.columns import Misfit, StoredValue, build_column, row_type
 from omnigraph.rows.keys import derived_ids
 

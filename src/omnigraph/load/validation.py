@@ -17,14 +17,12 @@ from omnigraph.catalog.model import Catalog, EntityType
 from omnigraph.diagnostics import shortened, with_hint
 from omnigraph.errors import LoadError, UnknownPropertiesRefused, UnknownProperty
 from omnigraph.limits import MAX_LOAD_ERRORS
-from omnigraph.load.patch import patched
 from omnigraph.load.quarantine import BadRecord, bad_records, without_records
-from omnigraph.load.reading import RowStore, read_split
 from omnigraph.load.record_validation import LOCATION_COLUMNS, located_schema
 from omnigraph.load.records import Key, Notes, Problem, ProblemLog, in_order
-from omnigraph.load.set_validation import CommittedRows, LoadMode, collapse, validate_set
+from omnigraph.load.set_validation import CommittedRows, LoadMode, collapse, patched, validate_set
 from omnigraph.load.sources import Source, has_rows
-from omnigraph.load.splits import Split, whole_splits
+from omnigraph.load.splits import RowStore, Split, read_split, whole_splits
 from omnigraph.progress import SILENT, Progress
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases

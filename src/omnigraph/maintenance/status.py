@@ -15,8 +15,8 @@ from omnigraph.diagnostics import counted
 from omnigraph.embedding.vectors import StateCounts, count_states
 from omnigraph.graph.parts import GraphParts
 from omnigraph.limits import INDEX_LAG_ROWS, SMALL_FRAGMENT_ROWS
+from omnigraph.maintenance.cleanup import abandoned_scratch
 from omnigraph.maintenance.indexes import IndexState, index_states
-from omnigraph.maintenance.orphans import abandoned_scratch
 from omnigraph.providers.configured import stored_name
 from omnigraph.providers.documents import DocumentVectors
 from omnigraph.read.text_indexes import TextIndexStore

@@ -25,7 +25,6 @@ from omnigraph.plan.ir import (
     UpdateNodes,
 )
 from omnigraph.providers.documents import DocumentVectors
-from omnigraph.rows.bindings import embedded_properties
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.branches import BranchRef
@@ -168,18 +167,17 @@ class Mutator:
             vectors=vectors,
         )
         try:
-            if not self._is_prepared_later(plan, contract, branch):
-                if known is None:
-                    checked, change = prepare_on_newest(self._parts, branch, contract, prepare)
-                else:
-                    checked = self._parts.snapshot_of(known, contract)
-                    tried = _if_it_holds(prepare, checked)
-                    if tried is None:
-                        return None
-                    change = tried
+            if known is None:
+                checked, change = prepare_on_newest(self._parts, branch, contract, prepare)
+            else:
+                checked = self._parts.snapshot_of(known, contract)
+                tried = _if_it_holds(prepare, checked)
+                if tried is None:
+                    return None
+                change = tried
+            if change.writes:
                 shares = write.may_write if change.is_small else None
                 write = replace(write, change=change, checked=checked, may_write=shares)
-            if write.change is None or write.change.writes:
                 commit = self._writer.commit(write)
         except AlreadyWritten as already:
             return _replayed(request.same(already.found), plan, contract)
@@ -200,17 +198,6 @@ class Mutator:
             affected_nodes=prepared.affected_nodes,
             affected_edges=prepared.affected_edges,
         )
-
-    def _is_prepared_later(
-        self, plan: MutationPlan, contract: SchemaContract, branch: BranchRef
-    ) -> bool:
-        """Whether to prepare the mutation only when its turn has come: others are writing, so it
-        would have to be prepared again, and it looks at few rows and needs no embedding provider."""
-        inserts = [s for s in plan.statements if isinstance(s, InsertNode | InsertEdge)]
-        if len(inserts) < len(plan.statements) or not self._parts.locks.is_busy(branch.physical):
-            return False
-        nodes = {s.node_type for s in inserts if isinstance(s, InsertNode)}
-        return not any(embedded_properties(contract.catalog.nodes[name]) for name in nodes)
 
 
 def _if_it_holds(prepare: Callable[[Snapshot], Change], checked: Snapshot) -> Change | None:

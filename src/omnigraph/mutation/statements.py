@@ -1,35 +1,44 @@
-"""Running the statements of a mutation, one after the other, each on what those before left."""
+"""Running the statements of a mutation, one after the other, each on what those before left.
+
+The rules on the rows of a statement are those of the catalog, seen on the working image."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from omnigraph.catalog.constraints import key_assigned
-from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.catalog.constraints import (
+    cardinality_problem,
+    group_text,
+    key_assigned,
+    missing_endpoint,
+    other_unique_groups,
+    taken_tuple,
+    tuple_text,
+    uncomputable_vector,
+    unkeyable_column,
+    unsupported_unique,
+)
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.commit.change import Change, TableWrite
 from omnigraph.embedding.vectors import (
     embed_columns,
     embedding_warnings,
     unwritable,
+    why_not,
     with_given_bindings,
     with_kept_vectors,
     with_outdated_bindings,
 )
+from omnigraph.errors import EmbeddingNotConfigured, MutationError
 from omnigraph.faults import declare
-from omnigraph.mutation.checks import (
-    edge_problems,
-    null_problems,
-    refuse_any,
-    too_few,
-    unique_problems,
-    value_problems,
-)
+from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.mutation.values import MutationIds, stored_value
 from omnigraph.mutation.working import WorkingImage, WorkingTable
 from omnigraph.plan.ir import (
@@ -50,11 +59,118 @@ from omnigraph.read.view import condition_filter
 from omnigraph.rows.bindings import embedded_properties, vector_columns
 from omnigraph.rows.blob_bases import NO_BASES, BlobBases
 from omnigraph.rows.columns import build_column
-from omnigraph.rows.keys import derived_ids
+from omnigraph.rows.keys import derived_ids, shared_tuples, tuple_values, tuples_of
+from omnigraph.rows.validation import Columns, find_nulls, rows_where, value_violations
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.commits import Warning
 from omnigraph.versioning.snapshot import Snapshot
 from omnigraph.versioning.snapshot_rows import SnapshotRows
+
+
+def refuse_any(problems: Iterable[str]) -> None:
+    """Raises `MutationError` that lists the problems, if there are any."""
+    found = list(problems)
+    if found:
+        raise MutationError(found[:MAX_LOAD_ERRORS], len(found))
+
+
+def null_problems(
+    declared: EntityType, columns: Columns, unconfigured: EmbeddingNotConfigured | None
+) -> list[str]:
+    """Nulls where a value is required, property by property.
+
+    A vector that waits for its text to be embedded is a problem only if no provider can do that.
+    """
+    nulls = find_nulls(declared, columns)
+    problems = [(violation.property, violation.message) for violation in nulls.missing]
+    for name, waiting in nulls.pending.items():
+        prop = declared.properties[name]
+        if not prop.type.nullable and unconfigured is not None:
+            message = uncomputable_vector(declared, prop, why_not(unconfigured))
+            problems += [(name, message) for _ in rows_where(waiting)]
+    # Properties are kept by name, so this is their order.
+    return [message for _, message in sorted(problems, key=lambda problem: problem[0])]
+
+
+def value_problems(declared: EntityType, columns: Columns) -> Iterator[str]:
+    """Enum, `@range` and `@check`."""
+    return (violation.message for violation in value_violations(declared, columns))
+
+
+def edge_problems(image: WorkingImage, table: WorkingTable, row: pa.Table) -> Iterator[str]:
+    """Ends of an inserted edge that no node has, and a source that now has too many edges."""
+    edge = table.declared
+    if not isinstance(edge, EdgeType):
+        return
+    ends = {end: row.column(end)[0].as_py() for end in ("src", "dst")}
+    for end in _missing_ends(image, edge, ends):
+        yield missing_endpoint(edge, end, ends[end])
+    if edge.cardinality.high is not None:
+        source = ends["src"]
+        found = table.count_by_source([source])[source]
+        problem = cardinality_problem(edge, source, found)
+        if found > edge.cardinality.high and problem is not None:
+            yield problem
+
+
+def _missing_ends(image: WorkingImage, edge: EdgeType, ends: Mapping[str, str]) -> list[str]:
+    nodes = image.catalog.nodes
+    if edge.is_self_typed:
+        missing = image[nodes[edge.from_type]].missing(list(ends.values()))
+        return [end for end, id in ends.items() if id in missing]
+    types = {"src": edge.from_type, "dst": edge.to_type}
+    return [end for end, id in ends.items() if image[nodes[types[end]]].missing([id])]
+
+
+def too_few(edges: WorkingTable, sources: Sequence[str]) -> Iterator[str]:
+    """Sources that have some edges, but fewer than their type asks for."""
+    edge = edges.declared
+    assert isinstance(edge, EdgeType)
+    if edge.cardinality.low <= 1:
+        return
+    for source, found in edges.count_by_source(sources).items():
+        problem = cardinality_problem(edge, source, found)
+        if problem is not None:
+            yield problem
+
+
+def unique_problems(
+    table: WorkingTable, rows: pa.Table, assigned: Mapping[str, object] | None = None
+) -> Iterator[str]:
+    """Tuples of unique groups that rows to be written share with each other or with others.
+
+    One problem per tuple. `assigned` are the properties an update changes: other groups are as
+    good as they were.
+    """
+    declared = table.declared
+    if unkeyable := unkeyable_column(declared):
+        yield unsupported_unique(declared, *unkeyable)
+        return
+    for group in other_unique_groups(declared):
+        if assigned is None or not assigned.keys().isdisjoint(group):
+            yield from _shared(table, rows, group)
+
+
+def _shared(table: WorkingTable, rows: pa.Table, group: Group) -> Iterator[str]:
+    mine = rows.select(["id", *group])
+    tuples, _ = tuples_of(mine, group)
+    if not tuples.num_rows:
+        return
+    others = table.holders(group, tuples.rename_columns(list(group)))
+    others = others.filter(pc.invert(pc.is_in(others.column("id"), value_set=_ids(rows))))
+    together = pa.concat_tables([mine, others])
+    for same in shared_tuples(*tuples_of(together, group)):
+        if same[0] >= mine.num_rows:
+            continue
+        strangers = same[same >= mine.num_rows]
+        holders = together.column("id").take(pa.array(strangers if len(strangers) else same))
+        shown = tuple_text(table.declared, group, tuple_values(together, group, int(same[0])))
+        yield taken_tuple(group_text(table.declared, group), shown, min(holders.to_pylist()))
+
+
+def _ids(rows: pa.Table) -> pa.Array:
+    return rows.column("id").combine_chunks()
+
 
 BEFORE_NODE_DELETE = declare(
     "mutation.delete_node_pre_primary_delete", "before a statement that deletes nodes is applied"
@@ -141,7 +257,12 @@ class _Run:
             for problem in too_few(self._image[self._catalog.edges[name]], list(sources))
         )
         written = [table for table in self._image if not table.overlay.is_empty]
-        reads = {t.declared.table_key for t in self._image if t.was_read and t.overlay.is_empty}
+        committed = self._image.committed
+        reads = {
+            table.declared.table_key
+            for table in self._image
+            if table.overlay.is_empty and committed.was_read(table.declared)
+        }
         warnings: list[Warning] = []
         writes = []
         for table in written:
@@ -149,7 +270,11 @@ class _Run:
             writes.append(_write(table, rows))
             warnings += more
         return PreparedMutation(
-            change=Change(tuple(writes), frozenset(reads)),
+            change=Change(
+                tuple(writes),
+                frozenset(reads),
+                looked_up=committed.looked_up({*reads, *(w.table_key for w in writes)}),
+            ),
             affected_nodes=self._nodes,
             affected_edges=self._edges,
             warnings=tuple(warnings),

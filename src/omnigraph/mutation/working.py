@@ -141,8 +141,6 @@ class WorkingTable:
         self.declared = declared
         self.schema = bound_schema(declared)
         self.overlay = Overlay(self.schema)
-        self.was_read = False
-        """Whether the answer of any question depended on the committed rows."""
         self._committed = committed
         self._seen: list[pa.Table] = []
 
@@ -153,8 +151,11 @@ class WorkingTable:
         nothing = pa.schema([self.schema.field(name) for name in columns]).empty_table()
         if condition.value is None:
             return Found(nothing, nothing)
-        self.was_read = True
         by_id = id_filter(self.declared, condition)
+        if by_id is None:
+            self._committed.note_scan(self.declared)
+        else:
+            self._committed.note_ids(self.declared, pa.array([by_id.value], pa.utf8()))
         wanted = by_id or self._stored(condition)
         pending = self.overlay.rows()
         if pending.num_rows:
@@ -168,10 +169,10 @@ class WorkingTable:
         """The edges that have one of the nodes at one of the named ends, ids only."""
         values = few("src", nodes)
         if values is None:
-            committed = self._read(None, ["id", *ends])
+            committed = self._scan(None, ["id", *ends])
             committed = committed.filter(_any_in(committed, ends, nodes)).select(["id"])
         else:
-            committed = self._read(Or(tuple(In(end, values.values) for end in ends)), ["id"])
+            committed = self._scan(Or(tuple(In(end, values.values) for end in ends)), ["id"])
         pending = self.overlay.rows()
         pending = pending.filter(_any_in(pending, ends, nodes)).select(["id"])
         return Found(committed, pending)
@@ -182,10 +183,10 @@ class WorkingTable:
         pending = self.overlay.rows()
         pending = pending.filter(pc.is_in(pending.column("id"), value_set=ids)).select(names)
         others = ids.filter(pc.invert(pc.is_in(ids, value_set=self.overlay.hidden())))
+        self._committed.note_ids(self.declared, others)
         table = self._table() if len(others) else None
         if table is None:
             return pending
-        self.was_read = True
         found = rows_by_id(self.declared, table, others, columns)
         self._seen.append(found.select(list(ROW_ADDRESS_COLUMNS)))
         return pa.concat_tables([found.select(names).cast(pending.schema), pending])
@@ -199,7 +200,6 @@ class WorkingTable:
     def count_by_source(self, sources: Sequence[str]) -> dict[str, int]:
         """How many edges leave each source."""
         assert isinstance(self.declared, EdgeType)
-        self.was_read = True
         wanted = pa.array(list(dict.fromkeys(sources)), pa.utf8())
         outgoing = self._committed.outgoing(self.declared, wanted, self.overlay.hidden())
         counts = dict.fromkeys(wanted.to_pylist(), 0)
@@ -218,7 +218,7 @@ class WorkingTable:
             column = self._column(name)
             if column is not None and (test := few(column, tuples.column(name))):
                 tests.append(test)
-        committed = self._read(And(tuple(tests)) if tests else None, columns)
+        committed = self._scan(And(tuple(tests)) if tests else None, columns)
         return pa.concat_tables([committed, self.overlay.rows().select(columns)])
 
     # -- changes ----------------------------------------------------------------------------
@@ -253,12 +253,11 @@ class WorkingTable:
     def _table(self) -> Table | None:
         if not self._committed.has_rows(self.declared):
             return None
-        return self._committed.open(self.declared)
+        return self._committed.peek(self.declared)
 
     def _existing(self, ids: Sequence[str]) -> set[str]:
         if not ids:
             return set()
-        self.was_read = True
         found = self._committed.existing(self.declared, pa.array(ids, pa.utf8()))
         return set(found.to_pylist())
 
@@ -266,15 +265,19 @@ class WorkingTable:
         """Where the rows are that were found by their ids."""
         if not self._seen:
             return None
-        table = self._committed.open(self.declared)
+        table = self._committed.peek(self.declared)
         places = pa.concat_tables(self._seen).group_by(list(ROW_ADDRESS_COLUMNS)).aggregate([])
         return SeenRows(table.version, table.branch, places)
+
+    def _scan(self, wanted: Filter | None, columns: Sequence[str]) -> pa.Table:
+        """Committed rows that no pending change hides."""
+        self._committed.note_scan(self.declared)
+        return self._read(wanted, columns)
 
     def _read(
         self, wanted: Filter | None, columns: Sequence[str], *, noting: bool = False
     ) -> pa.Table:
-        """Committed rows that no pending change hides; with `noting`, their places are kept."""
-        self.was_read = True
+        """The same for a caller that notes what it reads; with `noting`, their places are kept."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         table = self._table()
         if table is None:
@@ -305,13 +308,13 @@ class WorkingImage:
 
     def __init__(self, catalog: Catalog, committed: SnapshotRows) -> None:
         self.catalog = catalog
-        self._committed = committed
+        self.committed = committed
         self._tables: dict[str, WorkingTable] = {}
 
     def __getitem__(self, declared: EntityType) -> WorkingTable:
         key = declared.table_key
         if key not in self._tables:
-            self._tables[key] = WorkingTable(declared, self._committed)
+            self._tables[key] = WorkingTable(declared, self.committed)
         return self._tables[key]
 
     def __iter__(self) -> Iterator[WorkingTable]:

@@ -19,7 +19,14 @@ from omnigraph.language.query.ast import (
 )
 from omnigraph.language.syntax import Name, Source
 from omnigraph.language.types import PropType
-from omnigraph.plan.expressions import InferredParameters, Use, property_value
+from omnigraph.plan.expressions import (
+    InferredParameters,
+    TypeErrors,
+    Use,
+    parameter_specs,
+    parameter_types,
+    property_value,
+)
 from omnigraph.plan.ir import (
     ID_TYPE,
     Assign,
@@ -35,7 +42,6 @@ from omnigraph.plan.ir import (
     StatementPlan,
     UpdateNodes,
 )
-from omnigraph.plan.scope import TypeErrors, parameter_specs, parameter_types
 
 ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
 """What mutations call the endpoints of an edge, and the columns that hold them."""

@@ -10,7 +10,17 @@ from omnigraph.language.query import ast
 from omnigraph.language.query.ast import Operator, Variable
 from omnigraph.language.syntax import Name, Source
 from omnigraph.language.types import PropType, Scalar, compatible
-from omnigraph.plan.expressions import ExpressionChecker, Use, property_value
+from omnigraph.plan.expressions import (
+    BoundVariable,
+    ExpressionChecker,
+    Scope,
+    TypeErrors,
+    Use,
+    find_property,
+    parameter_specs,
+    parameter_types,
+    property_value,
+)
 from omnigraph.plan.ir import (
     NOW_PARAMETER,
     Aggregated,
@@ -31,14 +41,6 @@ from omnigraph.plan.ir import (
     Rrf,
     SortKey,
     TextMatch,
-)
-from omnigraph.plan.scope import (
-    BoundVariable,
-    Scope,
-    TypeErrors,
-    find_property,
-    parameter_specs,
-    parameter_types,
 )
 
 _DESCENDING_BY_DEFAULT = (Bm25, Rrf)

@@ -9,7 +9,7 @@ from threading import Lock
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import did_you_mean
-from omnigraph.errors import QuerySelectionError
+from omnigraph.errors import QuerySelectionError, WrongQueryKind
 from omnigraph.language.query.ast import Query, QueryFile
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.syntax import Source
@@ -43,15 +43,13 @@ class CompiledQuery:
     def read_plan(self) -> ReadPlan:
         """The plan of a read. A mutation is refused: it belongs to the mutation entry point."""
         if not isinstance(self.plan, ReadPlan):
-            message = f"query '{self.name}' is a mutation; run it with `mutate`"
-            raise QuerySelectionError(message)
+            raise WrongQueryKind(self.name, is_mutation=True)
         return self.plan
 
     def mutation_plan(self) -> MutationPlan:
         """The plan of a mutation. A read is refused: it belongs to the read entry point."""
         if not isinstance(self.plan, MutationPlan):
-            message = f"query '{self.name}' is a read; run it with `query`"
-            raise QuerySelectionError(message)
+            raise WrongQueryKind(self.name, is_mutation=False)
         return self.plan
 
 

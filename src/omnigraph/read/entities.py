@@ -25,13 +25,15 @@ from omnigraph.errors import (
     UnknownType,
 )
 from omnigraph.export.json_lines import export_lines
+from omnigraph.language.types import Scalar
 from omnigraph.limits import BLOB_READ_BYTES
-from omnigraph.read.result_values import public_column, public_type, python_rows
+from omnigraph.plan.ir import ID_TYPE
+from omnigraph.read.result import public_column, public_type, python_rows, rows_json
 from omnigraph.read.view import ReadView, stored_filter
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import BlobBases
-from omnigraph.storage.blobs import OpenBlob, find_blob
-from omnigraph.storage.filters import And, Comparison, Filter, bind, matches
+from omnigraph.storage.blobs import BlobPlace, OpenBlob, find_blob
+from omnigraph.storage.filters import And, Comparison, Filter, In, bind, matches
 from omnigraph.storage.filters.model import bound_columns
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
@@ -212,6 +214,25 @@ def read_entity(
     return next(iter(_documents(declared, rows, zoned=False)), None)
 
 
+def read_nodes(
+    snapshot: Snapshot, tables: TableStore, type_name: str, ids: Sequence[str], view: ReadView
+) -> dict[str, dict[str, Any]]:
+    """Visible nodes by id, with the properties that a result can show: no blobs and no vectors."""
+    shown = view.restrict(snapshot.catalog).nodes[type_name]
+    types = {"id": ID_TYPE} | {
+        name: prop.type
+        for name, prop in shown.properties.items()
+        if not prop.type.is_blob and prop.type.scalar is not Scalar.VECTOR
+    }
+    rows = VisibleRows(snapshot, tables, shown, view)
+    found = {}
+    for batch in rows.read(list(types), In("id", tuple(ids))):
+        table = pa.table(dict(zip(batch.schema.names, batch.columns, strict=True)))
+        for row in json.loads(rows_json(table, list(types.values()))):
+            found[row["id"]] = row
+    return found
+
+
 def compared_documents(
     declared: EntityType, batches: Iterable[pa.RecordBatch]
 ) -> list[dict[str, Any]]:
@@ -273,6 +294,41 @@ def open_blob(
 
     Raises `UnknownType`, `NotABlob`, `EntityNotFound`, `BlobMissing` or `ExternalBlobRefused`.
     """
+    found = locate_blob(snapshot, tables, type_name, id, property, view=view)
+    return _opened(found.place, property)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BlobLocation:
+    """Where a blob is; nothing of it was read. `version` identifies the stored table version."""
+
+    place: BlobPlace
+    version: str
+
+    @property
+    def uri(self) -> str | None:
+        """The address of an external blob."""
+        return self.place.uri
+
+    def open(self) -> Blob:
+        """A blob of the graph itself. An external one is opened by `open_blob` only."""
+        stored = self.place.open()
+        return Blob(stored.size, None, stored)
+
+
+def locate_blob(
+    snapshot: Snapshot,
+    tables: TableStore,
+    type_name: str,
+    id: str,
+    property: str,
+    *,
+    view: ReadView = ReadView.ALL,
+) -> BlobLocation:
+    """The location of the blob of one node or edge.
+
+    Raises `UnknownType`, `NotABlob`, `EntityNotFound` or `BlobMissing`.
+    """
     declared = _blob_type(view.restrict(snapshot.catalog), type_name, property)
     if not view.sees_all and get_entity(snapshot, tables, type_name, id, view) is None:
         raise EntityNotFound(type_name, id)
@@ -280,22 +336,27 @@ def open_blob(
     rows = table.lookup(pa.array([id]), [ROW_ID]).column(ROW_ID).to_pylist()
     if not rows:
         raise EntityNotFound(type_name, id)
-    blob = blob_of_row(table, declared.properties[property], rows[0])
-    if blob is None:
+    column = declared.properties[property].column
+    place = find_blob(table, column, rows[0]) if column in table.schema.names else None
+    if place is None:
         raise BlobMissing(type_name, id, property)
-    return blob
+    entry = snapshot.entry(declared.table_key)
+    version = f"{entry.location}@{entry.branch or ''}#{entry.version}.{rows[0]}"
+    return BlobLocation(place, version)
 
 
 def blob_of_row(table: Table, property: Property, row_id: int) -> Blob | None:
     """The blob of a row; None if it is null. Raises `ExternalBlobRefused`."""
     column = property.column
-    location = find_blob(table, column, row_id) if column in table.schema.names else None
-    if location is None:
-        return None
-    uri = location.uri
+    place = find_blob(table, column, row_id) if column in table.schema.names else None
+    return None if place is None else _opened(place, property.name)
+
+
+def _opened(place: BlobPlace, property: str) -> Blob:
+    uri = place.uri
     if uri is not None and not BlobBases.from_environment().allow_reading(uri):
-        raise ExternalBlobRefused(property.name, uri)
-    stored = location.open()
+        raise ExternalBlobRefused(property, uri)
+    stored = place.open()
     return Blob(stored.size, uri, stored)
 
 

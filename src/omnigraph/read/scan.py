@@ -25,7 +25,7 @@ from omnigraph.plan.ir import NOW_PARAMETER
 from omnigraph.plan.params import bind_host_values
 from omnigraph.read.budget import CancelToken, QueryBudget
 from omnigraph.read.entities import VisibleRows, blob_of_row, find_type
-from omnigraph.read.result_values import public_type
+from omnigraph.read.result import public_type
 from omnigraph.read.view import ReadView, condition_filter, id_filter
 from omnigraph.storage.filters import Filter
 from omnigraph.storage.scan import ROW_ID

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 import lance
@@ -149,8 +149,20 @@ class StagedChange:
 
     @property
     def is_bound_to_version(self) -> bool:
-        """Whether it means anything on another version than the one it was built on."""
+        """Whether it means nothing on another version than the one it was built on."""
         return self.kind in ("delta", "columns", "index")
+
+    def moved_to(self, table: Table) -> StagedChange | None:
+        """The change for another version of the line, of which it replaces and removes no row; None
+        if it has to be staged again."""
+        if table.lineage != self.lineage or self.counts.updated or self.counts.deleted:
+            return None
+        if table.version == self.read_version:
+            return self
+        if self.kind not in ("append", "delta"):
+            return None
+        rows = table.row_count() + self.counts.inserted
+        return replace(self, read_version=table.version, row_count_after=rows)
 
 
 def stage_append(table: Table, rows: Rows) -> StagedChange:

@@ -95,6 +95,8 @@ class Publication:
     """The sequence at which the operation began: it cannot have been recovered before that."""
     turn_id: OperationId | None = None
     """The operation of the sidecar, if several writers share it: recorded with the first commit."""
+    is_key_new: bool = False
+    """Whether the idempotency key was made for this very call, so that no commit can have it."""
 
 
 def publish(
@@ -133,7 +135,8 @@ def publish_all(
             if earlier is not None:
                 return earlier
         for publication in publications:
-            _refuse_used_key(manifest, branch, publication.draft)
+            if not publication.is_key_new:
+                _refuse_used_key(manifest, branch, publication.draft)
         commits, rows, after = _stack(manifest, table, state, publications)
         last = commits[-1]
         BEFORE_INSERT.hit(branch=branch, sequence=last.sequence)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, EntityType, Group
-from omnigraph.limits import BLOB_ROWS, LOOKUP_VALUES
+from omnigraph.limits import BLOB_ROWS, LOOKUP_VALUES, SMALL_WRITE_ROWS
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.columns import BLOB, row_type
 from omnigraph.rows.keys import comparable
@@ -78,26 +78,33 @@ def carried_blobs(table: Table, column: str, row_ids: pa.Array) -> pa.Array:
 
 
 class SnapshotRows:
-    """The committed rows of a snapshot, read as often as needed."""
+    """The committed rows of a snapshot, read as often as needed.
+
+    It notes what is read: certain ids of a table, or the table as a whole.
+    """
 
     def __init__(self, snapshot: Snapshot, tables: TableStore) -> None:
         self._snapshot = snapshot
         self._tables = tables
         self._opened: dict[str, Table] = {}
+        self._looked_up: dict[str, set[str]] = {}
+        self._scanned: set[str] = set()
 
     def __reduce__(self) -> tuple[type[SnapshotRows], tuple[Snapshot, TableStore]]:
         return SnapshotRows, (self._snapshot, self._tables)
 
     def existing(self, declared: EntityType, ids: pa.Array) -> pa.Array:
         """Those of the ids that a committed row of the type has."""
+        self.note_ids(declared, ids)
         if not len(ids) or not self.has_rows(declared):
             return ids.slice(0, 0)
-        return _column(self.open(declared).lookup(ids, ["id"]), "id")
+        return _column(self.peek(declared).lookup(ids, ["id"]), "id")
 
     def owners(
         self, declared: EntityType, group: Group, tuples: pa.Table, without: pa.Array
     ) -> pa.Table:
         """Committed rows that hold one of the tuples and whose id is not in `without`."""
+        self.note_scan(declared)
         names = ["id", *(name for name in group if name != "id")]
         if not tuples.num_rows or not self.has_rows(declared):
             return pa.table(
@@ -117,13 +124,15 @@ class SnapshotRows:
 
     def stored(self, declared: EntityType, ids: pa.Array, names: Sequence[str]) -> pa.Table:
         """The committed rows with these ids: the id and the named properties and bindings."""
+        self.note_ids(declared, ids)
         wanted = ["id", *names]
         if not len(ids) or not names or not self.has_rows(declared):
             return _select(bound_schema(declared), wanted).empty_table()
-        return rows_by_id(declared, self.open(declared), ids, wanted).select(wanted)
+        return rows_by_id(declared, self.peek(declared), ids, wanted).select(wanted)
 
     def outgoing(self, edge: EdgeType, sources: pa.Array, without: pa.Array) -> pa.Table:
         """How many committed edges leave each source, not counting those in `without`."""
+        self.note_scan(edge)
         if not len(sources) or not self.has_rows(edge):
             return pa.table({"src": pa.array([], pa.utf8()), "count": pa.array([], pa.int64())})
         rows = self.open(edge).read(["id", "src"], filter=few("src", sources))
@@ -147,11 +156,40 @@ class SnapshotRows:
         return self._snapshot.entry(declared.table_key).row_count > 0
 
     def open(self, declared: EntityType) -> Table:
-        """The table of a type, opened once."""
+        """The table of a type, opened once, to read any of its rows."""
+        self.note_scan(declared)
+        return self.peek(declared)
+
+    def peek(self, declared: EntityType) -> Table:
+        """The same for a caller that notes what it reads."""
         key = declared.table_key
         if key not in self._opened:
             self._opened[key] = self._snapshot.open(self._tables, key)
         return self._opened[key]
+
+    # -- what was read ----------------------------------------------------------------------
+
+    def note_ids(self, declared: EntityType, ids: pa.Array | pa.ChunkedArray) -> None:
+        """Note that rows are looked up by id, be they there or not."""
+        if len(ids) > SMALL_WRITE_ROWS:
+            self.note_scan(declared)
+        else:
+            self._looked_up.setdefault(declared.table_key, set()).update(ids.to_pylist())
+
+    def note_scan(self, declared: EntityType) -> None:
+        """Note that any row of a table may have been read."""
+        self._scanned.add(declared.table_key)
+
+    def was_read(self, declared: EntityType) -> bool:
+        return declared.table_key in self._scanned or declared.table_key in self._looked_up
+
+    def looked_up(self, table_keys: Iterable[str]) -> dict[str, frozenset[str]]:
+        """The ids that were looked up in each of these tables, unless it was read otherwise."""
+        return {
+            key: frozenset(self._looked_up.get(key, ()))
+            for key in table_keys
+            if key not in self._scanned
+        }
 
 
 def _select(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:

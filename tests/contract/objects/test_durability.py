@@ -93,7 +93,9 @@ class TestLocalObjects:
             store.write_text("a/b/c", "z")
         assert synced(record) == ["#", "b"]
 
-    def test_a_directory_made_by_somebody_else_is_synced_with_what_is_put_there(self, root, store):
+    def test_a_directory_made_by_another_process_is_synced_with_what_is_put_there(
+        self, root, store
+    ):
         store.write_text("a/x/1", "x")
         age(root.uri, root.join("a"))
         store.write_text("a/x/2", "x")

@@ -184,7 +184,7 @@ def test_a_root_crosses_processes():
     ("path", "folded"),
     [("a/b", "a/b"), ("/a//b/", "a/b"), ("a/./b/../c", "a/c"), ("", ""), ("a/..", ""), ("/", "")],
 )
-def test_a_path_folds_by_its_text(path, folded):
+def test_a_path_is_normalised_by_its_text(path, folded):
     assert normalise_path(path) == folded
 
 
@@ -192,7 +192,7 @@ SEGMENTS = st.sampled_from(["a", "b.json", "ü", "", ".", ".."])
 
 
 @given(st.lists(SEGMENTS).map("/".join))
-def test_folding_twice_is_folding_once_and_never_leaves_the_root(path):
+def test_normalising_twice_is_normalising_once_and_never_leaves_the_root(path):
     try:
         folded = normalise_path(path)
     except ValueError:

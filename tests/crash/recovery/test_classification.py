@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from omnigraph.api.graph import open as open_graph
@@ -107,7 +109,7 @@ def test_a_crash_while_undoing_two_writes_is_no_obstacle(graph):
 
 @pytest.mark.acceptance("S-172")
 @pytest.mark.parametrize("other", ["another operation", "no operation"])
-def test_a_version_of_somebody_else_is_not_taken_for_the_own_one(graph, other):
+def test_a_version_of_another_writer_is_not_taken_for_the_own_one(graph, other):
     interrupted(BEFORE_TABLE, lambda: graph.mutate(ADD, {"who": "Eve"}))
     (name,) = sidecars(graph)
     if other == "another operation":
@@ -169,15 +171,52 @@ def test_a_write_that_would_have_to_be_undone_below_a_foreign_version_is_quarant
     assert again.maintenance.recoveries() == []
 
 
-def test_a_sidecar_of_an_older_base_is_not_acted_upon(graph):
+def test_a_write_of_an_older_base_is_undone(graph):
     base = pinned(graph)
     graph.mutate(ADD, {"who": "Flo"})
     operation = new_ulid()
     commit_of(graph, operation, "Eve")
-    name = sidecar_for(graph, operation_id=operation, expected=base)
+    sidecar_for(graph, operation_id=operation, expected=base)
     again = open_graph(graph.uri)
-    assert [q.name for q in again._core.recovery.status().quarantined] == [name]
+    assert kinds(again) == ["RolledBack"]
     assert ids(again) == [*EVERYBODY, "Flo"]
+    again.mutate(ADD, {"who": "Gil"})
+    assert ids(again) == [*EVERYBODY, "Flo", "Gil"]
+    check_settled(again)
+
+
+def test_a_write_that_landed_on_one_to_be_finished_is_undone(graph):
+    """It began without knowing of the other, which is not published until recovery finishes it."""
+    base = pinned(graph)
+    first, second = sorted([new_ulid(), new_ulid()])
+    commit_of(graph, first, "Eve")
+    commit_of(graph, second, "Flo")
+    for operation in (first, second):
+        sidecar_for(graph, operation_id=operation, expected=base)
+    again = open_graph(graph.uri)
+    assert kinds(again) == ["RolledForward", "RolledBack"]
+    assert ids(again) == [*EVERYBODY, "Eve"]
+    check_settled(again)
+
+
+# -- operations of one turn ------------------------------------------------------------------
+
+
+def test_the_end_of_one_operation_does_not_hide_another_left_to_recovery(graph):
+    """A turn has made one write and left the next one to recovery; then it removes the sidecar of the
+    first. Whoever has the lock next must look for sidecars although nobody had it meanwhile."""
+    interrupted(AFTER_TABLE, lambda: graph.mutate(ADD, {"who": "Eve"}))
+    recovery = graph._core.recovery
+    left = recovery.sidecars.read(sidecars(graph)[0])
+    made = replace(left, draft=replace(left.draft, operation_id=new_ulid()))
+    recovery.begin(made)
+    recovery.end(made)
+    assert len(sidecars(graph)) == 1
+    with graph._core.locks.hold(None, "load") as held:
+        recovery.recover_locked(None, replace(held, undisturbed=True))
+    assert kinds(graph) == ["RolledForward"]
+    assert ids(graph) == [*EVERYBODY, "Eve"]
+    check_settled(graph)
 
 
 # -- operations that carry no id -------------------------------------------------------------
@@ -193,7 +232,7 @@ def test_an_index_without_an_id_counts_as_part_of_the_write_before_it(graph):
     check_settled(again)
 
 
-def test_a_compaction_belongs_to_an_optimize_and_to_nobody_else(graph):
+def test_a_compaction_belongs_to_an_optimize_and_to_no_other_writer(graph):
     graph.mutate(ADD, {"who": "Eve"})
     base = pinned(graph)
     raw_compaction(graph)

@@ -70,7 +70,7 @@ def test_drift_of_one_table_does_not_stop_writes_to_others(graph):
     assert ids(graph, COMPANY) == ["Acme", "Bolt"]
 
 
-def test_a_compaction_nobody_published_is_drift_as_well(graph):
+def test_an_unpublished_compaction_is_drift_as_well(graph):
     graph.mutate(ADD, {"who": "Eve"})
     raw_compaction(graph)
     with pytest.raises(TableDrift, match="a repair has to decide"):

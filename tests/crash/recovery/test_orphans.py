@@ -79,7 +79,7 @@ def test_a_write_to_another_branch_leaves_orphans_to_main(graph):
     check_settled(graph, "other")
 
 
-def test_a_branch_is_healed_before_it_is_deleted(graph):
+def test_a_branch_is_recovered_before_it_is_deleted(graph):
     feature = graph.branches.create("feature")
     interrupted(BEFORE_PUBLISH, lambda: feature.mutate(ADD, {"who": "Eve"}))
     graph.branches.delete("feature")
@@ -125,7 +125,7 @@ def test_a_branch_made_again_before_anybody_looked_is_not_given_the_write(graph,
     check_settled(graph)
 
 
-def test_a_writer_that_ends_while_its_sidecar_is_judged_leaves_nothing_to_wait_for(
+def test_a_writer_that_ends_while_its_sidecar_is_classified_leaves_nothing_to_wait_for(
     graph, monkeypatch
 ):
     """Its branch may be deleted as well before the judgement is over."""

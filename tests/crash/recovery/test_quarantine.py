@@ -116,7 +116,7 @@ def test_unknown_keys_in_a_sidecar_are_ignored(graph):
     check_settled(graph)
 
 
-def test_an_unreadable_sidecar_does_not_keep_others_from_being_settled(graph):
+def test_an_unreadable_sidecar_does_not_keep_others_from_being_recovered(graph):
     interrupted(BEFORE_PUBLISH, lambda: graph.mutate(ADD, {"who": "Eve"}))
     write_sidecar(graph, "00000000000000000000000000.json", "{")
     write_sidecar(graph, "ZZZZZZZZZZZZZZZZZZZZZZZZZZ.json", "{")

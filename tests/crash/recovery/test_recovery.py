@@ -223,7 +223,7 @@ def test_a_published_write_is_kept_as_it_is(graph):
 
 
 @pytest.mark.acceptance("S-091")
-def test_a_sidecar_of_main_is_judged_against_main_by_a_handle_of_a_branch(graph):
+def test_a_sidecar_of_main_is_classified_against_main_by_a_handle_of_a_branch(graph):
     feature = graph.branches.create("feature")
     feature.mutate(ADD, {"who": "Flo"})
     feature.mutate(ADD, {"who": "Fay"})

@@ -206,7 +206,7 @@ def test_a_history_that_cannot_be_read_is_unverifiable(graph):
     assert of(report).error
 
 
-def test_one_refused_table_does_not_keep_another_from_being_healed(graph):
+def test_one_refused_table_does_not_keep_another_from_being_repaired(graph):
     graph.mutate(ADD_COMPANY, {"n": "Bolt"})
     raw_compaction(graph, key=COMPANY)
     raw_append(graph, "Mallory")

@@ -188,7 +188,7 @@ def test_a_publish_that_landed_counts_whatever_the_call_reported(graph, monkeypa
     check_settled(graph)
 
 
-def test_a_publish_nobody_can_look_up_leaves_its_sidecar_to_recovery(graph, monkeypatch):
+def test_a_publish_that_cannot_be_looked_up_leaves_its_sidecar_to_recovery(graph, monkeypatch):
     insert, opened = insert_exclusively, Manifest.open
 
     def vanish(*arguments):

@@ -69,7 +69,7 @@ def test_blobs_are_filtered_by_their_presence(store):
 
 
 @pytest.mark.parametrize("branch", [None, "b"])
-def test_blobs_survive_append_delta_overwrite_and_folding(store, branch):
+def test_blobs_survive_append_delta_overwrite_and_compaction(store, branch):
     table = store.create("nodes/pictures", SCHEMA)
     if branch is not None:
         table = store.create_branch(table.path, branch, source_branch=None, source_version=1)
@@ -143,7 +143,7 @@ class TestReferences:
         read = dict(table.dataset.read_blobs("pic", addresses=wanted))
         assert list(map(read.get, wanted)) == [b"hello external world", b"external"]
 
-    def test_they_survive_folding_without_being_followed(self, store, outside):
+    def test_they_survive_compaction_without_being_followed(self, store, outside):
         table = self.stored(store, outside)
         found = cells_of(table)
         table = commit(table, stage_append(table, pictures({"late": b"late"})))

@@ -78,7 +78,7 @@ def test_branches_are_compared_without_what_they_share(store, table):
     assert ids(ours, theirs) == (["a", "p1", "p2"], ["p1", "p2"])
 
 
-def test_rows_stored_anew_by_a_fold_are_found_once_on_either_side(table):
+def test_rows_rewritten_by_a_compaction_are_found_once_on_either_side(table):
     after = write(write(table, (), p1=11), (), p2=22)
     folded = compact_with_indexes(after, 1000, 1000)
     left, right = differing_rows(after, folded)
@@ -125,7 +125,7 @@ def test_rows_are_found_by_their_ids_after_deletions(table):
     assert content(after, found) == {"p99": 99, "p2": 2, "p3": 33, "b": 2}
 
 
-def test_many_rows_that_were_only_stored_anew_are_left_out(store, table, monkeypatch):
+def test_many_rows_that_were_only_rewritten_are_left_out(store, table, monkeypatch):
     monkeypatch.setattr(changed_rows, "_ROWS_COMPARED_ANYWAY", 1)
     branch = store.create_branch("people", "f", source_branch=None, source_version=table.version)
     theirs = compact_with_indexes(write(write(branch, (), p1=11), ("p9",), new=1), 1000, 1000)

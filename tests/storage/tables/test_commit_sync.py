@@ -155,7 +155,7 @@ def test_an_insert_is_on_the_disk_when_it_is_returned(durable, watch):
     disk.check_complete()
 
 
-def test_a_predecessor_nobody_is_known_to_have_synced_is_synced_first(durable, root, watch):
+def test_a_predecessor_not_known_to_be_synced_is_synced_first(durable, root, watch):
     table = durable.create("keyed", KEYED, rows=numbered({"start": 0}, KEYED))
     careless = TableStore(root, Durability.NONE)
     unsafe = insert_exclusively(careless.open("keyed"), numbered({"a": 1}, KEYED))
@@ -174,7 +174,7 @@ def test_a_predecessor_nobody_is_known_to_have_synced_is_synced_first(durable, r
     assert version not in again.synced
 
 
-def test_folding_is_on_the_disk_when_it_returns(durable, watch):
+def test_compaction_is_on_the_disk_when_it_returns(durable, watch):
     table = make(durable, ada=1, bo=2)
     table = commit(table, stage_btree_index(table, "id"))
     table = commit(table, stage_append(table, people(cy=3)))

@@ -28,7 +28,7 @@ def many_fragments(store, branch=None):
 
 
 @pytest.mark.parametrize("branch", [None, "b"])
-def test_folding_keeps_rows_ids_and_versions(store, branch):
+def test_compaction_keeps_rows_ids_and_versions(store, branch):
     table = many_fragments(store, branch)
     columns = ["id", "age", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
     before = table.read(columns, order_by="id")
@@ -71,17 +71,17 @@ def test_a_branch_gets_indexes_of_its_own_before_its_fragments_are_merged(store,
     ]
 
 
-def test_folding_twice_does_nothing_the_second_time(store):
+def test_compacting_twice_does_nothing_the_second_time(store):
     folded = compact_with_indexes(many_fragments(store))
     assert compact_with_indexes(folded) is folded
 
 
-def test_folding_an_empty_table_does_nothing(store):
+def test_compacting_an_empty_table_does_nothing(store):
     table = store.create("nodes/people", PEOPLE)
     assert compact_with_indexes(table) is table
 
 
-def test_every_version_folding_makes_can_be_recognised(store):
+def test_every_version_compaction_makes_can_be_recognised(store):
     table = many_fragments(store)
     folded = compact_with_indexes(table)
     operations = [folded.record(v).operation for v in range(table.version + 1, folded.version + 1)]
@@ -130,7 +130,7 @@ def test_rows_appended_meanwhile_survive(store):
     assert row_ids(folded)["late"] == 8
 
 
-def test_folding_a_branch_keeps_the_indexes_it_inherited_usable(store, monkeypatch):
+def test_compacting_a_branch_keeps_the_indexes_it_inherited_usable(store, monkeypatch):
     monkeypatch.setattr(scan, "ROWS_SCANNED_PER_LOOKUP", 0)
     table = make(store, ada=1)
     table = commit(table, stage_append(table, people(bo=2)))

@@ -216,7 +216,7 @@ def test_the_other_rows_are_looked_up(store):
 
 
 @pytest.mark.parametrize("small_batch", [1, 1000])
-def test_rows_that_are_put_in_order_piece_by_piece_are_the_same(store, monkeypatch, small_batch):
+def test_rows_that_are_put_in_order_part_by_part_are_the_same(store, monkeypatch, small_batch):
     monkeypatch.setattr(delta, "_ROWS_AT_ONCE", 3)
     monkeypatch.setattr(delta, "_SMALL_BATCH", small_batch)
     table = make(store, **{f"p{n}": n for n in range(10)})

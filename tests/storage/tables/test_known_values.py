@@ -84,7 +84,7 @@ def test_an_id_is_found_in_an_earlier_version_after_it_was_deleted(store):
     assert store.open("nodes/people", None, table.version).read(["id"], wanted).num_rows == 1
 
 
-def test_only_so_many_files_are_remembered(monkeypatch):
+def test_a_limited_number_of_files_is_remembered(monkeypatch):
     monkeypatch.setattr(lineage, "KNOWN_FILES", 2)
     known = KnownValues()
     for name in "xyz":

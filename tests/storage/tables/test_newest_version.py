@@ -37,7 +37,7 @@ def test_every_commit_leaves_a_note_of_its_version(store):
         table = commit(table, stage_append(table, people(**{f"q{number}": 1})))
 
 
-def test_inserts_and_folds_leave_it_too(store):
+def test_inserts_and_compactions_leave_it_too(store):
     table = store.create("keyed", KEYED, rows=numbered({"start": 0}, KEYED))
     for number in range(3):
         table = insert_exclusively(table, numbered({f"k{number}": number}, KEYED))
@@ -105,7 +105,7 @@ def test_a_version_is_watched_until_the_next_one_comes(store):
     assert not watch.is_newest()
 
 
-def test_a_version_that_is_gone_or_made_anew_is_not_the_one_that_was_watched(store, objects):
+def test_a_version_that_is_gone_or_made_again_is_not_the_one_that_was_watched(store, objects):
     table = grown(store, 2)
     branch = store.create_branch(table.path, "b", source_branch=None, source_version=2)
     branch = commit(branch, stage_append(branch, people(zoe=1)))

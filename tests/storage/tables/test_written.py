@@ -88,7 +88,7 @@ def test_a_fragment_that_loses_everything_goes(store):
     assert [fragment.rows for fragment in table.fragments()] == [1, 1]
 
 
-def test_files_that_nobody_will_commit_are_removed(store, objects, root):
+def test_files_that_will_not_be_committed_are_removed(store, objects, root):
     table = make(store, ada=1)
     data = Path(root.uri) / table.path / "data"
     before = sorted(data.iterdir())

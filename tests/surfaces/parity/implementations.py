@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import omnigraph as og
-from tests.docs.team import make_team
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """A way to get hold of the example graph in a folder."""
+    """A way to open the example graph."""
 
     name: str
-    make: Callable[[Path], og.GraphProtocol]
+    open: Callable[[Path], og.GraphProtocol]
     embedded_only: Mapping[str, type[og.OmnigraphError]] = field(default_factory=dict)
 
 
-IMPLEMENTATIONS = (Implementation("embedded", make_team),)
+IMPLEMENTATIONS = (Implementation("embedded", og.open),)

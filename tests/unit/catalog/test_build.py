@@ -187,7 +187,7 @@ def test_range_bounds_are_integers_where_they_fit(written, low, high):
         ("(", "("),
     ],
 )
-def test_a_pattern_is_kept_unjudged(written, pattern):
+def test_a_pattern_is_kept_without_validation(written, pattern):
     lamp = node(f'node Lamp {{ c: String  @check(c, "{written}") }}')
     assert lamp.checks == (CheckIR("c", pattern),)
 

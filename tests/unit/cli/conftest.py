@@ -159,3 +159,14 @@ def public(empty_graph: Path) -> Iterator[Path]:
                 Path(path, file).chmod(0o444)
             Path(path).chmod(0o555)
         yield Path(folder)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of the operator config, which is empty; no variable selects or identifies anything."""
+    for name in list(os.environ):
+        if name.startswith(("OMNIGRAPH_TOKEN_", "OMNIGRAPH_BEARER", "OMNIGRAPH_PROFILE")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir(mode=0o700)
+    return tmp_path / "home"

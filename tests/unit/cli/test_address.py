@@ -48,7 +48,7 @@ def test_a_remote_graph_is_not_supported_yet(cli, library, words, flag, uri):
 
 
 @every_command
-def test_a_server_nobody_defined_is_unknown(cli, library, words, flag):
+def test_an_undefined_server_is_unknown(cli, library, words, flag):
     message = errors_of(cli(*words, "--server", "prod"))
     assert message.startswith("error[OG-I-005]: unknown server 'prod'")
 

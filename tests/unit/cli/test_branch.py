@@ -99,7 +99,7 @@ def test_main_cannot_be_created(cli, empty):
     assert "cannot create branch 'main'" in err
 
 
-def test_a_graph_nobody_may_write_lists_its_branches_and_takes_no_new_one(cli, public):
+def test_a_read_only_graph_lists_its_branches_and_takes_no_new_one(cli, public):
     with without_privileges():
         assert branches(cli, str(public / "G")) == ["main"]
         code, out, err = cli("branch", "create", "--uri", public / "G", "feature")

@@ -133,14 +133,14 @@ def test_commits_between_two_bounds(cli, history):
 
 
 @pytest.mark.parametrize("flag", ["--since", "--until"])
-def test_a_bound_nobody_knows_is_named(cli, empty, flag):
+def test_an_unknown_bound_is_named(cli, empty, flag):
     code, out, err = cli("commit", "list", empty, flag, "lately")
     assert (code, out) == (1, "")
     assert err == "error[OG-I-000]: 'lately' is neither a time nor a commit of this branch\n"
 
 
 @pytest.mark.parametrize("value", ["ada", "message=x", "actor"])
-def test_a_filter_nobody_knows_is_a_usage_error(cli, empty, value):
+def test_an_unknown_filter_is_a_usage_error(cli, empty, value):
     code, out, err = cli("commit", "list", empty, "--filter", value)
     assert (code, out) == (2, "")
     assert "actor=<id>" in err

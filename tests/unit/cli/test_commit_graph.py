@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.cli.output.commit_graph import draw
+from omnigraph.cli.commands.history import draw
 
 
 @pytest.mark.parametrize(

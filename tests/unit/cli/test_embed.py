@@ -126,7 +126,7 @@ def test_rows_of_a_seed_that_lack_a_vector_get_one(cli, manifest, mocked, tmp_pa
 
 
 @pytest.mark.acceptance("U-062")
-def test_selected_rows_of_a_seed_are_embedded_anew_or_all_are_cleaned(
+def test_selected_rows_of_a_seed_are_embedded_again_or_all_are_cleaned(
     cli, manifest, monkeypatch, tmp_path
 ):
     with monkeypatch.context() as with_provider:

@@ -92,7 +92,7 @@ def test_a_file_that_cannot_be_written_is_reported(cli, ugly, monkeypatch):
     def refuse(*_args: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("omnigraph.cli.commands.fmt.replacing", refuse)
+    monkeypatch.setattr("omnigraph.cli.commands.sources.replacing", refuse)
     message = "error[OG-I-000]: ugly.pg: cannot be written: Permission denied\n"
     assert cli("fmt", "ugly.pg") == (1, "", message)
 
@@ -126,7 +126,7 @@ def test_standard_input_with_a_named_language_is_read_as_nothing_else(cli):
     ("text", "place"),
     [("node A { b: }", "<stdin>:1:13: "), ("query q() { match ! }", "<stdin>:1:19: ")],
 )
-def test_broken_standard_input_is_judged_as_the_language_it_resembles(cli, text, place):
+def test_broken_standard_input_is_checked_as_the_language_it_resembles(cli, text, place):
     code, out, err = cli("fmt", "-", stdin=text.encode())
     assert (code, out) == (1, "")
     assert err.startswith(place)

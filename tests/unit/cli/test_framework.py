@@ -122,7 +122,7 @@ def failing_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], N
         def fail() -> None:
             raise error
 
-        monkeypatch.setattr(version.command, "callback", fail)
+        monkeypatch.setattr(version.version, "callback", fail)
 
     return install
 

@@ -131,7 +131,7 @@ def test_a_master_is_of_no_use_without_tasks(cli, parted, command):
 
 
 def test_very_many_conflicts_are_not_all_reported(cli, parted, monkeypatch):
-    monkeypatch.setattr("omnigraph.merge.conflicts.MAX_REPORTED_CONFLICTS", 1)
+    monkeypatch.setattr("omnigraph.merge.rows.MAX_REPORTED_CONFLICTS", 1)
     for branch, year in (("feature", 1), ("main", 2)):
         mutate(cli, parted, branch, "set_born", slug="bob", born=year)
     merge = ("merge", "--uri", parted, "feature")

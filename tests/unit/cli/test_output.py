@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.cli.output.cells import Cell, Rows, cell_text, write_document
+from omnigraph.cli.exits import Style
+from omnigraph.cli.output.answers import Cell, Rows, cell_text, write_document
 from omnigraph.cli.output.results import (
     TableLayout,
     choose_format,
@@ -18,7 +19,6 @@ from omnigraph.cli.output.results import (
     write_kv,
     write_table,
 )
-from omnigraph.cli.style import Style
 
 PLAIN = Style(enabled=False)
 COLUMNS = ("a.slug", "a.born")
@@ -176,7 +176,6 @@ def test_a_column_has_at_least_one_cell():
         TableLayout(max_column_width=0)
 
 
-@pytest.mark.acceptance("U-018", partly="no configuration file")
 def test_the_strongest_wish_decides_the_format():
     assert choose_format() == "table"
     assert choose_format(None, None, "csv") == "csv"

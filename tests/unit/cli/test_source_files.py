@@ -64,7 +64,7 @@ def test_a_path_that_no_file_can_have_is_refused():
         read_source("a\0b")
 
 
-def test_a_file_of_somebody_else_says_permission_denied(tmp_path, monkeypatch):
+def test_a_file_of_another_user_says_permission_denied(tmp_path, monkeypatch):
     # Permission bits do not stop every user, so the refusal of the system is played here.
     def refuse(*_args: object) -> None:
         raise PermissionError(13, "Permission denied")

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from omnigraph.cli.exits import report
-from omnigraph.cli.style import Style, warn
+from omnigraph.cli.exits import Style, report, warn
 from omnigraph.errors import NotFoundError
 
 

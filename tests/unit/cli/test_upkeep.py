@@ -63,7 +63,7 @@ def test_optimizing_in_lines_and_with_nothing_to_do(cli, pieces):
         ("schema plan", ["schema", "plan", "--schema", "library.pg"]),
     ],
 )
-def test_upkeep_needs_the_storage_itself(cli, library, label, words):
+def test_maintenance_needs_the_storage_itself(cli, library, label, words):
     code, _, err = cli(*words, "--server", "prod")
     assert code == 1
     assert f"`{label}` is a storage-plane command" in err

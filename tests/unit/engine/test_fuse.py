@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.read.frame import FusedRanks
-from omnigraph.read.fuse import ScoredList, fill_unranked, fuse
 from omnigraph.read.positions import distinct_positions
+from omnigraph.read.ranks import ScoredList, fill_unranked, fuse
 
 IDS = ["d", "b", "a", "ab", "c", "ba", "é", "Z"]
 SCORES = st.dictionaries(st.integers(0, 15), st.sampled_from([0.0, 0.5, 1.0, 2.0]), max_size=16)
@@ -87,7 +87,7 @@ def test_the_best_rows_are_the_first_of_all(few, rows, first, second, cut, k, be
     limits = [best if is_cut else None for is_cut in cut]
     arms = arm_of(first, rows, limits[0]), arm_of(second, rows, limits[1])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("omnigraph.read.fuse.MAX_COUNTED_TIES", few)
+        patch.setattr("omnigraph.read.ranks.MAX_COUNTED_TIES", few)
         found, fused = fuse(arms, NODES, np.array(rows, np.int64), k, best)
     rankings = [ranks_of(s, rows, m) for s, m in zip((first, second), limits, strict=True)]
     expected = places(rows, k, rankings[0], rankings[1])

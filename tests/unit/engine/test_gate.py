@@ -8,10 +8,10 @@ from omnigraph.errors import InputError, PolicyError
 from omnigraph.graph.gate import Action, Gate, OpenGate, Request
 
 
-def test_the_actions_are_the_ten_words_of_a_policy_file():
+def test_the_actions_are_the_words_of_a_policy_file():
     assert {action.value for action in Action} == {
         "read", "export", "change", "schema_apply", "branch_create", "branch_delete",
-        "branch_merge", "invoke_query", "admin", "graph_list",
+        "branch_merge", "invoke_query", "admin", "graph_list", "config_manage",
     }  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def test_without_a_policy_everything_is_permitted(actor, action, branch, target)
         (Action.GRAPH_LIST, None, "main"),
     ],
 )
-def test_a_request_that_rules_would_misjudge_cannot_be_built(action, branch, target):
+def test_a_request_that_rules_would_misread_cannot_be_built(action, branch, target):
     with pytest.raises(ValueError, match=action.value):
         Request("ada", action, branch, target)
 

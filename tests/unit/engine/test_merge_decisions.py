@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnigraph.merge.conflicts import Presence, decide
+from omnigraph.merge.rows import Presence, decide
 
 KINDS = ("taken", "divergent_insert", "divergent_update", "delete_vs_update")
 

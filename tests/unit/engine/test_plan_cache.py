@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from omnigraph.api.graph import init
 from omnigraph.plan.steps import Arrangement, Scan
-from omnigraph.read.queries import PhysicalPlanCache
+from omnigraph.read.reader import PhysicalPlanCache
 from omnigraph.read.view import ReadView
 
 SCHEMA = "node A { k: String @key }  node B { k: String @key }  edge E: A -> B"

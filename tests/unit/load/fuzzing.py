@@ -15,10 +15,9 @@ from unittest.mock import patch
 
 from omnigraph.errors import LoadError, OmnigraphError
 from omnigraph.load.json_text import MalformedText, read_value
-from omnigraph.load.reading import read_split
 from omnigraph.load.records import Problem
 from omnigraph.load.sources import JsonSource
-from omnigraph.load.splits import Split, count_split, located, split_sources
+from omnigraph.load.splits import Split, count_split, located, read_split, split_sources
 from tests.unit.load.loading import Anywhere, catalog_of, load
 
 CATALOG = catalog_of("""

@@ -13,8 +13,8 @@ from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.language.syntax import Source as SourceText
 from omnigraph.language.types import Scalar
-from omnigraph.load.reading import RowStore
 from omnigraph.load.recognition import recognise_sources
+from omnigraph.load.splits import RowStore
 from omnigraph.load.validation import LoadJob, ValidatedLoad, validate_load
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import BlobBases

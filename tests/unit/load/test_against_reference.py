@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadError
-from omnigraph.load.reading import read_split
 from omnigraph.load.record_validation import GENERATED, RECORD
 from omnigraph.load.sources import JsonSource
-from omnigraph.load.splits import Split
+from omnigraph.load.splits import Split, read_split
 from tests.support.model.image import Image
 from tests.support.model.load import load as reference_load
 from tests.support.outcome import Refusal
@@ -114,7 +113,7 @@ def test_both_take_the_same_rows_and_refuse_with_the_same_errors(data):
 
 @settings(RELAXED, max_examples=60)
 @given(st.data())
-def test_both_judge_a_set_of_rows_alike(data):
+def test_both_validate_a_set_of_rows_alike(data):
     dense_schema(data)
 
 
@@ -153,7 +152,7 @@ def test_both_agree_on_many_more_inputs(data):
 @pytest.mark.slow
 @settings(RELAXED, max_examples=1500)
 @given(st.data())
-def test_both_judge_many_more_sets_alike(data):
+def test_both_validate_many_more_sets_alike(data):
     dense_schema(data)
 
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import LoadError
 from omnigraph.load.bucket_validation import check_bucket, keys_of, needs_full_validation
-from omnigraph.load.reading import RowStore, read_split
 from omnigraph.load.sources import JsonSource
-from omnigraph.load.splits import split_sources
+from omnigraph.load.splits import RowStore, read_split, split_sources
 from omnigraph.load.validation import emptied_types
 from tests.unit.load.inputs import DENSE, dense_inputs
 from tests.unit.load.loading import (

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from omnigraph.load import json_rows
-from omnigraph.load.json_records import read_records
+from omnigraph.load.json_rows import read_records
 from tests.unit.load.loading import WORKSHOP_RECORDS, W, catalog_of, load
 
 KINDS = catalog_of(

@@ -134,7 +134,7 @@ def test_blobs_can_be_fetched_by_the_caller():
     assert [json.loads(line)["data"]["blob"] for line in lines] == [None, "base64:b"]
 
 
-def test_large_rows_are_written_in_small_pieces():
+def test_large_rows_are_written_in_small_chunks():
     rows = [
         dict.fromkeys(THING.properties) | {"id": f"t{n}", "text": "x" * 3_000_000} for n in range(4)
     ]

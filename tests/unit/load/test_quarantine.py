@@ -47,7 +47,7 @@ def test_all_edges_of_a_source_that_breaks_its_cardinality_are_bad():
     assert split(*lines) == (4, {n: ["cardinality"] for n in (3, 4, 5)})
 
 
-def test_what_leant_on_a_bad_record_is_bad_too():
+def test_what_refers_to_a_bad_record_is_bad_too():
     lines = [node("a"), node("x", u="?"), edge("Few", "a", "a"), edge("Few", "a", "x"), node("c")]
     # Without the edge to x its sister breaks the minimum.
     assert split(*lines) == (

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from omnigraph.errors import LoadError
-from omnigraph.load.reading import RowStore
+from omnigraph.load.splits import RowStore
 from tests.unit.load.loading import WORKSHOP_RECORDS, load
 
 

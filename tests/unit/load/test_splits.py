@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadSourceError, SourceUnreadable
-from omnigraph.load.reading import read_split
 from omnigraph.load.recognition import recognise_sources
 from omnigraph.load.records import Problem
 from omnigraph.load.sources import JsonSource
-from omnigraph.load.splits import Split, bundled, count_split, located, split_sources
+from omnigraph.load.splits import Split, bundled, count_split, located, read_split, split_sources
 from tests.unit.load.inputs import DENSE, dense_inputs, inputs
 from tests.unit.load.loading import W, catalog_of
 
@@ -110,7 +109,7 @@ def test_a_cut_is_found_behind_long_records():
     assert assert_same_records(long * 4 + lines(2), W, 50_000) > 1
 
 
-def test_compressed_text_is_one_piece(tmp_path):
+def test_compressed_text_is_one_split(tmp_path):
     path = tmp_path / "makers.jsonl"
     path.write_bytes(gzip.compress(lines(1000).encode()))
     (split,) = split_sources(recognise_sources(path, W), 100)
@@ -163,7 +162,7 @@ def test_splits_of_several_sources_are_counted_apart():
     ]
 
 
-def test_small_blocks_inside_a_piece_change_nothing():
+def test_small_blocks_inside_a_split_change_nothing():
     with patch("omnigraph.load.json_text.LOAD_BLOCK_BYTES", 64):
         assert assert_same_records(lines(200), W, 1000) > 1
 

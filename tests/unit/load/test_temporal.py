@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.language.values import parse_date, parse_datetime
-from omnigraph.load.temporal import read_dates, read_datetimes
+from omnigraph.load.columns import read_dates, read_datetimes
 
 digits = st.integers(0, 99).map(lambda n: f"{n:02d}")
 likely = st.builds(
@@ -57,7 +57,7 @@ def test_a_layout_shared_by_all_is_read_without_the_reader_of_single_texts(monke
     def unexpected(text):
         raise AssertionError(text)
 
-    monkeypatch.setattr("omnigraph.load.temporal.parse_datetime", unexpected)
+    monkeypatch.setattr("omnigraph.load.columns.parse_datetime", unexpected)
     for text in ("2020-01-01T00:00:00Z", "2020-01-01 00:00:00.123456+02:00", "2020-01-01"):
         values, _ = read_datetimes(pa.array([text] * 3))
         assert len(values) == 3

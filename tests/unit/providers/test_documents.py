@@ -78,7 +78,7 @@ def test_texts_are_sent_in_batches(model):
     assert all(answered(found))
 
 
-def test_after_an_outage_nobody_is_asked_again(model):
+def test_after_an_outage_no_provider_is_asked_again(model):
     vectors = DocumentVectors()
     model.is_down = True
     assert answered(vectors.of(texts(*map(str, range(300))), 2)) == [False] * 300

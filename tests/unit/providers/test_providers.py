@@ -118,7 +118,7 @@ def test_a_server_may_say_how_long_to_wait(provider, server):
     assert provider.embed(["copper"], Task.QUERY, 4).shape == (1, 4)
 
 
-def test_asking_ends_after_so_many_attempts(provider, server):
+def test_asking_ends_after_the_last_attempt(provider, server):
     server.script = [Refuse(503)] * 10
     with pytest.raises(EmbeddingFailed, match=r"503.*told to refuse.*asked 4 times"):
         provider.embed(["copper"], Task.QUERY, 4)

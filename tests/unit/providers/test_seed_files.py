@@ -86,7 +86,7 @@ def test_missing_vectors_are_filled_and_all_else_is_as_it_was(plan):
     assert [path.name for path in plan.target.parent.iterdir()] == ["out.jsonl"]
 
 
-def test_all_rows_can_be_embedded_anew(plan):
+def test_all_rows_can_be_embedded_again(plan):
     assert embed_seed(changed(plan, mode=SeedMode.REEMBED_ALL)).embedded_rows == 3
     vector = mock("type: Author\nslug: ada\nbio: mathematician")
     assert written(plan)[0]["data"]["vec"] == shortest(vector)

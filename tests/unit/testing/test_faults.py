@@ -181,7 +181,7 @@ def test_a_paused_thread_waits_until_it_is_released(points):
     assert passed.is_set()
 
 
-def test_waiting_for_a_pause_that_nobody_reaches_ends(points):
+def test_waiting_for_a_pause_that_is_never_reached_ends(points):
     with pytest.raises(TimeoutError):
         Pause().wait_until_reached(timeout_s=0.01)
 

@@ -79,7 +79,7 @@ def test_all_errors_of_a_record_are_reported_together():
     ]
 
 
-def test_records_are_judged_together_only_when_each_is_good_alone():
+def test_records_are_validated_together_only_when_each_is_good_alone():
     graph = graph_of("node T { k: String @key }")
     twice = [{"type": "T", "data": {"k": "a"}}] * 2
     assert problems(graph, stream(*twice, {"type": "X"})) == [(3, "unknown_type")]

@@ -104,7 +104,7 @@ def test_ancestry_outlives_the_branch_it_came_from():
         graph.at(lost)
 
 
-def test_every_row_conflict_is_listed_and_rules_are_judged_only_without_any():
+def test_every_row_conflict_is_listed_and_rules_are_validated_only_without_any():
     graph = graph_of("node P { n: String @key  a: I32?  u: String? @unique }  edge K: P -> P")
     run(graph, 'insert P { n: "x" }  insert P { n: "y" }  insert P { n: "z" }')
     graph.create_branch("feature")

@@ -180,7 +180,7 @@ def test_a_negation_may_only_restrict_an_outer_variable():
     assert rows(image, "$m: N  not { $m: N { i: 1 } }") == ["b", "c"]
 
 
-def test_a_name_of_a_negation_may_be_bound_anew_after_it():
+def test_a_name_of_a_negation_may_be_bound_again_after_it():
     image = image_of(SCHEMA, *nodes("ab"), *edges("ab"))
     match = "$m: N  not { $x e $m }  $x: N"
     assert Counter(rows(image, match, "$m, $x")) == Counter([("a", "a"), ("a", "b")])

@@ -12,8 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.text.analyse import words_of_query
-from omnigraph.text.index import TextIndex, build_index
-from omnigraph.text.matching import ScoredRows, allowed_edits, any_word, bm25, near_words, phrase
+from omnigraph.text.index import (
+    ScoredRows,
+    TextIndex,
+    allowed_edits,
+    any_word,
+    bm25,
+    build_index,
+    near_words,
+    phrase,
+)
 
 WORDS = ["kettle", "kettles", "copper", "the", "repair", "of", "hose", "garden"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -131,7 +139,7 @@ def test_new_rows_are_found_and_old_texts_are_not():
     ("word", "edits", "near"),
     [("kettl", 0, ["kettl"]), ("ketl", 1, ["kettl"]), ("coper", 1, ["copper"]), ("xyz", 2, [])],
 )
-def test_words_within_so_many_edits(word, edits, near):
+def test_words_within_an_edit_distance(word, edits, near):
     index = build_index(_column(["copper kettles", "garden hose"]))
     assert near_words(index, word, edits) == near
 

@@ -7,8 +7,16 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.text.analyse import words_of_query
-from omnigraph.text.index import StoredIndex, TextIndex, build_index, from_bytes, to_bytes
-from omnigraph.text.matching import any_word, bm25, phrase
+from omnigraph.text.index import (
+    StoredIndex,
+    TextIndex,
+    any_word,
+    bm25,
+    build_index,
+    from_bytes,
+    phrase,
+    to_bytes,
+)
 
 TEXTS = ["copper kettle", None, "kettle of copper kettle", "", "garden hose"]
 

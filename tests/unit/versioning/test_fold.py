@@ -57,7 +57,7 @@ def test_the_latest_commit_of_a_table_decides(commits):
 
 
 @given(histories(), st.data())
-def test_folding_in_pieces_equals_folding_at_once(commits, data):
+def test_replay_in_steps_equals_replay_at_once(commits, data):
     state, rest = EMPTY, commits
     while rest:
         size = data.draw(st.integers(1, len(rest)))
@@ -74,7 +74,7 @@ def test_the_order_rows_are_read_in_does_not_matter(commits, shuffle: random.Ran
 
 
 @given(histories())
-def test_a_checkpoint_and_the_rest_equal_the_full_fold_at_every_version(commits):
+def test_a_checkpoint_and_the_rest_equal_the_full_replay_at_every_version(commits):
     expected = replay(EMPTY, flat(commits))
     for cut in range(1, len(commits) + 1):
         early = replay(EMPTY, flat(commits[:cut]))
@@ -86,13 +86,13 @@ def test_a_checkpoint_and_the_rest_equal_the_full_fold_at_every_version(commits)
 
 
 @given(histories())
-def test_folding_nothing_changes_nothing(commits):
+def test_replaying_nothing_changes_nothing(commits):
     state = replay(EMPTY, flat(commits))
     assert replay(state, []) == state
 
 
 @given(histories())
-def test_a_fold_leaves_the_earlier_state_alone(commits):
+def test_a_replay_leaves_the_earlier_state_alone(commits):
     early = replay(EMPTY, commits[0])
     before = early.to_checkpoint()
     replay(early, flat(commits[1:]))

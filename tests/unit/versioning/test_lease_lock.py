@@ -63,7 +63,7 @@ def test_a_held_lease_is_renewed_by_a_thread_that_ends_with_it(objects):
     assert stored(objects)["owner"] is None
 
 
-def test_nobody_else_gets_the_lease_while_it_is_renewed(objects):
+def test_no_other_process_gets_the_lease_while_it_is_renewed(objects):
     with hold(objects, operation="schema apply"):
         with (
             pytest.raises(BranchLocked, match="schema apply is in progress") as caught,

@@ -156,7 +156,7 @@ def test_an_abandoned_lease_is_taken_over_after_it_was_unchanged_for_its_term(on
     assert two.stored()["owner"] == "B"
 
 
-def test_a_renewal_starts_the_watch_anew(one, two):
+def test_a_renewal_restarts_the_watch(one, two):
     held = one.take()
     contender = two.contender()
     for _ in range(10):
@@ -244,7 +244,7 @@ def test_of_two_that_find_no_lease_one_gets_it(one, two):
 @pytest.mark.parametrize(
     "text", ["", "lease", "[]", "{}", '{"lease_version": 1, "term": "x"}', '{"lease_version": 2}']
 )
-def test_a_text_nobody_understands_is_somebodys_lease_for_a_term(one, text):
+def test_an_unreadable_text_is_a_lease_for_a_term(one, text):
     one.objects.write_text(PATH, text)
     contender = one.contender()
     assert contender.attempt() is None

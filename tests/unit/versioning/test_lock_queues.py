@@ -115,7 +115,7 @@ def test_an_interrupted_writer_leaves_the_queue(queues):
         signal.signal(signal.SIGALRM, before)
 
 
-def test_queues_nobody_stands_in_take_no_memory(queues):
+def test_empty_queues_take_no_memory(queues):
     for number in range(10):
         with queues.join(("graph", f"branch-{number}"), "write"):
             pass

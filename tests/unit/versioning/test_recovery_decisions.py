@@ -46,7 +46,7 @@ def test_finishing_does_not_mind_what_came_on_top():
     )
 
 
-def test_undoing_would_take_along_what_nobody_explains():
+def test_undoing_would_take_along_what_is_unexplained():
     covered = finding(TableProgress.PARTIAL, beyond=("other",))
     verdict = decide([covered], ())
     assert verdict.decision is Decision.QUARANTINE

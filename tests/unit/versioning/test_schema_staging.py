@@ -95,7 +95,7 @@ def test_a_reader_between_two_renames_reads_the_new_schema(objects, placed):
     assert check_files(read_files(objects)).ir == NEW.ir
 
 
-def test_compiled_files_that_are_gone_are_left_to_whoever_makes_them_again(objects):
+def test_compiled_files_that_are_gone_are_left_to_the_next_writer_of_them(objects):
     stage_schema(objects, NEW)
     objects.delete(IR_FILE)
     place_staged_files(objects, target(NEW))

@@ -129,7 +129,7 @@ def test_a_sidecar_that_has_gone_is_none_and_deleting_it_again_is_fine(sidecars)
     assert sidecars.names() == []
 
 
-def test_keys_nobody_knows_are_ignored(sidecars, objects):
+def test_unknown_keys_are_ignored(sidecars, objects):
     document = DOCUMENT | {"colour": "red"}
     objects.write_text(f"__recovery/{OPERATION}.json", json.dumps(document))
     assert sidecars.read(SIDECAR.name) == SIDECAR

@@ -27,7 +27,6 @@ from omnigraph.catalog.ir import (
     RangeIR,
     UniqueIR,
 )
-from omnigraph.catalog.migrate.codes import MigrationCode
 from omnigraph.catalog.migrate.steps import (
     AddConstraint,
     AddProperty,
@@ -35,6 +34,7 @@ from omnigraph.catalog.migrate.steps import (
     DropProperty,
     Entity,
     ExtendEnum,
+    MigrationCode,
     RenameProperty,
     Step,
     StoredKind,

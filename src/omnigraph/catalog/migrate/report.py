@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from omnigraph.catalog.migrate.codes import MigrationCode
 from omnigraph.catalog.migrate.members import constraint_text, quoted
 from omnigraph.catalog.migrate.steps import (
     AddConstraint,
@@ -14,6 +13,7 @@ from omnigraph.catalog.migrate.steps import (
     DropType,
     Entity,
     ExtendEnum,
+    MigrationCode,
     MigrationPlan,
     RenameProperty,
     RenameType,

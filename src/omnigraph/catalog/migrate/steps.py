@@ -1,20 +1,40 @@
-"""The steps of a migration plan: one frozen value per kind of change, and their JSON form.
+"""The steps of a migration plan: one frozen value per kind of change, their JSON form, and their codes.
 
 A plan is data: a step carries everything a reader needs and nothing that depends on the process that
 made it. Type and property names are those of the desired schema, except where something is dropped or
-the old name is the point.
-"""
+the old name is the point."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from omnigraph.catalog.ir import AnnotationIR, IndexIR, TypeKind, stored_form
-from omnigraph.catalog.migrate.codes import MigrationCode
 from omnigraph.language.types import PropType
+
+
+class MigrationCode(Enum):
+    """The class of a change. Most are reserved: no plan has them, but their numbers stay taken."""
+
+    DROP_GRAPH_TYPE = "OG-DS-101"
+    DROP_NODE_TYPE = "OG-DS-102"
+    DROP_EDGE_TYPE = "OG-DS-103"
+    DROP_PROPERTY = "OG-DS-104"
+    DROP_VECTORS = "OG-DS-105"
+    REQUIRED_WITHOUT_BACKFILL = "OG-MF-103"
+    NULLABLE_TO_REQUIRED = "OG-MF-104"
+    PROPERTY_TYPE_CHANGE = "OG-MF-106"
+    """Any change of type but a growing enum, numeric widening and nullability included."""
+
+    @property
+    def tier(self) -> str:
+        """How dangerous the change is."""
+        needs_check = (self.REQUIRED_WITHOUT_BACKFILL, self.NULLABLE_TO_REQUIRED)
+        return "validated" if self in needs_check else "destructive"
+
 
 StoredKind = Literal["node", "edge"]
 """The kinds of type that have rows; an interface has none."""

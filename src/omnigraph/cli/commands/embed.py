@@ -10,12 +10,13 @@ import click
 
 from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
     asking_engine_options,
+    chosen_engine,
     expect_head_option,
     json_option,
     message_option,
+    uri_option,
 )
 from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
 from omnigraph.cli.progress import progress
@@ -60,8 +61,12 @@ class Options(GraphOptions, FileOptions):
 
 @declare("embed")
 @click.argument("uri_argument", required=False, metavar="[URI]")
-@click.option("--uri", metavar="URI", help="Address of the graph.")
-@click.option("--branch", metavar="BRANCH", help="Branch to work on.  [default: main]")
+@uri_option
+@click.option(
+    "--branch",
+    metavar="BRANCH",
+    help="Branch to work on.  [default: cli.branch of the project file, or main]",
+)
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only this type; may be repeated."
 )
@@ -103,7 +108,7 @@ class Options(GraphOptions, FileOptions):
 )
 @json_option
 @click.pass_obj
-def command(
+def embed(
     context: Context,
     uri_argument: str | None,
     uri: str | None,
@@ -149,7 +154,7 @@ def _embed_graph(
     graph = open_graph(uri, context, read_only=options["dry_run"])
     with progress("embedding", as_json=as_json) as shown:
         result = graph.embed(
-            branch=options["branch"] or "main",
+            branch=options["branch"] or context.default_branch,
             types=types,
             properties=options["properties"],
             pending=options["pending"],

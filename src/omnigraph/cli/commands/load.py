@@ -1,22 +1,21 @@
-"""`omnigraph load`: load files into a branch.
-
-The options and the call are shared with `omnigraph ingest`, the old form of the command.
-"""
+"""`omnigraph load`: load files into a branch. `omnigraph ingest` is its deprecated form."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import click
 
 from omnigraph.cli.context import Context, graph_uri, open_graph
+from omnigraph.cli.exits import warn
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
     branch_option,
+    branch_option_of,
+    chosen_engine,
     engine_options,
     expect_head_option,
     json_option,
@@ -25,12 +24,12 @@ from omnigraph.cli.options import (
 )
 from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
 from omnigraph.cli.progress import progress
-from omnigraph.cli.style import warn
 from omnigraph.diagnostics import counted
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
     from omnigraph.load.run import LoadResult
+
 
 MODES = ("overwrite", "append", "merge", "patch")
 
@@ -132,7 +131,7 @@ def load_options(function: F) -> F:
 )
 @load_options
 @click.pass_obj
-def command(
+def load(
     context: Context,
     uri: str | None,
     mode: str,
@@ -259,3 +258,47 @@ def _lines(uri: str, mode: str, result: LoadResult, totals: dict[str, int]) -> I
     if result.branch_created:
         yield f"branch {result.branch} created from {result.base_branch}"
     yield from commit_lines(result.receipt)
+
+
+@declare("ingest")
+@click.option("--mode", type=click.Choice(MODES), default="merge", show_default=True)
+@branch_option_of("--from", "base", "Branch to start from.")
+@load_options
+@click.pass_obj
+def ingest(
+    context: Context,
+    uri: str | None,
+    mode: str,
+    base: str,
+    as_json: bool,
+    **options: Unpack[LoadOptions],
+) -> None:
+    """Load files into a branch, creating it if needed. Deprecated; use `omnigraph load`."""
+    warn("`omnigraph ingest` is deprecated; use `omnigraph load` instead")
+    uri = graph_uri(uri, context)
+    result = run_load(uri, context, mode, base, options)
+    document = {
+        "uri": uri,
+        "branch": result.branch,
+        "base_branch": base,
+        "branch_created": result.branch_created,
+        "mode": mode,
+        "tables": [
+            {"table_key": key, "rows_loaded": rows}
+            for key, rows in sorted(result.rows_loaded.items())
+        ],
+        # The document has an actor only if a server reported one.
+        "actor_id": None,
+    }
+    lines = [*_ingest_lines(document), *commit_lines(result.receipt)]
+    write_answer(document | load_receipt(result), lines, as_json=as_json)
+
+
+def _ingest_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    state = "branch created" if document["branch_created"] else "branch exists"
+    yield (
+        f"ingested {document['uri']} into branch {document['branch']} "
+        f"from {document['base_branch']} with {document['mode']} ({state})"
+    )
+    for table in document["tables"]:
+        yield f"{table['table_key']} rows_loaded={table['rows_loaded']}"

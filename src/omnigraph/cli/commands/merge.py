@@ -1,19 +1,25 @@
-"""`omnigraph merge` and `omnigraph branch merge`, which is the same."""
+"""`omnigraph merge`, `branch merge`, `revert` and `cherry-pick`, and the conflicts they report.
+
+Conflicts are printed, and written to a file that can be edited and passed back."""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from omnigraph.cli.context import Context, graph_uri, open_graph
-from omnigraph.cli.exits import FAILURE
+from omnigraph.cli.exits import FAILURE, Style
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
+    branch_option,
+    branch_option_of,
+    chosen_engine,
     comparing_engine_options,
     expect_head_option,
     full_option,
@@ -24,16 +30,16 @@ from omnigraph.cli.options import (
     with_options,
 )
 from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
-from omnigraph.cli.output.changes import RowValues
-from omnigraph.cli.output.conflicts import conflict_lines, reporting_conflicts, write_report
+from omnigraph.cli.output.changes import RowValues, elided
 from omnigraph.cli.progress import progress
-from omnigraph.cli.style import Style
 from omnigraph.diagnostics import counted
-from omnigraph.errors import MergeConflicts
+from omnigraph.errors import InputError, MergeConflict, MergeConflicts
 from omnigraph.merge.resolution import read_resolutions
+from omnigraph.replace_file import replacing
 
 if TYPE_CHECKING:
-    from omnigraph.merge.merger import MergeResult
+    from omnigraph.merge.merger import AppliedCommit, MergeResult
+
 
 _WORDS = ("fail", "ours", "theirs")
 
@@ -50,15 +56,9 @@ def _strategies(
     return found
 
 
-_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+_MERGE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.argument("source"),
-    click.option(
-        "--into",
-        default="main",
-        show_default=True,
-        metavar="BRANCH",
-        help="Target branch.",
-    ),
+    branch_option_of("--into", "into", "Target branch."),
     uri_option,
     click.option(
         "--strategy",
@@ -100,8 +100,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 
 @declare("merge")
-@with_options(_OPTIONS)
-def command(context: Context, **options: Any) -> int | None:
+@with_options(_MERGE_OPTIONS)
+def merge(context: Context, **options: Any) -> int | None:
     """Merge the branch SOURCE into another branch as one commit.
 
     Rows that both branches changed are conflicts, unless a strategy or a resolution decides them.
@@ -111,8 +111,8 @@ def command(context: Context, **options: Any) -> int | None:
 
 
 @declare("branch merge")
-@with_options(_OPTIONS)
-def branch_command(context: Context, **options: Any) -> int | None:
+@with_options(_MERGE_OPTIONS)
+def branch_merge(context: Context, **options: Any) -> int | None:
     """Merge the branch SOURCE into another branch. Same as `merge`."""
     return _merge(context, **options)
 
@@ -160,7 +160,7 @@ def _merge(
     if report is not None and result.conflicts:
         write_report(report, result.conflicts, result.conflicts_total, full=full)
     warn_of(result.receipt)
-    write_answer(_document(result), _lines(result, values), as_json=as_json)
+    write_answer(_document(result), _merge_lines(result, values), as_json=as_json)
     return FAILURE if result.conflicts else None
 
 
@@ -181,7 +181,7 @@ def _document(result: MergeResult) -> dict[str, Any]:
     return document | receipt_fields(result.receipt)
 
 
-def _lines(result: MergeResult, values: RowValues) -> Iterator[str]:
+def _merge_lines(result: MergeResult, values: RowValues) -> Iterator[str]:
     branches = f"{result.source} into {result.target}"
     if result.conflicts:
         yield f"cannot merge {branches}: {counted(result.conflicts_total, 'conflict')}"
@@ -196,3 +196,161 @@ def _lines(result: MergeResult, values: RowValues) -> Iterator[str]:
                 f"{key}  {count.inserted} inserted, {count.updated} updated, {count.deleted} deleted"
             )
     yield from commit_lines(result.receipt)
+
+
+_APPLY_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    uri_option,
+    full_option,
+    click.option("--dry-run", is_flag=True, help="Report the result without changing anything."),
+    comparing_engine_options,
+    expect_head_option(),
+    idempotency_key_option,
+    message_option,
+    json_option,
+    click.pass_obj,
+)
+
+
+@declare("revert")
+@click.argument("commit")
+@branch_option
+@with_options(_APPLY_OPTIONS)
+def revert(context: Context, commit: str, branch: str, **options: Any) -> int | None:
+    """Undo the changes of COMMIT in a new commit. Rows changed since then are conflicts."""
+    return _apply(context, "revert", commit, branch, **options)
+
+
+@declare("cherry-pick")
+@click.argument("commit")
+@branch_option_of("--onto", "onto", "Target branch.")
+@with_options(_APPLY_OPTIONS)
+def cherry_pick(context: Context, commit: str, onto: str, **options: Any) -> int | None:
+    """Apply the changes of COMMIT to another branch in a new commit."""
+    return _apply(context, "pick", commit, onto, **options)
+
+
+def _apply(
+    context: Context,
+    verb: Literal["revert", "pick"],
+    commit: str,
+    branch: str,
+    uri: str | None,
+    full: bool,
+    dry_run: bool,
+    engine: str | None,
+    master: str | None,
+    expect_head: str | None,
+    idempotency_key: str | None,
+    message: str | None,
+    as_json: bool,
+) -> int | None:
+    graph = open_graph(graph_uri(uri, context), context)
+    values = RowValues(graph.schema.catalog, full=full)
+    with reporting_conflicts(values), progress(f"{verb}ing {commit}", as_json=as_json) as shown:
+        apply = graph.revert if verb == "revert" else graph.cherry_pick
+        done = apply(
+            commit,
+            branch=branch,
+            dry_run=dry_run,
+            message=message,
+            expected_head=expect_head,
+            idempotency_key=idempotency_key,
+            progress=shown,
+            engine=chosen_engine(engine, master),
+        )
+    return _answer(done, verb, values, as_json)
+
+
+def _answer(done: AppliedCommit, verb: str, values: RowValues, as_json: bool) -> int | None:
+    warn_of(done.receipt)
+    document: dict[str, Any] = {
+        "branch": done.branch,
+        f"{verb}ed": done.source_commit_id,
+        "conflicts": [conflict.to_json() for conflict in done.conflicts],
+    }
+    if done.conflicts_total > len(done.conflicts):
+        document["conflicts_total"] = done.conflicts_total
+    if done.dry_run:
+        document["dry_run"] = True
+    document |= receipt_fields(done.receipt)
+    write_answer(document, _applied_lines(done, verb, values), as_json=as_json)
+    return FAILURE if done.conflicts else None
+
+
+def _applied_lines(done: AppliedCommit, verb: str, values: RowValues) -> Iterator[str]:
+    where = f"{done.source_commit_id} on {done.branch}"
+    if done.conflicts:
+        yield f"cannot {verb} {where}: {counted(done.conflicts_total, 'conflict')}"
+        style = Style.of(sys.stdout)
+        yield from conflict_lines(done.conflicts, done.conflicts_total, style, values)
+        return
+    what = f"would {verb}" if done.dry_run else f"{verb}ed"
+    nothing = "" if done.dry_run or done.receipt.graph_commit_id else ": nothing to change"
+    yield f"{what} {where}{nothing}"
+    yield from commit_lines(done.receipt)
+
+
+@contextmanager
+def reporting_conflicts(values: RowValues) -> Iterator[None]:
+    """Print the conflicts of a failing block before the error propagates."""
+    try:
+        yield
+    except MergeConflicts as error:
+        for line in conflict_lines(error.conflicts, error.total, Style.of(sys.stderr), values):
+            print(line, file=sys.stderr)
+        raise
+
+
+def conflict_lines(
+    conflicts: Sequence[MergeConflict], total: int, style: Style, values: RowValues
+) -> Iterator[str]:
+    """A line per conflict, and under it the values on which the two sides differ.
+
+    `total` counts all of them; `conflicts` may hold only the first.
+    """
+    for conflict in conflicts:
+        where = (
+            conflict.table_key
+            if conflict.row_id is None
+            else f"{conflict.table_key} {conflict.row_id}"
+        )
+        yield style.error(f"{where}: {conflict.kind}") + f"  {conflict.message}"
+        if conflict.is_about_a_row:
+            yield from _values(conflict, values)
+    if total > len(conflicts):
+        yield f"… {counted(total - len(conflicts), 'more conflict')}"
+
+
+def write_report(path: str, conflicts: Sequence[MergeConflict], total: int, *, full: bool) -> None:
+    """Write the conflicts to a file that --resolve reads once each `take` is filled in.
+
+    Its values are for people and are not read back; unless all of them are wanted, long ones are
+    cut. Raises `InputError` if it cannot be written.
+    """
+    found: list[dict[str, Any]] = []
+    for conflict in conflicts:
+        document = conflict.to_json()
+        if not full and conflict.is_about_a_row:
+            document |= {side: elided(document[side]) for side in ("base", "ours", "theirs")}
+        found.append(document | {"take": None} if conflict.is_about_a_row else document)
+    document = {"conflicts": found, "conflicts_total": total}
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    try:
+        with replacing(path) as file:
+            file.write(f"{text}\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _values(conflict: MergeConflict, values: RowValues) -> Iterator[str]:
+    base, ours, theirs = conflict.base, conflict.ours, conflict.theirs
+    if ours is None or theirs is None:
+        gone, kept = ("ours", "theirs") if ours is None else ("theirs", "ours")
+        yield f"    {gone} deleted it, {kept} changed it"
+        return
+    for name in sorted(ours):
+        if ours[name] != theirs.get(name):
+            states = [row.get(name) for row in (ours, theirs, base) if row is not None]
+            mine, other, *before = values.texts(conflict.table_key, name, *states)
+            origin = "".join(f"{text} → " for text in before)
+            yield f"    {name}: {origin}ours {mine}, theirs {other}"

@@ -1,4 +1,4 @@
-"""`omnigraph schema show`, `schema plan` and `schema apply`."""
+"""`omnigraph init`, `schema show`, `schema plan` and `schema apply`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from omnigraph.cli.command_table import refuse_remote
 from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
-from omnigraph.cli.operator_config import chosen_engine
 from omnigraph.cli.options import (
+    chosen_engine,
     expect_head_option,
     idempotency_key_option,
     json_option,
@@ -27,6 +27,23 @@ from omnigraph.cli.progress import progress
 
 if TYPE_CHECKING:
     from omnigraph.schema import SchemaApplyResult
+
+
+@declare("init")
+@click.argument("uri")
+@click.option("--schema", "schema_path", required=True, metavar="FILE", help="Schema file (.pg).")
+@click.option(
+    "--force", is_flag=True, help="Overwrite schema files that an unfinished init left behind."
+)
+def init(uri: str, schema_path: str, force: bool) -> None:
+    """Create an empty graph at URI, a path or s3:// URI. Missing directories are created."""
+    refuse_remote("init", uri)
+    # Imported here so that help does not wait for the storage engine.
+    from omnigraph.api.graph import init
+
+    graph = init(uri, Path(schema_path), force=force)
+    click.echo(f"initialized {uri}\ncommit {graph.head().id}")
+
 
 schema_option = click.option(
     "--schema", required=True, metavar="PATH", help="New schema file (.pg)."
@@ -42,7 +59,7 @@ loss_option = click.option(
 @uri_argument
 @json_option
 @click.pass_obj
-def show(context: Context, uri: str | None, as_json: bool) -> None:
+def schema_show(context: Context, uri: str | None, as_json: bool) -> None:
     """Print the schema source of the graph at URI."""
     source = open_graph(graph_uri(uri, context), read_only=True).schema.source
     write_answer({"schema_source": source}, [source.removesuffix("\n")], as_json=as_json)
@@ -54,15 +71,13 @@ def show(context: Context, uri: str | None, as_json: bool) -> None:
 @loss_option
 @json_option
 @click.pass_obj
-def plan(
+def schema_plan(
     context: Context, uri: str | None, schema: str, allow_data_loss: bool, as_json: bool
 ) -> int | None:
     """Show the migration steps to a new schema and which are unsupported. Changes nothing.
 
     Exits with 1 if a step is unsupported.
     """
-    if uri is not None:
-        refuse_remote("schema plan", uri)
     uri = graph_uri(uri, context)
     graph = open_graph(uri, read_only=True)
     planned = graph.schema.plan(Path(schema), allow_data_loss=allow_data_loss)
@@ -88,7 +103,7 @@ def plan(
 @rewriting_engine_options
 @json_option
 @click.pass_obj
-def apply(
+def schema_apply(
     context: Context,
     uri: str | None,
     schema: str,

@@ -1,4 +1,4 @@
-"""`omnigraph version`."""
+"""`omnigraph version`: a module of its own, because it loads nothing else."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from omnigraph.cli.framework import declare
 
 
 @declare("version")
-def command() -> None:
+def version() -> None:
     """Print the version."""
     click.echo(f"omnigraph {__version__}")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.cli.output.cells import compact, one_line, value_text
-from omnigraph.cli.style import Style
+from omnigraph.cli.exits import Style
+from omnigraph.cli.output.answers import compact, one_line, value_text
 from omnigraph.diagnostics import counted, shortened
 from omnigraph.language.types import Scalar
 from omnigraph.language.values import format_date

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, assert_never, get_args
 
-from omnigraph.cli.output.cells import (
+from omnigraph.cli.exits import Style
+from omnigraph.cli.output.answers import (
     Cell,
     Rows,
     cell_text,
@@ -22,7 +23,6 @@ from omnigraph.cli.output.cells import (
     wrap,
     write_document,
 )
-from omnigraph.cli.style import Style
 
 if TYPE_CHECKING:
     from omnigraph.read.explain import ExplainedStep, Explanation

@@ -148,7 +148,7 @@ class Actions:
                     check_lock,
                 )
                 versions.append(table_version(recorded.table_id, restored))
-                expected[recorded.table_id] = recorded.before
+                expected[recorded.table_id] = VersionRef(finding.published, recorded.branch)
             if finding.has_moved:
                 outcomes.append(_outcome(finding, finding.head, finding.published))
         publication = Publication(

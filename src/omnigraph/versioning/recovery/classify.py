@@ -106,10 +106,12 @@ def _decide(
 
 
 def _progress(table: SidecarTable, published: int, own: list[VersionRecord]) -> TableProgress:
-    if not own or (table.before.version != published and not table.forks):
+    if not own:
         return TableProgress.FOREIGN
-    # A restore means that an undo of the operation was interrupted.
-    if any(record.operation == "restore" for record in own):
+    # An operation that was pending before this one began has been completed since: nothing of this one
+    # was checked against that. A restore means that an undo of the operation was interrupted.
+    is_overtaken = table.before.version != published and not table.forks
+    if is_overtaken or any(record.operation == "restore" for record in own):
         return TableProgress.PARTIAL
     data = sum(record.operation not in _MAINTENANCE for record in own)
     return TableProgress.WRITTEN if data >= table.data_commits else TableProgress.PARTIAL

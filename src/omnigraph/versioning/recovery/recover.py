@@ -8,6 +8,7 @@ Tests: tests/crash.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branch_names import RETIRED_KEY, public_name
 from omnigraph.versioning.branches import Branches
+from omnigraph.versioning.commits import OperationId
 from omnigraph.versioning.contract import StagedSchema, has_staging, is_staged
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks import HeldLock, WriterLocks
@@ -93,6 +95,9 @@ class Recovery:
         """Branches of which no sidecar was left when this process had their lock last."""
         self._read_last: set[str | None] = set()
         """Branches whose newest state was known by then."""
+        self._unended: defaultdict[str | None, set[OperationId]] = defaultdict(set)
+        """The operations of this process that have begun on a branch and not ended since it was last
+        examined."""
 
     @cached_property
     def actions(self) -> Actions:
@@ -175,6 +180,7 @@ class Recovery:
                 quarantined.append(found)
         for found in quarantined:
             _log.warning("sidecar %s needs an operator's decision: %s", found.name, found.reason)
+        self._unended.pop(branch, None)
         if not resolved and not quarantined:
             self._clean.add(branch)
         return RecoveryOutcome(resolved, tuple(quarantined))
@@ -187,6 +193,7 @@ class Recovery:
     def begin(self, sidecar: Sidecar) -> None:
         """Phase A of a write. A sidecar that could not be written must not stay either."""
         self.doubt(sidecar.physical)
+        self._unended[sidecar.physical].add(sidecar.operation_id)
         try:
             self.sidecars.write(sidecar)
         except OmnigraphError:
@@ -194,8 +201,11 @@ class Recovery:
             raise
 
     def end(self, sidecar: Sidecar) -> None:
-        """Phase D. The outcome is recorded, so recovery removes what cannot be removed now."""
-        if self._forget(sidecar):
+        """Phase D. The outcome is recorded, so recovery removes what cannot be removed now.
+
+        A later operation of the same turn may have been left to recovery; the branch is not clean then.
+        """
+        if self._forget(sidecar) and not self._unended[sidecar.physical]:
             self._clean.add(sidecar.physical)
             self._read_last.add(sidecar.physical)
 
@@ -205,6 +215,7 @@ class Recovery:
         except OmnigraphError as error:
             _log.warning("could not delete sidecar %s; recovery will: %s", sidecar.name, error)
             return False
+        self._unended[sidecar.physical].discard(sidecar.operation_id)
         return True
 
     def undo_own(self, sidecar: Sidecar, lock: HeldLock, cause: Exception) -> None:

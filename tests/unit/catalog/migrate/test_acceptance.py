@@ -10,7 +10,7 @@ import json
 import pytest
 
 from omnigraph.catalog.migrate import plan_migration
-from omnigraph.catalog.migrate.codes import MigrationCode
+from omnigraph.catalog.migrate.steps import MigrationCode
 from tests.unit.catalog.migrate.workshop import (
     accepted,
     change,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.catalog.migrate.codes import MigrationCode
+from omnigraph.catalog.migrate.steps import MigrationCode
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_a_column_of_any_version_of_the_table_is_not_used_again():
     assert property_of(migrate(schema, text, {type_id + 1: {"b"}}), "N.b").column == "b"
 
 
-def test_a_suffixed_column_that_somebody_already_has_is_avoided():
+def test_a_suffixed_column_that_is_taken_is_avoided():
     schema = migrate(accepted("node N { a: I32? }"), 'node N { b: I32? @rename_from("a") }')
     # The next number is 3, and a property may well be called `a__3`.
     schema = migrate(schema, "node N { b: I32?  a__4: I32? }")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.catalog.migrate.codes import MigrationCode
 from omnigraph.catalog.migrate.report import step_text
+from omnigraph.catalog.migrate.steps import MigrationCode
 from tests.unit.catalog.migrate.workshop import plan_text, refusals_of, steps_of
 
 

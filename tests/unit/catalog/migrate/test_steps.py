@@ -8,7 +8,6 @@ from typing import get_args
 import pytest
 
 from omnigraph.catalog.ir import AnnotationIR, IndexIR
-from omnigraph.catalog.migrate.codes import MigrationCode
 from omnigraph.catalog.migrate.report import plan_lines, step_lines, step_text
 from omnigraph.catalog.migrate.steps import (
     AddConstraint,
@@ -18,6 +17,7 @@ from omnigraph.catalog.migrate.steps import (
     DropType,
     Entity,
     ExtendEnum,
+    MigrationCode,
     MigrationPlan,
     RenameProperty,
     RenameType,

@@ -1,0 +1,1 @@
+"""The HTTP server: one set of handlers for both contracts of the API."""

@@ -1,0 +1,357 @@
+"""The application: from a request to a handler and from its answer to a response.
+
+Checks come in this order: path and method, token, version header, graph, body. The handler then asks the
+policy, reserves its share of the actor's writes and calls the engine, all in a worker thread. A read ends
+when its client goes away; a write that has begun is finished.
+Tests: tests/server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Literal
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from omnigraph.errors import QueryCancelled
+from omnigraph.server.bodies import BODY_SECONDS, check_content_type, decode_body, read_body
+from omnigraph.server.call import Answer, Call, ServerState, Stream
+from omnigraph.server.graphs import ServedGraph
+from omnigraph.server.openapi import OPENAPI
+from omnigraph.server.problems import HttpProblem, error_answer
+from omnigraph.server.router import Match, Router
+from omnigraph.server.routes import ONLY_07, ONLY_13, ROUTES, Route
+from omnigraph.server.routes import Scope as RouteScope
+from omnigraph.server.streams import streamed
+from omnigraph.server.tokens import SCHEME, Tokens
+from omnigraph.wire.contracts import CONTRACT_07, CONTRACT_13, HEADER, VERSION_13, Contract
+from omnigraph.wire.requests import InvokeStoredQueryRequest
+
+access_log = logging.getLogger("omnigraph.server.access")
+
+HttpApi = Literal["both", "0.13", "0.7"]
+READ_THREADS: Final = 32
+WRITE_THREADS: Final = 64
+"""Writers of one branch share a turn, so many of them wait together."""
+STREAM_THREADS: Final = 128
+"""Each reader of a stream has one as long as it reads, however slowly."""
+UNWATCHED_SECONDS: Final = 0.05
+"""A read that takes longer is ended when its client goes away."""
+
+_HEADER_NAME: Final = HEADER.lower().encode()
+_MISMATCH: Final = "exactly one omnigraph-http-api header with value 0.13 is required"
+_UNSTAMPED: Final = frozenset(["oauthProtectedResource", "metrics"])
+_encoder: Final = msgspec.json.Encoder()
+
+
+class App:
+    """The ASGI application of a server."""
+
+    def __init__(
+        self,
+        state: ServerState,
+        tokens: Tokens,
+        *,
+        http_api: HttpApi = "both",
+        body_seconds: float = BODY_SECONDS,
+    ) -> None:
+        self.state = state
+        self._tokens = tokens
+        state.requires_token = state.requires_token or len(tokens) > 0
+        self._http_api = http_api
+        self._body_seconds = body_seconds
+        self._readers = ThreadPoolExecutor(READ_THREADS, "omnigraph-read")
+        self._writers = ThreadPoolExecutor(WRITE_THREADS, "omnigraph-write")
+        self._streams = ThreadPoolExecutor(STREAM_THREADS, "omnigraph-stream")
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        routes = (*ROUTES, OPENAPI)
+        is_multi = state.graphs.is_multi
+        self._router_07 = Router(_of(routes, ONLY_07), is_nested=is_multi)
+        self._router_13 = Router(_of(routes, ONLY_13), is_nested=True)
+
+    # -- the life of the server -------------------------------------------------------------
+
+    async def drained(self) -> None:
+        """Refuse new work from now on, and return when everything that runs has ended."""
+        self.state.is_draining = True
+        await self._idle.wait()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        self._running += 1
+        self._idle.clear()
+        try:
+            await self._respond(scope, receive, send)
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    # -- one request ------------------------------------------------------------------------
+
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        request = Request(scope, receive)
+        exchange = _Exchange(self._contract_of(scope), self._http_api)
+        is_head = scope["method"] == "HEAD"
+        try:
+            answer = await self._answer(request, exchange)
+            response = self._response(answer, exchange, is_head=is_head)
+        except Exception as error:
+            failed = error_answer(error, exchange.contract)
+            if failed.status == 409 and exchange.graph_id is not None:
+                self.state.counters.add_conflict(exchange.graph_id)
+            body = b"" if is_head else _encoder.encode(failed.body)
+            response = Response(
+                body, failed.status, exchange.stamped(failed.headers), "application/json"
+            )
+        seconds = time.perf_counter() - began
+        self.state.counters.add_request(exchange.operation, response.status_code, seconds)
+        access_log.info(
+            "%s %s %s %.1fms actor=%s",
+            scope["method"],
+            _raw_path(scope).decode("latin-1"),
+            response.status_code,
+            seconds * 1e3,
+            exchange.actor or "-",
+        )
+        await response(scope, receive, send)
+
+    def _contract_of(self, scope: Scope) -> Contract | None:
+        """The contract that the version header asks for; None if its value is not valid."""
+        given = [value for name, value in scope["headers"] if name == _HEADER_NAME]
+        if self._http_api == "0.7" or (not given and self._http_api == "both"):
+            return CONTRACT_07
+        return CONTRACT_13 if given == [VERSION_13.encode()] else None
+
+    async def _answer(self, request: Request, exchange: _Exchange) -> Answer | Stream:
+        match = self._match(request.scope, exchange)
+        route = match.route
+        exchange.enter(route)
+        if route.scope is not RouteScope.PUBLIC:
+            if self.state.requires_token:
+                exchange.actor = self._actor_of(request.scope)
+            if exchange.is_mismatch and route.operation not in _UNSTAMPED:
+                raise HttpProblem(400, _MISMATCH, code="api_contract_mismatch")
+            if self.state.is_draining:
+                raise HttpProblem(503, "the server is shutting down", code=exchange.draining_code)
+        served = self._served(match, exchange) if route.scope is RouteScope.GRAPH else None
+        exchange.graph_id = None if served is None else served.id
+        call = Call(
+            state=self.state,
+            contract=exchange.contract,
+            actor=exchange.actor,
+            served=served,
+            path=match.path,
+            query=_parameters(request.scope["query_string"]),
+            headers=_headers(request.scope["headers"]),
+            is_head=request.method == "HEAD",
+        )
+        kind = route.body_for(exchange.contract.version)
+        if kind is not None:
+            call.body = await self._body(request, route, kind)
+        return await self._run(request, route, call)
+
+    def _match(self, scope: Scope, exchange: _Exchange) -> Match:
+        raw = _raw_path(scope)
+        if exchange.contract is CONTRACT_13 and not exchange.is_mismatch:
+            return self._router_13.find(scope["method"], raw)
+        if not exchange.is_mismatch:
+            return self._router_07.find(scope["method"], raw)
+        try:
+            return self._router_13.find(scope["method"], raw)
+        except HttpProblem:
+            return self._router_07.find(scope["method"], raw)
+
+    def _actor_of(self, scope: Scope) -> str:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        text = given[0].decode("latin-1") if len(given) == 1 else ""
+        if not text.startswith(SCHEME):
+            raise _unauthorized("missing bearer token")
+        actor = self._tokens.actor_of(text.removeprefix(SCHEME))
+        if actor is None:
+            raise _unauthorized("invalid bearer token")
+        return actor
+
+    def _served(self, match: Match, exchange: _Exchange) -> ServedGraph:
+        graphs = self.state.graphs
+        if graphs.is_multi:
+            return graphs.find(match.path["graph_id"])
+        only = graphs.only()
+        if exchange.contract is CONTRACT_13 and match.path["graph_id"] != only.id:
+            raise HttpProblem(404, f"graph '{match.path['graph_id'][:64]}' not found")
+        return only
+
+    async def _body(self, request: Request, route: Route, kind: type[Any]) -> Any:
+        content = await read_body(request, route.body_bytes, self._body_seconds)
+        if kind is bytes:
+            check_content_type(request, route.body_media)
+            return content
+        if not route.body_required:
+            return _optional_body(content, kind)
+        check_content_type(request, route.body_media)
+        return decode_body(content, kind)
+
+    async def _run(self, request: Request, route: Route, call: Call) -> Answer | Stream:
+        """Run the handler in a thread; end a read whose client goes away."""
+        loop = asyncio.get_running_loop()
+        pool = self._writers if route.is_write else self._readers
+        running = loop.run_in_executor(pool, _handle, route, call)
+        if route.is_write:
+            return await running
+        done, _ = await asyncio.wait((running,), timeout=UNWATCHED_SECONDS)
+        if not done:
+            watch = loop.create_task(_until_gone(request))
+            try:
+                await asyncio.wait((running, watch), return_when=asyncio.FIRST_COMPLETED)
+                if not running.done():
+                    call.cancel.cancel()
+            finally:
+                watch.cancel()
+        try:
+            return await running
+        except QueryCancelled:
+            raise HttpProblem(400, "the client has closed the connection") from None
+
+    def _response(self, answer: Answer | Stream, exchange: _Exchange, *, is_head: bool) -> Response:
+        headers = exchange.stamped(answer.headers)
+        if exchange.successor is not None:
+            headers["Deprecation"] = "true"
+            headers["Link"] = f'<{exchange.successor}>; rel="successor-version"'
+        if isinstance(answer, Stream):
+            parts = streamed(answer.produce, self._streams)
+            return StreamingResponse(
+                parts, answer.status, headers=headers, media_type=answer.media_type
+            )
+        content = answer.content
+        assert content is not None, "documents were encoded in the thread"
+        if is_head and "Content-Length" not in headers:
+            headers["Content-Length"] = str(len(content))
+        response = Response(
+            b"" if is_head else content, answer.status, media_type=answer.media_type
+        )
+        if answer.status == 304:
+            del response.headers["content-length"]
+        response.headers.update(headers)
+        return response
+
+
+class _Exchange:
+    """What is known of a request so far, for its response headers."""
+
+    def __init__(self, contract: Contract | None, http_api: HttpApi) -> None:
+        self.is_mismatch = contract is None
+        self.contract = contract or CONTRACT_13
+        self.actor: str | None = None
+        self.graph_id: str | None = None
+        self.operation = "unknown"
+        self.successor: str | None = None
+        self._http_api = http_api
+        self._is_public = False
+        self._is_stamped = self.contract is CONTRACT_13
+
+    def enter(self, route: Route) -> None:
+        """The route is found: public ones are stamped whatever was asked for."""
+        self.operation = route.operation
+        self.successor = route.successor
+        self._is_public = route.scope is RouteScope.PUBLIC
+        if self._is_public and self.is_mismatch:
+            self.contract = CONTRACT_07
+        if route.operation in _UNSTAMPED:
+            self._is_stamped = False
+        elif self._is_public:
+            self._is_stamped = self._http_api != "0.7"
+
+    @property
+    def draining_code(self) -> Literal["service_unavailable", "internal"]:
+        return "service_unavailable" if self.contract is CONTRACT_13 else "internal"
+
+    def stamped(self, headers: Mapping[str, str]) -> dict[str, str]:
+        found = dict(headers)
+        if self._is_stamped:
+            found[HEADER] = VERSION_13
+        if not self._is_public and self._http_api != "0.7":
+            found["Vary"] = HEADER
+        return found
+
+
+def _raw_path(scope: Scope) -> bytes:
+    """The path as it was sent, percent-encoded: one segment and one line of the log stay one."""
+    raw: bytes = scope["raw_path"]
+    return raw.partition(b"?")[0]
+
+
+def _handle(route: Route, call: Call) -> Answer | Stream:
+    """In a thread: call the handler and encode its document."""
+    answer = route.handler(call)
+    if isinstance(answer, Stream) or answer.content is not None:
+        return answer
+    content = _encoder.encode(answer.document)
+    return Answer(None, answer.status, answer.headers, content, answer.media_type)
+
+
+async def _until_gone(request: Request) -> None:
+    """Return when the client has closed the connection."""
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            return
+
+
+def _unauthorized(message: str) -> HttpProblem:
+    return HttpProblem(401, message, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _of(routes: Sequence[Route], contract: frozenset[str]) -> list[Route]:
+    return [route for route in routes if contract <= route.contracts]
+
+
+def _optional_body(content: bytes, kind: type[Any]) -> Any:
+    if not content.strip() or content.strip() == b"null":
+        return InvokeStoredQueryRequest()
+    try:
+        return decode_body(content, kind)
+    except HttpProblem as problem:
+        message = f"invalid stored-query invocation body: {problem.message}"
+        raise HttpProblem(400, message) from None
+
+
+def _parameters(query_string: bytes) -> dict[str, list[str]]:
+    """The query string by name. Raises `HttpProblem` 400."""
+    if not query_string:
+        return {}
+    try:
+        pairs = parse_qsl(
+            query_string.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=True,
+            errors="strict",
+            max_num_fields=256,
+        )
+    except ValueError:
+        raise HttpProblem(400, "the query string is malformed") from None
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers by lower-case name; several lines of one name are joined by commas."""
+    found: dict[str, str] = {}
+    for name, value in raw:
+        key, text = name.decode("latin-1"), value.decode("latin-1")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    found.pop("authorization", None)
+    return found

@@ -1,0 +1,106 @@
+"""The graphs that a server has opened, and who may do what with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from omnigraph.errors import PolicyError, ServerConfigError
+from omnigraph.graph.gate import Action, Gate, OpenGate, Request
+from omnigraph.server.problems import HttpProblem
+from omnigraph.storage.uris import normalise_root
+from omnigraph.stored_queries.registry import StoredQueries
+
+if TYPE_CHECKING:
+    from omnigraph.api.graph import Graph
+
+DEFAULT_ID: Final = "default"
+"""How contract 0.13 names the graph of a server that serves one without a name."""
+
+_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
+_RESERVED_IDS: Final = frozenset(["policies", "healthz", "openapi", "graphs"])
+
+
+class Access(Enum):
+    """What requests may do, as the start of the server has decided it."""
+
+    OPEN = "open"
+    DEFAULT_DENY = "default-deny"
+    POLICY = "policy"
+
+
+class ReadsOnly:
+    """The gate of a graph without a policy on a server with tokens: only reads are allowed."""
+
+    def check(self, request: Request) -> None:
+        if request.action is not Action.READ:
+            raise PolicyError(
+                f"action '{request.action.value}' is denied for actor '{request.actor}': the graph "
+                "has no policy, so tokens only allow reads"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ServedGraph:
+    """One open graph: its id, its address as configured, its gate and its stored queries."""
+
+    id: str
+    uri: str
+    graph: Graph
+    gate: Gate = field(default_factory=OpenGate)
+    queries: StoredQueries = field(default_factory=StoredQueries)
+
+
+def check_graph_id(graph_id: str) -> None:
+    """Raises `ServerConfigError` for an id that no path can name."""
+    if not is_graph_id(graph_id) or graph_id in _RESERVED_IDS:
+        raise ServerConfigError(
+            f"invalid graph id '{graph_id}': use 1 to 64 letters, digits and '-', and none of "
+            f"{', '.join(sorted(_RESERVED_IDS))}"
+        )
+
+
+def is_graph_id(text: str) -> bool:
+    return _ID.match(text) is not None
+
+
+def refuse_same_address(uris: Iterable[tuple[str, str]]) -> None:
+    """Raises `ServerConfigError` when two ids name one graph."""
+    known: dict[str, str] = {}
+    for graph_id, uri in uris:
+        root = normalise_root(uri).uri
+        if root in known:
+            problem = f"graphs '{known[root]}' and '{graph_id}' have the same address '{root}'"
+            raise ServerConfigError(f"{problem}; serve it under one id")
+        known[root] = graph_id
+
+
+class ServedGraphs:
+    """The graphs of a server, one under flat paths or several under `/graphs/{id}`."""
+
+    def __init__(self, graphs: Iterable[ServedGraph], *, is_multi: bool) -> None:
+        self._by_id = {served.id: served for served in sorted(graphs, key=lambda one: one.id)}
+        self.is_multi = is_multi
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[ServedGraph]:
+        return iter(self._by_id.values())
+
+    def only(self) -> ServedGraph:
+        """The graph of a server for one graph."""
+        (served,) = self._by_id.values()
+        return served
+
+    def find(self, graph_id: str) -> ServedGraph:
+        """Raises `HttpProblem` 400 for an id that is none, 404 for an unknown one."""
+        if not is_graph_id(graph_id):
+            raise HttpProblem(400, f"invalid graph id '{graph_id[:64]}'")
+        served = self._by_id.get(graph_id)
+        if served is None:
+            raise HttpProblem(404, f"graph '{graph_id}' not found")
+        return served

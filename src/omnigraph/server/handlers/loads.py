@@ -1,0 +1,253 @@
+"""Loads and exports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from omnigraph.api.handle import newest_state
+from omnigraph.errors import BranchNotFound, LoadError, UnknownPropertiesRefused
+from omnigraph.graph.gate import Action
+from omnigraph.limits import MAX_LOAD_ERRORS
+from omnigraph.server.call import MAIN, Answer, Call, Stream, Write, branch_of
+from omnigraph.server.problems import HttpProblem
+from omnigraph.wire.contracts import CONTRACT_13
+from omnigraph.wire.documents13 import GraphBatchLoadOutput
+from omnigraph.wire.errors import KeyConflictOutput
+from omnigraph.wire.requests import ExportRequest, IngestRequest
+from omnigraph.wire.rows import export_lines_13
+
+if TYPE_CHECKING:
+    from omnigraph.load.run import LoadResult
+
+NDJSON_UTF8: Final = "application/x-ndjson; charset=utf-8"
+_MODES: Final = ("overwrite", "append", "merge", "patch")
+_NODE_MEMBERS: Final = frozenset(["type", "id", "data"])
+_EDGE_MEMBERS: Final = frozenset(["edge", "id", "from", "to", "data"])
+
+
+def load(call: Call) -> Answer:
+    """Load records as one commit."""
+    body: IngestRequest = call.body
+    data = body.data.encode("utf-8", "surrogatepass")
+    done = _load(call, data, body.branch, body.from_, body.mode or "merge", body)
+    return Answer(call.contract.load(done, call.uri, body.from_))
+
+
+def load_ndjson(call: Call) -> Answer:
+    """Load the lines of the body as one commit. Every line is exactly one record."""
+    call.only("branch", "from", "mode")
+    mode, base = call.one("mode") or "merge", call.one("from")
+    if mode not in _MODES:
+        raise HttpProblem(400, f"unknown mode '{mode}'; use one of {', '.join(_MODES)}")
+    records = list(_strict_lines(call.body))
+    if not records and mode != "overwrite":
+        return Answer(_nothing_loaded(call, mode, base))
+    data = b"".join(line for _, line in records)
+    try:
+        done = _load(call, data, call.one("branch"), base, mode, None)
+    except (LoadError, UnknownPropertiesRefused) as error:
+        raise _with_lines(error, [number for number, _ in records]) from error
+    return Answer(CONTRACT_13.batch_load(done, base))
+
+
+def _nothing_loaded(call: Call, mode: str, base: str | None) -> GraphBatchLoadOutput:
+    """The document of a batch without records, which makes no commit."""
+    into, source = _target(call, call.one("branch"), base)
+    with call.admit(0):
+        if source is not None:
+            call.graph.branches.create(into, source)
+    return GraphBatchLoadOutput(
+        branch=into,
+        base_branch=base,
+        branch_created=source is not None,
+        mode=mode,
+        nodes=[],
+        edges=[],
+        total_entities=0,
+        commit=None,
+        actor_id=call.actor,
+    )
+
+
+def _with_lines(error: LoadError | UnknownPropertiesRefused, lines: list[int]) -> HttpProblem:
+    """The error with the line of the body where its first record is."""
+    if isinstance(error, LoadError):
+        record = error.load_errors[0].record if error.load_errors else None
+    else:
+        record = error.properties[0].first[0][1]
+    where = "" if record is None else f"line {lines[record - 1]}: "
+    return HttpProblem(400, f"{where}{error.message}", cause=error)
+
+
+def _load(
+    call: Call,
+    data: bytes,
+    branch: str | None,
+    base: str | None,
+    mode: str,
+    body: IngestRequest | None,
+) -> LoadResult:
+    into, source = _target(call, branch, base)
+    load_id = None if body is None else body.load_id
+    if call.idempotency_key is not None:
+        if load_id not in (None, call.idempotency_key):
+            raise HttpProblem(
+                400, "load_id and the header Idempotency-Key differ; send one of them"
+            )
+        load_id = call.idempotency_key
+    with call.admit(len(data)):
+        try:
+            done = call.graph.load(
+                data,
+                mode,
+                branch=into,
+                create_from=source,
+                load_id=load_id,
+                strict=body is None,
+                max_errors=(None if body is None else body.max_errors) or MAX_LOAD_ERRORS,
+                message=None if body is None else body.message,
+                expected_head=None if body is None else body.expected_head,
+                engine=call.state.engine,
+            )
+            return call.noted(done)
+        except LoadError as error:
+            if call.is_13 and (conflict := _key_conflict(call, error)):
+                details = {"key_conflict": conflict}
+                raise HttpProblem(409, error.message, details=details, cause=error) from error
+            raise
+
+
+def _target(call: Call, branch: str | None, base: str | None) -> tuple[str, str | None]:
+    """The branch to load into and, if it has to be made, the branch to make it from."""
+    into = branch_of(branch)
+    source = None
+    if not _exists(call, into):
+        if base is None:
+            raise HttpProblem(
+                404, f"branch '{into}' not found; pass `from` to create it from another branch"
+            )
+        source = branch_of(base)
+        call.allow(Action.BRANCH_CREATE, source, into)
+    call.allow(Action.CHANGE, into)
+    return into, source
+
+
+def _exists(call: Call, branch: str) -> bool:
+    if branch == MAIN:
+        return True
+    try:
+        call.graph.checkout(branch)
+    except BranchNotFound:
+        return False
+    return True
+
+
+def _key_conflict(call: Call, error: LoadError) -> KeyConflictOutput | None:
+    """The id that exists, if that is all that is wrong with the records."""
+    if not error.load_errors or any(one.code != "exists" for one in error.load_errors):
+        return None
+    first = error.load_errors[0]
+    is_node = first.type in call.graph.schema.catalog.nodes
+    return KeyConflictOutput(
+        entity_kind="node" if is_node else "edge", type_name=first.type or "", entity_id=first.id
+    )
+
+
+def _strict_lines(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """Numbered lines as records whose id is in their data. Raises `HttpProblem` 400 with the line."""
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield number, msgspec.json.encode(_record(line)) + b"\n"
+        except ValueError as error:
+            raise HttpProblem(400, f"line {number}: {error}") from None
+        except RecursionError:
+            raise HttpProblem(400, f"line {number}: it is nested too deeply") from None
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    """One record. Raises `ValueError` with the reason."""
+    try:
+        record = json.loads(line, object_pairs_hook=_members, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not valid JSON: {error.msg}") from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8") from None
+    if not isinstance(record, dict):
+        raise ValueError("expected a JSON object")
+    known = _EDGE_MEMBERS if "edge" in record else _NODE_MEMBERS
+    for name in record:
+        if name not in known:
+            raise ValueError(f"unknown member '{name}'")
+    required = ("edge", "from", "to") if "edge" in record else ("type",)
+    for name in required:
+        if not isinstance(record.get(name), str):
+            raise ValueError(f"member '{name}' must be text")
+    data = record.get("data", {})
+    if not isinstance(data, dict):
+        raise ValueError("member 'data' must be an object")
+    if "id" in record:
+        if not isinstance(record["id"], str):
+            raise ValueError("member 'id' must be text")
+        if "id" in data:
+            raise ValueError("the id is given twice, as 'id' and in 'data'")
+        data = {"id": record.pop("id"), **data}
+    elif not isinstance(data.get("id", ""), str):
+        raise ValueError("an id must be text")
+    return record | {"data": data}
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a member twice")
+    return found
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not valid JSON")
+
+
+# -- exports --------------------------------------------------------------------------------
+
+
+def export(call: Call) -> Stream:
+    """Export rows as JSON lines."""
+    body: ExportRequest = call.body
+    branch = branch_of(body.branch)
+    call.allow(Action.EXPORT, branch)
+    state = newest_state(call.graph, branch)
+    wanted = body.type_names if call.is_13 else [*body.type_names, *body.table_keys]
+    _check_types(state.catalog, wanted)
+    is_13, engine = call.is_13, call.state.engine
+
+    def produce(write: Write) -> None:
+        out = LineWriter(write, is_13=is_13)
+        state.export(out, types=wanted, engine=engine)  # type: ignore[arg-type]
+
+    return Stream(produce, NDJSON_UTF8 if not is_13 else "application/x-ndjson")
+
+
+def _check_types(catalog: Any, wanted: list[str]) -> None:
+    from omnigraph.export.run import select_types
+
+    select_types(catalog, wanted)
+
+
+class LineWriter:
+    """A binary stream that sends export lines to a client, in the form of its contract."""
+
+    def __init__(self, write: Write, *, is_13: bool) -> None:
+        self._write = write
+        self._is_13 = is_13
+
+    def write(self, lines: Any) -> int:
+        """Takes whole lines."""
+        text = bytes(lines)
+        self._write(b"".join(export_lines_13(text)) if self._is_13 else text)
+        return len(text)

@@ -1,0 +1,305 @@
+"""Reads, mutations and stored queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from omnigraph.api.graph_at import node_documents
+from omnigraph.api.handle import newest_state
+from omnigraph.errors import HeadMoved, UnknownParameter, WrongQueryKind
+from omnigraph.graph.gate import Action
+from omnigraph.plan.params import JsonParameters
+from omnigraph.server.call import ARROW_STREAM, Answer, Call, branch_of, source_text
+from omnigraph.server.handlers.branches import list_as_rows, run_statement
+from omnigraph.server.problems import ConditionFailed, HttpProblem
+from omnigraph.server.statements import BranchStatement, branch_statement
+from omnigraph.wire.documents07 import ExplainOutput, QueriesCatalogOutput, WarningOutput
+from omnigraph.wire.requests import (
+    ChangeRequest,
+    ExplainRequest,
+    InvokeStoredQueryRequest,
+    MutateRequest,
+    QueryRequest,
+    ReadRequest,
+)
+from omnigraph.wire.rows import object_13
+
+if TYPE_CHECKING:
+    from omnigraph.api.graph_at import GraphAt
+    from omnigraph.read.result import Result
+    from omnigraph.wire.rows import Objects
+
+CONDITION: Final = "omnigraph-if-graph-commit"
+CONDITIONAL_ROUTE: Final = "if-graph-commit"
+
+R = TypeVar("R")
+
+
+def query(call: Call) -> Answer:
+    """Run a read query."""
+    body: QueryRequest = call.body
+    if call.is_13 and (statement := branch_statement(body.query)):
+        if statement.verb != "list":
+            raise HttpProblem(400, f"branch {statement.verb} is a mutation; use POST /mutate")
+        _refuse_options(statement, body.name, body.params, body.branch, body.snapshot)
+        return Answer(list_as_rows(call))
+    try:
+        return _read(call, body.query, body.name, body.params, body.branch, body.snapshot)
+    except WrongQueryKind as error:
+        message = f"query '{error.query_name}' contains mutations; use POST /mutate for writes"
+        raise HttpProblem(400, message, cause=error) from None
+
+
+def read(call: Call) -> Answer:
+    """Run a read query."""
+    body: ReadRequest = call.body
+    return _read(call, body.query_source, body.query_name, body.params, body.branch, body.snapshot)
+
+
+def explain(call: Call) -> Answer:
+    """Show the plan of a read query."""
+    body: ExplainRequest = call.body
+    state = _state(call, body.branch, body.snapshot)
+    found, _ = _bound(
+        call,
+        body.params,
+        lambda params: state.explain(
+            source_text(body.query),
+            params,
+            name=body.name,
+            cancel=call.cancel,
+            analyze=body.analyze,
+        ),
+    )
+    return Answer(msgspec.convert(found.to_json(), ExplainOutput))
+
+
+def _read(
+    call: Call,
+    source: str,
+    name: str | None,
+    params: dict[str, Any] | None,
+    branch: str | None,
+    snapshot: str | None,
+) -> Answer:
+    state = _state(call, branch, snapshot)
+    result, warnings = _bound(
+        call,
+        params,
+        lambda given: state.query(source_text(source), given, name=name, cancel=call.cancel),
+    )
+    if ARROW_STREAM in call.headers.get("accept", ""):
+        return Answer(content=_arrow(result), media_type=ARROW_STREAM)
+    objects = _objects(state, result) if call.is_13 else {}
+    return Answer(call.contract.read(result, warnings, objects))
+
+
+def _objects(state: GraphAt, result: Result) -> Objects:
+    """The nodes of the columns that are variables themselves."""
+    found: Objects = {}
+    for column, type_name in result.entities.items():
+        ids = [one for one in result.to_arrow().column(column).unique().to_pylist() if one]
+        properties = state.catalog.nodes[type_name].properties
+        types = {name: prop.type for name, prop in properties.items()}
+        nodes = node_documents(state, type_name, ids)
+        found[column] = {one: object_13(node, types) for one, node in nodes.items()}
+    return found
+
+
+def _state(call: Call, branch: str | None, snapshot: str | None) -> GraphAt:
+    """The state to read, if the caller may read its branch."""
+    if branch is not None and snapshot is not None:
+        raise HttpProblem(400, "specify branch or snapshot, not both")
+    graph = call.graph
+    if snapshot is not None:
+        state = graph.at(snapshot)
+        call.allow(Action.READ, state.branch)
+        return state
+    name = branch_of(branch)
+    call.allow(Action.READ, name)
+    return newest_state(graph, name)
+
+
+def _bound(
+    call: Call, params: dict[str, Any] | None, run: Callable[[JsonParameters], R]
+) -> tuple[R, list[WarningOutput]]:
+    """Run with the parameters. Without a version header, undeclared ones are left out with a warning."""
+    given = JsonParameters(params or {})
+    warnings: list[WarningOutput] = []
+    while True:
+        try:
+            return run(given), warnings
+        except UnknownParameter as error:
+            if call.is_13 or error.parameter is None:
+                raise
+            del given[error.parameter]
+            warnings.append(WarningOutput(code="unknown_parameter", message=error.message))
+
+
+def _arrow(result: Result) -> bytes:
+    """The rows as an Arrow stream. The metadata of its schema says what was read."""
+    import pyarrow as pa
+
+    about = {
+        "query_name": result.query_name,
+        "target": result.target,
+        "graph_commit_id": result.commit_id,
+        "types": [kind.display for kind in result.types],
+    }
+    table = result.to_arrow()
+    table = table.replace_schema_metadata({"omnigraph": json.dumps(about)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+# -- mutations ------------------------------------------------------------------------------
+
+
+def mutate(call: Call) -> Answer:
+    """Run a mutation query as one commit."""
+    if CONDITION in call.headers:
+        raise _wrong_door("/mutate")
+    source, name = _mutation_source(call.body)
+    body = call.body
+    if call.is_13 and (statement := branch_statement(source)):
+        if statement.verb == "list":
+            raise HttpProblem(400, "branch list is a read; use POST /query")
+        _refuse_options(statement, name, body.params, body.branch, body.expected_head)
+        return Answer(run_statement(call, statement))
+    return _mutate(call, source, name, body.params, body.branch, body.expected_head, body.message)
+
+
+def mutate_if(call: Call) -> Answer:
+    """Run a mutation query if the branch is at the commit of the condition header."""
+    body: MutateRequest = call.body
+    expected = _condition(call)
+    if body.expected_head is not None:
+        raise HttpProblem(400, "the condition header and expected_head are exclusive")
+    if statement := branch_statement(body.query):
+        raise HttpProblem(400, f"branch {statement.verb} takes no condition; use POST /mutate")
+    try:
+        return _mutate(
+            call, body.query, body.name, body.params, body.branch, expected, body.message
+        )
+    except HeadMoved as error:
+        raise ConditionFailed(error) from error
+
+
+def _refuse_options(statement: BranchStatement, *given: object) -> None:
+    if any(option is not None for option in given):
+        taken = "name, params, branch, snapshot or expected_head"
+        raise HttpProblem(400, f"branch {statement.verb} takes no {taken}")
+
+
+def _mutation_source(body: ChangeRequest | MutateRequest) -> tuple[str, str | None]:
+    if isinstance(body, MutateRequest):
+        return body.query, body.name
+    if (body.query is None) == (body.query_source is None):
+        problem = "exactly one of `query` and `query_source` is required"
+        raise HttpProblem(422, f"the request body is not valid: {problem}")
+    if body.name is not None and body.query_name is not None:
+        raise HttpProblem(
+            422, "the request body is not valid: `name` and `query_name` are the same"
+        )
+    source = body.query if body.query is not None else body.query_source
+    assert source is not None
+    return source, body.name if body.name is not None else body.query_name
+
+
+def _mutate(
+    call: Call,
+    source: str,
+    name: str | None,
+    params: dict[str, Any] | None,
+    branch: str | None,
+    expected_head: str | None,
+    message: str | None,
+) -> Answer:
+    on = branch_of(branch)
+    call.allow(Action.CHANGE, on)
+    estimate = len(source) + len(msgspec.json.encode(params or {}))
+    with call.admit(estimate):
+        try:
+            done, _ = _bound(
+                call,
+                params,
+                lambda given: call.graph.mutate(
+                    source_text(source),
+                    given,
+                    name=name,
+                    branch=on,
+                    message=message,
+                    expected_head=expected_head,
+                    idempotency_key=call.idempotency_key,
+                ),
+            )
+        except WrongQueryKind as error:
+            message = f"query '{error.query_name}' is a read; use POST /query for reads"
+            raise HttpProblem(400, message, cause=error) from None
+    return Answer(call.contract.mutation(call.noted(done)))
+
+
+def _condition(call: Call) -> str:
+    """The commit id of the condition header. Raises `HttpProblem` 400 unless it is one id."""
+    given = call.headers.get(CONDITION, "").strip()
+    if not given or not given.isascii() or not given.isalnum():
+        raise HttpProblem(
+            400, "header Omnigraph-If-Graph-Commit must be given once, with one commit id"
+        )
+    return given
+
+
+def _wrong_door(path: str) -> HttpProblem:
+    return HttpProblem(
+        400,
+        f"header Omnigraph-If-Graph-Commit does not apply here; use POST {path}/{CONDITIONAL_ROUTE}",
+    )
+
+
+# -- stored queries -------------------------------------------------------------------------
+
+
+def list_queries(call: Call) -> Answer:
+    """List the stored queries that are exposed."""
+    call.allow(Action.READ, "main")
+    listed = [msgspec.to_builtins(one) for one in call.target.queries.exposed()]
+    return Answer(msgspec.convert({"queries": listed}, QueriesCatalogOutput))
+
+
+def invoke(call: Call) -> Answer:
+    """Run a stored query."""
+    if CONDITION in call.headers:
+        raise _wrong_door(f"/queries/{call.path['name']}")
+    return _invoke(call, None)
+
+
+def invoke_if(call: Call) -> Answer:
+    """Run a stored mutation if the branch is at the commit of the condition header."""
+    expected = _condition(call)
+    try:
+        return _invoke(call, expected)
+    except HeadMoved as error:
+        raise ConditionFailed(error) from error
+
+
+def _invoke(call: Call, expected: str | None) -> Answer:
+    name = call.path["name"]
+    stored = call.target.queries.invocable(name, call.actor, call.target.gate)
+    body: InvokeStoredQueryRequest = call.body or InvokeStoredQueryRequest()
+    if body.expect_mutation is not None and body.expect_mutation != stored.is_mutation:
+        kind = "mutation" if stored.is_mutation else "read"
+        raise HttpProblem(400, f"stored query '{name}' is a {kind}")
+    if not stored.is_mutation:
+        if expected is not None:
+            raise HttpProblem(400, f"stored query '{name}' is a read; a condition needs a mutation")
+        return _read(call, stored.source, stored.name, body.params, body.branch, body.snapshot)
+    if body.snapshot is not None:
+        raise HttpProblem(400, f"stored query '{name}' is a mutation; it takes no snapshot")
+    head = body.expected_head if expected is None else expected
+    return _mutate(call, stored.source, stored.name, body.params, body.branch, head, body.message)

@@ -1,0 +1,335 @@
+"""The route table: what every path accepts and returns.
+
+The server dispatches by it, and the OpenAPI documents and `docs/user/http.md` are made from it. Paths of
+graphs are written without their prefix; a server for several graphs puts `/graphs/{graph_id}` before them.
+Tests: tests/server/test_routes.py, tests/docs/test_http.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from omnigraph.server.bodies import JSON_BODY_BYTES, LOAD_BODY_BYTES, NDJSON
+from omnigraph.server.call import Answer, Call, Stream
+from omnigraph.server.handlers import blobs, branches, feed, loads, polls, queries, state
+from omnigraph.wire import documents07 as v07
+from omnigraph.wire import documents13 as v13
+from omnigraph.wire import requests
+
+Handler = Callable[[Call], Answer | Stream]
+
+ONLY_07: Final = frozenset(["0.7"])
+ONLY_13: Final = frozenset(["0.13"])
+BOTH: Final = ONLY_07 | ONLY_13
+
+
+class Scope(Enum):
+    """Where a route lives and who may call it."""
+
+    PUBLIC = "public"
+    SERVER = "server"
+    GRAPH = "graph"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryParameter:
+    """A parameter of the query string."""
+
+    name: str
+    meaning: str
+    kind: str = "string"
+    required: bool = False
+    repeats: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One operation: its address, its documents and its handler."""
+
+    method: str
+    path: str
+    operation: str
+    tag: str
+    handler: Handler
+    answer: Any = None
+    """The struct of a successful answer; several where the answer is one of them."""
+    answer_13: Any = None
+    body: type[Any] | None = None
+    body_13: type[Any] | None = None
+    statuses: tuple[int, ...] = ()
+    scope: Scope = Scope.GRAPH
+    contracts: frozenset[str] = BOTH
+    query: tuple[QueryParameter, ...] = ()
+    media: str = "application/json"
+    body_media: str = "application/json"
+    body_bytes: int = JSON_BODY_BYTES
+    body_required: bool = True
+    is_write: bool = False
+    successor: str | None = None
+    """The route that replaces a deprecated one."""
+    is_documented: bool = True
+    action: str = ""
+    """What the policy is asked, as the reference page says it."""
+
+    @property
+    def summary(self) -> str:
+        return (self.handler.__doc__ or "").partition("\n")[0].rstrip(".")
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        return tuple(self.path.strip("/").split("/"))
+
+    def body_for(self, version: str) -> type[Any] | None:
+        return self.body_13 if version == "0.13" and self.body_13 is not None else self.body
+
+    def answer_for(self, version: str) -> Any:
+        return self.answer_13 if version == "0.13" and self.answer_13 is not None else self.answer
+
+
+_BRANCH: Final = QueryParameter("branch", "branch to read; `main` without it")
+_SNAPSHOT: Final = QueryParameter("snapshot", "commit to read instead of a branch")
+
+_PAGES: Final = (
+    QueryParameter("page_token", "continues the page that returned it"),
+    QueryParameter("limit", "most changes of a page, 1 to 8192; 1000 without it", "integer"),
+    QueryParameter("kind", "only `node` or `edge`", repeats=True),
+    QueryParameter("type", "only this type", repeats=True),
+    QueryParameter("op", "only `insert`, `update` or `delete`", repeats=True),
+    QueryParameter("set", "an engine setting, NAME=VALUE; it is checked only", repeats=True),
+)
+
+ROUTES: Final = (
+    # -- the server ---------------------------------------------------------------------
+    Route(
+        "GET", "/healthz", "health", "health", state.health, v07.HealthOutput,
+        scope=Scope.PUBLIC, action="none",
+    ),
+    Route(
+        "GET", "/readyz", "ready", "health", state.ready, v07.ReadyOutput,
+        statuses=(503,), scope=Scope.PUBLIC, action="none",
+    ),
+    Route(
+        "GET", "/.well-known/oauth-protected-resource", "oauthProtectedResource", "health",
+        state.protected_resource, statuses=(404,), scope=Scope.PUBLIC, contracts=ONLY_13,
+        action="none",
+    ),
+    Route(
+        "GET", "/graphs", "listGraphs", "management", state.list_graphs,
+        v07.GraphListResponse, v13.GraphListResponse,
+        statuses=(403, 405), scope=Scope.SERVER, action="`graph_list` on the server",
+    ),
+    Route(
+        "GET", "/graphs/discovery", "discoverGraphs", "management", state.discover_graphs,
+        statuses=(403,), scope=Scope.SERVER, contracts=ONLY_13, action="none",
+    ),
+    Route(
+        "GET", "/metrics", "metrics", "management", state.metrics, media="text/plain",
+        scope=Scope.SERVER, action="none; a token if the server has tokens",
+    ),
+    # -- queries ------------------------------------------------------------------------
+    Route(
+        "POST", "/query", "query", "queries", queries.query, v07.ReadOutput, v13.ReadOutput,
+        body=requests.QueryRequest, statuses=(400, 403, 404), action="`read(branch)`",
+    ),
+    Route(
+        "POST", "/read", "read", "queries", queries.read, v07.ReadOutput,
+        body=requests.ReadRequest, statuses=(400, 403, 404), contracts=ONLY_07,
+        successor="/query", action="`read(branch)`",
+    ),
+    Route(
+        "POST", "/explain", "explain", "queries", queries.explain, v07.ExplainOutput,
+        body=requests.ExplainRequest, statuses=(400, 403, 404), action="`read(branch)`",
+    ),
+    Route(
+        "GET", "/queries", "list_queries", "queries", queries.list_queries,
+        v07.QueriesCatalogOutput, statuses=(403,), action="`read(main)`",
+    ),
+    Route(
+        "POST", "/queries/{name}", "invoke_query", "queries", queries.invoke,
+        (v07.ReadOutput, v07.ChangeOutput),
+        (v13.ReadOutput, v13.ChangeOutput),
+        body=requests.InvokeStoredQueryRequest, body_required=False,
+        statuses=(400, 403, 404, 409, 429), is_write=True,
+        action="`invoke_query`, then `read(branch)` or `change(branch)`",
+    ),
+    Route(
+        "POST", "/queries/{name}/if-graph-commit", "invokeQueryIfGraphCommit", "queries",
+        queries.invoke_if, v13.ChangeOutput, body=requests.InvokeStoredQueryRequest,
+        body_required=False, statuses=(400, 403, 404, 409, 412, 429), contracts=ONLY_13,
+        is_write=True, action="`invoke_query`, then `change(branch)`",
+    ),
+    # -- mutations ----------------------------------------------------------------------
+    Route(
+        "POST", "/mutate", "mutate", "mutations", queries.mutate,
+        v07.ChangeOutput, v13.ChangeOutput,
+        body=requests.ChangeRequest, body_13=requests.MutateRequest,
+        statuses=(400, 403, 404, 409, 429), is_write=True, action="`change(branch)`",
+    ),
+    Route(
+        "POST", "/change", "change", "mutations", queries.mutate, v07.ChangeOutput,
+        body=requests.ChangeRequest, statuses=(400, 403, 404, 409, 429), contracts=ONLY_07,
+        is_write=True, successor="/mutate", action="`change(branch)`",
+    ),
+    Route(
+        "POST", "/mutate/if-graph-commit", "mutateIfGraphCommit", "mutations", queries.mutate_if,
+        v13.ChangeOutput, body=requests.MutateRequest,
+        statuses=(400, 403, 404, 409, 412, 429), contracts=ONLY_13, is_write=True,
+        action="`change(branch)`",
+    ),
+    Route(
+        "POST", "/load", "load", "mutations", loads.load, v07.IngestOutput, v13.IngestOutput,
+        body=requests.IngestRequest, body_bytes=LOAD_BODY_BYTES,
+        statuses=(400, 403, 404, 409, 429), is_write=True,
+        action="`change(branch)`; `branch_create(from, branch)` if the branch is made",
+    ),
+    Route(
+        "POST", "/ingest", "ingest", "mutations", loads.load, v07.IngestOutput,
+        body=requests.IngestRequest, body_bytes=LOAD_BODY_BYTES,
+        statuses=(400, 403, 404, 409, 429), contracts=ONLY_07, is_write=True, successor="/load",
+        action="as `/load`",
+    ),
+    Route(
+        "POST", "/load/ndjson", "loadNdjson", "mutations", loads.load_ndjson,
+        v13.GraphBatchLoadOutput, body=bytes, body_media=NDJSON, body_bytes=LOAD_BODY_BYTES,
+        statuses=(400, 403, 404, 409, 429), contracts=ONLY_13, is_write=True,
+        query=(
+            QueryParameter("branch", "branch to load into; `main` without it"),
+            QueryParameter("from", "branch to create a missing branch from"),
+            QueryParameter("mode", "`merge`, `append`, `overwrite` or `patch`"),
+        ),
+        action="as `/load`",
+    ),
+    # -- state --------------------------------------------------------------------------
+    Route(
+        "GET", "/snapshot", "getSnapshot", "snapshots", state.snapshot,
+        v07.SnapshotOutput, v13.SnapshotOutput,
+        query=(_BRANCH,), statuses=(403, 404), action="`read(branch)`",
+    ),
+    Route(
+        "POST", "/export", "export", "queries", loads.export, media=NDJSON,
+        body=requests.ExportRequest, statuses=(400, 403, 404), action="`export(branch)`",
+    ),
+    Route(
+        "GET", "/schema", "getSchema", "schema", state.schema,
+        v07.SchemaOutput, v13.SchemaOutput, statuses=(403,), action="`read`",
+    ),
+    Route(
+        "POST", "/schema/apply", "applySchema", "schema", state.apply_schema,
+        v07.SchemaApplyOutput, body=requests.SchemaApplyRequest,
+        statuses=(400, 403, 409, 429), contracts=ONLY_07, is_write=True,
+        action="`schema_apply(–, main)`",
+    ),
+    Route(
+        "GET", "/status", "getStatus", "management", state.status, v07.StatusOutput,
+        query=(_BRANCH,), statuses=(403, 404), action="`read(branch)`",
+    ),
+    Route(
+        "GET", "/entities/{type_name}/{entity_id}", "getEntity", "snapshots", state.entity,
+        v07.EntityOutput, query=(_BRANCH, _SNAPSHOT), statuses=(400, 403, 404),
+        action="`read(branch)`",
+    ),
+    Route(
+        "GET", "/entities/{type_name}/{entity_id}/history", "getEntityHistory", "commits",
+        state.entity_history, v07.EntityHistoryOutput, query=(_BRANCH,), statuses=(400, 403, 404),
+        action="`read(branch)`",
+    ),
+    Route(
+        "GET", "/blob", "getBlob", "snapshots", blobs.blob, media="application/octet-stream",
+        query=(
+            QueryParameter("entity", "`node` or `edge`", required=True),
+            QueryParameter("type", "name of the type", required=True),
+            QueryParameter("id", "id of the node or edge", required=True),
+            QueryParameter("property", "name of the Blob property", required=True),
+            _BRANCH,
+            _SNAPSHOT,
+        ),
+        statuses=(206, 302, 304, 400, 403, 404, 412, 416), action="`read(branch)`",
+    ),
+    # -- branches -----------------------------------------------------------------------
+    Route(
+        "GET", "/branches", "listBranches", "branches", branches.list_branches,
+        v07.BranchListOutput, statuses=(403,), action="`read`",
+    ),
+    Route(
+        "POST", "/branches", "createBranch", "branches", branches.create_branch,
+        v07.BranchCreateOutput, body=requests.BranchCreateRequest,
+        statuses=(400, 403, 404, 409, 429), is_write=True, action="`branch_create(from, name)`",
+    ),
+    Route(
+        "DELETE", "/branches/{branch}", "deleteBranch", "branches", branches.delete_branch,
+        v07.BranchDeleteOutput, statuses=(400, 403, 404, 409, 429), is_write=True,
+        action="`branch_delete(–, branch)`",
+    ),
+    Route(
+        "POST", "/branches/merge", "mergeBranches", "branches", branches.merge_branches,
+        v07.BranchMergeOutput, v13.BranchMergeOutput, body=requests.BranchMergeRequest,
+        statuses=(400, 403, 404, 409, 429), is_write=True,
+        action="`branch_merge(source, target)`; then `branch_delete(–, source)` if asked for",
+    ),
+    # -- history ------------------------------------------------------------------------
+    Route(
+        "GET", "/commits", "listCommits", "commits", state.list_commits,
+        v07.CommitListOutput, v13.CommitListOutput, query=(_BRANCH,), statuses=(403, 404),
+        action="`read(branch)`",
+    ),
+    Route(
+        "GET", "/commits/{commit_id}", "getCommit", "commits", state.commit,
+        v07.CommitOutput, v13.CommitOutput, statuses=(400, 403, 404), action="`read`",
+    ),
+    Route(
+        "POST", "/diff", "diff", "commits", feed.diff, v07.DiffOutput,
+        body=requests.DiffRequest, statuses=(400, 403, 404), action="`read` of both branches",
+    ),
+    Route(
+        "GET", "/changes", "listChanges", "commits", feed.changes, v07.ChangesOutput,
+        query=(
+            _BRANCH,
+            QueryParameter("since", "cursor or commit; the beginning without it"),
+            QueryParameter("limit", "most commits to return", "integer"),
+            QueryParameter("rows", "with the values before and after", "boolean"),
+            QueryParameter("type_name", "only this type", repeats=True),
+        ),
+        statuses=(400, 403, 404, 410), contracts=ONLY_07, action="`read(branch)`",
+    ),
+    Route(
+        "GET", "/changes", "pollChanges", "commits", polls.poll, v13.ChangeFeedOutput,
+        query=(
+            _BRANCH,
+            QueryParameter("cursor", "cursor of the last page of an earlier poll"),
+            QueryParameter("start", "`now`, `beginning` or `after:<commit>`; `now` without it"),
+            *_PAGES,
+        ),
+        statuses=(400, 403, 404, 409, 410, 413), contracts=ONLY_13, action="`read(branch)`",
+    ),
+    Route(
+        "GET", "/commits/{commit_id}/changes", "getCommitChanges", "commits",
+        polls.commit_changes, v13.CommitDiffOutput, query=_PAGES,
+        statuses=(400, 404, 409, 410, 413), contracts=ONLY_13,
+        action="`read` of its branch; 404 if denied",
+    ),
+    Route(
+        "POST", "/changes/baseline", "changesBaseline", "commits", polls.baseline, media=NDJSON,
+        body=requests.BaselineRequest, statuses=(400, 403, 404), contracts=ONLY_13,
+        action="`export(branch)`",
+    ),
+    # -- runs of an earlier version -----------------------------------------------------
+    Route(
+        "GET", "/runs", "listRuns", "management", state.list_runs, v07.RunListOutput,
+        contracts=ONLY_07, is_documented=False, action="`read`",
+    ),
+    Route(
+        "GET", "/runs/{run_id}", "getRun", "management", state.find_run,
+        contracts=ONLY_07, is_documented=False, action="`read`",
+    ),
+    Route(
+        "POST", "/runs/{run_id}/abort", "abortRun", "management", state.find_run,
+        contracts=ONLY_07, is_documented=False, action="`read`",
+    ),
+    Route(
+        "POST", "/runs/{run_id}/publish", "publishRun", "management", state.find_run,
+        contracts=ONLY_07, is_documented=False, action="`read`",
+    ),
+)  # fmt: skip

@@ -1,0 +1,178 @@
+"""Server processes on the loopback interface, and the library graph that they serve."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+import omnigraph as og
+
+H = {"Omnigraph-Http-Api": "0.13"}
+"""The header of contract 0.13."""
+
+SCHEMA = """\
+node Author {
+    slug: String @key
+    born: I32?
+}
+node Book {
+    isbn: String @key
+    title: String
+}
+edge Wrote: Author -> Book {
+    year: I32?
+}
+edge Cites: Book -> Book
+"""
+
+ROWS = (
+    '{"type":"Author","data":{"slug":"ada","born":1815}}\n'
+    '{"type":"Author","data":{"slug":"bob","born":1970}}\n'
+    '{"type":"Author","data":{"slug":"cy"}}\n'
+    '{"type":"Book","data":{"isbn":"b1","title":"Notes"}}\n'
+    '{"type":"Book","data":{"isbn":"b2","title":"Replies"}}\n'
+    '{"edge":"Wrote","from":"ada","to":"b1","data":{"year":1843}}\n'
+    '{"edge":"Wrote","from":"bob","to":"b2","data":{"year":2001}}\n'
+    '{"edge":"Cites","from":"b2","to":"b1"}\n'
+)
+
+LIB = """\
+query by_slug($slug: String) { match { $a: Author { slug: $slug } } return { $a.slug, $a.born } }
+query all_authors() { match { $a: Author } return { $a.slug } order { $a.slug asc } }
+query add_author($slug: String, $born: I32) { insert Author { slug: $slug, born: $born } }
+query set_born($slug: String, $born: I32) { update Author set { born: $born } where slug = $slug }
+"""
+
+_RUN = "import sys; from omnigraph.server.command import run; sys.exit(run(sys.argv[1:]))"
+_CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("OMNIGRAPH_")}
+START_SECONDS = 30
+
+
+def library(folder: Path) -> Path:
+    """A graph with the library."""
+    root = folder / "library.omni"
+    with og.init(root, schema=SCHEMA) as graph:
+        graph.load(ROWS.encode(), "overwrite")
+    return root
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    return _CLEAN | {"OMNIGRAPH_DURABILITY": "none"} | dict(extra or {})
+
+
+class Server:
+    """A running server process and a client of it."""
+
+    def __init__(self, process: subprocess.Popen[str], address: str, log: Path) -> None:
+        self.process = process
+        self.address = address
+        self._log = log
+        self.client = httpx.Client(base_url=f"http://{address}", timeout=60)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8")
+
+    def get(self, path: str, **given: Any) -> httpx.Response:
+        return self.client.get(path, **given)
+
+    def post(self, path: str, body: Any = None, **given: Any) -> httpx.Response:
+        return self.client.post(path, json={} if body is None else body, **given)
+
+    def post13(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
+        given = H | {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.post(f"/graphs/default{path}", body, headers=given)
+
+    def get13(self, path: str, **given: Any) -> httpx.Response:
+        return self.get(f"/graphs/default{path}", headers=H, **given)
+
+    def read(self, name: str, params: Any = None, **more: Any) -> httpx.Response:
+        return self.post("/query", {"query": LIB, "name": name, "params": params} | more)
+
+    def mutate(self, name: str, params: Any = None, **more: Any) -> httpx.Response:
+        return self.post("/mutate", {"query": LIB, "name": name, "params": params} | more)
+
+    def slugs(self, branch: str = "main") -> list[str]:
+        """The authors of a branch."""
+        found = self.read("all_authors", branch=branch)
+        assert found.status_code == 200, found.text
+        return [row["a.slug"] for row in found.json()["rows"]]
+
+    def head(self, branch: str = "main") -> str:
+        """The newest commit of a branch."""
+        commit: str = self.read("all_authors", branch=branch).json()["graph_commit_id"]
+        return commit
+
+    def branch(self, name: str, source: str = "main") -> str:
+        made = self.post("/branches", {"name": name, "from": source})
+        assert made.status_code == 200, made.text
+        return name
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+
+@contextmanager
+def serving(
+    folder: Path,
+    *arguments: str | Path,
+    env: Mapping[str, str] | None = None,
+    command: tuple[str, ...] = ("-c", _RUN),
+) -> Iterator[Server]:
+    """A server on a free port; it is ended with the block."""
+    log = folder / "server.log"
+    with log.open("w", encoding="utf-8") as errors:
+        process = subprocess.Popen(
+            [sys.executable, *command, *map(str, arguments), "--bind", "127.0.0.1:0"],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment(env),
+        )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        name, _, address = line.strip().partition("=")
+        assert name == "OMNIGRAPH_LISTEN_ADDR", log.read_text(encoding="utf-8")
+        server = Server(process, address, log)
+        with server.client:
+            yield server
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout=START_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        process.stdout.close()
+
+
+def refused(*arguments: str | Path, env: Mapping[str, str] | None = None) -> str:
+    """What a server says that does not start."""
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN, *map(str, arguments), "--bind", "127.0.0.1:0"],
+        capture_output=True,
+        text=True,
+        env=environment(env),
+        timeout=START_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
+    return done.stderr
+
+
+def lines(response: httpx.Response) -> list[dict[str, Any]]:
+    """The records of a JSON Lines answer."""
+    return [json.loads(line) for line in response.text.splitlines()]
