@@ -81,8 +81,6 @@ def use_graph(graph: og.GraphProtocol) -> None:
     assert loaded.branch_created
     graph.insert("Wrote", [{"from": "cy@x.org", "to": "n1"}], message="by Cy", strict=True)
     graph.upsert("Person", pa.table({"email": ["cy@x.org"], "name": ["Cyrus"]}), engine="inline")
-    embedded: og.EmbedResult = graph.embed(dry_run=True)
-    assert embedded.properties == ()
 
     # branches
     names: list[str] = list(graph.branches)
@@ -142,6 +140,12 @@ def use_graph(graph: og.GraphProtocol) -> None:
     # maintenance
     status: og.GraphStatus = graph.maintenance.status()
     assert status.tables
+
+
+def use_embedded_graph(graph: og.GraphProtocol) -> None:
+    """What only a graph opened from its storage offers."""
+    embedded: og.EmbedResult = graph.embed(dry_run=True)
+    assert embedded.properties == ()
     optimized: og.OptimizeReport = graph.maintenance.optimize()
     cleaned: og.CleanupReport = graph.maintenance.cleanup(
         keep_versions=100, older_than=timedelta(days=1), dry_run=True

@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import omnigraph as og
+from omnigraph.errors import EmbeddedOnly
 from tests.surfaces.parity import every_call
+from tests.surfaces.parity.implementations import EMBEDDED_ONLY
 from tests.surfaces.parity.test_protocol import PAIRS
 
 SOURCE = Path(every_call.__file__).read_text()
@@ -16,6 +20,18 @@ OTHERS = {"Progress", "Branches", "Tags", "Schema", "Blobs", "Maintenance", "Gra
 
 def test_every_call_of_a_graph_works(graph):
     every_call.use_graph(graph)
+
+
+def test_the_calls_of_an_embedded_graph_work(team_folder):
+    with og.open(team_folder) as graph:
+        every_call.use_embedded_graph(graph)
+
+
+@pytest.mark.parametrize("call", EMBEDDED_ONLY)
+def test_a_remote_graph_says_what_it_does_not_offer(shared_server, call):
+    with og.connect(shared_server) as graph, pytest.raises(EmbeddedOnly) as caught:
+        EMBEDDED_ONLY[call](graph)
+    assert caught.value.call == call
 
 
 def test_the_package_works(tmp_path):

@@ -234,14 +234,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_use_is_a_typed_error_and_changes_nothing(graph, case):
+def test_wrong_use_is_a_typed_error_and_changes_nothing(unchanged, case):
     call, error, message = WRONG[case]
-    before = graph.head().id
+    before = unchanged.head().id
     with pytest.raises(error, match=message) as caught:
-        call(graph)
+        call(unchanged)
     assert isinstance(caught.value, OmnigraphError)
     assert "--" not in str(caught.value), "the library advises no flag"
-    assert graph.head().id == before
+    assert unchanged.head().id == before
 
 
 CLOSED = {
@@ -290,18 +290,18 @@ CLOSED = {
 
 
 @pytest.mark.parametrize("call", CLOSED)
-def test_a_closed_handle_refuses_every_call(graph, call):
-    graph.close()
-    graph.close()
+def test_a_closed_handle_refuses_every_call(unchanged, call):
+    unchanged.close()
+    unchanged.close()
     with pytest.raises(HandleClosed, match="is closed"):
-        CLOSED[call](graph)
+        CLOSED[call](unchanged)
 
 
-def test_a_closed_handle_says_so_and_others_stay_open(graph):
-    other = graph.as_actor("bob")
-    with graph:
+def test_a_closed_handle_says_so_and_others_stay_open(unchanged):
+    other = unchanged.checkout("main")
+    with unchanged:
         pass
-    assert "closed" in repr(graph)
+    assert "closed" in repr(unchanged)
     assert other.head().number == 2
 
 
@@ -330,7 +330,8 @@ def test_a_receipt_without_a_commit_is_no_ref(graph):
         graph.at(nothing)
 
 
-def test_a_handle_that_travels_is_opened_again(graph):
+def test_a_handle_that_travels_is_opened_again(team_folder):
+    graph = og.open(team_folder)
     writer = graph.as_actor("ada")
     again = pickle.loads(pickle.dumps(writer))
     assert (again.uri, again.branch, again.actor) == (writer.uri, "main", "ada")
@@ -339,7 +340,7 @@ def test_a_handle_that_travels_is_opened_again(graph):
 
 
 @pytest.mark.parametrize("uri", ["nope.omni", Path("nope.omni"), "./no/such/folder"])
-def test_a_path_without_a_graph_is_not_found(graph, uri):
+def test_a_path_without_a_graph_is_not_found(team_folder, uri):
     with pytest.raises(GraphNotFound, match="no graph at"):
         og.open(uri)
 
@@ -355,12 +356,12 @@ def test_a_path_without_a_graph_is_not_found(graph, uri):
         (lambda: UNTYPED.init("new.omni", None), "schema"),
     ],
 )
-def test_wrong_arguments_of_opening_are_named(graph, call, argument):
+def test_wrong_arguments_of_opening_are_named(team_folder, call, argument):
     with pytest.raises(InputError, match=f"^{argument} must"):
         call()
 
 
-def test_a_read_only_handle_refuses_writes(graph):
+def test_a_read_only_handle_refuses_writes(team_folder):
     reader = og.open("team.omni", read_only=True)
     for call in (
         lambda: reader.mutate("team.gq", ADD, name="add_person"),
