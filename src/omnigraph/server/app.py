@@ -204,7 +204,12 @@ class App:
         return decode_body(content, kind)
 
     async def _run(self, request: Request, route: Route, call: Call) -> Answer | Stream:
-        """Run the handler in a thread; end a read whose client goes away."""
+        """Run the handler in a thread; end a read whose client goes away.
+
+        Public routes read no graph and do not wait for a thread, however many queries are running.
+        """
+        if route.scope is RouteScope.PUBLIC:
+            return _handle(route, call)
         loop = asyncio.get_running_loop()
         pool = self._writers if route.is_write else self._readers
         running = loop.run_in_executor(pool, _handle, route, call)

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from omnigraph.errors import PolicyError
+from omnigraph.errors import PolicyError, PolicyUndecided
 from omnigraph.graph.gate import Action, Gate, Request
 from omnigraph.history.commits import WriteResult
 from omnigraph.read.budget import CancelToken
@@ -125,8 +125,11 @@ class Call:
     def may(
         self, action: Action, branch: str | None = None, target_branch: str | None = None
     ) -> bool:
+        """As `allow`, but a denial is False. Raises `PolicyUndecided`."""
         try:
             self.allow(action, branch, target_branch)
+        except PolicyUndecided:
+            raise
         except PolicyError:
             return False
         return True

@@ -18,6 +18,7 @@ from typing import Final
 import uvicorn
 
 from omnigraph.server.app import App
+from omnigraph.server.connections import Connection
 
 log = logging.getLogger("omnigraph.server")
 
@@ -26,7 +27,6 @@ UNFINISHED: Final = 2
 """The exit code when requests were still running after the grace time."""
 
 BACKLOG: Final = 2048
-MAX_HEADER_BYTES: Final = 65_536
 
 
 class _Server(uvicorn.Server):
@@ -84,7 +84,8 @@ def serve(app: App, listener: socket.socket, grace_seconds: float) -> int:
         lifespan="off",
         ws="none",
         backlog=BACKLOG,
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        http=Connection,
+        proxy_headers=False,
         server_header=False,
     )
     server = _Server(config, app, grace_seconds)

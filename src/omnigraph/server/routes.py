@@ -142,7 +142,7 @@ ROUTES: Final = (
     ),
     Route(
         "GET", "/metrics", "metrics", "management", state.metrics, media="text/plain",
-        scope=Scope.SERVER, action="none; a token if the server has tokens",
+        scope=Scope.SERVER, action="none; names of graphs are shown with `graph_list`",
     ),
     # -- queries ------------------------------------------------------------------------
     Route(
@@ -181,7 +181,8 @@ ROUTES: Final = (
         "POST", "/mutate", "mutate", "mutations", queries.mutate,
         v07.ChangeOutput, v13.ChangeOutput,
         body=requests.ChangeRequest, body_13=requests.MutateRequest,
-        statuses=(400, 403, 404, 409, 429), is_write=True, action="`change(branch)`",
+        statuses=(400, 403, 404, 409, 429), is_write=True,
+        action="`change(branch)`; a branch statement: `branch_create`, `branch_delete`, `branch_merge`",
     ),
     Route(
         "POST", "/change", "change", "mutations", queries.mutate, v07.ChangeOutput,

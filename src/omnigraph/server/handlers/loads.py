@@ -168,21 +168,38 @@ def _strict_lines(body: bytes) -> Iterator[tuple[int, bytes]]:
         if not line.strip():
             continue
         try:
-            yield number, msgspec.json.encode(_record(line)) + b"\n"
+            yield number, _record(line) + b"\n"
         except ValueError as error:
             raise HttpProblem(400, f"line {number}: {error}") from None
         except RecursionError:
             raise HttpProblem(400, f"line {number}: it is nested too deeply") from None
 
 
-def _record(line: bytes) -> dict[str, Any]:
-    """One record. Raises `ValueError` with the reason."""
+def _record(line: bytes) -> bytes:
+    """One record, its id in its data. Raises `ValueError` with the reason.
+
+    Values stay as they are written: whether a number fits its property is decided by the load.
+    """
     try:
-        record = json.loads(line, object_pairs_hook=_members, parse_constant=_refuse_constant)
+        record = json.loads(
+            line.decode(), object_pairs_hook=_members, parse_int=_unread, parse_float=_unread
+        )
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not valid JSON: {error.msg}") from None
     except UnicodeDecodeError:
         raise ValueError("it is not UTF-8") from None
+    _check_members(record)
+    if "id" not in record:
+        return line
+    written = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    data: dict[str, msgspec.Raw] = {}
+    if "data" in written:
+        data = msgspec.json.decode(written["data"], type=dict[str, msgspec.Raw])
+    return msgspec.json.encode(written | {"data": {"id": written.pop("id"), **data}})
+
+
+def _check_members(record: Any) -> None:
+    """Raises `ValueError` unless the record has the members of a node or an edge."""
     if not isinstance(record, dict):
         raise ValueError("expected a JSON object")
     known = _EDGE_MEMBERS if "edge" in record else _NODE_MEMBERS
@@ -196,15 +213,13 @@ def _record(line: bytes) -> dict[str, Any]:
     data = record.get("data", {})
     if not isinstance(data, dict):
         raise ValueError("member 'data' must be an object")
+    if not isinstance(data.get("id", ""), str):
+        raise ValueError("an id must be text")
     if "id" in record:
         if not isinstance(record["id"], str):
             raise ValueError("member 'id' must be text")
         if "id" in data:
             raise ValueError("the id is given twice, as 'id' and in 'data'")
-        data = {"id": record.pop("id"), **data}
-    elif not isinstance(data.get("id", ""), str):
-        raise ValueError("an id must be text")
-    return record | {"data": data}
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -214,8 +229,8 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not valid JSON")
+def _unread(number: str) -> None:
+    """Numbers are read by the load."""
 
 
 # -- loads of the Python client -------------------------------------------------------------
