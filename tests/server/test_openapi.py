@@ -87,7 +87,7 @@ def test_the_document_of_several_graphs():
         if is_graph:
             assert one["parameters"][0]["name"] == "graph_id"
     flat = {path for path in document["paths"] if not path.startswith("/graphs/{graph_id}/")}
-    assert flat == {"/healthz", "/readyz", "/graphs", "/metrics"}
+    assert flat == {"/healthz", "/readyz", "/graphs", "/metrics", "/caller"}
 
 
 @pytest.mark.acceptance("U-310")

@@ -181,6 +181,7 @@ class RemoteChanges(RemoteHandle):
         engine: EngineArgument,
     ) -> LoadResult:
         from omnigraph.load.recognition import is_rows
+        from omnigraph.read.entities import find_type
 
         self._transport  # noqa: B018 - a closed handle is refused at once
         refuse_engine(engine)
@@ -188,9 +189,15 @@ class RemoteChanges(RemoteHandle):
         if not is_rows(rows):
             wanted = "a list of dicts, an Arrow table, or a pandas or Polars frame"
             raise InputError(f"rows must be {wanted}, not {kind_of(rows)}")
+        try:
+            part = _part(name, rows)
+        except LoadSourceError:
+            # Rows of one type are named after their table.
+            schema = self._get("/schema", v07.SchemaOutput, ("compiled", "true"))
+            part = _part(find_type(documents.catalog_of(schema), name).table_key, rows)
         body = {
             "call": call,
-            "parts": [_part(name, rows)],
+            "parts": [part],
             "branch": self._on(branch),
             "strict": strict,
             **write_fields(message, expected_head),
@@ -218,7 +225,7 @@ def _parts(given: object, format: str | None) -> Iterable[LoadPart]:
     if given is None:
         from omnigraph.load.sources import TEXT_NAME
 
-        raise LoadSourceError(TEXT_NAME, "nothing to load: give a source")
+        raise LoadSourceError(TEXT_NAME, "nothing to load: give a source or a mapping")
     return [LoadPart(json=text) for text in _texts(given, format)]
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from omnigraph.api.arguments import (
     commit_argument,
-    kind_of,
     only_one,
     staleness_argument,
     text_argument,
@@ -22,7 +21,6 @@ from omnigraph.errors import (
     EmbeddedOnly,
     HandleClosed,
     HostValueError,
-    InputError,
     LanguageError,
     UnknownVersion,
 )
@@ -139,7 +137,7 @@ class RemoteHandle:
 
     def _ref(self, argument: str, ref: Ref) -> str:
         """A ref as text, which does not depend on the branch of this handle."""
-        from omnigraph.history.refs import parse_ref
+        from omnigraph.history.refs import commit_of_object, parse_ref
 
         if isinstance(ref, str):
             parse_ref(ref, argument)
@@ -150,17 +148,7 @@ class RemoteHandle:
             return f"{self._branch}@{{{text.replace('+00:00', 'Z')}}}"
         if isinstance(ref, int) and not isinstance(ref, bool):
             return self._numbered(ref, self._branch).id
-        if isinstance(ref, bool) or not hasattr(ref, "commit_id"):
-            kinds = (
-                "a branch, tag or commit id as text, a commit, a receipt, a datetime or a number"
-            )
-            raise InputError(f"`{argument}` is {kinds}, not {kind_of(ref)}")
-        if ref.commit_id is None:
-            raise InputError(
-                f"`{argument}` is a receipt without a commit: there was nothing to write; "
-                "name the branch instead"
-            )
-        return ref.commit_id
+        return commit_of_object(ref, argument)
 
     def _numbered(self, number: int, branch: str) -> Commit:
         """The n-th commit of a branch. Raises `UnknownVersion`."""

@@ -283,7 +283,8 @@ class RemoteHistory(RemoteHandle):
         except EntityNotFound:
             return iter(())
         except UnknownType as error:
-            raise InputError(error.message) from None
+            message = error.message.replace("unknown node or edge type", "there is no type", 1)
+            raise InputError(message) from None
         return map(_entity_change, found.changes)
 
 

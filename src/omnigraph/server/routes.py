@@ -138,7 +138,7 @@ ROUTES: Final = (
     ),
     Route(
         "GET", "/caller", "getCaller", "management", state.caller, v07.CallerOutput,
-        scope=Scope.SERVER, action="none; a token if the server has tokens",
+        scope=Scope.SERVER, contracts=ONLY_07, action="none; a token if the server has tokens",
     ),
     Route(
         "GET", "/metrics", "metrics", "management", state.metrics, media="text/plain",

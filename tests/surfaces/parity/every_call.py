@@ -181,6 +181,14 @@ def use_state(state: og.GraphAtProtocol) -> None:
     assert state.blobs.read("Person", "ada@x.org", "photo", length=1) == b"a"
 
 
+def use_server(url: str) -> None:
+    """What connecting to a server offers."""
+    with og.connect(url, token=None, graph=None, branch="main", timeout=60.0) as graph:
+        again: og.GraphProtocol = pickle.loads(pickle.dumps(graph))
+        assert (again.uri, again.branch) == (graph.uri, "main")
+        again.close()
+
+
 def use_package(folder: Path) -> None:
     """What the package offers beside graphs that are open."""
     with og.init(folder / "books.omni", schema="node Book { title: String @key }") as books:

@@ -34,6 +34,10 @@ def test_a_remote_graph_says_what_it_does_not_offer(shared_server, call):
     assert caught.value.call == call
 
 
+def test_connecting_works(shared_server):
+    every_call.use_server(shared_server)
+
+
 def test_the_package_works(tmp_path):
     every_call.use_package(tmp_path)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import pickle
 import threading
+from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from omnigraph.errors import (
     BranchExists,
     BranchNotFound,
     CommitNotFound,
+    EmbeddedOnly,
     ExportError,
     GraphNotFound,
     HandleClosed,
@@ -233,15 +236,45 @@ WRONG = {
 }
 
 
+EMBEDDED_CASES = {
+    case for case in WRONG if case.startswith(("as_actor", "cleanup", "embed", "verify"))
+} | {"export: parquet to a stream"}
+"""Wrong use of calls and arguments that a remote graph does not have."""
+
+
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_use_is_a_typed_error_and_changes_nothing(unchanged, case):
+def test_wrong_use_is_a_typed_error_and_changes_nothing(unchanged, case, implementation):
     call, error, message = WRONG[case]
+    if case in EMBEDDED_CASES and not implementation.is_embedded:
+        error, message = EmbeddedOnly, "not available on a remote graph"
     before = unchanged.head().id
     with pytest.raises(error, match=message) as caught:
         call(unchanged)
     assert isinstance(caught.value, OmnigraphError)
     assert "--" not in str(caught.value), "the library advises no flag"
     assert unchanged.head().id == before
+
+
+def fields(error: OmnigraphError) -> dict[str, Any]:
+    """The fields of an error, without the generated id of an edge that was not inserted."""
+    found = dict(vars(error))
+    if isinstance(error, LoadError):
+        found["load_errors"] = [replace(one, id=None) for one in error.load_errors]
+    return found
+
+
+@pytest.mark.parametrize("case", sorted(WRONG.keys() - EMBEDDED_CASES))
+def test_wrong_use_is_the_same_error_embedded_and_remote(shared_folder, shared_server, case):
+    call = WRONG[case][0]
+    found = []
+    with chdir(shared_folder.parent):
+        for graph in (og.open(shared_folder), og.connect(shared_server)):
+            with graph, pytest.raises(OmnigraphError) as caught:
+                call(graph)
+            found.append(caught.value)
+    embedded, remote = found
+    assert type(remote) is type(embedded)
+    assert fields(remote) == fields(embedded)
 
 
 CLOSED = {
