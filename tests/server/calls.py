@@ -77,6 +77,7 @@ def _calls() -> Iterable[Call]:
     yield Call("oauthProtectedResource", status=404)
     yield Call("listGraphs", ((Action.GRAPH_LIST, None, None),))
     yield Call("discoverGraphs", status=403)
+    yield Call("getCaller", denied=200)
     yield Call("metrics", ((Action.GRAPH_LIST, None, None),), denied=200)
 
     # -- queries ----------------------------------------------------------------------------
@@ -129,6 +130,13 @@ def _calls() -> Iterable[Call]:
         forked = {"data": LINE, "branch": "<new>", "from": "<branch>"}
         yield Call(operation, (create, (Action.CHANGE, "<new>", None)), body=forked)
     yield Call("loadNdjson", (change,), query={"branch": "<branch>"}, body=LINE)
+    parts = {"parts": [{"json": LINE.encode()}], "branch": "<branch>"}
+    yield Call("loadParts", (change,), body=parts)
+    yield Call(
+        "loadParts",
+        (create, (Action.CHANGE, "<new>", None)),
+        body=parts | {"branch": "<new>", "from": "<branch>"},
+    )
     yield Call("loadNdjson", (change,), query={"branch": "<branch>"}, body="\n")
 
     # -- state ------------------------------------------------------------------------------
@@ -143,6 +151,8 @@ def _calls() -> Iterable[Call]:
         body={"schema_source": SCHEMA},
         status=409,
     )
+    yield Call("planSchema", ((R, None, None),), body={"schema_source": SCHEMA})
+    yield Call("scan", (on_branch,), body={"type": "Author", "branch": "<branch>"})
     yield Call("getStatus", (on_branch,), query=branch)
     yield Call("getEntity", (on_branch,), ada, query=branch)
     yield Call("getEntity", (on_branch,), ada, query={"snapshot": "<head>"})
@@ -159,6 +169,16 @@ def _calls() -> Iterable[Call]:
     yield Call("mergeBranches", (merge,), body={"source": "<branch>", "dry_run": True})
     both = {"source": "<branch>", "delete_branch": True}
     yield Call("mergeBranches", (merge, delete), body=both)
+
+    undone = {"ref": "<head>", "branch": "<branch>"}
+    yield Call("revertCommit", (change, on_branch), body=undone)
+    yield Call("cherryPickCommit", (change, on_branch), body=undone | {"dry_run": True})
+    applied = {"ref": "main"}
+    yield Call("resetBranch", (change, (R, "main", None)), {"branch": "<branch>"}, body=applied)
+    yield Call("listTags", ((R, None, None),))
+    on_main: Asked = (Action.CHANGE, "main", None)
+    yield Call("createTag", (on_main,), body={"name": "<new>", "ref": "<head>"})
+    yield Call("deleteTag", (on_main,), {"tag": "<new>"}, status=404)
 
     # -- history ----------------------------------------------------------------------------
     yield Call("listCommits", (on_branch,), query=branch)

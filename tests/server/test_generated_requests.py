@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 
+import msgspec
 import pytest
 import requests
 import schemathesis
@@ -118,6 +119,11 @@ def json_lines(context, value):
     return (
         value.encode("utf-8", "replace") if isinstance(value, str) else json.dumps(value).encode()
     )
+
+
+@schemathesis.serializer("application/msgpack")
+def message_pack(context, value):
+    return msgspec.msgpack.encode(value)
 
 
 def check(server, operation, headers, examples):

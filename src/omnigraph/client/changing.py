@@ -242,11 +242,10 @@ def _part(name: str, rows: Any) -> LoadPart:
         raise LoadSourceError(name, f"is not a table: {kind} offers no Arrow stream")
     import pyarrow as pa
 
+    from omnigraph.wire.frames import encode_frame
+
     table = rows if isinstance(rows, pa.Table) else pa.table(rows)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return LoadPart(type=name, arrow=sink.getvalue().to_pybytes())
+    return LoadPart(type=name, arrow=encode_frame(table))
 
 
 def _texts(given: object, format: str | None) -> Iterable[bytes]:

@@ -17,6 +17,7 @@ from omnigraph.server.problems import HttpProblem
 from omnigraph.wire.contracts import CONTRACT_13
 from omnigraph.wire.documents13 import GraphBatchLoadOutput
 from omnigraph.wire.errors import KeyConflictOutput
+from omnigraph.wire.frames import FrameError, decode_frame
 from omnigraph.wire.requests import ExportRequest, IngestRequest, LoadPart, LoadPartsRequest
 from omnigraph.wire.rows import export_lines_13
 
@@ -292,12 +293,9 @@ def _sources(parts: list[LoadPart]) -> object:
 
 def _rows(part: LoadPart) -> object:
     if part.arrow is not None:
-        import pyarrow as pa
-
         try:
-            with pa.ipc.open_stream(part.arrow) as stream:
-                return stream.read_all()
-        except (pa.ArrowInvalid, OSError) as error:
+            return decode_frame(part.arrow)
+        except FrameError as error:
             raise HttpProblem(400, f"part '{part.type}' is not an Arrow stream: {error}") from None
     try:
         return [json.loads(line) for line in (part.json or b"").splitlines() if line.strip()]
