@@ -131,7 +131,7 @@ class TableWriter:
         self._contended: set[str] = set()
         """Tables whose last write had to be prepared again, because of what others had written."""
         self.recent = RecentCommits()
-        self.compactor = BackgroundCompactor(parts)
+        self.compactor = BackgroundCompactor(parts, self._note_compaction)
         self.endings = PendingEndings()
 
     def commit(self, request: WriteRequest) -> CommitRecord | None:
@@ -152,6 +152,11 @@ class TableWriter:
             newest = self.parts.manifest.current(request.branch.physical)
             checked = self.parts.snapshot_of(newest)
             request = replace(request, change=request.prepare(checked), checked=checked)
+
+    def _note_compaction(self, commit: CommitRecord) -> None:
+        """A compaction changes no row: writes that were prepared before it still hold."""
+        if commit.parent_commit_id is not None:
+            self.recent.add(commit.graph_commit_id, commit.parent_commit_id, {})
 
     def _refuse_quarantined(self, request: WriteRequest) -> None:
         if request.change is not None and request.checked is not None:
