@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from omnigraph.commit.background import BackgroundCompactor, PendingEndings, due_compactions
-from omnigraph.commit.change import Change, RecentCommits, has_moved, touched_ids
+from omnigraph.commit.change import Change, RecentCommits, has_moved, preparing, touched_ids
 from omnigraph.commit.tables import (
     EarlyStaging,
     WriteTable,
@@ -198,7 +198,8 @@ class TableWriter:
         tables = self.parts.tables
         if tables.is_remote and change.is_small:
             return begin(lambda: stage_early(tables, physical, change, checked))
-        early = stage_early(tables, physical, change, checked)
+        with preparing(tables):
+            early = stage_early(tables, physical, change, checked)
         return lambda: early
 
     # -- under the lock ---------------------------------------------------------------------
