@@ -213,23 +213,19 @@ class _TurnChanges:
     ) -> _TurnChanges | None:
         """The turn on the newest state of the branch; None if a table is not where it should be, of
         which each change then gets."""
-        request = offers[0].request
-        state = writer.parts.recovery.state(request.branch.physical, lock)
+        request, physical = offers[0].request, offers[0].request.branch.physical
+        state = writer.parts.recovery.state(physical, lock)
         snapshot = writer.parts.snapshot_of(state)
-        entries: list[SnapshotEntry] = []
-        for key in sorted(frozenset().union(*(o.request.may_write or () for o in offers))):
-            entry = snapshot.entries.get(key)
-            if entry is None:
-                return None
-            entries.append(entry)
-        try:
-            heads = writer.bases_of(request, entries, lock)
-        except OmnigraphError:
+        wanted = frozenset[str]().union(*(o.request.may_write or () for o in offers))
+        entries = [snapshot.entries[key] for key in sorted(wanted & snapshot.entries.keys())]
+        heads = _heads(writer, request, entries, lock)
+        if heads.keys() != wanted:
             return None
-        for entry in entries:
-            head = heads[entry.table_key]
-            if entry.branch == request.branch.physical and head.version != entry.version:
-                return None
+        if not writer.parts.tables.is_remote:
+            # Other writers, which may still come, most likely write what was written last.
+            likely = (snapshot.entries.get(key) for key in sorted(writer.in_turns - wanted))
+            owned = [entry for entry in likely if entry is not None and entry.branch == physical]
+            heads |= _heads(writer, request, owned, lock)
         return cls(writer, offers, late, lock, begun, state, snapshot, heads)
 
     def run(self, endings: list[Ending] | None) -> bool:
@@ -251,6 +247,7 @@ class _TurnChanges:
                 offer.resolve(unknown_outcome(offer.request.draft, RuntimeError(str(crash))))
             raise
         self.writer.parts.tables.keep(self._moved.values())
+        self.writer.in_turns = frozenset(self._moved)
         for writer in {id(offer.writer): offer.writer for offer in self.offers}.values():
             writer.recent = self._recent
         for offer, commit in zip(self._made, commits, strict=True):
@@ -399,3 +396,18 @@ class _TurnChanges:
         self.heads |= written
         self._moved |= written
         self.snapshot = self.snapshot.followed_by(self.state, written)
+
+
+def _heads(
+    writer: TableWriter, request: WriteRequest, entries: Sequence[SnapshotEntry], lock: HeldLock
+) -> dict[str, Table]:
+    """Tables as the writes of a turn find them; none if one of them is not where it should be."""
+    try:
+        heads = writer.bases_of(request, entries, lock)
+    except OmnigraphError:
+        return {}
+    moved = (
+        entry.branch == request.branch.physical and heads[entry.table_key].version != entry.version
+        for entry in entries
+    )
+    return {} if any(moved) else heads

@@ -131,6 +131,8 @@ class TableWriter:
         self._contended: set[str] = set()
         """Tables whose last write had to be prepared again, because of what others had written."""
         self.recent = RecentCommits()
+        self.in_turns: frozenset[str] = frozenset()
+        """The tables that changed in the last turn that several writers shared."""
         self.compactor = BackgroundCompactor(parts, self._note_compaction)
         self.endings = PendingEndings()
 

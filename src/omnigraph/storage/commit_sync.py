@@ -58,13 +58,15 @@ class CommitSync:
         """Then the transactions and the versions that name them.
 
         With `with_data` everything at once, in any order: for versions that recovery undoes unless
-        they are published, whatever has become of their files.
+        they are published, whatever has become of their files. The transactions are left out then,
+        as versions repeat them.
         """
         if with_data:
-            data = [f.path for c in commits for f in added_files(c.lineage, c.transaction)]
+            files = [f.path for c in commits for f in added_files(c.lineage, c.transaction)]
+            files += [c.lineage.file(version_file(c.version)) for c in commits]
         else:
-            data = []
-        self._disk.files([*data, *(path for c in commits for path in c.files())])
+            files = [path for c in commits for path in c.files()]
+        self._disk.files(files)
         with self._lock:
             for commit in commits:
                 self._safe[commit.lineage.uri] = commit.version
