@@ -51,6 +51,10 @@ MAX_TURN_CHANGES: Final = 32
 MAX_TURN_SECONDS: Final = 0.4
 """A turn that has taken this long takes no further change: the first writer waits for all of them."""
 
+PREPARATION_SECONDS: Final = 0.05
+"""How long a write that is being prepared keeps others from being prepared. Small writes take some
+milliseconds; one that takes longer waits for something else than this process."""
+
 REMEMBERED_COMMITS: Final = 256
 """Commits whose touched ids a process remembers. A writer that was overtaken by other writers of its
 process compares its ids with theirs instead of being prepared again."""

@@ -15,10 +15,12 @@ from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.commit import background as folding
+from omnigraph.commit.writer import WriteRequest
 from omnigraph.errors import HeadMoved
 from omnigraph.limits import MANIFEST_OVERDUE
 from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.rows import MANIFEST_PATH
+from omnigraph.versioning.snapshot import Snapshot
 from tests.behaviour.graphs import PERSON, Backstage
 from tests.support.faults import Fail, FailStorage, Pause, armed
 
@@ -219,6 +221,26 @@ def test_rows_that_were_chosen_before_a_compaction_are_changed_after_it(
         result = later.result(timeout=30)
     assert result.affected_nodes == 1
     assert ages(backstage, graph).get("p3") == left
+
+
+def test_a_write_that_was_prepared_before_a_compaction_is_not_prepared_again(graph, monkeypatch):
+    write(graph, FEW)
+    prepared_again: list[WriteRequest] = []
+    prepared_on = WriteRequest.prepared_on
+
+    def note(request: WriteRequest, current: Snapshot) -> WriteRequest:
+        prepared_again.append(request)
+        return prepared_on(request, current)
+
+    monkeypatch.setattr(WriteRequest, "prepared_on", note)
+    with a_fold_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
+        later = pool.submit(graph.insert, "Person", [{"name": "later", "age": 7}])
+        time.sleep(0.3)
+        pause.release()
+        later.result(timeout=30)
+    assert prepared_again == []
+    assert graph.get("Person", "later") == {"id": "later", "name": "later", "age": 7}
+    assert operations(graph)[-2:] == [("optimize", None), ("load", None)]
 
 
 @pytest.mark.parametrize("keep_up", [Maintenance.optimize, Maintenance.ensure_indexes])

@@ -503,6 +503,34 @@ def _rows(graph: Graph, type: str) -> list[dict[str, Any]]:
     return sorted(rows, key=repr)
 
 
+def test_a_write_that_comes_during_a_turn_is_published_with_it(local_uri):
+    """Three writers share a turn: the third comes when the first two have begun."""
+    graph, turn, publishes = init(local_uri, SCHEMA), Pause(), list[object]()
+    graph.insert("Person", [{"name": "first"}])
+    alone, tables = Pause(), "mutation.post_table_commit"
+    with ThreadPoolExecutor(4) as pool, armed(tables, alone, times=1):
+        waiting = [pool.submit(add, graph, "p0", 0)]
+        alone.wait_until_reached()
+        waiting += [pool.submit(add, graph, f"p{n}", n) for n in (1, 2)]
+        time.sleep(WAITING_SECONDS)
+        with armed(tables, turn, times=1):
+            alone.release()
+            turn.wait_until_reached()
+            with armed("graph_publish.before_manifest_commit", Call(publishes.append)):
+                waiting.append(pool.submit(add, graph, "p3", 3))
+                time.sleep(WAITING_SECONDS)
+                turn.release()
+                made = [later.result(timeout=60).receipt for later in waiting]
+    assert len(publishes) == 1
+    present = {"first"}
+    for receipt in sorted(made, key=lambda receipt: receipt.manifest_version):
+        before, present = present, set(names(graph, at=receipt.graph_commit_id))
+        assert before < present
+        assert len(present) == len(before) + 1
+    assert present == {"first", "p0", "p1", "p2", "p3"}
+    check_sound(graph)
+
+
 # -- writes of every kind ----------------------------------------------------------------------
 
 

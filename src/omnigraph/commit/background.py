@@ -41,7 +41,13 @@ from omnigraph.storage.compact import compact_with_indexes, small_fragments
 from omnigraph.storage.table import Table
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commit_sequence import Operation, sidecar_of, sidecar_table
-from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind
+from omnigraph.versioning.commits import (
+    CommitDraft,
+    CommitId,
+    CommitRecord,
+    OperationId,
+    OperationKind,
+)
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
@@ -83,8 +89,12 @@ class _Due:
 class BackgroundCompactor:
     """Compacts the tables of one graph in the background."""
 
-    def __init__(self, parts: GraphParts) -> None:
+    def __init__(
+        self, parts: GraphParts, committed: Callable[[CommitRecord], None] = lambda _: None
+    ) -> None:
+        """`committed` is told of every compaction, while the branch is locked."""
         self._parts = parts
+        self._committed = committed
         self._guard = Lock()
         self._due: dict[str | None, _Due] = {}
         self._thread: Thread | None = None
@@ -182,7 +192,9 @@ class BackgroundCompactor:
             return rewritten_tables(draft, state, versions)
 
         sidecar = optimize_sidecar(branch, state, [entry for entry, _ in due], draft)
-        self._parts.sequence.run(Operation(sidecar, commit_tables, BEFORE_PUBLISH), lock)
+        operation = Operation(sidecar, commit_tables, BEFORE_PUBLISH)
+        for commit in self._parts.sequence.run(operation, lock):
+            self._committed(commit)
         return done
 
     def _extend_texts(self, declared: EntityType, table: Table) -> None:

@@ -7,17 +7,21 @@ Tests: tests/behaviour/test_contended_writes.py, test_folding.py, test_cleanup.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from threading import Lock
-from typing import Literal, TypeVar
+from threading import Condition, Lock
+from typing import Final, Literal, TypeVar
 
 import pyarrow as pa
 
 from omnigraph.errors import ConflictError, HistoryRemoved
 from omnigraph.graph.parts import GraphParts
-from omnigraph.limits import REMEMBERED_COMMITS, SMALL_WRITE_ROWS
+from omnigraph.limits import PREPARATION_SECONDS, REMEMBERED_COMMITS, SMALL_WRITE_ROWS
 from omnigraph.storage.table import Table
+from omnigraph.storage.tables import TableStore
 from omnigraph.storage.written import ShrunkFragments, WrittenRows
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import CommitId, Counts
@@ -192,6 +196,61 @@ def is_table_moved(table_key: str, checked: Snapshot, current: Snapshot) -> bool
     return current.entry(table_key).version_ref != checked.entry(table_key).version_ref
 
 
+class Preparations:
+    """Lets a few writes be prepared at a time, in order of arrival. Thread-safe.
+
+    Threads of one process take turns in the interpreter. Many that prepare their writes at once all
+    end late, and hold up the writer that has the lock; a few at a time leave it room, and the next
+    ones are ready when it is done. A write that takes long may wait for a provider or read much. It
+    does not count any more then.
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._begun: dict[object, float] = {}
+        self._waiting = 0
+        self._guard = Condition()
+
+    @property
+    def are_pending(self) -> bool:
+        """Whether writes are being prepared, or wait for it."""
+        return bool(self._waiting or self._young())
+
+    @contextmanager
+    def begin(self) -> Iterator[None]:
+        """Prepare a write in this block, when there is room."""
+        token = object()
+        with self._guard:
+            self._waiting += 1
+            try:
+                while len(young := self._young()) >= self._most:
+                    self._guard.wait(max(0.0, min(young) + self._seconds - time.monotonic()))
+            finally:
+                self._waiting -= 1
+            self._begun[token] = time.monotonic()
+        try:
+            yield
+        finally:
+            with self._guard:
+                del self._begun[token]
+                self._guard.notify()
+
+    def _young(self) -> list[float]:
+        """When those that count have begun."""
+        since = time.monotonic() - self._seconds
+        return [begun for begun in list(self._begun.values()) if begun > since]
+
+
+PREPARATIONS: Final = Preparations(max(2, os.cpu_count() or 1), PREPARATION_SECONDS)
+"""Shared by every handle of this process."""
+
+
+def preparing(tables: TableStore) -> AbstractContextManager[None]:
+    """What a write is prepared in. On an object store it waits for requests most of the time."""
+    return nullcontext() if tables.is_remote else PREPARATIONS.begin()
+
+
 Prepared = TypeVar("Prepared")
 
 
@@ -205,11 +264,12 @@ def prepare_on_newest(
 
     If `cleanup` removes the state meanwhile, another commit has replaced it: that one is used.
     """
-    snapshot = parts.snapshot_of(parts.manifest.current(branch.physical), contract)
-    try:
-        return snapshot, prepare(snapshot)
-    except HistoryRemoved:
-        newest = parts.snapshot_of(parts.manifest.current(branch.physical))
-        if newest.commit_id == snapshot.commit_id:
-            raise
-    return newest, prepare(newest)
+    with preparing(parts.tables):
+        snapshot = parts.snapshot_of(parts.manifest.current(branch.physical), contract)
+        try:
+            return snapshot, prepare(snapshot)
+        except HistoryRemoved:
+            newest = parts.snapshot_of(parts.manifest.current(branch.physical))
+            if newest.commit_id == snapshot.commit_id:
+                raise
+        return newest, prepare(newest)

@@ -10,13 +10,13 @@ Tests: tests/behaviour/test_shared_turns.py, tests/crash.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from omnigraph.commit.background import due_compactions
-from omnigraph.commit.change import RecentCommits, TableWrite, touched_ids
+from omnigraph.commit.change import PREPARATIONS, RecentCommits, TableWrite, touched_ids
 from omnigraph.commit.tables import EarlyStaging, WriteTable, write_table
 from omnigraph.commit.writer import (
     AFTER_TABLE,
@@ -36,7 +36,7 @@ from omnigraph.storage.table import Table
 from omnigraph.versioning.commit_sequence import Ending, Operation, sidecar_of, sidecar_table
 from omnigraph.versioning.commits import CommitRecord, OperationId, Warning
 from omnigraph.versioning.ids import new_ulid
-from omnigraph.versioning.locks import HeldLock, SharedTurn
+from omnigraph.versioning.locks import HeldLock, Place, SharedTurn
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication, state_after, unknown_outcome
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
@@ -117,7 +117,7 @@ class _Leader:
     def _run(self) -> None:
         with self.turn.take(MAX_TURN_CHANGES - 1, self._accepts) as (places, done):
             try:
-                self._make([self.own, *(place.offer for place in places)])
+                self._make(places)
             finally:
                 done.update(place for place in places if place.offer.is_resolved)
 
@@ -125,15 +125,30 @@ class _Leader:
         """Whether a change may be made through this writer's handle."""
         return self.writer.parts.tables.is_like(offer.writer.parts.tables)
 
-    def _make(self, offers: Sequence[Offer]) -> None:
+    def _make(self, places: list[Place]) -> None:
         lock, recovery = self.turn.lock, self.writer.parts.recovery
         # A writer may have died since these looked for sidecars. What it wrote is completed or undone
         # first: no change must be validated against a state that is about to change.
         recovered = recovery.recover_locked(self.own.request.branch.physical, lock)
+        offers: list[Offer] = [self.own, *(place.offer for place in places)]
+
+        def late(table_keys: Collection[str]) -> list[Offer]:
+            """Changes of these tables alone that writers have offered since the turn began."""
+            more = self.turn.take_more(
+                places,
+                MAX_TURN_CHANGES - len(offers),
+                lambda offer: self._accepts(offer) and offer.request.may_write <= set(table_keys),
+            )
+            found: list[Offer] = [place.offer for place in more]
+            for offer in found:
+                offer.request = replace(offer.request, quarantined=recovered.quarantined)
+            offers.extend(found)
+            return found
+
         for offer in offers:
             offer.request = replace(offer.request, quarantined=recovered.quarantined)
-        if len(offers) > 1:
-            shared = _TurnChanges.of(self.writer, offers, lock, self._begun)
+        if len(offers) > 1 or PREPARATIONS.are_pending:
+            shared = _TurnChanges.of(self.writer, offers, late, lock, self._begun)
             if shared is not None:
                 is_known = shared.run(self.endings)
                 self.due.update(shared.due())
@@ -162,6 +177,8 @@ class _TurnChanges:
 
     writer: TableWriter
     offers: Sequence[Offer]
+    """Those so far: `late` adds to them."""
+    late: Callable[[Collection[str]], Sequence[Offer]]
     lock: HeldLock
     begun: float
     state: ManifestState
@@ -187,28 +204,29 @@ class _TurnChanges:
 
     @classmethod
     def of(
-        cls, writer: TableWriter, offers: Sequence[Offer], lock: HeldLock, begun: float
+        cls,
+        writer: TableWriter,
+        offers: Sequence[Offer],
+        late: Callable[[Collection[str]], Sequence[Offer]],
+        lock: HeldLock,
+        begun: float,
     ) -> _TurnChanges | None:
         """The turn on the newest state of the branch; None if a table is not where it should be, of
         which each change then gets."""
-        request = offers[0].request
-        state = writer.parts.recovery.state(request.branch.physical, lock)
+        request, physical = offers[0].request, offers[0].request.branch.physical
+        state = writer.parts.recovery.state(physical, lock)
         snapshot = writer.parts.snapshot_of(state)
-        entries: list[SnapshotEntry] = []
-        for key in sorted(frozenset().union(*(o.request.may_write or () for o in offers))):
-            entry = snapshot.entries.get(key)
-            if entry is None:
-                return None
-            entries.append(entry)
-        try:
-            heads = writer.bases_of(request, entries, lock)
-        except OmnigraphError:
+        wanted = frozenset[str]().union(*(o.request.may_write or () for o in offers))
+        entries = [snapshot.entries[key] for key in sorted(wanted & snapshot.entries.keys())]
+        heads = _heads(writer, request, entries, lock)
+        if heads.keys() != wanted:
             return None
-        for entry in entries:
-            head = heads[entry.table_key]
-            if entry.branch == request.branch.physical and head.version != entry.version:
-                return None
-        return cls(writer, offers, lock, begun, state, snapshot, heads)
+        if not writer.parts.tables.is_remote:
+            # Other writers, which may still come, most likely write what was written last.
+            likely = (snapshot.entries.get(key) for key in sorted(writer.in_turns - wanted))
+            owned = [entry for entry in likely if entry is not None and entry.branch == physical]
+            heads |= _heads(writer, request, owned, lock)
+        return cls(writer, offers, late, lock, begun, state, snapshot, heads)
 
     def run(self, endings: list[Ending] | None) -> bool:
         """Make the changes and resolve their offers. Those that are left have to be made on their own.
@@ -229,6 +247,7 @@ class _TurnChanges:
                 offer.resolve(unknown_outcome(offer.request.draft, RuntimeError(str(crash))))
             raise
         self.writer.parts.tables.keep(self._moved.values())
+        self.writer.in_turns = frozenset(self._moved)
         for writer in {id(offer.writer): offer.writer for offer in self.offers}.values():
             writer.recent = self._recent
         for offer, commit in zip(self._made, commits, strict=True):
@@ -260,9 +279,7 @@ class _TurnChanges:
     def _commit_tables(self) -> list[Publication]:
         publications: list[Publication] = []
         keys: set[str] = set()
-        for offer in self.offers:
-            if time.monotonic() - self.begun > MAX_TURN_SECONDS:
-                break
+        for offer in self._in_turn():
             key = offer.request.draft.idempotency_key
             if key in keys:
                 continue
@@ -282,6 +299,16 @@ class _TurnChanges:
             keys.add(key)
         self._deferred.sync()
         return publications
+
+    def _in_turn(self) -> Iterator[Offer]:
+        """The changes that there is time for, those included that are offered meanwhile."""
+        waiting = list(self.offers)
+        while waiting:
+            for offer in waiting:
+                if time.monotonic() - self.begun > MAX_TURN_SECONDS:
+                    return
+                yield offer
+            waiting = list(self.late(self.heads))
 
     def _ready(self, offer: Offer) -> tuple[WriteRequest, list[WriteTable]] | None:
         """A change on what those before it leave; None if it writes to other tables than foreseen."""
@@ -369,3 +396,18 @@ class _TurnChanges:
         self.heads |= written
         self._moved |= written
         self.snapshot = self.snapshot.followed_by(self.state, written)
+
+
+def _heads(
+    writer: TableWriter, request: WriteRequest, entries: Sequence[SnapshotEntry], lock: HeldLock
+) -> dict[str, Table]:
+    """Tables as the writes of a turn find them; none if one of them is not where it should be."""
+    try:
+        heads = writer.bases_of(request, entries, lock)
+    except OmnigraphError:
+        return {}
+    moved = (
+        entry.branch == request.branch.physical and heads[entry.table_key].version != entry.version
+        for entry in entries
+    )
+    return {} if any(moved) else heads

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from omnigraph.commit.background import BackgroundCompactor, PendingEndings, due_compactions
-from omnigraph.commit.change import Change, RecentCommits, has_moved, touched_ids
+from omnigraph.commit.change import Change, RecentCommits, has_moved, preparing, touched_ids
 from omnigraph.commit.tables import (
     EarlyStaging,
     WriteTable,
@@ -131,7 +131,9 @@ class TableWriter:
         self._contended: set[str] = set()
         """Tables whose last write had to be prepared again, because of what others had written."""
         self.recent = RecentCommits()
-        self.compactor = BackgroundCompactor(parts)
+        self.in_turns: frozenset[str] = frozenset()
+        """The tables that changed in the last turn that several writers shared."""
+        self.compactor = BackgroundCompactor(parts, self._note_compaction)
         self.endings = PendingEndings()
 
     def commit(self, request: WriteRequest) -> CommitRecord | None:
@@ -152,6 +154,11 @@ class TableWriter:
             newest = self.parts.manifest.current(request.branch.physical)
             checked = self.parts.snapshot_of(newest)
             request = replace(request, change=request.prepare(checked), checked=checked)
+
+    def _note_compaction(self, commit: CommitRecord) -> None:
+        """A compaction changes no row: writes that were prepared before it still hold."""
+        if commit.parent_commit_id is not None:
+            self.recent.add(commit.graph_commit_id, commit.parent_commit_id, {})
 
     def _refuse_quarantined(self, request: WriteRequest) -> None:
         if request.change is not None and request.checked is not None:
@@ -193,7 +200,8 @@ class TableWriter:
         tables = self.parts.tables
         if tables.is_remote and change.is_small:
             return begin(lambda: stage_early(tables, physical, change, checked))
-        early = stage_early(tables, physical, change, checked)
+        with preparing(tables):
+            early = stage_early(tables, physical, change, checked)
         return lambda: early
 
     # -- under the lock ---------------------------------------------------------------------

@@ -123,10 +123,12 @@ def missing_spark_note(
 
     None for small work, and for tables that other processes cannot read.
     """
-    if choice.engine != "auto" or not shared or has_spark():
+    if choice.engine != "auto" or not shared:
         return None
     found = size()
-    return None if found < LARGE_INLINE_BYTES else _without_spark(f"{found / 1e6:,.0f} MB")
+    if found < LARGE_INLINE_BYTES or has_spark():
+        return None
+    return _without_spark(f"{found / 1e6:,.0f} MB")
 
 
 def compares_on_spark(choice: EngineChoice, rows: int, *, shared: bool) -> bool:

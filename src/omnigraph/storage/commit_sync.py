@@ -54,17 +54,23 @@ class CommitSync:
         """The files of new fragments, for commits whose transaction only the library sees."""
         self._disk.files(file.path for file in _data_files(lineage, fragments))
 
-    def after_commits(self, commits: Sequence[TableCommit], *, with_data: bool = False) -> None:
-        """Then the transactions and the versions that name them.
+    def after_commits(self, commits: Sequence[TableCommit]) -> None:
+        """Then the transactions and the versions that name them."""
+        self._disk.files([path for c in commits for path in c.files()])
+        self._note(commits)
 
-        With `with_data` everything at once, in any order: for versions that recovery undoes unless
-        they are published, whatever has become of their files.
+    def all_at_once(self, commits: Sequence[TableCommit], *, with_records: bool = True) -> None:
+        """Everything in any order: for publishes, whose files are looked at before another is built
+        on one that may be unsynced, and for versions that recovery undoes unless they are published.
+
+        These need no record of their transaction either, which the version repeats.
         """
-        if with_data:
-            data = [f.path for c in commits for f in added_files(c.lineage, c.transaction)]
-        else:
-            data = []
-        self._disk.files([*data, *(path for c in commits for path in c.files())])
+        files = [f.path for c in commits for f in added_files(c.lineage, c.transaction)]
+        files += [path for c in commits for path in (c.files() if with_records else c.files()[1:])]
+        self._disk.files(files)
+        self._note(commits)
+
+    def _note(self, commits: Iterable[TableCommit]) -> None:
         with self._lock:
             for commit in commits:
                 self._safe[commit.lineage.uri] = commit.version

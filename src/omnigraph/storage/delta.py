@@ -27,6 +27,7 @@ from lance import LanceDataset, LanceOperation
 from lance.fragment import RowIdSequence
 
 from omnigraph.errors import InputError, InsertConflict, StorageError
+from omnigraph.storage.commit_sync import TableCommit
 from omnigraph.storage.failures import Failure, cause_of, classify, naming_failures
 from omnigraph.storage.filters import Filter
 from omnigraph.storage.lineage import Lineage
@@ -281,7 +282,12 @@ def insert_exclusively(table: Table, rows: pa.Table, written: WrittenRows | None
                 raise
             raise InsertConflict(lineage.name, cause_of(error)) from error
     if lineage.sync:
-        lineage.sync.commit(lineage, made)
+        commit = TableCommit(lineage, transaction)
+        if made.version == commit.version:
+            # At once: a writer that finds this version unsynced looks whether its files are whole.
+            lineage.sync.all_at_once([commit])
+        else:
+            lineage.sync.commit(lineage, made)
     return Table(lineage, made)
 
 

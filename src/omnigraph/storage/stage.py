@@ -231,7 +231,7 @@ class DeferredSyncs:
     def sync(self) -> None:
         """Bring everything onto the disk. Raises `SyncFailed`."""
         if self._commits and (sync := self._commits[0].lineage.sync):
-            sync.after_commits(self._commits, with_data=True)
+            sync.all_at_once(self._commits, with_records=False)
         self._commits.clear()
 
 

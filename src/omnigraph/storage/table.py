@@ -45,8 +45,8 @@ class Table:
     """One version of a table. It never changes; a commit gives a new one."""
 
     __slots__ = (
-        "_contents", "_dataset", "_fragments", "_schema", "_watch", "_written_at", "lineage",
-        "version",
+        "_contents", "_dataset", "_fragments", "_row_count", "_schema", "_watch", "_written_at",
+        "lineage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,7 @@ class Table:
         self._dataset = dataset
         self._contents: dict[str, Fragment] | None = None
         self._fragments: tuple[Fragment, ...] | None = None
+        self._row_count: int | None = None
         self._schema: pa.Schema | None = None
         self._written_at: datetime | None = None
 
@@ -92,8 +93,10 @@ class Table:
         return self._dataset.checkout_version(self.version)
 
     def row_count(self) -> int:
-        with naming_failures("count", self.lineage.uri):
-            return int(self._dataset.count_rows())
+        if self._row_count is None:
+            with naming_failures("count", self.lineage.uri):
+                self._row_count = int(self._dataset.count_rows())
+        return self._row_count
 
     def scan(
         self,

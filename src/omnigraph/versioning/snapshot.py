@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph.catalog.model import Catalog, EntityType, NodeType
@@ -101,8 +101,14 @@ class Snapshot:
                 self._opened[key] = table
 
     def followed_by(self, state: ManifestState, written: Mapping[str, Table]) -> Snapshot:
-        """The snapshot of the next state under the same lock, of which some tables are open."""
-        following = Snapshot.of(state, self.catalog)
+        """The snapshot of a later state under the same lock, that only these tables differ in."""
+        entries = dict(self.entries)
+        for key in written:
+            entry, now = entries[key], state.tables[entries[key].table_id]
+            entries[key] = replace(
+                entry, version=now.version, branch=now.branch, row_count=now.row_count
+            )
+        following = Snapshot(self.branch, state.sequence, state.head, self.catalog, entries)
         for key, table in self._opened.items():
             if following.entries.get(key) == self.entries[key]:
                 following._opened[key] = table

@@ -82,6 +82,21 @@ def test_a_writer_that_gives_up_is_skipped(queues):
         assert last.result()
 
 
+def test_the_writer_at_the_head_takes_what_is_offered_to_it_meanwhile(queues):
+    with (
+        queues.join(KEY, "head"),
+        queues.join(KEY, "one", "a") as one,
+        queues.join(KEY, "two", "b") as two,
+    ):
+        assert queues.take(KEY, 1, lambda _: True) == [one]
+        with queues.join(KEY, "three", "c") as three, queues.join(KEY, "four", "d") as four:
+            assert queues.take(KEY, 9, lambda offer: offer != "d") == [two, three]
+            assert queues.take(KEY, 9, lambda _: True) == [four]
+            assert queues.take(KEY, 9, lambda _: True) == []
+            queues.give_back(KEY, [one, two, three, four], {one, two, three, four})
+    assert length(queues) == 0
+
+
 def test_without_patience_a_free_lock_is_taken_and_a_held_one_is_not(queues):
     with queues.join(KEY, "first") as first:
         assert first.wait(0)

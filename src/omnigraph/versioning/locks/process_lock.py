@@ -176,14 +176,17 @@ class LockQueues:
             return queue[0].operation if queue else None
 
     def take(self, key: QueueKey, most: int, accepts: Callable[[Any], bool]) -> list[Place]:
-        """For the writer at the head: take the offers right behind it, in order.
+        """For the writer at the head: take the offers right behind it and behind those it has
+        taken before, in order.
 
         It stops at an offer that is not accepted, or at none: no writer is overtaken.
         """
         with self._guard:
             taken: list[Place] = []
-            for place in list(self._queues.get(key, ()))[1 : most + 1]:
-                if place.offer is None or not accepts(place.offer):
+            for place in list(self._queues.get(key, ()))[1:]:
+                if place._is_taken:
+                    continue
+                if len(taken) == most or place.offer is None or not accepts(place.offer):
                     break
                 place._is_taken = True
                 taken.append(place)

@@ -83,6 +83,14 @@ class SharedTurn:
         finally:
             PROCESS_QUEUES.give_back(self._key, taken, done)
 
+    def take_more(
+        self, taken: list[Place], most: int, accepts: Callable[[Any], bool]
+    ) -> list[Place]:
+        """What writers offer that have come since; it is added to what was taken."""
+        more = PROCESS_QUEUES.take(self._key, most, accepts)
+        taken += more
+        return more
+
 
 class WriterLocks:
     """The locks of one graph. Raises `InvalidSetting` when the environment sets no usable wait."""
