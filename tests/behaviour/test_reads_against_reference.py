@@ -272,7 +272,7 @@ def test_self_loops_come_and_go_with_their_edges_and_nodes(hops):
 def test_long_chains_are_followed_where_others_are_counted(
     small, monkeypatch, depth, match, returned
 ):
-    monkeypatch.setattr(arranging, "BRANCH_MAX_DEPTH", depth)
+    monkeypatch.setattr(arranging, "SUBPATTERN_MAX_DEPTH", depth)
     text = f"query q() {{ match {{ {match} }} return {{ {returned} }} }}"
     for way in WAYS.values():
         assert_right(SMALL, asked(text, {}), engine_of(way(small.uri)))
