@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.commit import background as folding
-from omnigraph.commit import tables
+from omnigraph.commit import background, tables
 from omnigraph.errors import OmnigraphError
 from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import QueryFile
@@ -314,14 +313,17 @@ def agree(data, schema, catalog):
             note(name)
             assert_right(image, question, engine_of(handles[name]))
         if round in (1, 2):
-            image = changed(graph, data.draw(changes(image)), fold=round == 2)
+            image = changed(graph, data.draw(changes(image)), compact=round == 2)
             again = data.draw(st.sampled_from([*WAYS]))
             handles[again] = WAYS[again](graph.uri)
 
 
-def changed(graph, change, *, fold):
+def changed(graph, change, *, compact):
     """The graph after a change that the rules allow, compacted or with one more fragment than before."""
-    with patch.object(folding, "MAX_SMALL_FRAGMENTS", 1 if fold else 64), suppress(OmnigraphError):
+    with (
+        patch.object(background, "MAX_SMALL_FRAGMENTS", 1 if compact else 64),
+        suppress(OmnigraphError),
+    ):
         change(graph)
         graph.maintenance.wait()
     return image_of(graph)
