@@ -194,7 +194,7 @@ def anything(data):
     assert_alike(source.text, image, text, data.draw(parameter_values(query)))
 
 
-@settings(RELAXED, max_examples=25)
+@settings(RELAXED, max_examples=15)
 @given(st.data())
 def test_statements_on_a_crowded_graph_end_alike(data):
     dense(data)

@@ -339,14 +339,14 @@ def anything(data):
 
 
 @pytest.mark.acceptance("S-132")
-@settings(RELAXED, max_examples=20)
+@settings(RELAXED, max_examples=12)
 @given(st.data())
 def test_questions_to_a_crowded_graph_are_answered_alike(data):
     crowded(data)
 
 
 @pytest.mark.acceptance("S-132")
-@settings(RELAXED, max_examples=10)
+@settings(RELAXED, max_examples=6)
 @given(st.data())
 def test_questions_to_any_schema_are_answered_alike(data):
     anything(data)

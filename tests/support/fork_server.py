@@ -30,6 +30,7 @@ IMPORTED = (
     "tests.processes.sharing",
     "tests.processes.working",
     "tests.processes.writing",
+    "tests.server.starting",
     "tests.upgrade.opening",
 )
 """The modules whose functions the processes run."""
@@ -149,6 +150,8 @@ def _work(
     module, _, name = work.partition(":")
     try:
         getattr(import_module(module), name)(*arguments)
+    except SystemExit as end:
+        return int(end.code or 0)
     except BaseException:
         traceback.print_exc()
         return 1
