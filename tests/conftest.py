@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.contract.objects.moto_server import running_server
-from tests.folds import wait_for_folds
+from tests.support.background import wait_for_compaction
 
 pytest_plugins = ["pytester", "tests.acceptance.plugin", "tests.scheduling"]
 
@@ -35,10 +36,16 @@ for name in ("BEARER_TOKEN", "CONFIG", "NO_LEGACY_CONFIG", "PROFILE"):
     os.environ.pop(f"OMNIGRAPH_{name}", None)
 
 
+def pytest_collection_finish() -> None:
+    """What has been imported and collected stays: the garbage collector need not visit it again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
-def _no_fold_outlives_its_test() -> Iterator[None]:
+def _no_compaction_outlives_its_test() -> Iterator[None]:
     yield
-    wait_for_folds()
+    wait_for_compaction()
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,14 @@ LONGEST_FIRST = (
     "tests/processes/",
     "tests/surfaces/",
     "tests/model/",
+    "tests/server/",
+    "tests/upgrade/",
+    "tests/behaviour/test_verify.py",
+    "tests/behaviour/test_shared_turns.py",
+    "tests/behaviour/",
+    "tests/crash/",
+    "tests/unit/load/",
+    "tests/storage/",
 )
 """Files and folders that begin, so that no worker is busy when the others are done."""
 

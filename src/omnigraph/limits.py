@@ -158,7 +158,7 @@ QUERY_TIMEOUT_SECONDS: Final = 300.0
 """Default limits of one query. Normal queries stay far below; an accidental cross product fails with an
 error instead of exhausting the memory."""
 
-BRANCH_MAX_DEPTH: Final = 64
+SUBPATTERN_MAX_DEPTH: Final = 64
 """Links of a pattern that are counted inside each other. Counting is recursive; a longer chain
 is followed hop by hop instead."""
 

@@ -16,7 +16,7 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from tests.behaviour.graphs import SCHEMA, Backstage
-from tests.workshop import WORKSHOP, WORKSHOP_ROWS
+from tests.support.workshop import WORKSHOP, WORKSHOP_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -94,7 +94,7 @@ def image_of(graph: Graph) -> Image:
 
 
 def graph_of(schema: str, image: Image) -> Graph:
-    """An engine's graph with the content of an image, its rows in several pieces."""
+    """An engine's graph with the content of an image, its rows in several fragments."""
     graph = init(f"memory://{uuid.uuid4().hex}", schema)
     lines = export(image, ())
     nodes = [line for line in lines if line.startswith('{"type"')]

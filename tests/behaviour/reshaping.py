@@ -6,7 +6,7 @@ from io import BytesIO
 
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
-from tests.workshop import WORKSHOP
+from tests.support.workshop import WORKSHOP
 
 SCORES = "query q() { match { $m: Maker } return { $m.handle, $m.score } order { $m.handle } }"
 NICK = WORKSHOP.replace("    score: F64?", '    score: F64?\n    nick: String @backfill("none")')

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.commit import background as folding
+from omnigraph.commit import background
 from omnigraph.maintenance import indexes
 from omnigraph.read import ranks
 from omnigraph.read import vectors as vectors_module
@@ -206,8 +206,8 @@ def test_rows_that_came_later_are_found_before_and_after_a_compaction(copy, aske
 
     check(copy)
     check(open_graph(copy.uri))
-    monkeypatch.setattr(folding, "MAX_SMALL_FRAGMENTS", 0)
-    monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
+    monkeypatch.setattr(background, "MAX_SMALL_FRAGMENTS", 0)
+    monkeypatch.setattr(background, "INDEX_LAG_ROWS", 0)
     copy.load(pages([PAGES + 2]), "append")
     copy.maintenance.wait()
     assert copy.log(reverse=True)[-1].operation == "optimize"

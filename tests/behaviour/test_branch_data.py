@@ -14,8 +14,8 @@ from omnigraph.errors import BranchInUse, HeadMoved, LoadError
 from omnigraph.storage.stage import commit_staged, stage_append
 from omnigraph.versioning.snapshot import Snapshot
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, SCHEMA, Backstage, pins
-from tests.receipts import receipt_of_commit
 from tests.support.faults import Fail, FailStorage, InjectedFault, Pause, armed
+from tests.support.receipts import receipt_of_commit
 
 ADD = "query add($who: String) { insert Person { name: $who } }"
 
@@ -157,7 +157,7 @@ def test_a_write_is_one_commit_with_actor_message_and_counts(graph, operation):
     assert receipt.to_json()["counts"] == {PERSON: {"inserted": 1, "updated": 0, "deleted": 0}}
 
 
-@pytest.mark.acceptance("S-145", partly="no server")
+@pytest.mark.acceptance("S-145", partly="over HTTP, which tests/server has")
 @pytest.mark.parametrize("branch", ["main", "feature"])
 def test_a_write_that_expects_another_head_leaves_nothing(graph, branch):
     graph.branches.create("feature")

@@ -36,8 +36,8 @@ from tests.behaviour.graphs import (
     tree,
     without_write_access,
 )
-from tests.receipts import receipt_of_commit
 from tests.support.faults import Call, Fail, InjectedFault, armed, recording
+from tests.support.receipts import receipt_of_commit
 
 
 def _made_backstage(backstage: Backstage, name: str) -> BranchRef:

@@ -70,7 +70,7 @@ def test_only_wanted_changes_are_told_but_every_commit(graph):
     graph.load(b'{"type": "Company", "data": {"name": "Acme"}}', "merge")
     add(graph, "main", "Dan")
     assert feed(graph, cursor, types=["Company"]) == [("load", ["insert Acme"]), ("mutate", [])]
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="there is no type 'Robot'"):
         graph.changes(types=["Robot"])
 
 

@@ -113,8 +113,13 @@ def test_a_write_goes_on_where_what_its_handle_knows_was_cleaned_up(graph, state
 
 def test_a_policy_is_needed_and_must_make_sense(graph):
     negative = {"keep_versions": 1, "min_age": timedelta(-1)}
-    for policy in ({}, {"keep_versions": 0}, {"older_than": timedelta(-1)}, negative):
-        with pytest.raises(InputError):
+    for policy, message in (
+        ({}, "cleanup needs a policy"),
+        ({"keep_versions": 0}, "at least the newest version"),
+        ({"older_than": timedelta(-1)}, "an age is not negative"),
+        (negative, "an age is not negative"),
+    ):
+        with pytest.raises(InputError, match=message):
             graph.maintenance.cleanup(**policy)
     with pytest.raises(ReadOnlyHandle):
         open_graph(graph.uri, read_only=True).maintenance.cleanup(keep_versions=1)

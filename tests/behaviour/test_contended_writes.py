@@ -1,4 +1,4 @@
-"""Writes to a branch that somebody else is writing to: they wait once, and settle what they find."""
+"""Writes to a branch that another writer is writing to: they wait once, and resolve what they find."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.crash.recovery.situations import (
     BEFORE_TABLE,
     EVERYBODY,
     ages,
-    check_settled,
+    check_recovered,
     ids,
     interrupted,
     kinds,
@@ -67,7 +67,7 @@ def test_a_write_waits_for_a_live_writer_once(graph):
             second.result(timeout=60)
     assert record.count("lock.after_acquire") == 1
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.parametrize("left_alone", [False, True])
@@ -90,7 +90,7 @@ def test_what_a_dead_writer_left_is_recovered_as_soon_as_the_branch_is_free(
     assert ages(graph)["Bob"] == 5
     assert ("Flo" in ids(graph)) is (kind == "rolled_forward")
     assert [found.lower() for found in kinds(graph)] == [kind.replace("_", "")]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_a_small_write_is_staged_once_while_others_write_the_same_table(local_graph, monkeypatch):

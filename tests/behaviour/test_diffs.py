@@ -116,8 +116,12 @@ def test_changes_can_be_narrowed_down(graph):
     assert changes(graph, before, "main", kinds=["node"], ops=["delete"]) == [
         ("delete", PERSON, "Bob")
     ]
-    for wrong in ({"types": ["Robot"]}, {"kinds": ["vertex"]}, {"ops": ["merge"]}):
-        with pytest.raises(InputError):
+    for wrong, message in (
+        ({"types": ["Robot"]}, "there is no type 'Robot'"),
+        ({"kinds": ["vertex"]}, "a kind is node or edge, not vertex"),
+        ({"ops": ["merge"]}, "an operation is insert, update or delete"),
+    ):
+        with pytest.raises(InputError, match=message):
             graph.diff(before, "main", **wrong)
 
 
@@ -213,5 +217,5 @@ def test_the_life_of_an_entity_is_told_commit_by_commit(graph):
     ]
     assert changes == [("insert", None, 40), ("update", 40, 41), ("delete", 41, None)]
     assert list(graph.history("Person", "Nobody")) == []
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="'Robot'"):
         list(graph.history("Robot", "x"))

@@ -28,7 +28,7 @@ from omnigraph.versioning.manifest_compaction import compact_manifest
 from omnigraph.versioning.publish import Publication, publish
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import COMPANY, KEYS, PERSON, SCHEMA, Backstage
-from tests.receipts import receipt_of_commit
+from tests.support.receipts import receipt_of_commit
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from tests.crash.recovery.situations import (
     AGE,
     EVERYBODY,
     ages,
-    check_settled,
+    check_recovered,
     ids,
     new_graph,
     people,
@@ -151,7 +151,7 @@ def test_a_repeat_after_an_unknown_outcome_writes_once(
     assert again.receipt.replayed
     assert again.receipt.graph_commit_id == repeated.receipt.graph_commit_id
     assert write.count(graph) == 1
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.parametrize("kind", WRITES)
@@ -283,7 +283,7 @@ def test_of_calls_with_one_key_at_the_same_time_one_writes(graph):
     assert sorted(result.receipt.replayed for result in results) == [False, True, True]
     assert len({result.receipt.graph_commit_id for result in results}) == 1
     assert _events(graph) == 1
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_an_insert_that_meets_its_own_row_is_a_repeat(graph, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.commit import background as folding
+from omnigraph.commit import background
 from omnigraph.errors import BranchLocked, ReadOnlyHandle
 from omnigraph.maintenance.indexes import IndexedTable, IndexReport
 from omnigraph.storage.indexes import list_indexes
@@ -140,8 +140,8 @@ def test_later_rows_are_not_covered_until_a_compaction_extends_the_indexes(graph
     graph.load(items(10, 11), "append")
     graph.load(items(3, label="changed", vec=[0, 1]), "merge")
     assert set(lacking(graph.maintenance.ensure_indexes()).values()) == {3}
-    monkeypatch.setattr(folding, "MAX_SMALL_FRAGMENTS", 0)
-    monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
+    monkeypatch.setattr(background, "MAX_SMALL_FRAGMENTS", 0)
+    monkeypatch.setattr(background, "INDEX_LAG_ROWS", 0)
     graph.load(items(12), "append")
     graph.maintenance.wait()
     assert fragment_count(graph) == 1
@@ -153,8 +153,8 @@ def test_a_branch_compacts_under_indexes_it_has_from_main(graph, monkeypatch):
     graph.maintenance.ensure_indexes()
     graph.branches.create("feature")
     graph.load(items(10, 11), "append", branch="feature")
-    monkeypatch.setattr(folding, "MAX_SMALL_FRAGMENTS", 0)
-    monkeypatch.setattr(folding, "INDEX_LAG_ROWS", 0)
+    monkeypatch.setattr(background, "MAX_SMALL_FRAGMENTS", 0)
+    monkeypatch.setattr(background, "INDEX_LAG_ROWS", 0)
     graph.load(items(3, label="changed", vec=[0, 1]), "merge", branch="feature")
     graph.maintenance.wait()
     report = graph.maintenance.ensure_indexes("feature")

@@ -204,12 +204,18 @@ def test_of_several_inits_at_once_exactly_one_succeeds(uri):
 
 @pytest.mark.acceptance("S-005")
 @pytest.mark.parametrize(
-    "schema",
-    ["node {", "edge Knows: Person -> Nobody\n", "node P { id: String @key }", "node L { v: Vector(0) }"],
-)  # fmt: skip
-def test_a_schema_that_does_not_compile_leaves_the_place_empty(local_uri, schema):
-    with pytest.raises(LanguageError):
+    ("schema", "code"),
+    [
+        ("node {", "OG-L-001"),
+        ("edge Knows: Person -> Nobody\n", "OG-L-002"),
+        ("node P { id: String @key }", "OG-L-002"),
+        ("node L { v: Vector(0) }", "OG-L-001"),
+    ],
+)
+def test_a_schema_that_does_not_compile_leaves_the_place_empty(local_uri, schema, code):
+    with pytest.raises(LanguageError) as raised:
         init(local_uri, schema)
+    assert raised.value.code == code
     assert not Path(local_uri).exists()
 
 

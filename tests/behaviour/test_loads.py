@@ -19,7 +19,7 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import ConstraintError, LoadError, LoadSourceError, SourceUnreadable
 from tests.behaviour.graphs import PERSON, Backstage
-from tests.workshop import WORKSHOP
+from tests.support.workshop import WORKSHOP
 
 SCHEMA = """
 node Person {

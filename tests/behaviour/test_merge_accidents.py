@@ -95,7 +95,10 @@ def test_a_merge_recovers_its_source_too(graph):
 def test_a_write_whose_sidecar_cannot_be_written_changes_nothing(graph, write):
     set_age(graph, "feature", "Alice", 31)
     before = graph._snapshot().to_json()
-    with armed("recovery.sidecar_write", FailStorage(), times=1), pytest.raises(StorageError):
+    with (
+        armed("recovery.sidecar_write", FailStorage(), times=1),
+        pytest.raises(StorageError, match="injected failure"),
+    ):
         write(graph)
     assert (graph._snapshot().to_json(), graph._core.recovery.status().pending) == (before, ())
     write(graph)

@@ -101,20 +101,29 @@ def test_a_resolution_that_was_not_needed_is_a_warning(graph):
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "message"),
     [
-        {"strategy": "mine"},
-        {"strategy": {"Robot": "ours"}},
-        {"strategy": {"Person.height": "ours"}, "granularity": "property"},
-        {"strategy": {"Person.age": "ours"}},
-        {"granularity": "cell"},
-        {"resolutions": [{"table_key": PERSON, "row_id": "Alice"}]},
-        {"resolutions": [{"table_key": "node:Robot", "row_id": "x", "take": "ours"}]},
-        {"resolutions": [{"table_key": PERSON, "row_id": None, "take": "ours"}]},
+        ({"strategy": "mine"}, "strategy 'mine' is unknown"),
+        ({"strategy": {"Robot": "ours"}}, "unknown type 'Robot'"),
+        (
+            {"strategy": {"Person.height": "ours"}, "granularity": "property"},
+            "unknown property 'Person.height'",
+        ),
+        ({"strategy": {"Person.age": "ours"}}, "needs granularity 'property'"),
+        ({"granularity": "cell"}, "granularity 'cell' is unknown"),
+        ({"resolutions": [{"table_key": PERSON, "row_id": "Alice"}]}, "take 'None' is unknown"),
+        (
+            {"resolutions": [{"table_key": "node:Robot", "row_id": "x", "take": "ours"}]},
+            "unknown table 'node:Robot'",
+        ),
+        (
+            {"resolutions": [{"table_key": PERSON, "row_id": None, "take": "ours"}]},
+            "needs the table_key and the row_id",
+        ),
     ],
 )
-def test_choices_that_mean_nothing_are_refused(contested, words):
-    with pytest.raises(InputError):
+def test_choices_that_mean_nothing_are_refused(contested, words, message):
+    with pytest.raises(InputError, match=message):
         contested.merge("feature", **words)
 
 

@@ -19,8 +19,8 @@ from tests.behaviour.merging import (
     remove,
     set_age,
 )
-from tests.receipts import receipt_of_commit
 from tests.support.faults import Call, armed
+from tests.support.receipts import receipt_of_commit
 
 ROW_VERSIONS = ["id", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 

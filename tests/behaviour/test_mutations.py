@@ -29,7 +29,7 @@ from omnigraph.errors import (
 )
 from omnigraph.mutation import prepare_mutation
 from omnigraph.mutation import run as mutation
-from tests.workshop import WORKSHOP, WORKSHOP_ROWS
+from tests.support.workshop import WORKSHOP, WORKSHOP_ROWS
 
 PICTURES = "node Picture { name: String @key  pic: Blob?  thumb: Blob?  note: String? }\n"
 ADD_SHED = "query add($slug: String) { insert Shed { slug: $slug } }\n"

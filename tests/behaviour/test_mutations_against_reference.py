@@ -64,7 +64,7 @@ def committed_graph(schema, image):
     """The same content in an engine."""
     graph = init(f"memory://{uuid.uuid4().hex}", schema)
     lines = export(image, ())
-    # Two loads, so that rows of a type lie in several pieces; the ends of edges come first.
+    # Two loads, so that rows of a type lie in several fragments; the endpoints of edges come first.
     nodes = [line for line in lines if line.startswith('{"type"')]
     # Blobs kept elsewhere were allowed when the image was made.
     with patch.dict(os.environ, {"OMNIGRAPH_EXTERNAL_BLOBS": "s3://bucket"}):
@@ -194,7 +194,7 @@ def anything(data):
     assert_alike(source.text, image, text, data.draw(parameter_values(query)))
 
 
-@settings(RELAXED, max_examples=25)
+@settings(RELAXED, max_examples=15)
 @given(st.data())
 def test_statements_on_a_crowded_graph_end_alike(data):
     dense(data)

@@ -17,15 +17,15 @@ from tests.crash.recovery.situations import (
     KNOWS,
     WORKS_AT,
     ages,
-    check_settled,
+    check_recovered,
     content,
     head,
     ids,
     new_graph,
     sidecars,
 )
-from tests.receipts import receipt_of_commit
 from tests.support.faults import Call, armed
+from tests.support.receipts import receipt_of_commit
 
 UNIQUE = "node Person { name: String @key  email: String? @unique }\n"
 
@@ -93,7 +93,7 @@ def test_a_mixed_query_moves_each_table_once(graph):
     assert (done.affected_nodes, done.affected_edges) == (3, 2)
     assert ages(graph) == {"Alice": 30, "Bo": None, "Bob": None, "Dan": None}
     assert ends(graph, KNOWS) == [("Alice", "Bo"), ("Alice", "Bob")]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-046")
@@ -255,10 +255,10 @@ def test_two_updates_of_a_row_at_once_both_succeed_and_the_last_commit_stands(gr
             thread.join()
     assert len(made) == 2
     assert ages(graph)["Bob"] == made[graph.head().id]
-    check_settled(graph)
+    check_recovered(graph)
 
 
-@pytest.mark.acceptance("S-145", partly="no server")
+@pytest.mark.acceptance("S-145", partly="over HTTP, which tests/server has")
 @pytest.mark.parametrize("branch", ["main", "feature"])
 def test_a_mutation_that_expects_another_head_leaves_nothing(graph, branch):
     graph.branches.create("feature")
@@ -269,7 +269,7 @@ def test_a_mutation_that_expects_another_head_leaves_nothing(graph, branch):
         graph.mutate(ADD, {"who": "Flo"}, branch=branch, expected_head=expected)
     assert (caught.value.expected, caught.value.actual) == (expected, graph.head(branch).id)
     assert content(graph, branch) == before
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
 
 
 @pytest.mark.acceptance("S-135")

@@ -35,7 +35,7 @@ from tests.behaviour.graphs import (
     tree,
     without_write_access,
 )
-from tests.receipts import receipt_of_commit
+from tests.support.receipts import receipt_of_commit
 
 READS_UNDER_THE_SCHEMA = [
     lambda graph: graph._snapshot(),

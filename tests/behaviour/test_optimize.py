@@ -16,8 +16,8 @@ from omnigraph.storage.indexes import uncovered_fragments
 from omnigraph.versioning import manifest_compaction
 from omnigraph.versioning.rows import MANIFEST_PATH
 from tests.behaviour.graphs import PERSON, SCHEMA
-from tests.receipts import receipt_of_commit
 from tests.support.faults import Fail, FailStorage, InjectedFault, armed
+from tests.support.receipts import receipt_of_commit
 
 
 @pytest.fixture(autouse=True)
@@ -143,7 +143,10 @@ def test_an_error_in_one_table_keeps_no_other_back(graph):
         graph.load(
             json.dumps({"type": "Company", "data": {"name": f"c{number}"}}).encode(), "merge"
         )
-    with armed("optimize.pre_table_fold", FailStorage(), times=1), pytest.raises(StorageError):
+    with (
+        armed("optimize.pre_table_fold", FailStorage(), times=1),
+        pytest.raises(StorageError, match="injected failure"),
+    ):
         graph.maintenance.optimize()
     assert graph._core.recovery.status().pending == ()
     fragments = [len(table(graph, key).fragments()) for key in ("node:Company", PERSON)]
@@ -156,7 +159,7 @@ def test_an_error_before_the_publish_takes_everything_back(graph):
     rows = people(graph)
     with (
         armed("optimize.post_phase_b_pre_manifest_commit", FailStorage()),
-        pytest.raises(StorageError),
+        pytest.raises(StorageError, match="injected failure"),
     ):
         graph.maintenance.optimize()
     assert graph._core.recovery.status().pending == ()

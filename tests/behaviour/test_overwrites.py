@@ -57,7 +57,7 @@ def ends(graph: Graph, kind: str) -> set[tuple[str, str]]:
 
 @pytest.fixture(params=["inline", "spark"])
 def engine(request) -> Iterator[str]:
-    """Loads in one process, and by the kernels of tasks on pieces of a few records."""
+    """Loads in one process, and by the kernels of tasks on splits of a few records."""
     with nullcontext() if request.param == "inline" else tasks_in_this_process(120):
         yield request.param
 

@@ -62,7 +62,7 @@ def rows(graph: Graph, kind: str, branch: str = "main") -> dict[str, dict[str, A
 
 @pytest.fixture(params=["inline", "spark"])
 def engine(request) -> Iterator[str]:
-    """Loads in one process, and by the kernels of tasks on pieces of a few records."""
+    """Loads in one process, and by the kernels of tasks on splits of a few records."""
     with nullcontext() if request.param == "inline" else frames_in_this_process(120):
         yield request.param
 

@@ -17,7 +17,7 @@ from omnigraph.plan.compile import compile_query
 from omnigraph.plan.params import bind_parameters
 from omnigraph.providers.documents import DocumentVectors
 from omnigraph.storage.tables import TableStore
-from tests.workshop import WORKSHOP, WORKSHOP_ROWS
+from tests.support.workshop import WORKSHOP, WORKSHOP_ROWS
 
 KEYLESS = "node Event { what: String }\n"
 EDGES = {"edge:Mentors", "edge:Borrows", "edge:StoredIn"}

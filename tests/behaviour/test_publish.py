@@ -47,8 +47,8 @@ from omnigraph.versioning.rows import (
     rows_table,
 )
 from tests.behaviour.graphs import COMPANY, PERSON, Backstage, pins
-from tests.receipts import receipt_of_commit
 from tests.support.faults import Call, Fail, InjectedFault, armed
+from tests.support.receipts import receipt_of_commit
 
 BEFORE, AFTER = "graph_publish.before_manifest_commit", "graph_publish.after_manifest_commit"
 
@@ -200,7 +200,7 @@ def test_a_load_id_is_used_once_on_a_branch(graph, backstage):
 # -- preconditions ---------------------------------------------------------------------------
 
 
-@pytest.mark.acceptance("S-145", partly="no server")
+@pytest.mark.acceptance("S-145", partly="over HTTP, which tests/server has")
 def test_the_expected_head_must_be_the_head(graph, backstage):
     head = graph.head().id
     first = publish(backstage.manifest, None, Publication(backstage.draft(), expected_head=head))

@@ -26,7 +26,7 @@ from omnigraph.read.budget import CancelToken, QueryBudget
 from omnigraph.read.frame import Frame
 from omnigraph.read.reader import ReadRequest
 from omnigraph.read.view import ReadView
-from tests.workshop import WORKSHOP, WORKSHOP_ROWS
+from tests.support.workshop import WORKSHOP, WORKSHOP_ROWS
 
 
 @pytest.fixture(scope="module")
@@ -515,7 +515,7 @@ def test_nodes_with_integer_keys_are_joined_by_edges(tmp_path, spread):
     assert Counter(ask(open_graph(graph.uri), found, "$a.number, $b.number")) == Counter(left)
 
 
-def test_groups_are_ordered_and_cut_after_their_ties_are_settled(tmp_path):
+def test_groups_are_ordered_and_cut_after_their_ties_are_broken(tmp_path):
     schema = "node Item { code: String @key  shelf: String?  weight: I32? }"
     graph = init(tmp_path / "graph", schema)
     shelves = ["b", "a", None, "c", "d", "e", "f", "g"]

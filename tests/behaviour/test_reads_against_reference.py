@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.commit import background as folding
-from omnigraph.commit import tables
+from omnigraph.commit import background, tables
 from omnigraph.errors import OmnigraphError
 from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import QueryFile
@@ -272,7 +271,7 @@ def test_self_loops_come_and_go_with_their_edges_and_nodes(hops):
 def test_long_chains_are_followed_where_others_are_counted(
     small, monkeypatch, depth, match, returned
 ):
-    monkeypatch.setattr(arranging, "BRANCH_MAX_DEPTH", depth)
+    monkeypatch.setattr(arranging, "SUBPATTERN_MAX_DEPTH", depth)
     text = f"query q() {{ match {{ {match} }} return {{ {returned} }} }}"
     for way in WAYS.values():
         assert_right(SMALL, asked(text, {}), engine_of(way(small.uri)))
@@ -314,14 +313,17 @@ def agree(data, schema, catalog):
             note(name)
             assert_right(image, question, engine_of(handles[name]))
         if round in (1, 2):
-            image = changed(graph, data.draw(changes(image)), fold=round == 2)
+            image = changed(graph, data.draw(changes(image)), compact=round == 2)
             again = data.draw(st.sampled_from([*WAYS]))
             handles[again] = WAYS[again](graph.uri)
 
 
-def changed(graph, change, *, fold):
+def changed(graph, change, *, compact):
     """The graph after a change that the rules allow, compacted or with one more fragment than before."""
-    with patch.object(folding, "MAX_SMALL_FRAGMENTS", 1 if fold else 64), suppress(OmnigraphError):
+    with (
+        patch.object(background, "MAX_SMALL_FRAGMENTS", 1 if compact else 64),
+        suppress(OmnigraphError),
+    ):
         change(graph)
         graph.maintenance.wait()
     return image_of(graph)
@@ -337,14 +339,14 @@ def anything(data):
 
 
 @pytest.mark.acceptance("S-132")
-@settings(RELAXED, max_examples=20)
+@settings(RELAXED, max_examples=12)
 @given(st.data())
 def test_questions_to_a_crowded_graph_are_answered_alike(data):
     crowded(data)
 
 
 @pytest.mark.acceptance("S-132")
-@settings(RELAXED, max_examples=10)
+@settings(RELAXED, max_examples=6)
 @given(st.data())
 def test_questions_to_any_schema_are_answered_alike(data):
     anything(data)

@@ -28,7 +28,7 @@ from omnigraph.history.refs import (
 from omnigraph.versioning.manifest import Manifest
 from tests.behaviour.graphs import SCHEMA, Backstage
 from tests.behaviour.merging import add, ages
-from tests.receipts import receipt_of_commit
+from tests.support.receipts import receipt_of_commit
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ def test_what_a_picked_commit_builds_on_has_to_be_there(graph):
 
 def test_commits_that_changed_no_rows_or_are_unknown_are_refused(graph):
     first = graph.log(reverse=True)[0].id
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="is of init and changed no rows"):
         graph.revert(first)
     with pytest.raises(CommitNotFound):
         graph.cherry_pick("01ARZ3NDEKTSV4RRFFQ69G5FAV")

@@ -145,14 +145,14 @@ def dense_graph(data: st.DataObject) -> None:
 
 
 @pytest.mark.acceptance("L-267")
-@settings(RELAXED, max_examples=12)
+@settings(RELAXED, max_examples=8)
 @given(st.data())
 def test_a_random_graph_survives_export_and_load(data):
     random_graph(data)
 
 
 @pytest.mark.acceptance("L-267")
-@settings(RELAXED, max_examples=8)
+@settings(RELAXED, max_examples=5)
 @given(st.data())
 def test_a_graph_full_of_constraints_survives_export_and_load(data):
     dense_graph(data)

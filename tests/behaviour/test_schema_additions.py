@@ -12,7 +12,7 @@ from omnigraph.errors import (
 from omnigraph.read.entities import read_entity
 from omnigraph.storage.indexes import list_indexes
 from tests.behaviour.reshaping import NICK, makers, table_versions
-from tests.workshop import WORKSHOP
+from tests.support.workshop import WORKSHOP
 
 MAKER = "node:Maker"
 

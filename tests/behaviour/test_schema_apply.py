@@ -35,7 +35,7 @@ from tests.behaviour.reshaping import (
     table_versions,
 )
 from tests.support.faults import Fail, FailStorage, InjectedFault, Pause, armed
-from tests.workshop import WORKSHOP
+from tests.support.workshop import WORKSHOP
 
 
 @pytest.fixture

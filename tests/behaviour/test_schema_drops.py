@@ -14,7 +14,7 @@ from omnigraph.errors import (
 )
 from tests.behaviour.reshaping import SCORES, WITHOUT_SCORE, makers, open_again
 from tests.support.faults import Fail, FailStorage, InjectedFault, armed
-from tests.workshop import WORKSHOP
+from tests.support.workshop import WORKSHOP
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from omnigraph.errors import (
     UnsupportedMigration,
 )
 from tests.behaviour.reshaping import RATING, exported, makers, table_versions
-from tests.workshop import WORKSHOP
+from tests.support.workshop import WORKSHOP
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import EmbeddingNotConfigured
 from omnigraph.providers.clients import MockProvider, Task
-from tests.workshop import WORKSHOP, WORKSHOP_ROWS
+from tests.support.workshop import WORKSHOP, WORKSHOP_ROWS
 
 PAGES = """
 node Page {

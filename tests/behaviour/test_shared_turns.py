@@ -609,11 +609,12 @@ def _interrupt() -> None:
     signal.pthread_kill(main, signal.SIGINT)
 
 
-def _until_interrupted(write: Callable[[], Any]) -> Receipt | None:
+def _until_interrupted(write: Callable[[], Any], begun: threading.Event) -> Receipt | None:
     """Write until an interrupt comes; the receipt if it came after the write."""
     assert threading.current_thread() is threading.main_thread()
     receipt: Receipt | None = None
     try:
+        begun.set()
         receipt = write().receipt
         time.sleep(60)
     except KeyboardInterrupt:
@@ -627,6 +628,8 @@ class Interrupted:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._people: set[str] = set()
+        self.begun = threading.Event()
+        """Set once an interrupt of the main thread is caught."""
         self.rounds = self.without_receipt = self.landed = 0
 
     def round(self, others: int, interrupting: AbstractContextManager[object]) -> None:
@@ -634,10 +637,11 @@ class Interrupted:
         graph, since, self.rounds = self._graph, self._graph.head(), self.rounds + 1
         mine = f"mine{self.rounds}"
         names_of_others = [f"p{self.rounds}-{number}" for number in range(others)]
-        threads = Together([partial(add, graph, n, 1) for n in names_of_others])
+        threads = Together([partial(self._add_once_begun, name) for name in names_of_others])
+        self.begun.clear()
         with interrupting:
             threads.start()
-            receipt = _until_interrupted(partial(add, graph, mine, 2))
+            receipt = _until_interrupted(partial(add, graph, mine, 2), self.begun)
             receipts(threads.outcomes())
         commits = {str(commit.message): commit for commit in written(graph, since)}
         landed = commits.pop(f"add {mine}", None)
@@ -656,22 +660,31 @@ class Interrupted:
         self.without_receipt += receipt is None
         self.landed += landed is not None
 
+    def _add_once_begun(self, name: str) -> Any:
+        self.begun.wait()
+        return add(self._graph, name, 1)
+
     def report(self) -> None:
         print(f"{self.rounds} writes: {self.without_receipt} interrupted, {self.landed} landed")
 
 
 @contextmanager
-def _at_a_random_moment() -> Iterator[None]:
-    timer = threading.Timer(random.uniform(0, 0.15), _interrupt)
-    timer.start()
+def _at_a_random_moment(begun: threading.Event) -> Iterator[None]:
+    def interrupt_later() -> None:
+        begun.wait()
+        time.sleep(random.uniform(0, 0.15))
+        _interrupt()
+
+    interrupting = threading.Thread(target=interrupt_later)
+    interrupting.start()
     yield
-    timer.join()
+    interrupting.join()
 
 
 def test_a_write_interrupted_at_a_random_moment_is_there_as_a_whole_or_not_at_all(graph):
     interrupted = Interrupted(graph)
     for _ in range(4):
-        interrupted.round(6, _at_a_random_moment())
+        interrupted.round(6, _at_a_random_moment(interrupted.begun))
     interrupted.report()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.commit import background as folding
+from omnigraph.commit import background
 from omnigraph.maintenance import status as statuses
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import COMPANY, PERSON
@@ -26,7 +26,7 @@ def table(graph: Graph, key: str = PERSON) -> statuses.TableStatus:
 
 
 def test_rows_fragments_and_indexes_are_counted(graph, monkeypatch):
-    monkeypatch.setattr(folding, "MAX_SMALL_FRAGMENTS", 10**6)
+    monkeypatch.setattr(background, "MAX_SMALL_FRAGMENTS", 10**6)
     for number in range(4):
         graph.load(person(f"p{number}").encode(), "merge")
     found = table(graph)
@@ -41,7 +41,7 @@ def test_rows_fragments_and_indexes_are_counted(graph, monkeypatch):
 
 
 def test_many_small_fragments_are_worth_advice(graph, monkeypatch):
-    monkeypatch.setattr(folding, "MAX_SMALL_FRAGMENTS", 10**6)
+    monkeypatch.setattr(background, "MAX_SMALL_FRAGMENTS", 10**6)
     monkeypatch.setattr(statuses, "_MAX_SMALL_FRAGMENTS", 3)
     for number in range(4):
         graph.load(person(f"p{number}").encode(), "merge")

@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.commit import background as folding
+from omnigraph.commit import background
 from omnigraph.read.text_indexes import TextIndexStore
 from omnigraph.read.view import ReadView
 from omnigraph.storage.filters import Comparison
@@ -114,7 +114,7 @@ def test_rows_that_were_written_since(writer, built):
 def test_a_compaction_and_what_is_written_after_it(writer, built, monkeypatch):
     writer.delete(5)
     with monkeypatch.context() as patch:
-        patch.setattr(folding, "MAX_SMALL_FRAGMENTS", 0)
+        patch.setattr(background, "MAX_SMALL_FRAGMENTS", 0)
         writer.write(*range(200, 230))
         writer.graph.maintenance.wait()
     check(writer.graph, built)

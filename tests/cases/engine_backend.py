@@ -12,7 +12,6 @@ import omnigraph as og
 from omnigraph.errors import LoadError as EngineLoadError
 from omnigraph.errors import MergeConflicts, OmnigraphError
 from omnigraph.plan.params import JsonParameters
-from tests.receipts import receipt_of_commit
 from tests.support.cases.actions import (
     ApplySchema,
     CreateBranch,
@@ -35,6 +34,7 @@ from tests.support.outcome import (
     ReceiptWarning,
     Refusal,
 )
+from tests.support.receipts import receipt_of_commit
 
 _names = count()
 

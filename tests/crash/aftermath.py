@@ -60,7 +60,7 @@ class Seen:
     content: Content
     commits: dict[str, list[Commit]]
     recovered: list[str]
-    """The operations that recovery has settled, on any branch."""
+    """The operations that recovery has recovered, on any branch."""
 
 
 def look(root: str | Path) -> Seen:
@@ -124,9 +124,8 @@ class Reference:
         return 0 < (kind.publishes_before_it_is_done or all_of_them) <= published
 
 
-def run_undisturbed(kind: Kind, root: Path) -> Reference:
+def run_undisturbed(kind: Kind, root: Path, before: Seen) -> Reference:
     """Let a writer do its work on what it finds."""
-    before = look(root)
     with recording() as record:
         kind.run(str(root))
     return Reference(before, look(root), None, record.hits)
@@ -153,8 +152,8 @@ def _check_aftermath(kind: Kind, root: Path, reference: Reference, done: bool) -
         check_no_graph(kind, root, reference)
         return
     graph = open_graph(root)
-    settled = _kept(tree(root))
-    seen = at_first if settled == _kept(untouched) else look_at(graph)
+    recovered_tree = _kept(tree(root))
+    seen = at_first if recovered_tree == _kept(untouched) else look_at(graph)
     assert seen.content in states[states.index(at_first.content) :], "recovery took something back"
     if done or kind.is_recovery:
         assert seen.content == reference.after.content, "what was promised is not there"
@@ -162,7 +161,7 @@ def _check_aftermath(kind: Kind, root: Path, reference: Reference, done: bool) -
     _check_history(kind, reference, seen)
     assert _sidecars(root) == [], "a sidecar is left"
     open_graph(root)
-    assert _kept(tree(root)) == settled, "a second open still finds something to do"
+    assert _kept(tree(root)) == recovered_tree, "a second open still finds something to do"
     strayed = _strayed(root)
     assert kind.finds_strayed_tables or not strayed, "a table is not where the graph says it is"
     if strayed or seen.content != reference.after.content:
@@ -206,7 +205,7 @@ def _sidecars(root: Path) -> list[Path]:
 
 
 def _check_recovered(root: Path, seen: Seen, pending: Sequence[tuple[str, str]]) -> None:
-    """Each operation that had been left unfinished is settled, and that is recorded once."""
+    """Each operation that had been left unfinished is recovered, and that is recorded once."""
     assert len(seen.recovered) == len(set(seen.recovered)), "an operation was recovered twice"
     backstage = Backstage(root)
     for operation, owner in pending:

@@ -6,13 +6,15 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from tests.crash.aftermath import Reference, look, run_undisturbed
+from omnigraph.storage.durability import Durability
+from tests.crash.aftermath import Reference, Seen, look, run_undisturbed
 from tests.crash.graphs import Builder
 from tests.crash.kinds import KINDS, Kind
-from tests.folds import wait_for_folds
+from tests.support.background import wait_for_compaction
 
 _LONG_AGO = 1_600_000_000
 """Directories that changed a moment ago are synced once more than others. Old ones make the steps
@@ -30,12 +32,15 @@ class Wharf:
         self._kept = folder / "kept"
         self._references: dict[str, Reference] = {}
         self._built: dict[Builder, str] = {}
+        self._found: dict[Builder, Seen] = {}
 
     def reference(self, kind: Kind) -> Reference:
         """The writer as it is when nothing happens to it."""
         if kind.name not in self._references:
             self.restore(kind)
-            reference = run_undisturbed(kind, self.root)
+            if kind.found not in self._found:
+                self._found[kind.found] = look(self.root)
+            reference = run_undisturbed(kind, self.root, self._found[kind.found])
             if kind.halfway is not None:
                 self.restore(kind)
                 kind.halfway(str(self.root))
@@ -45,13 +50,20 @@ class Wharf:
 
     def restore(self, kind: Kind) -> Path:
         """Put the graph there that a writer finds, and nothing else."""
-        if kind.found not in self._built:
+        return self._restore(kind.found)
+
+    def _restore(self, found: Builder) -> Path:
+        if found not in self._built:
             shutil.rmtree(self.root, ignore_errors=True)
-            kind.found(self.root)
-            wait_for_folds()
-            self._built[kind.found] = f"found {len(self._built)}"
-            self.keep(self._built[kind.found])
-        return self.put_back(self._built[kind.found])
+            if found.base is not None:
+                self._restore(found.base)
+            # Only the writer itself is killed while it syncs.
+            with patch.dict(os.environ, {"OMNIGRAPH_DURABILITY": Durability.NONE.value}):
+                found.build(self.root)
+                wait_for_compaction()
+            self._built[found] = f"found {len(self._built)}"
+            self.keep(self._built[found])
+        return self.put_back(self._built[found])
 
     def keep(self, name: str) -> None:
         """Remember the graph as it is now."""

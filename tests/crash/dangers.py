@@ -55,8 +55,9 @@ def check_killing(
 ) -> None:
     """A process of its own is killed at the step, and the power may go with it.
 
-    `losing` says what the disk loses then: nothing; the newest file, and everything that can be
-    lost; or that, each file alone, and all files but no entries of directories and the reverse.
+    `losing` says what the disk loses then: nothing; "much": the newest file, and everything that can
+    be lost; "forks": that, and alone each file that makes a fork what it is; "anything": each file
+    alone, and all files but no entries of directories and the reverse.
     """
     reference = wharf.reference(kind)
     root = wharf.restore(kind)
@@ -82,6 +83,8 @@ def _lose(wharf: Wharf, losses: Losses, losing: str) -> Iterator[str]:
     if losing == "nothing":
         return
     chosen = [(losses.newest(), ()), (losses.empty, losses.gone)]
+    if losing == "forks":
+        chosen += [((path,), ()) for path in losses.empty if _makes_a_fork(path)]
     if losing == "anything":
         chosen += [(losses.empty, ()), ((), losses.gone)]
         chosen += [((path,), ()) for path in losses.empty]
@@ -91,3 +94,8 @@ def _lose(wharf: Wharf, losses: Losses, losing: str) -> Iterator[str]:
             truncate(root, empty)
             remove(root, gone)
             yield f"the content of {empty} and the entries {gone}"
+
+
+def _makes_a_fork(path: str) -> bool:
+    """Whether a file is a version of a table on a branch, or the reference to that branch."""
+    return "/_refs/" in path or ("/tree/" in path and path.endswith(".manifest"))

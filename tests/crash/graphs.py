@@ -1,4 +1,4 @@
-"""Graphs that a writer finds before it dies: how they are built, each in an empty folder."""
+"""Graphs that a writer finds before it dies: how they are built."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.api.graph import init
@@ -18,7 +19,6 @@ from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import PERSON, Backstage
 from tests.behaviour.notes import before_bindings
-from tests.nursery import the_nursery
 from tests.support.faults import (
     ENVIRONMENT_VARIABLE,
     Arm,
@@ -28,6 +28,7 @@ from tests.support.faults import (
     armed,
     describe,
 )
+from tests.support.fork_server import fork_server
 from tests.upgrade.old_graphs import with_branches
 
 PATIENCE_SECONDS = 120
@@ -45,7 +46,19 @@ node Tool { code: String @key }
 edge Knows: Person -> Person
 edge Uses: Person -> Tool
 """
-Builder = Callable[[Path], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Builder:
+    """Builds a graph in an empty folder, or in one that has the graph of another builder."""
+
+    build: Callable[[Path], None]
+    base: Builder | None = None
+
+
+def on(base: Builder) -> Callable[[Callable[[Path], None]], Builder]:
+    """A builder that continues where another one stops."""
+    return lambda build: Builder(build, base)
 
 
 def person(name: str, age: int | None = None) -> str:
@@ -73,7 +86,7 @@ def killed(kind: str, root: str | Path, arms: Sequence[Arm], synced: Path | None
     writer = [kind, str(root), str(synced or os.devnull)]
     environment = {**os.environ, ENVIRONMENT_VARIABLE: describe(arms)}
     with tempfile.NamedTemporaryFile("r") as output:
-        process = the_nursery().start("tests.crash.dying:run", writer, environment, output.name)
+        process = fork_server().start("tests.crash.dying:run", writer, environment, output.name)
         try:
             code = process.wait(PATIENCE_SECONDS)
         finally:
@@ -83,10 +96,12 @@ def killed(kind: str, root: str | Path, arms: Sequence[Arm], synced: Path | None
     return code
 
 
+@Builder
 def nothing(root: Path) -> None:
     """A place where no graph is yet."""
 
 
+@Builder
 def people(root: Path) -> None:
     """Rows in most tables, a branch with rows of its own and one that only inherits."""
     graph = init(root, SCHEMA)
@@ -96,6 +111,7 @@ def people(root: Path) -> None:
     graph.branches.create("fresh")
 
 
+@Builder
 def with_texts(root: Path) -> None:
     """Texts whose vectors nobody has computed yet, in a table that keeps not what vectors are of."""
     node = "node Note { slug: String @key  body: String?  vec: Vector(2)? @embed(body) }\n"
@@ -104,12 +120,13 @@ def with_texts(root: Path) -> None:
         init(root, SCHEMA + node).load(rows(person("ada", 41), *texts), "append")
 
 
+@on(people)
 def branch_of_branch(root: Path) -> None:
     """A branch that has tables from another one."""
-    people(root)
     open_graph(root).branches.create("new/er", "feature")
 
 
+@Builder
 def only_main(root: Path) -> None:
     """Rows in all tables, and no branch, as a change of the schema needs it."""
     found = [person("ada", 41), person("bo", 29), company("acme")]
@@ -117,9 +134,9 @@ def only_main(root: Path) -> None:
     init(root, SCHEMA).load(rows(*found, *edges), "append")
 
 
-def parted(root: Path) -> None:
-    """Branches that have gone their own ways in one table, and main in another one as well."""
-    people(root)
+@on(people)
+def diverged(root: Path) -> None:
+    """Branches that changed one table each in its own way, and main another one as well."""
     graph = open_graph(root)
     graph.load(rows(person("gil", 7), company("acme"), edge("Knows", "gil", "ada")), "append")
     graph.mutate('query q() { delete Knows where from = "ada" }', branch="feature")
@@ -127,15 +144,15 @@ def parted(root: Path) -> None:
     graph.mutate(update, branch="feature")
 
 
+@on(diverged)
 def tagged(root: Path) -> None:
     """The same, and a name for a commit."""
-    parted(root)
     open_graph(root).tags.create("v1", "main~1")
 
 
-def in_pieces(root: Path) -> None:
-    """Several versions of a table, in several pieces, and a fork that nobody refers to any more."""
-    people(root)
+@on(people)
+def fragmented(root: Path) -> None:
+    """Several versions of a table, in several fragments, and a fork without a reference."""
     graph = open_graph(root)
     for name in ("cy", "dee", "eve"):
         graph.load(rows(person(name)), "append")
@@ -148,8 +165,8 @@ def unfinished(
 ) -> Builder:
     """What another process leaves that dies at a step."""
 
+    @on(found)
     def build(root: Path) -> None:
-        found(root)
         with armed(point, Fail(), first=hit), suppress(InjectedFault):
             write(str(root))
         (sidecar,) = (root / RECOVERY_DIR).iterdir()
@@ -160,26 +177,26 @@ def unfinished(
 
 
 def orphaned(write: Callable[[str], None]) -> Builder:
-    """An unfinished write of a branch that was deleted before anybody looked at it."""
+    """An unfinished write of a branch that was deleted before it was recovered."""
 
+    @on(unfinished(write, "mutation.post_table_commit"))
     def build(root: Path) -> None:
-        unfinished(write, "mutation.post_table_commit")(root)
         backstage = Backstage(root)
         backstage.branches.delete(backstage.branches.find("fresh"), lambda: None)
 
     return build
 
 
+@on(people)
 def drifted(root: Path) -> None:
-    """A table that somebody moved past the graph, without a note of any kind."""
-    people(root)
+    """A table that another program moved past the graph, without a sidecar."""
     backstage = Backstage(root)
     backstage.append(open_graph(root, read_only=True)._snapshot().entry(PERSON), ["eve"])
 
 
+@on(people)
 def overtaken(root: Path) -> None:
-    """A table that a writer moved after its operation had been settled without it."""
-    people(root)
+    """A table that a writer moved after its operation had been recovered without it."""
     backstage = Backstage(root)
     operation_id = new_ulid()
     backstage.publish(operation_id=operation_id)
@@ -190,11 +207,13 @@ def overtaken(root: Path) -> None:
     commit_staged(table, staged, operation_id=operation_id, writer_kind="Load")
 
 
+@Builder
 def without_compiled_schema(root: Path) -> None:
     init(root, SCHEMA).load(rows(person("ada", 41)), "append")
     for name in (IR_FILE, STATE_FILE):
         (root / name).unlink()
 
 
+@Builder
 def of_an_older_format(root: Path) -> None:
     with_branches(root, 1)

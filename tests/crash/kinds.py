@@ -35,13 +35,13 @@ from tests.crash.graphs import (
     rows,
     unfinished,
 )
-from tests.folds import wait_for_folds
 from tests.spark.in_process import (
     SparkLike,
     comparisons_in_this_process,
     frames_in_this_process,
     tasks_in_this_process,
 )
+from tests.support.background import wait_for_compaction
 
 PUBLISHED = "graph_publish.after_manifest_commit"
 MORE = rows(
@@ -53,14 +53,14 @@ MORE = rows(
 )
 
 
-def waiting_for_folds(run: Callable[[str], None]) -> Callable[[str], None]:
+def waiting_for_compaction(run: Callable[[str], None]) -> Callable[[str], None]:
     """A writer that is not done before what it does in the background is."""
 
     def whole(uri: str) -> None:
         try:
             run(uri)
         finally:
-            wait_for_folds()
+            wait_for_compaction()
 
     return whole
 
@@ -186,10 +186,10 @@ def _load_into_new_branch(uri: str) -> None:
     open_graph(uri).load(MORE, "append", branch="new", create_from="main")
 
 
-def _fold(uri: str) -> None:
+def _compact(uri: str) -> None:
     with patch.object(background, "MAX_SMALL_FRAGMENTS", 1):
         _append(uri)
-        wait_for_folds()
+        wait_for_compaction()
 
 
 def _index(uri: str) -> None:
@@ -201,11 +201,11 @@ def _index_of_branch(uri: str) -> None:
     open_graph(uri).maintenance.ensure_indexes("new/er")
 
 
-def _fold_manifest(uri: str) -> None:
-    pieces = patch.object(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", 1)
-    with pieces, patch.object(manifest_compaction, "INDEX_LAG_ROWS", 0):
+def _compact_manifest(uri: str) -> None:
+    fragments = patch.object(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", 1)
+    with fragments, patch.object(manifest_compaction, "INDEX_LAG_ROWS", 0):
         _update(uri)
-        wait_for_folds()
+        wait_for_compaction()
 
 
 def _merge_branch(uri: str) -> None:
@@ -344,7 +344,7 @@ _MERGED = "branch_merge.post_phase_b_pre_manifest_commit"
 
 
 def _unfinished_merge(point: str) -> Builder:
-    return unfinished(_merge_main, point, found=graphs.parted)
+    return unfinished(_merge_main, point, found=graphs.diverged)
 
 
 def _unfinished_schema(point: str) -> Builder:
@@ -352,7 +352,7 @@ def _unfinished_schema(point: str) -> Builder:
 
 
 KINDS = {
-    kind.name: replace(kind, run=waiting_for_folds(kind.run))
+    kind.name: replace(kind, run=waiting_for_compaction(kind.run))
     for kind in (
         Kind("init", graphs.nothing, _init),
         Kind("load append", graphs.people, _append),
@@ -376,26 +376,26 @@ KINDS = {
         Kind("first deletion on a branch", graphs.people, _first_deletion),
         Kind("next write on a branch", graphs.people, _next_write),
         Kind("load into a new branch", graphs.people, _load_into_new_branch, _create_branch),
-        Kind("fold", graphs.people, _fold, publishes_before_it_is_done=1),
+        Kind("compaction", graphs.people, _compact, publishes_before_it_is_done=1),
         Kind("indexes", graphs.people, _index),
         Kind("indexes of a branch", graphs.branch_of_branch, _index_of_branch),
-        Kind("fold of the manifest", graphs.people, _fold_manifest),
-        Kind("merge", graphs.parted, _merge_branch),
-        Kind("merge in tasks", graphs.parted, _merge_in_tasks),
-        Kind("merge into a branch", graphs.parted, _merge_into_branch),
-        Kind("merge of main", graphs.parted, _merge_main),
-        Kind("revert", graphs.parted, _revert),
-        Kind("cherry-pick", graphs.parted, _cherry_pick),
+        Kind("compaction of the manifest", graphs.people, _compact_manifest),
+        Kind("merge", graphs.diverged, _merge_branch),
+        Kind("merge in tasks", graphs.diverged, _merge_in_tasks),
+        Kind("merge into a branch", graphs.diverged, _merge_into_branch),
+        Kind("merge of main", graphs.diverged, _merge_main),
+        Kind("revert", graphs.diverged, _revert),
+        Kind("cherry-pick", graphs.diverged, _cherry_pick),
         Kind("branch create", graphs.people, _create_branch),
         Kind("branch create from a branch", graphs.people, _create_branch_of_branch),
-        Kind("branch create from an earlier commit", graphs.parted, _create_branch_at_commit),
+        Kind("branch create from an earlier commit", graphs.diverged, _create_branch_at_commit),
         Kind(
             "branch create from an earlier commit of a branch",
-            graphs.parted,
+            graphs.diverged,
             _create_branch_at_commit_of_branch,
         ),
-        Kind("branch reset", graphs.parted, _reset_branch),
-        Kind("reset of main", graphs.parted, _reset_main),
+        Kind("branch reset", graphs.diverged, _reset_branch),
+        Kind("reset of main", graphs.diverged, _reset_main),
         Kind("tag create", graphs.tagged, _create_tag),
         Kind("tag delete", graphs.tagged, _delete_tag),
         Kind("branch delete", graphs.people, _delete_branch),
@@ -415,8 +415,8 @@ KINDS = {
         Kind("repair", graphs.drifted, _publish_drift, finds_strayed_tables=True),
         Kind("repair with rollback", graphs.drifted, _discard_drift, finds_strayed_tables=True),
         Kind("embed", graphs.with_texts, _embed),
-        Kind("optimize", graphs.in_pieces, _optimize),
-        Kind("cleanup", graphs.in_pieces, _cleanup),
+        Kind("optimize", graphs.fragmented, _optimize),
+        Kind("cleanup", graphs.fragmented, _cleanup),
         Kind("schema apply", graphs.only_main, _apply_schema),
         Kind("schema apply without tables", graphs.only_main, _apply_names),
         Kind(
@@ -434,7 +434,7 @@ KINDS = {
 }
 
 LEASED_KINDS = {
-    kind.name: replace(kind, run=waiting_for_folds(kind.run))
+    kind.name: replace(kind, run=waiting_for_compaction(kind.run))
     for kind in (
         Kind("load under a lease", graphs.people, _append_leased),
         Kind("recovery under a lease", graphs.people, _open_leased, is_recovery=True),

@@ -9,7 +9,7 @@ import pytest
 from tests.crash.conftest import Wharf
 from tests.crash.dangers import check_killing, check_raising
 from tests.crash.kinds import KINDS, Kind
-from tests.crash.test_kills import THOROUGH
+from tests.crash.test_kills import SYNCS_OF_THE_FIRST_FORK, THOROUGH
 from tests.support.faults import Fail, FailStorage
 
 pytestmark = pytest.mark.slow
@@ -42,3 +42,8 @@ def test_no_step_with_a_power_loss_is_a_loss(wharf, kind, subtests):
     for point, hit in steps(wharf, kind, syncs):
         with subtests.test(point=point, hit=hit):
             check_killing(wharf, kind, point, hit, losing=losing)
+
+
+@pytest.mark.parametrize("hit", SYNCS_OF_THE_FIRST_FORK)
+def test_whatever_is_torn_of_a_first_fork_is_recovered(wharf, hit):
+    check_killing(wharf, KINDS["shared turn of 7 on fresh"], SYNCING, hit, losing="anything")

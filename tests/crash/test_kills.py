@@ -40,6 +40,8 @@ THOROUGH = [
     "shared turn of 7 on fresh",
 ]
 """Writers that lose the power at several steps here, and at every one in the slow tests."""
+SYNCS_OF_THE_FIRST_FORK = (5, 17)
+"""Of a shared turn: that of the fork itself is among the first, those of its versions follow."""
 
 
 @pytest.fixture(scope="session")
@@ -103,14 +105,13 @@ def test_a_power_loss_takes_nothing_that_was_promised(wharf, name, share):
     check_killing(wharf, kind, point, hit, losing="much")
 
 
-# -- the matrix itself -----------------------------------------------------------------------
-
-
-def test_a_torn_first_fork_of_a_shared_turn_is_recovered(wharf):
-    # The sync of the first fork is among the first of the turn, those of its versions follow later.
+@pytest.mark.parametrize("hit", SYNCS_OF_THE_FIRST_FORK)
+def test_a_torn_first_fork_of_a_shared_turn_is_recovered(wharf, hit):
     kind = KINDS["shared turn of 7 on fresh"]
-    for hit in (5, 17):
-        check_killing(wharf, kind, "durability.before_fsync", hit, losing="anything")
+    check_killing(wharf, kind, "durability.before_fsync", hit, losing="forks")
+
+
+# -- the matrix itself -----------------------------------------------------------------------
 
 
 def test_a_writer_that_syncs_nothing_is_found_out(wharf, monkeypatch):

@@ -36,10 +36,10 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.faults import FAULT_POINTS
 from omnigraph.language.syntax import Source
 from omnigraph.versioning.rows import RECOVERY_DIR
-from tests.folds import wait_for_folds
 from tests.model import operations
 from tests.model.operations import SCHEMA, Mode, Operation
 from tests.model.worlds import World, content_of, made_by_users, world_of, world_of_model
+from tests.support.background import wait_for_compaction
 from tests.support.faults import Fail, FailStorage, FaultAction, Hit, InjectedFault, armed
 from tests.support.model import ReferenceGraph
 from tests.support.outcome import Refusal
@@ -151,7 +151,7 @@ class Histories(RuleBasedStateMachine):
     reached: ClassVar[Counter[str]] = Counter()
     """How often something failed at each point, in all histories."""
     reached_again: ClassVar[Counter[str]] = Counter()
-    """The same, where something had failed before and was not settled yet."""
+    """The same, where something had failed before and was not recovered yet."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ class Histories(RuleBasedStateMachine):
         self._reader = open_graph(self._root, read_only=True)
         empty = ReferenceGraph(compile_schema(Source("<schema>", SCHEMA)).ir)
         self._possible = [Possible(empty)]
-        self._unsettled = 0
+        self._unrecovered = 0
         self._do(operations.load("main", "append", ["a", "b", "X"], None), "first", None)
 
     def teardown(self) -> None:
@@ -234,7 +234,7 @@ class Histories(RuleBasedStateMachine):
         # also when the merge itself has waited for that recovery.
         known = {commit.id for commit in self._reader.log(into)}
         brought = {commit.id for commit in self._reader.log(source)} - known
-        is_up_to_date = not brought and not self._unsettled
+        is_up_to_date = not brought and not self._unrecovered
         if is_up_to_date or brought & made_by_users(self._reader, source).keys():
             self._do(operations.merge(source, into), by, fails)
 
@@ -243,7 +243,7 @@ class Histories(RuleBasedStateMachine):
         self._do(operations.reshape(to), by, fails)
 
     @rule(cleans=st.booleans(), by=handles, fails=in_upkeep)
-    @precondition(lambda self: not self._unsettled)
+    @precondition(lambda self: not self._unrecovered)
     def keep_up(self, cleans: bool, by: str, fails: str | None) -> None:
         # An optimize is a commit the model knows nothing of, and a merge of main would bring it along.
         cleans = cleans or len(self._reader.branches) > 1
@@ -257,17 +257,17 @@ class Histories(RuleBasedStateMachine):
         then=st.sampled_from(RECOVERING),
         how=ways_to_recover,
     )
-    @precondition(lambda self: not self._unsettled)
+    @precondition(lambda self: not self._unrecovered)
     def die_in_a_write_and_in_its_recovery(
         self, on: str, point: str, by: str, then: str, how: str
     ) -> None:
         load = operations.load(self._there(on), "merge", SEVERAL_TABLES, None)
         self._do(load, by, f"{point} crash @1")
-        if self._unsettled:
+        if self._unrecovered:
             self.recover(how, by, f"{then} crash @1")
 
     @rule(how=ways_to_recover, by=handles, fails=in_recovery)
-    @precondition(lambda self: self._unsettled)
+    @precondition(lambda self: self._unrecovered)
     def recover(self, how: str, by: str, fails: str | None) -> None:
         if how == "refresh":
             self._do(operations.nothing(_recover), by, fails)
@@ -276,7 +276,7 @@ class Histories(RuleBasedStateMachine):
             self._reopen(by)
 
     @rule(branch=branches, by=handles)
-    @precondition(lambda self: not self._unsettled)
+    @precondition(lambda self: not self._unrecovered)
     def reopen(self, branch: str, by: str) -> None:
         self._reopen(by)
         self._handles[by] = self._handles[by].checkout(self._there(branch))
@@ -289,7 +289,7 @@ class Histories(RuleBasedStateMachine):
         """The branch, or main where there is no such branch."""
         return branch if branch in self._reader.branches else "main"
 
-    # -- how it is judged -------------------------------------------------------------------
+    # -- how it is checked ------------------------------------------------------------------
 
     def _do(self, operation: Operation, by: str, fails: str | None) -> None:
         """Do it to the graph and to every model that may be right, and compare them."""
@@ -311,7 +311,7 @@ class Histories(RuleBasedStateMachine):
                 operation.on_engine(graph)
             except (OmnigraphError, InjectedFault) as raised:
                 error = raised
-            wait_for_folds()
+            wait_for_compaction()
         if trap is not None and trap[0].found is not None:
             raise trap[0].found
         has_failed = trap is not None and trap[0].has_acted
@@ -330,9 +330,9 @@ class Histories(RuleBasedStateMachine):
             ]
             assert self._possible, f"{type(error).__name__}: {error}"
         self._look(possible)
-        self._unsettled = self._unsettled + 1 if has_failed or self._unsettled else 0
-        if self._unsettled not in (1, 2):
-            self._settle(by)
+        self._unrecovered = self._unrecovered + 1 if has_failed or self._unrecovered else 0
+        if self._unrecovered not in (1, 2):
+            self._recover_all(by)
 
     def _trap(self, fails: str | None, possible: list[Possible]) -> tuple[LookAndFail, Any] | None:
         if fails is None:
@@ -342,7 +342,7 @@ class Histories(RuleBasedStateMachine):
 
         def look(hit: Hit) -> None:
             self.reached[hit.name] += 1
-            self.reached_again[hit.name] += bool(self._unsettled)
+            self.reached_again[hit.name] += bool(self._unrecovered)
             self._look(possible)
 
         action = LookAndFail(look, Fail() if how == "crash" else FailStorage())
@@ -355,11 +355,11 @@ class Histories(RuleBasedStateMachine):
         for branch, found in content_of(self._reader).items():
             assert found in [world[branch] for world in worlds if branch in world], branch
 
-    def _settle(self, by: str) -> None:
+    def _recover_all(self, by: str) -> None:
         """Recovery has been everywhere: one model is left, and nothing else waits or is in the way."""
-        if self._unsettled:
+        if self._unrecovered:
             self._handles[by].maintenance.recover()
-        self._unsettled = 0
+        self._unrecovered = 0
         world = world_of(self._reader)
         models = [after.model for known in self._possible for after in known.outcomes()]
         right = [model for model in models if world_of_model(model) == world]
@@ -407,7 +407,7 @@ RELAXED = settings(
 
 def test_histories_with_crashes_end_where_the_reference_graph_says():
     run_state_machine_as_test(
-        Histories, settings=settings(RELAXED, max_examples=15, stateful_step_count=15)
+        Histories, settings=settings(RELAXED, max_examples=8, stateful_step_count=15)
     )
 
 
@@ -435,7 +435,7 @@ def test_a_recovery_that_dies_is_done_by_the_next(point, then):
             before = histories.reached_again[then]
             histories.die_in_a_write_and_in_its_recovery(on, point, "first", then, how)
             assert histories.reached_again[then] > before
-            histories._settle("second")
+            histories._recover_all("second")
     finally:
         histories.teardown()
 
@@ -447,6 +447,6 @@ def test_a_branch_with_tables_of_its_own_is_deleted_although_removing_their_file
         before = histories.reached[CLEANING]
         histories.create_or_delete_branch("f", "main", False, "first", f"{CLEANING} crash @1")
         assert histories.reached[CLEANING] > before
-        histories._settle("second")
+        histories._recover_all("second")
     finally:
         histories.teardown()

@@ -82,7 +82,7 @@ def _history(graph: Graph, branch: str) -> list[str]:
 
 
 def made_by_users(graph: Graph, branch: str) -> dict[str, str]:
-    """Operations that users made, by commit. One that recovery finished counts; folding and undoing
+    """Operations that users made, by commit. One that recovery finished counts; compacting and undoing
     do not."""
     finished = {
         recorded.graph_commit_id: _OPERATION_OF_WRITER.get(recorded.audit.writer_kind)

@@ -116,7 +116,7 @@ class _Writer:
         self._number = notes.count("put")
 
     def work(self, stop: Path) -> None:
-        self._settle_doubts()
+        self._resolve_doubts()
         while not stop.exists():
             steps = [self._make, self._make, self._put, self._put, self._delete, self._look]
             self._chance.choice(steps)()
@@ -125,7 +125,7 @@ class _Writer:
         self._notes.add(*step)
         _apply(self._branches, *step)
 
-    def _settle_doubts(self) -> None:
+    def _resolve_doubts(self) -> None:
         """A writer was killed before: forget branches of which it was not told what became."""
         for name, branch in list(self._branches.items()):
             if not branch.is_sure:

@@ -16,7 +16,7 @@ import pytest
 from tests.contract.objects.moto_server import BUCKET, environment_for
 from tests.contract.objects.seaweed_server import BINARY as SEAWEED
 from tests.contract.objects.seaweed_server import running_seaweed
-from tests.nursery import the_nursery
+from tests.support.fork_server import fork_server
 
 START_SECONDS = 0.1
 """More than it takes to fork a few processes, so that their works begin together."""
@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> Callable[[Place, Sequence[Work]], list[Any]]:
         environment = {**os.environ, **place.environment}
         answers = [tmp_path / f"{uuid.uuid4().hex}.answer" for _ in works]
         processes = [
-            the_nursery().start(
+            fork_server().start(
                 "tests.processes.working:answer_in_file",
                 (str(answer), name, start, *arguments),
                 environment,

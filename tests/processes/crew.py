@@ -17,7 +17,6 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import Backstage
-from tests.nursery import Forked
 from tests.processes.children import child
 from tests.processes.conftest import Place
 from tests.processes.writing import (
@@ -31,6 +30,7 @@ from tests.processes.writing import (
     short_leases,
 )
 from tests.support.faults import Arm, Kill
+from tests.support.fork_server import ForkedProcess
 
 RESUME_SECONDS = 120
 """Far longer than anybody may have to wait for others to go on after a kill, on any machine."""
@@ -76,7 +76,7 @@ class Crew:
     def __init__(self, place: Place, folder: Path) -> None:
         self._place = place
         self._folder = folder
-        self._running: dict[str, Forked] = {}
+        self._running: dict[str, ForkedProcess] = {}
         self._found: dict[str, int] = {}
         self._set_up: dict[str, Job] = {}
         self.deaths: list[Death] = []

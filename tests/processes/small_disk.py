@@ -97,8 +97,11 @@ class SmallFiles:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def fill_up(disk: SmallDisk | SmallFiles, folder: Path) -> list[dict[str, Any]]:
-    """Try every kind of write with ever more room, and again with enough of it."""
+def fill_up(disk: SmallDisk | SmallFiles, folder: Path, stride: int) -> list[dict[str, Any]]:
+    """Try every kind of write with ever more room, and again with enough of it.
+
+    Events are written with every `stride`-th amount of room.
+    """
     from omnigraph.api.graph import init
     from omnigraph.api.graph import open as open_graph
     from omnigraph.errors import StorageError
@@ -142,7 +145,7 @@ def fill_up(disk: SmallDisk | SmallFiles, folder: Path) -> list[dict[str, Any]]:
         rows = PERSON % f"p{room}" + PERSON % ("x" * BIG + str(room))
         if not attempt("load", room, partial(load, uri, rows)):
             break
-    for number, room in enumerate(disk.event_steps):
+    for number, room in enumerate(disk.event_steps[::stride]):
         attempt("event", room, partial(mutate, uri, f"e{number}"))
     for room in disk.steps:
         if not attempt("branch", room, partial(create_branch, uri, f"b{room}")):
@@ -156,10 +159,10 @@ def fill_up(disk: SmallDisk | SmallFiles, folder: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    folder, wanted = Path(sys.argv[1]), sys.argv[2]
+    folder, wanted, stride = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     mounted = wanted == SmallDisk.name and mount_small_disk(folder)
     disk = SmallDisk(folder) if mounted else SmallFiles()
-    print(json.dumps({"disk": disk.name, "seen": fill_up(disk, folder)}))
+    print(json.dumps({"disk": disk.name, "seen": fill_up(disk, folder, stride)}))
 
 
 if __name__ == "__main__":

@@ -18,12 +18,12 @@ from omnigraph.api.graph import init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchLocked
 from tests.behaviour.graphs import SCHEMA
-from tests.nursery import Forked
 from tests.processes.branching import Notes, lost_rows
 from tests.processes.children import child
 from tests.processes.conftest import Place
 from tests.processes.writing import exported, short_leases
 from tests.support.faults import Arm, Kill, PauseAcrossProcesses
+from tests.support.fork_server import ForkedProcess
 
 MERGED = "branch_merge.post_phase_b_pre_manifest_commit"
 
@@ -76,7 +76,7 @@ class BesideCleaners:
         self._stop = folder / "stop"
         self._notes = {name: folder / f"{name}.notes" for name in WRITERS}
         self._reports = {folder / "cleaner0": KEEP_EVERYTHING, folder / "cleaner1": KEEP_LITTLE}
-        self._running: dict[str, Forked] = {}
+        self._running: dict[str, ForkedProcess] = {}
         init(place.uri, SCHEMA)
 
     def work(self, seconds: float, *, kill_every: float) -> None:
@@ -87,7 +87,7 @@ class BesideCleaners:
             self._start(report.name, "clean_up", str(self._stop), str(report), policy)
         try:
             hang = time.monotonic() + 600 + seconds
-            self._wait(self._have_begun, hang)
+            self._wait(self._have_started, hang)
             for _ in range(int(seconds // kill_every)):
                 pause = time.monotonic() + kill_every
                 self._wait(partial(_is_past, pause), hang)
@@ -130,7 +130,7 @@ class BesideCleaners:
         place = self._place
         self._running[name] = child(place, [], f"branching.{work}", place.uri, *arguments)
 
-    def _have_begun(self) -> bool:
+    def _have_started(self) -> bool:
         has_branches = all(Notes(path).count("made") > 0 for path in self._notes.values())
         return has_branches and all(report.exists() for report in self._reports)
 

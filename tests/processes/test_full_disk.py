@@ -13,11 +13,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("disk", ["tmpfs", "limit"])
-def test_a_write_without_room_fails_whole_and_works_when_there_is_some(tmp_path, disk):
+def test_a_write_without_room_fails_whole_and_works_when_there_is_some(tmp_path, disk, stride):
     """A machine that lends no small disk runs both cases with the limit; none is left out."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.processes.small_disk", str(tmp_path), disk],
+        [sys.executable, "-m", "tests.processes.small_disk", str(tmp_path), disk, str(stride)],
         cwd=ROOT,
         capture_output=True,
         text=True,

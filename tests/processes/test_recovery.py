@@ -19,7 +19,7 @@ from tests.crash.recovery.situations import (
     BEFORE_PUBLISH,
     BEFORE_TABLE,
     EVERYBODY,
-    check_settled,
+    check_recovered,
     head,
     ids,
     interrupted,
@@ -87,24 +87,26 @@ def test_a_writer_in_the_middle_of_its_write_is_waited_for(
         assert process.wait(60) == 0
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
     assert graph.maintenance.recoveries() == []
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
 
 
 @pytest.mark.acceptance("S-164")
-@pytest.mark.parametrize("settle", ["write", "open"])
+@pytest.mark.parametrize("recover_by", ["write", "open"])
 @pytest.mark.parametrize(("point", "outcome"), [(BEFORE_TABLE, False), (AFTER_TABLE, True)])
-def test_the_write_of_a_killed_process_is_recovered_at_once(local_place, settle, point, outcome):
+def test_the_write_of_a_killed_process_is_recovered_at_once(
+    local_place, recover_by, point, outcome
+):
     graph = new_graph(local_place.uri)
     killed(local_place, point)
     assert len(sidecars(graph)) == 1
     started = time.monotonic()
-    if settle == "write":
+    if recover_by == "write":
         graph.mutate(ADD, {"who": "Flo"})
     again = open_graph(local_place.uri)
     assert time.monotonic() - started < 20, "it waited for a lock"
     the_recovery(again, "RolledForward" if outcome else "RolledBack")
-    assert ("Eve" in ids(again), "Flo" in ids(again)) == (outcome, settle == "write")
-    check_settled(again)
+    assert ("Eve" in ids(again), "Flo" in ids(again)) == (outcome, recover_by == "write")
+    check_recovered(again)
 
 
 @pytest.mark.acceptance("S-165")
@@ -116,7 +118,7 @@ def test_processes_that_open_together_recover_once(local_place, run, point):
     seen = run(local_place, [("open_and_count", local_place.uri)] * 3)
     assert seen == [(1, before + 1)] * 3
     the_recovery(graph, "RolledForward" if point == AFTER_TABLE else "RolledBack")
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_maintenance_finds_the_write_of_a_dead_process_pending(local_place):
@@ -146,7 +148,7 @@ def test_an_interrupted_load_is_finished_by_the_next_one(s3_place):
     graph.load(people("Flo").encode(), "merge")
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
     assert len(the_recovery(graph, "RolledForward").audit.outcomes) == 3
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-163")
@@ -171,7 +173,7 @@ def test_the_write_of_a_killed_process_is_recovered_after_its_lease(
     assert terms[0] == term + 1
     the_recovery(graph, "RolledForward" if outcome else "RolledBack")
     assert ids(graph) == [*EVERYBODY, *(["Eve"] if outcome else []), "Flo"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-170")
@@ -202,5 +204,5 @@ def test_a_lost_lease_stops_a_write_before_its_next_effect(s3_place, point, effe
     again = with_quick_leases(open_graph(s3_place.uri))
     again.mutate(ADD, {"who": "Flo"})
     assert kinds(again) == (["RolledForward"] if effect == "publish" else [])
-    check_settled(again)
+    check_recovered(again)
     assert Backstage(s3_place.uri).objects.list_dir("__recovery") == []

@@ -18,7 +18,6 @@ from omnigraph.versioning.audit import RECOVERY_ACTOR
 from omnigraph.versioning.rows import RECOVERY_DIR
 from tests.behaviour.graphs import Backstage
 from tests.crash.graphs import SCHEMA
-from tests.nursery import Forked
 from tests.processes import crew
 from tests.processes.children import child
 from tests.processes.conftest import Place
@@ -35,6 +34,7 @@ from tests.processes.sharing import (
 )
 from tests.processes.writing import exported, short_leases
 from tests.support.faults import Arm, Kill
+from tests.support.fork_server import ForkedProcess
 
 WRITERS = 8
 STEPS = [step for step in crew.STEPS if not step.startswith("fork.")]
@@ -58,7 +58,7 @@ class Fleet:
         self._journals = [Journal(folder / f"process{n}.journal") for n in range(processes)]
         self._paths = [str(folder / f"process{n}.journal") for n in range(processes)]
         self._writers = [list(range(n, WRITERS, processes)) for n in range(processes)]
-        self._running: dict[int, Forked] = {}
+        self._running: dict[int, ForkedProcess] = {}
         self._acknowledged: dict[int, int] = {}
         self._ends: dict[int, float | None] = {}
         self._rows = seed(init(place.uri, SCHEMA))

@@ -228,7 +228,7 @@ def two_ends(place):
     return graph
 
 
-def check_settled(graph, place):
+def check_recovered(graph, place):
     assert faults_of(exported(graph, "main")) == []
     check_history(graph, "main")
     check_pins(graph, "main")
@@ -246,7 +246,7 @@ def test_an_edge_whose_end_goes_between_check_and_commit_is_refused(place, mutat
     assert connecting.finish().startswith("MutationError")
     assert "acme" not in exported(graph, "main")
     assert graph.maintenance.recoveries() == []
-    check_settled(graph, place)
+    check_recovered(graph, place)
 
 
 def test_a_deletion_takes_edges_with_it_that_were_added_after_its_check(place, mutating):
@@ -257,7 +257,7 @@ def test_a_deletion_takes_edges_with_it_that_were_added_after_its_check(place, m
     deleting.wait_until_checked()
     assert (connecting.finish(), deleting.finish()) == ("commit 3", "commit 4")
     assert "acme" not in exported(graph, "main")
-    check_settled(graph, place)
+    check_recovered(graph, place)
 
 
 @pytest.mark.acceptance("S-156")
@@ -271,7 +271,7 @@ def test_an_edge_whose_end_goes_although_its_branch_is_locked_is_taken_back(plac
     assert connecting.finish().startswith("MutationError")
     assert [audit.audit.kind.value for audit in graph.maintenance.recoveries()] == ["RolledBack"]
     assert "acme" not in exported(graph, "main")
-    check_settled(graph, place)
+    check_recovered(graph, place)
 
 
 # -- openers ---------------------------------------------------------------------------------
@@ -299,4 +299,4 @@ def test_processes_that_open_together_recover_an_operation_once(
     assert opened == [(3, 1)] * 4
     assert [audit.audit.kind.value for audit in graph.maintenance.recoveries()] == [kind]
     assert len(exported(graph, "main").splitlines()) == rows_after
-    check_settled(graph, place)
+    check_recovered(graph, place)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import httpx
 
 import omnigraph as og
+from tests.support.fork_server import fork_server
 
 H = {"Omnigraph-Http-Api": "0.13"}
 """The header of contract 0.13."""
@@ -160,17 +162,18 @@ def serving(
 
 def refused(*arguments: str | Path, env: Mapping[str, str] | None = None) -> str:
     """What a server says that does not start."""
-    done = subprocess.run(
-        [sys.executable, "-c", _RUN, *map(str, arguments), "--bind", "127.0.0.1:0"],
-        capture_output=True,
-        text=True,
-        env=environment(env),
-        timeout=START_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
-    assert done.stdout == ""
-    return done.stderr
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        given = [*map(str, arguments), "--bind", "127.0.0.1:0"]
+        process = fork_server().start(
+            "tests.server.starting:start", [given, str(out), str(err)], environment(env)
+        )
+        try:
+            code = process.wait(START_SECONDS)
+        finally:
+            process.kill()
+        assert (code, out.read_text()) == (1, ""), err.read_text()
+        return err.read_text()
 
 
 def lines(response: httpx.Response) -> list[dict[str, Any]]:

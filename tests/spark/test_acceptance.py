@@ -27,7 +27,7 @@ from omnigraph.errors import (
 )
 from omnigraph.spark.tasks import noting_jobs
 from tests.spark.graphs import exported
-from tests.workshop import WORKSHOP, WORKSHOP_ROWS
+from tests.support.workshop import WORKSHOP, WORKSHOP_ROWS
 
 FOLLOWS = "edge Follows: Maker -> Maker { since: Date?  @unique(src, dst) }"
 PAGES = "node Page { slug: String @key  title: String @index  vec: Vector(3)? @index }"

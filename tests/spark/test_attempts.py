@@ -13,7 +13,7 @@ import pytest
 from lance.fragment import write_fragments
 
 from omnigraph.api.graph import Graph, init
-from omnigraph.commit import background as fold
+from omnigraph.commit import background
 from omnigraph.errors import StoreCallFailed
 from omnigraph.load import spark_load
 from omnigraph.spark.tasks import Exchanged
@@ -110,7 +110,7 @@ def test_a_load_prepared_twice_keeps_its_files_when_a_compaction_follows_it(tmp_
         return found
 
     monkeypatch.setattr(spark_load.SparkLoad, "stage", prepare_slowly)
-    monkeypatch.setattr(fold, "MAX_SMALL_FRAGMENTS", 1)
+    monkeypatch.setattr(background, "MAX_SMALL_FRAGMENTS", 1)
     with tasks_in_this_process(2**20):
         rows = "\n".join(map(_person, ["x", "y"]))
         commit = graph.load(rows.encode(), "merge", engine="spark").receipt.graph_commit_id

@@ -274,8 +274,8 @@ def test_a_merge_whose_task_died_is_made_by_the_next_attempt(graph, target):
     assert merged == said_of_merge(graph, "feature", again, engine="inline")
 
 
-@pytest.mark.parametrize("folds", [False, True], ids=["as written", "folded at once"])
-def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, target, folds):
+@pytest.mark.parametrize("compacts", [False, True], ids=["as written", "compacted at once"])
+def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, target, compacts):
     into = target(*CLEAN)
     merge_on_spark, planned = table_merge.merge_on_spark, []
 
@@ -289,7 +289,7 @@ def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, t
     with (
         comparisons_in_this_process(SEVERAL),
         patch.object(plan, "merge_on_spark", slowly),
-        patch.object(background, "MAX_SMALL_FRAGMENTS", 1 if folds else 64),
+        patch.object(background, "MAX_SMALL_FRAGMENTS", 1 if compacts else 64),
     ):
         commit = graph.merge("feature", into, engine="spark").receipt.graph_commit_id
         graph.maintenance.wait()
@@ -298,7 +298,7 @@ def test_a_target_that_moves_meanwhile_is_merged_by_tasks_as_it_is_then(graph, t
     graph.merge("feature", again, engine="inline")
     assert len(planned) == 2
     assert exported(graph, into) == exported(graph, again)
-    assert (graph.head(into).id != commit) == folds
+    assert (graph.head(into).id != commit) == compacts
     assert len(graph.diff(commit, into)) == 0
     merged = open_graph(graph.uri).at(commit)._snapshot
     named = {

@@ -70,7 +70,7 @@ def assert_equal(
                 assert outcome(Path(name) / f"spark-{step}", *given, "spark") == inline
 
 
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
 @given(
     earlier=dense_inputs(),
     text=dense_inputs(),

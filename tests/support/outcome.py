@@ -1,6 +1,6 @@
 """What an operation on a graph leads to, as values: a receipt, or a refusal with its reasons.
 
-The reference graph and the text cases speak in these; an engine is judged by translating its own
+The reference graph and the text cases speak in these; an engine is checked by translating its own
 receipts and errors into them.
 """
 

@@ -1,18 +1,21 @@
 """The package as others install it: a built wheel in an empty environment, far from the repository.
 
-One environment has the base alone, the slow one all extras. Versions are the pinned ones. Both need what
-`make install` needs: a way to the packages.
+One environment has the base alone: the wheel, and links to the installed packages that its metadata asks for.
+The slow tests let pip install the base and all extras, in the pinned versions, and need what `make install`
+needs: a way to the packages.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass
+from importlib.metadata import Distribution, PackageNotFoundError, PathDistribution, distribution
 from pathlib import Path
 
 import pytest
@@ -93,21 +96,58 @@ def wheel(tmp_path_factory):
     return built
 
 
-def installed(wheel: Path, folder: Path, extra: str = "") -> Installed:
-    """The wheel in an environment of its own. The pip of this one installs it, which saves a copy."""
-    venv = folder / "venv"
+def environment(folder: Path) -> Installed:
+    """An environment without packages, and files to work with."""
+    venv, work = folder / "venv", folder / "work"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
-    pip(
-        *("--python", venv / "bin" / "python", "install", "--quiet"),
-        # What is not run need not be compiled.
-        *("--no-compile", "-c", ROOT / "constraints.txt", f"{wheel}{extra}"),
-    )
-    place = folder / "work"
-    place.mkdir()
-    (place / "s.pg").write_text(SCHEMA)
-    (place / "seed.jsonl").write_text(SEED)
-    (place / "q.gq").write_text(QUERY)
-    return Installed(venv, place)
+    work.mkdir()
+    (work / "s.pg").write_text(SCHEMA)
+    (work / "seed.jsonl").write_text(SEED)
+    (work / "q.gq").write_text(QUERY)
+    return Installed(venv, work)
+
+
+def install(into: Installed, wheel: Path, extra: str = "", *options: str) -> None:
+    """With the pip of this environment, which saves a copy."""
+    python = into.venv / "bin" / "python"
+    # What is not run need not be compiled.
+    common = ("--quiet", "--no-compile", "-c", ROOT / "constraints.txt")
+    pip("--python", python, "install", *common, *options, f"{wheel}{extra}")
+
+
+def installed(wheel: Path, folder: Path, extra: str = "") -> Installed:
+    """The wheel with what pip finds that it asks for."""
+    made = environment(folder)
+    install(made, wheel, extra)
+    return made
+
+
+def linked(wheel: Path, folder: Path) -> Installed:
+    """The wheel with links to the packages of this environment that it asks for, directly or not."""
+    made = environment(folder)
+    install(made, wheel, "", "--no-deps")
+    (packages,) = made.venv.glob("lib/python*/site-packages")
+    (own,) = packages.glob("omnigraph-*.dist-info")
+    waiting, done = base_requirements(PathDistribution(own)), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in done:
+            done.add(name)
+            try:
+                found = distribution(name)
+            except PackageNotFoundError:
+                continue  # Meant for another version of Python; if not, the base does not run.
+            waiting += base_requirements(found)
+            for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+                if not (packages / top).exists():
+                    (packages / top).symlink_to(str(found.locate_file(top)))
+    return made
+
+
+def base_requirements(found: Distribution) -> list[str]:
+    """The packages that one needs without any extra."""
+    asked = [requirement for requirement in found.requires or () if "extra ==" not in requirement]
+    return [re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in asked]
 
 
 def test_the_wheel_has_the_package_and_no_tests(wheel):
@@ -121,8 +161,9 @@ def test_the_wheel_has_the_package_and_no_tests(wheel):
     assert not [name for name in names if "test_" in name or "conftest" in name]
 
 
-def test_the_base_alone_loads_and_answers_and_says_how_to_get_spark(wheel, tmp_path):
-    base = installed(wheel, tmp_path)
+@pytest.mark.parametrize("made", [linked, pytest.param(installed, marks=pytest.mark.slow)])
+def test_the_base_alone_loads_and_answers_and_says_how_to_get_spark(wheel, tmp_path, made):
+    base = made(wheel, tmp_path)
     assert base.ok("omnigraph version") == f"omnigraph {__version__}\n"
     assert base.ok("omnigraph errors T6").startswith("T6: ")
     base.ok("omnigraph init --schema s.pg g")

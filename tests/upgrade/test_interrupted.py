@@ -14,7 +14,6 @@ import pytest
 from omnigraph.api.graph import open as open_graph
 from omnigraph.versioning.rows import MANIFEST_PATH, read_stamp
 from tests.behaviour.graphs import Backstage
-from tests.nursery import the_nursery
 from tests.support.faults import (
     ENVIRONMENT_VARIABLE,
     Arm,
@@ -24,6 +23,7 @@ from tests.support.faults import (
     armed,
     describe,
 )
+from tests.support.fork_server import fork_server
 from tests.upgrade.old_graphs import OldGraph, with_branches, with_history
 from tests.upgrade.seen import check_everything
 
@@ -45,7 +45,7 @@ class Opener:
 
     def __init__(self, root: Path, *arms: Arm) -> None:
         self._printed = root.parent / f"printed {uuid.uuid4().hex}"
-        self._process = the_nursery().start(
+        self._process = fork_server().start(
             "tests.upgrade.opening:print_branches",
             [str(root)],
             {**os.environ, ENVIRONMENT_VARIABLE: describe(arms)},

@@ -9,7 +9,7 @@ stands.
 Ending a write deletes its sidecar and releases its lock. On an object store each of these is a request.
 The write is already visible, and recovery finds it complete if the process dies here. So only the next
 writer of the branch waits, not the caller. A process that exits waits for the ends in progress.
-Tests: tests/behaviour/test_folding.py.
+Tests: tests/behaviour/test_compaction.py.
 """
 
 from __future__ import annotations

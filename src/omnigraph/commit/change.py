@@ -2,7 +2,7 @@
 
 A write is prepared on the newest snapshot of its branch without the branch lock. `has_moved` tells under
 the lock whether it has to be prepared again.
-Tests: tests/behaviour/test_contended_writes.py, test_folding.py, test_cleanup.py.
+Tests: tests/behaviour/test_contended_writes.py, test_compaction.py, test_cleanup.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The physical planner: from a pattern to the order of steps that find its rows.
 
 It starts with few nodes and follows the edges that multiply rows least. A part of the pattern that
-is connected to the rest by one edge, and whose nodes are not read later, is a branch: it is counted
+is connected to the rest by one edge, and whose nodes are not read later, is a subpattern: it is counted
 on degrees instead of being enumerated. Tests: tests/unit/plan/test_arrange.py.
 """
 
@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 from msgspec.structs import replace
 
 from omnigraph.language.query.ast import AggregateFunction, Operator
-from omnigraph.limits import BRANCH_MAX_DEPTH
+from omnigraph.limits import SUBPATTERN_MAX_DEPTH
 from omnigraph.plan.cost import Sizes
 from omnigraph.plan.ir import (
     Aggregated,
@@ -30,7 +30,6 @@ from omnigraph.plan.ir import (
 )
 from omnigraph.plan.steps import (
     Arrangement,
-    Branch,
     Check,
     Connected,
     Count,
@@ -41,6 +40,7 @@ from omnigraph.plan.steps import (
     Lacks,
     Scan,
     Step,
+    Subpattern,
     Without,
 )
 
@@ -162,19 +162,19 @@ class _Builder:
         self._bound: dict[str, None] = dict.fromkeys(outer)
         self._rows = 1.0
         self._shares: dict[str, float] = {}
-        self._negated: dict[str, list[Branch]] = {}
+        self._negated: dict[str, list[Subpattern]] = {}
         self._depths: dict[str, int] = {}
-        """Nesting depth of the branches at each variable."""
+        """Nesting depth of the subpatterns at each variable."""
         negations = []
         for negation in pattern.negations:
-            depth = _branch_depth(negation)
+            depth = _subpattern_depth(negation)
             if depth is None:
                 negations.append((negation, negation.outer))
                 continue
             (source,), inner = negation.outer, negation.inner
             types = {source: self._types[source], **inner.types}
-            branch = _branch(inner.edges_of(source)[0], source, inner, types, {})
-            self._negated.setdefault(source, []).append(branch)
+            subpattern = _subpattern(inner.edges_of(source)[0], source, inner, types, {})
+            self._negated.setdefault(source, []).append(subpattern)
             self._depths[source] = max(self._depths.get(source, 0), depth)
         filters = [(f, f.variables) for f in pattern.filters]
         self._checks = _Waiting(filters, self._bound)
@@ -244,7 +244,7 @@ class _Builder:
     def _is_leaf(
         self, variable: str, edges: dict[str, dict[int, EdgePattern]], needed: set[str]
     ) -> bool:
-        if len(edges[variable]) != 1 or self._depths.get(variable, 0) >= BRANCH_MAX_DEPTH:
+        if len(edges[variable]) != 1 or self._depths.get(variable, 0) >= SUBPATTERN_MAX_DEPTH:
             return False
         [edge] = edges[variable].values()
         if edge.left == edge.right:
@@ -366,16 +366,16 @@ class _Builder:
         self._steps.append(Connected(edge.left, edge.right, hop, self._rows))
 
     def _after_binding(self, variable: str) -> None:
-        """Count the branches of a variable, and drop rows that have a negated one."""
-        for branch in self._negated.get(variable, ()):
+        """Count the subpatterns of a variable, and drop rows that have a negated one."""
+        for subpattern in self._negated.get(variable, ()):
             self._rows *= 0.5
-            self._steps.append(Lacks(variable, branch, self._rows))
+            self._steps.append(Lacks(variable, subpattern, self._rows))
         for edge in self._pattern.edges_of(variable):
             other = edge.other(variable)
             if other not in self._kept and other not in self._bound:
-                branch = _branch(edge, variable, self._pattern, self._types, self._negated)
+                subpattern = _subpattern(edge, variable, self._pattern, self._types, self._negated)
                 step = Count if self._counted else Has
-                self._steps.append(step(variable, branch, self._rows))
+                self._steps.append(step(variable, subpattern, self._rows))
 
     def _run_checks(self) -> None:
         """Run comparisons and negations as soon as all their variables are bound."""
@@ -462,24 +462,24 @@ def _hop(edge: EdgePattern, source: str, types: Mapping[str, str]) -> Hop:
     return Hop(edge.edge_type, edge.direction_from(source), edge.low, edge.high, target)
 
 
-# -- branches -----------------------------------------------------------------------------------
+# -- subpatterns --------------------------------------------------------------------------------
 
 
-def _branch(
+def _subpattern(
     edge: EdgePattern,
     source: str,
     pattern: Pattern,
     types: Mapping[str, str],
-    negated: Mapping[str, list[Branch]],
-) -> Branch:
-    """Everything beyond an edge of a tree. `negated` are branches that variables must not have."""
+    negated: Mapping[str, list[Subpattern]],
+) -> Subpattern:
+    """Everything beyond an edge of a tree. `negated` are subpatterns that variables must not have."""
     variable = edge.other(source)
-    return Branch(
+    return Subpattern(
         _hop(edge, source, types),
         variable,
         pattern.conditions_of(variable),
         tuple(
-            _branch(other, variable, pattern, types, negated)
+            _subpattern(other, variable, pattern, types, negated)
             for other in pattern.edges_of(variable)
             if other is not edge
         ),
@@ -487,8 +487,8 @@ def _branch(
     )
 
 
-def _branch_depth(negation: Negation) -> int | None:
-    """The depth of a negation that is one branch of an outer variable; None for any other, and for
+def _subpattern_depth(negation: Negation) -> int | None:
+    """The depth of a negation that is one subpattern of an outer variable; None for any other, and for
     one that is too deep to be counted."""
     inner = negation.inner
     if len(negation.outer) != 1 or inner.filters or inner.negations:
@@ -497,7 +497,7 @@ def _branch_depth(negation: Negation) -> int | None:
     if inner.conditions_of(source) or len(inner.edges_of(source)) != 1:
         return None
     depth = _tree_depth(source, inner)
-    return None if depth is None or depth > BRANCH_MAX_DEPTH else depth
+    return None if depth is None or depth > SUBPATTERN_MAX_DEPTH else depth
 
 
 def _tree_depth(root: str, pattern: Pattern) -> int | None:

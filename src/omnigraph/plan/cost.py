@@ -17,7 +17,6 @@ from omnigraph.language.types import Scalar
 from omnigraph.plan.ir import Constant, Direction, Filter, Param, Prop
 from omnigraph.plan.steps import (
     Arrangement,
-    Branch,
     Check,
     Connected,
     Count,
@@ -28,6 +27,7 @@ from omnigraph.plan.steps import (
     Lacks,
     Scan,
     Step,
+    Subpattern,
     Without,
 )
 
@@ -152,7 +152,7 @@ def _steps(total: LookupCost, steps: Iterable[Step], sizes: Sizes, rows: float) 
             case Connected():
                 _edges(total, step.hop, sizes, rows)
             case Count() | Has() | Lacks():
-                _branch(total, step.branch, sizes, rows)
+                _subpattern(total, step.subpattern, sizes, rows)
             case Without():
                 _steps(total, step.inner, sizes, rows)
             case Check():
@@ -204,23 +204,23 @@ def _edges(total: LookupCost, hop: Hop, sizes: Sizes, frontier: float) -> None:
     total.units += LOOKUP_COST + (ID_COST + ROW_COST * sizes.degree(hop)) * frontier
 
 
-def _branch(total: LookupCost, branch: Branch, sizes: Sizes, rows: float) -> None:
-    _hop(total, branch.hop, sizes, rows)
-    reached = min(rows * sizes.fan_out(branch.hop), sizes.nodes(branch.hop.node_type))
-    if branch.conditions:
+def _subpattern(total: LookupCost, subpattern: Subpattern, sizes: Sizes, rows: float) -> None:
+    _hop(total, subpattern.hop, sizes, rows)
+    reached = min(rows * sizes.fan_out(subpattern.hop), sizes.nodes(subpattern.hop.node_type))
+    if subpattern.conditions:
         total.units += LOOKUP_COST + ROW_COST * reached
-    for further in (*branch.branches, *branch.without):
-        _branch(total, further, sizes, reached)
+    for further in (*subpattern.subpatterns, *subpattern.without):
+        _subpattern(total, further, sizes, reached)
 
 
 def hops_of(steps: Iterable[Step]) -> Iterator[Hop]:
-    """Every hop of the steps, those of branches and negations too."""
+    """Every hop of the steps, those of subpatterns and negations too."""
     for step in steps:
         match step:
             case Follow() | Connected():
                 yield step.hop
             case Count() | Has() | Lacks():
-                yield from _branch_hops(step.branch)
+                yield from _subpattern_hops(step.subpattern)
             case Without():
                 yield from hops_of(step.inner)
             case Scan() | Join() | Check():
@@ -229,10 +229,10 @@ def hops_of(steps: Iterable[Step]) -> Iterator[Hop]:
                 assert_never(step)
 
 
-def _branch_hops(branch: Branch) -> Iterator[Hop]:
-    yield branch.hop
-    for further in (*branch.branches, *branch.without):
-        yield from _branch_hops(further)
+def _subpattern_hops(subpattern: Subpattern) -> Iterator[Hop]:
+    yield subpattern.hop
+    for further in (*subpattern.subpatterns, *subpattern.without):
+        yield from _subpattern_hops(further)
 
 
 def node_types(steps: Iterable[Step], sizes: Sizes) -> frozenset[str]:

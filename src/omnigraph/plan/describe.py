@@ -28,7 +28,6 @@ from omnigraph.plan.ir import (
 )
 from omnigraph.plan.steps import (
     Arrangement,
-    Branch,
     Check,
     Connected,
     Count,
@@ -39,6 +38,7 @@ from omnigraph.plan.steps import (
     Lacks,
     Scan,
     Step,
+    Subpattern,
     Without,
 )
 
@@ -101,13 +101,13 @@ def describe_step(step: Step) -> str:
         case Connected():
             return f"keep joined {step.source} {_arrow(step.hop)} {step.target}"
         case Count():
-            return f"count {step.source} {_branch(step.branch)}"
+            return f"count {step.source} {_subpattern(step.subpattern)}"
         case Has():
-            return f"keep with {step.source} {_branch(step.branch)}"
+            return f"keep with {step.source} {_subpattern(step.subpattern)}"
         case Check():
             return f"keep {_filter(step.filter)}"
         case Lacks():
-            return f"keep without {step.source} {_branch(step.branch)}"
+            return f"keep without {step.source} {_subpattern(step.subpattern)}"
         case Without():
             return f"keep rows of {', '.join(step.outer)} without"
         case _:
@@ -132,7 +132,7 @@ def step_detail(step: Step) -> dict[str, Any]:
         case Connected():
             detail |= {"from": step.source, "to": step.target, **_hop(step.hop)}
         case Count() | Has() | Lacks():
-            detail |= {"from": step.source, **_hop(step.branch.hop)}
+            detail |= {"from": step.source, **_hop(step.subpattern.hop)}
         case Check():
             detail["conditions"] = [_filter(step.filter)]
         case Without():
@@ -190,10 +190,10 @@ def _key(key: SortKey) -> str:
     return f"{describe_expression(key.expression)}{' desc' if key.descending else ''}"
 
 
-def _branch(branch: Branch) -> str:
-    text = f"{_arrow(branch.hop)} {branch.hop.node_type}{_where(branch.conditions)}"
-    parts = [_branch(further) for further in branch.branches]
-    parts += [f"without {_branch(lacking)}" for lacking in branch.without]
+def _subpattern(subpattern: Subpattern) -> str:
+    text = f"{_arrow(subpattern.hop)} {subpattern.hop.node_type}{_where(subpattern.conditions)}"
+    parts = [_subpattern(further) for further in subpattern.subpatterns]
+    parts += [f"without {_subpattern(lacking)}" for lacking in subpattern.without]
     return f"{text} ({'; '.join(parts)})" if parts else text
 
 

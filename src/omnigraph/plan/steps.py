@@ -69,29 +69,29 @@ class Connected(Struct, frozen=True):
     estimate: float
 
 
-class Branch(Struct, frozen=True):
-    """A tree of the pattern below one variable: the first hop, its node, and further branches."""
+class Subpattern(Struct, frozen=True):
+    """A tree of the pattern below one variable: the first hop, its node, and further subpatterns."""
 
     hop: Hop
     variable: str
     conditions: tuple[Filter, ...]
-    branches: tuple[Branch, ...] = ()
-    without: tuple[Branch, ...] = ()
+    subpatterns: tuple[Subpattern, ...] = ()
+    without: tuple[Subpattern, ...] = ()
 
 
 class Count(Struct, frozen=True):
-    """Multiply each row's weight by the number of solutions of a branch; none drops the row."""
+    """Multiply each row's weight by the number of solutions of a subpattern; none drops the row."""
 
     source: str
-    branch: Branch
+    subpattern: Subpattern
     estimate: float
 
 
 class Has(Struct, frozen=True):
-    """Keep rows whose node has a solution of a branch, without counting solutions."""
+    """Keep rows whose node has a solution of a subpattern, without counting solutions."""
 
     source: str
-    branch: Branch
+    subpattern: Subpattern
     estimate: float
 
 
@@ -103,10 +103,10 @@ class Check(Struct, frozen=True):
 
 
 class Lacks(Struct, frozen=True):
-    """Keep rows whose node has no solution of a branch: a negation about one variable."""
+    """Keep rows whose node has no solution of a subpattern: a negation about one variable."""
 
     source: str
-    branch: Branch
+    subpattern: Subpattern
     estimate: float
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from omnigraph.plan.ir import Direction, Filter, ReadPlan
 from omnigraph.plan.steps import (
     Arrangement,
-    Branch,
     Check,
     Connected,
     Count,
@@ -24,6 +23,7 @@ from omnigraph.plan.steps import (
     Lacks,
     Scan,
     Step,
+    Subpattern,
     Without,
 )
 from omnigraph.read.adjacency import Counts, sum_by
@@ -138,14 +138,16 @@ class Executor:
                 sources, targets = frame.columns[step.source], frame.columns[step.target]
                 return frame.where(self._expander.connects(step.hop, sources, targets))
             case Count():
-                return frame.multiply(self.count_solutions(step.branch, frame.columns[step.source]))
+                return frame.multiply(
+                    self.count_solutions(step.subpattern, frame.columns[step.source])
+                )
             case Has():
-                found = self.count_solutions(step.branch, frame.columns[step.source])
+                found = self.count_solutions(step.subpattern, frame.columns[step.source])
                 return frame.where(found > 0)
             case Check():
                 return frame.where(self._expressions.holds(step.filter, frame))
             case Lacks():
-                found = self.count_solutions(step.branch, frame.columns[step.source])
+                found = self.count_solutions(step.subpattern, frame.columns[step.source])
                 return frame.where(found == 0)
             case Without():
                 return self._without(step, frame)
@@ -210,7 +212,7 @@ class Executor:
         self._meter.check(len(rows), 8 * (len(frame.columns) + 1))
         return frame.take(rows).bind(step.target, step.hop.node_type, nodes)
 
-    def _reach(self, step: Follow | Branch, sources: Positions) -> tuple[Positions, Positions]:
+    def _reach(self, step: Follow | Subpattern, sources: Positions) -> tuple[Positions, Positions]:
         """The nodes that a hop reaches and that match its conditions: source index and node."""
         rows, nodes = self._expander.reach(step.hop, sources)
         if not step.conditions:
@@ -229,30 +231,32 @@ class Executor:
         lacking[found] = False
         return frame.where(lacking)
 
-    # -- branches ---------------------------------------------------------------------------
+    # -- subpatterns ------------------------------------------------------------------------
 
-    def count_solutions(self, branch: Branch, sources: Positions) -> Counts:
-        """The number of solutions of a branch from each source."""
-        if not self._expander.is_possible(branch.hop):
+    def count_solutions(self, subpattern: Subpattern, sources: Positions) -> Counts:
+        """The number of solutions of a subpattern from each source."""
+        if not self._expander.is_possible(subpattern.hop):
             return np.zeros(len(sources), np.int64)
-        for_all = self._count_for_all(branch, len(sources))
+        for_all = self._count_for_all(subpattern, len(sources))
         if for_all is not None:
-            return for_all if self._start_nodes(branch).covers_all(sources) else for_all[sources]
+            return (
+                for_all if self._start_nodes(subpattern).covers_all(sources) else for_all[sources]
+            )
         distinct, inverse = distinct_positions(sources)
-        if _is_bare(branch):
-            found = self._expander.counts(branch.hop, distinct)
+        if _is_bare(subpattern):
+            found = self._expander.counts(subpattern.hop, distinct)
         else:
-            rows, nodes = self._reach(branch, distinct)
-            found = sum_by(rows, self._weights(branch, nodes), len(distinct))
+            rows, nodes = self._reach(subpattern, distinct)
+            found = sum_by(rows, self._weights(subpattern, nodes), len(distinct))
         return found if inverse is None else found[inverse]
 
-    def _count_for_all(self, branch: Branch, sources: int) -> Counts | None:
-        """The solutions from every node of the branch's start type; None if following the edges of
+    def _count_for_all(self, subpattern: Subpattern, sources: int) -> Counts | None:
+        """The solutions from every node of the subpattern's start type; None if following the edges of
         the sources is cheaper."""
-        hop, start = branch.hop, self._start_nodes(branch)
+        hop, start = subpattern.hop, self._start_nodes(subpattern)
         if not self._expander.is_single(hop) or not self._source.is_in_memory(hop, sources):
             return None
-        if _is_bare(branch):
+        if _is_bare(subpattern):
             is_cheaper = sources > NODE_SCAN_COST * start.size
             return self._expander.degrees(hop, start.size) if is_cheaper else None
         nodes = self._source.nodes(hop.node_type)
@@ -260,23 +264,23 @@ class Executor:
         followed = edges * sources / max(start.size, 1)
         if followed < NODE_SCAN_COST * nodes.size:
             return None
-        met = self._expressions.select(nodes, branch.conditions)
+        met = self._expressions.select(nodes, subpattern.conditions)
         cost = self._expander.sum_cost(hop, len(met), edges) + NODE_SCAN_COST * start.size
         if cost > followed:
             return None
-        weights = self._weights(branch, met)
+        weights = self._weights(subpattern, met)
         if weights is not None:
             counting = weights > 0
             met, weights = met[counting], weights[counting]
         return self._expander.sums(hop, met, weights, start.size)
 
-    def _weights(self, branch: Branch, nodes: Positions) -> Counts | None:
-        """Solutions of the sub-branches per node; None if there are none and each node counts once."""
+    def _weights(self, subpattern: Subpattern, nodes: Positions) -> Counts | None:
+        """Solutions of the nested subpatterns per node; None if there are none and each node counts once."""
         weights: Counts | None = None
-        for further in branch.branches:
+        for further in subpattern.subpatterns:
             found = self.count_solutions(further, nodes)
             weights = found if weights is None else product(weights, found)
-        for lacking in branch.without:
+        for lacking in subpattern.without:
             is_free = (self.count_solutions(lacking, nodes) == 0).astype(np.int64)
             weights = is_free if weights is None else weights * is_free
         if weights is not None and len(weights):
@@ -284,13 +288,13 @@ class Executor:
             check_countable(float(weights.max()) * len(weights))
         return weights
 
-    def _start_nodes(self, branch: Branch) -> Nodes:
-        """The nodes of the type that a branch starts from."""
-        edge = self._source.catalog.edges[branch.hop.edge]
-        start = edge.from_type if branch.hop.direction is Direction.OUT else edge.to_type
+    def _start_nodes(self, subpattern: Subpattern) -> Nodes:
+        """The nodes of the type that a subpattern starts from."""
+        edge = self._source.catalog.edges[subpattern.hop.edge]
+        start = edge.from_type if subpattern.hop.direction is Direction.OUT else edge.to_type
         return self._source.nodes(start)
 
 
-def _is_bare(branch: Branch) -> bool:
+def _is_bare(subpattern: Subpattern) -> bool:
     """Whether every node that the hop reaches is one solution."""
-    return not (branch.conditions or branch.branches or branch.without)
+    return not (subpattern.conditions or subpattern.subpatterns or subpattern.without)

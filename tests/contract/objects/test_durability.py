@@ -85,7 +85,7 @@ class TestLocalObjects:
             store.write_text("a/b/c", "x")
         assert synced(record) == ["#", "b", "a", "graph", tmp_path.name]
 
-    def test_settled_directories_are_not_synced_again(self, root, store):
+    def test_unchanged_directories_are_not_synced_again(self, root, store):
         store.write_text("a/b/c", "x")
         age(root.uri, root.join("a"))
         store.write_text("a/b/c", "y")

@@ -181,11 +181,11 @@ def test_a_root_crosses_processes():
 
 
 @pytest.mark.parametrize(
-    ("path", "folded"),
+    ("path", "normalised"),
     [("a/b", "a/b"), ("/a//b/", "a/b"), ("a/./b/../c", "a/c"), ("", ""), ("a/..", ""), ("/", "")],
 )
-def test_a_path_is_normalised_by_its_text(path, folded):
-    assert normalise_path(path) == folded
+def test_a_path_is_normalised_by_its_text(path, normalised):
+    assert normalise_path(path) == normalised
 
 
 SEGMENTS = st.sampled_from(["a", "b.json", "ü", "", ".", ".."])
@@ -194,12 +194,12 @@ SEGMENTS = st.sampled_from(["a", "b.json", "ü", "", ".", ".."])
 @given(st.lists(SEGMENTS).map("/".join))
 def test_normalising_twice_is_normalising_once_and_never_leaves_the_root(path):
     try:
-        folded = normalise_path(path)
+        normalised = normalise_path(path)
     except ValueError:
         assert ".." in path
     else:
-        assert normalise_path(folded) == folded
-        assert not {"", ".", ".."} & set(folded.split("/")) or folded == ""
+        assert normalise_path(normalised) == normalised
+        assert not {"", ".", ".."} & set(normalised.split("/")) or normalised == ""
 
 
 @given(st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="?"), min_size=1))

@@ -121,7 +121,7 @@ def the_recovery(graph: Graph, kind: str, branch: str | None = None) -> Recorded
     return recorded
 
 
-def check_settled(graph: Graph, *branches: str) -> None:
+def check_recovered(graph: Graph, *branches: str) -> None:
     """Nothing waits, and every table is where the graph knows it to be."""
     assert sidecars(graph) == []
     for branch in ("main", *branches):

@@ -18,7 +18,7 @@ from tests.crash.recovery.situations import (
     BEFORE_TABLE,
     EVERYBODY,
     HIRE,
-    check_settled,
+    check_recovered,
     commit_of,
     content,
     drifted,
@@ -57,7 +57,7 @@ def test_two_writes_on_one_table_are_finished_in_order(graph):
     assert [r.audit.operation_id for r in again.maintenance.recoveries()] == [first, second]
     assert (pinned(again), head(again).version) == (base + 2, base + 2)
     assert ids(again) == [*EVERYBODY, "Eve", "Flo"]
-    check_settled(again)
+    check_recovered(again)
 
 
 def stacked(graph):
@@ -89,7 +89,7 @@ def test_undoing_a_write_takes_the_unfinished_ones_on_top_of_it_along(graph):
         second: "RolledBack",
     }
     assert ids(again) == EVERYBODY
-    check_settled(again)
+    check_recovered(again)
     again.mutate(ADD, {"who": "Zoe"})
     assert ids(again) == [*EVERYBODY, "Zoe"]
 
@@ -99,7 +99,7 @@ def test_a_crash_while_undoing_two_writes_is_no_obstacle(graph):
     interrupted("recovery.post_table_restore_pre_publish", lambda: open_graph(graph.uri))
     again = open_graph(graph.uri)
     assert ids(again) == EVERYBODY
-    check_settled(again)
+    check_recovered(again)
     again.mutate(ADD, {"who": "Zoe"})
     assert ids(again) == [*EVERYBODY, "Zoe"]
 
@@ -182,7 +182,7 @@ def test_a_write_of_an_older_base_is_undone(graph):
     assert ids(again) == [*EVERYBODY, "Flo"]
     again.mutate(ADD, {"who": "Gil"})
     assert ids(again) == [*EVERYBODY, "Flo", "Gil"]
-    check_settled(again)
+    check_recovered(again)
 
 
 def test_a_write_that_landed_on_one_to_be_finished_is_undone(graph):
@@ -196,7 +196,7 @@ def test_a_write_that_landed_on_one_to_be_finished_is_undone(graph):
     again = open_graph(graph.uri)
     assert kinds(again) == ["RolledForward", "RolledBack"]
     assert ids(again) == [*EVERYBODY, "Eve"]
-    check_settled(again)
+    check_recovered(again)
 
 
 # -- operations of one turn ------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_the_end_of_one_operation_does_not_hide_another_left_to_recovery(graph):
         recovery.recover_locked(None, replace(held, undisturbed=True))
     assert kinds(graph) == ["RolledForward"]
     assert ids(graph) == [*EVERYBODY, "Eve"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 # -- operations that carry no id -------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_an_index_without_an_id_counts_as_part_of_the_write_before_it(graph):
     again = open_graph(graph.uri)
     assert (pinned(again), head(again).version) == (base + 2, base + 2)
     assert ids(again) == [*EVERYBODY, "Eve"]
-    check_settled(again)
+    check_recovered(again)
 
 
 def test_a_compaction_belongs_to_an_optimize_and_to_no_other_writer(graph):
@@ -248,7 +248,7 @@ def test_a_compaction_belongs_to_an_optimize_and_to_no_other_writer(graph):
     assert kinds(again) == ["RolledForward"]
     assert pinned(again) == moved
     assert ids(again) == [*EVERYBODY, "Eve"]
-    check_settled(again)
+    check_recovered(again)
 
 
 def test_a_half_undone_write_is_not_finished_any_more(graph):
@@ -264,4 +264,4 @@ def test_a_half_undone_write_is_not_finished_any_more(graph):
     again = open_graph(graph.uri)
     assert kinds(again) == ["RolledBack"]
     assert ids(again) == EVERYBODY
-    check_settled(again)
+    check_recovered(again)

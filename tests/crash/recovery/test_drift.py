@@ -16,7 +16,7 @@ from tests.crash.recovery.situations import (
     BEFORE_PUBLISH,
     EVERYBODY,
     WORKS_AT,
-    check_settled,
+    check_recovered,
     commit_of,
     head,
     ids,
@@ -124,7 +124,7 @@ def test_a_writer_that_died_between_look_and_lock_is_recovered(graph, write):
         write(graph)
     assert ids(graph) == [*EVERYBODY, "Eve", "Mallory"]
     assert kinds(graph) == ["RolledForward"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_a_delete_takes_the_edges_of_a_writer_that_died_before_its_lock(graph, monkeypatch):
@@ -143,7 +143,7 @@ def test_a_delete_takes_the_edges_of_a_writer_that_died_before_its_lock(graph, m
     graph.mutate('query q() { delete Company where name = "Acme" }')
     assert ids(graph, COMPANY) == []
     assert ids(graph, WORKS_AT) == []
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-088")

@@ -26,7 +26,7 @@ from tests.crash.recovery.situations import (
     PUBLISHED,
     WITH_SIDECAR,
     WORKS_AT,
-    check_settled,
+    check_recovered,
     ids,
 )
 from tests.support.faults import Call, armed
@@ -77,7 +77,7 @@ def test_a_process_interrupted_at_random_writes_everything_or_nothing(local_grap
     assert promised <= set(ids(graph))
     check_whole(graph)
     assert list(graph.branches) == ["main"]
-    check_settled(graph)
+    check_recovered(graph)
     graph.mutate(HIRE, {"who": "p0", "company": "c0"})
     check_whole(graph)
 
@@ -101,7 +101,7 @@ def test_an_interrupt_after_the_first_effect_waits_until_the_write_is_made(graph
     assert ids(graph) == [*EVERYBODY, "p1"]
     check_whole(graph)
     assert graph.maintenance.recoveries() == []
-    check_settled(graph)
+    check_recovered(graph)
     graph.mutate(ADD, {"who": "Flo"})
 
 
@@ -118,6 +118,6 @@ def test_an_interrupt_before_the_first_effect_leaves_nothing(graph, point):
     with armed(point, Call(press), times=1), pytest.raises(KeyboardInterrupt):
         graph.mutate(HIRE, {"who": "p1", "company": "c1"})
     assert graph._snapshot().to_json() == before
-    check_settled(graph)
+    check_recovered(graph)
     graph.mutate(HIRE, {"who": "p1", "company": "c1"})
     check_whole(graph)

@@ -27,7 +27,7 @@ from tests.crash.recovery.situations import (
     LosableLocks,
     Writer,
     ages,
-    check_settled,
+    check_recovered,
     commit_of,
     drifted,
     head,
@@ -99,7 +99,7 @@ def test_a_writer_that_was_undone_does_not_get_through(graph, branch, notices, f
     again = open_graph(graph.uri, branch=branch)
     again.mutate(HIRE, {"who": "Max", "company": "Core"})
     assert ids(again, COMPANY) == ["Acme", "Core"]
-    check_settled(again, "feature")
+    check_recovered(again, "feature")
 
 
 @pytest.mark.acceptance("S-166")
@@ -121,7 +121,7 @@ def test_a_publish_after_the_undoing_is_fenced(graph, point):
     assert ids(graph) == EVERYBODY
     graph.mutate(ADD, {"who": "Flo"})
     assert ids(graph) == [*EVERYBODY, "Flo"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-167")
@@ -149,7 +149,7 @@ def test_a_commit_that_comes_too_late_is_taken_back_by_the_next_write(graph, bra
     assert (outcome.table_key, outcome.from_version, outcome.to_version) == (PERSON, late, pin)
     assert receipt.parent_commit_id == recorded.graph_commit_id
     assert ids(graph, branch=branch) == sorted([*before, "Flo"])
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
 
 
 @pytest.mark.acceptance("S-167")
@@ -163,7 +163,7 @@ def test_a_late_commit_on_a_fork_that_is_gone_does_not_matter(graph):
     graph.mutate(ADD, {"who": "Flo"}, branch="feature")
     assert ids(graph, branch="feature") == [*EVERYBODY, "Flo"]
     assert ids(graph) == EVERYBODY
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
 
 
 def test_late_commits_of_several_operations_are_taken_back_together(graph):
@@ -178,7 +178,7 @@ def test_late_commits_of_several_operations_are_taken_back_together(graph):
     commit_of(graph, second, "Flo")
     graph.mutate(ADD, {"who": "Zoe"})
     assert ids(graph) == [*EVERYBODY, "Zoe"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def commit_late(graph):
@@ -197,7 +197,7 @@ def test_an_update_that_meets_a_late_commit_takes_it_back_and_succeeds(graph):
     graph.mutate(AGE, {"who": "Bob", "age": 5})
     assert (ids(graph), ages(graph)["Bob"]) == (EVERYBODY, 5)
     assert kinds(graph) == ["RolledBack", "LateCommitDiscarded"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_a_late_commit_below_a_foreign_one_is_ordinary_drift(graph):
@@ -217,7 +217,7 @@ def test_a_crash_while_a_late_commit_is_taken_back_is_no_obstacle(graph, point):
     graph.mutate(ADD, {"who": "Flo"})
     assert ids(graph) == [*EVERYBODY, "Flo"]
     assert kinds(graph) == ["RolledBack", "LateCommitDiscarded"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-168")
@@ -234,7 +234,7 @@ def test_a_writer_that_was_finished_by_recovery_gets_its_receipt(graph, branch, 
     assert result.receipt.graph_commit_id == recorded.graph_commit_id
     assert len(graph.log(branch, reverse=True)) == commits
     assert ids(graph, branch=branch) == [*EVERYBODY, "Eve"]
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
 
 
 @pytest.mark.acceptance("S-168")
@@ -248,7 +248,7 @@ def test_a_writer_that_notices_stops_and_what_recovery_did_stands(graph):
     repeated = graph.mutate(ADD, {"who": "Eve"}, idempotency_key=caught.value.idempotency_key)
     assert repeated.receipt.replayed
     the_recovery(graph, "RolledForward")
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.parametrize("point", [BEFORE_TABLE, AFTER_TABLE, BEFORE_PUBLISH, PUBLISH])
@@ -265,7 +265,7 @@ def test_a_writer_that_notices_leaves_its_sidecar_to_the_next_holder(graph, poin
     graph.mutate(ADD, {"who": "Flo"})
     assert "Flo" in ids(graph)
     assert ("Eve" in ids(graph)) == ("Bolt" in ids(graph, COMPANY))
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-146")
@@ -281,6 +281,6 @@ def test_a_head_that_moved_during_the_publish_undoes_the_write(graph, branch):
             zombie.resume()
     assert (caught.value.expected, caught.value.actual) == (expected, other.graph_commit_id)
     assert ids(graph, branch=branch) == before
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
     graph.mutate(ADD, {"who": "Flo"}, branch=branch)
     assert ids(graph, branch=branch) == sorted([*before, "Flo"])

@@ -15,7 +15,7 @@ from tests.crash.recovery.situations import (
     EVERYBODY,
     HIRE,
     LosableLocks,
-    check_settled,
+    check_recovered,
     ids,
     interrupted,
     kinds,
@@ -40,20 +40,20 @@ def orphaned(graph, point=AFTER_TABLE):
 
 @pytest.mark.acceptance("S-085")
 @pytest.mark.parametrize("point", [AFTER_TABLE, BEFORE_PUBLISH])
-@pytest.mark.parametrize("settle", ["write", "open", "refresh"])
-def test_the_write_of_a_deleted_branch_is_discarded_and_recorded_on_main(graph, point, settle):
+@pytest.mark.parametrize("recover_by", ["write", "open", "refresh"])
+def test_the_write_of_a_deleted_branch_is_discarded_and_recorded_on_main(graph, point, recover_by):
     name = orphaned(graph, point)
-    if settle == "write":
+    if recover_by == "write":
         graph.mutate(ADD, {"who": "Flo"})
-    elif settle == "refresh":
+    elif recover_by == "refresh":
         graph.maintenance.recover()
     again = open_graph(graph.uri)
     recorded = the_recovery(again, "OrphanedBranchDiscarded")
     assert recorded.audit.operation_id == name.removesuffix(".json")
     assert (recorded.audit.for_actor, recorded.audit.outcomes) == ("act-1", ())
-    assert ids(again) == EVERYBODY + (["Flo"] if settle == "write" else [])
+    assert ids(again) == EVERYBODY + (["Flo"] if recover_by == "write" else [])
     assert list(again.branches) == ["main"]
-    check_settled(again)
+    check_recovered(again)
 
 
 @pytest.mark.acceptance("S-086")
@@ -66,7 +66,7 @@ def test_a_sidecar_that_could_not_be_deleted_is_deleted_later_and_recorded_once(
     graph.mutate(ADD, {"who": "Flo"})
     the_recovery(graph, "OrphanedBranchDiscarded")
     assert ids(graph) == [*EVERYBODY, "Flo"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_a_write_to_another_branch_leaves_orphans_to_main(graph):
@@ -76,7 +76,7 @@ def test_a_write_to_another_branch_leaves_orphans_to_main(graph):
     assert len(sidecars(graph)) == 1
     graph.mutate(ADD, {"who": "Max"})
     assert kinds(graph) == ["OrphanedBranchDiscarded"]
-    check_settled(graph, "other")
+    check_recovered(graph, "other")
 
 
 def test_a_branch_is_recovered_before_it_is_deleted(graph):
@@ -84,7 +84,7 @@ def test_a_branch_is_recovered_before_it_is_deleted(graph):
     interrupted(BEFORE_PUBLISH, lambda: feature.mutate(ADD, {"who": "Eve"}))
     graph.branches.delete("feature")
     assert graph.maintenance.recoveries() == []
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_a_branch_made_again_under_the_name_is_not_touched_by_the_orphan(graph):
@@ -93,7 +93,7 @@ def test_a_branch_made_again_under_the_name_is_not_touched_by_the_orphan(graph):
     again = graph.branches.create("feature")
     again.mutate(ADD, {"who": "Fay"})
     assert ids(graph, PERSON, "feature") == [*EVERYBODY, "Fay"]
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
 
 
 @pytest.mark.parametrize("point", [AFTER_TABLE, BEFORE_PUBLISH])
@@ -111,7 +111,7 @@ def test_a_write_that_dies_while_its_branch_is_deleted_is_not_given_to_the_next_
     again.mutate(ADD, {"who": "Fay"})
     assert ids(graph, PERSON, "feature") == [*EVERYBODY, "Fay"]
     assert ids(graph) == EVERYBODY
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
 
 
 @pytest.mark.parametrize("point", [AFTER_TABLE, BEFORE_PUBLISH])
@@ -122,7 +122,7 @@ def test_a_branch_made_again_before_anybody_looked_is_not_given_the_write(graph,
     assert ids(feature) == [*EVERYBODY, "Flo"]
     graph.mutate(ADD, {"who": "Gil"})
     the_recovery(graph, "OrphanedBranchDiscarded")
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_a_writer_that_ends_while_its_sidecar_is_classified_leaves_nothing_to_wait_for(

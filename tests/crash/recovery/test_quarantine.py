@@ -1,4 +1,4 @@
-"""Sidecars nobody can judge stay, are named, and stop only what they may be about."""
+"""Sidecars that recovery cannot decide about stay, are named, and stop only what they may concern."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.crash.recovery.situations import (
     ADD,
     BEFORE_PUBLISH,
     EVERYBODY,
-    check_settled,
+    check_recovered,
     ids,
     interrupted,
     raw_append,
@@ -113,7 +113,7 @@ def test_unknown_keys_in_a_sidecar_are_ignored(graph):
     tables = [{**table, "colour": "blue"} for table in document["tables"]]
     write_sidecar(graph, name, {**document, "tables": tables, "mood": "good"})
     assert ids(open_graph(graph.uri)) == [*EVERYBODY, "Eve"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_an_unreadable_sidecar_does_not_keep_others_from_being_recovered(graph):
@@ -138,16 +138,16 @@ def test_files_that_are_no_sidecars_are_ignored(graph, name, caplog):
 
 
 @pytest.mark.acceptance("S-076")
-@pytest.mark.parametrize("settle", ["open", "refresh", "write"])
-def test_a_table_behind_the_graph_is_named_and_others_stay_writable(local_graph, settle):
+@pytest.mark.parametrize("recover_by", ["open", "refresh", "write"])
+def test_a_table_behind_the_graph_is_named_and_others_stay_writable(local_graph, recover_by):
     graph = local_graph
     graph.mutate(ADD, {"who": "Eve"})
     pin = graph._snapshot().entry(PERSON).version
     name = sidecar_for(graph, operation_id=new_ulid(), expected=pin)
     take_back(graph)
-    if settle == "open":
+    if recover_by == "open":
         graph = open_graph(graph.uri)
-    elif settle == "refresh":
+    elif recover_by == "refresh":
         graph.maintenance.recover()
     graph.mutate(ADD_COMPANY, {"n": "Bolt"})
     assert ids(graph, COMPANY) == ["Acme", "Bolt"]

@@ -20,7 +20,7 @@ from tests.crash.recovery.situations import (
     WITH_SIDECAR,
     WORKS_AT,
     ages,
-    check_settled,
+    check_recovered,
     content,
     head,
     ids,
@@ -31,8 +31,8 @@ from tests.crash.recovery.situations import (
     sidecars,
     the_recovery,
 )
-from tests.receipts import receipt_of_commit
 from tests.support.faults import Fail, InjectedFault, armed, recording
+from tests.support.receipts import receipt_of_commit
 
 HIRED = (
     people("Eve") + '{"type": "Company", "data": {"name": "Bolt"}}\n'
@@ -91,7 +91,7 @@ def test_a_write_that_was_not_published_is_finished_at_open(graph, point):
     assert commit.message == "hello"
     counts = receipt_of_commit(again, commit.id).to_json()["counts"]
     assert counts == {PERSON: {"inserted": 1, "updated": 0, "deleted": 0}}
-    check_settled(again)
+    check_recovered(again)
     again.mutate(ADD, {"who": "Flo"})
     assert ids(again) == [*EVERYBODY, "Eve", "Flo"]
     state = again._snapshot().to_json()
@@ -124,7 +124,7 @@ def test_refresh_finishes_a_write_too(graph):
     graph.maintenance.recover()
     assert ids(graph) == [*EVERYBODY, "Eve"]
     assert the_recovery(graph, "RolledForward").audit.for_actor == "act-1"
-    check_settled(graph)
+    check_recovered(graph)
     graph.mutate(ADD, {"who": "Flo"})
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
 
@@ -139,7 +139,7 @@ def test_the_next_load_finishes_a_load_of_three_types(graph):
     recorded = the_recovery(graph, "RolledForward")
     assert sorted(o.table_key for o in recorded.audit.outcomes) == sorted(THREE)
     assert recorded.audit.writer_kind == "Load"
-    check_settled(graph)
+    check_recovered(graph)
     # The load of that id has been made, if by recovery: it is not made again.
     again = graph.load(HIRED, "merge", load_id="L1")
     assert again.replayed
@@ -151,38 +151,38 @@ def test_the_next_mutation_sees_what_it_finished(graph):
     graph.mutate('query q() { update Person set { age: 7 } where name = "Eve" }')
     assert ages(graph)["Eve"] == 7
     assert kinds(graph) == ["RolledForward"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-070", "S-078")
-@pytest.mark.parametrize("settle", [reopen, refresh])
-def test_recovery_of_a_branch_stays_on_it(graph, settle):
+@pytest.mark.parametrize("recover_by", [reopen, refresh])
+def test_recovery_of_a_branch_stays_on_it(graph, recover_by):
     feature = graph.branches.create("feature")
     feature.mutate(ADD, {"who": "Flo"})
     graph.mutate(ADD, {"who": "Max"})
     graph.mutate(ADD, {"who": "Moe"})
     main, parent = graph._snapshot("main").to_json(), graph.head("feature").id
     interrupted(BEFORE_PUBLISH, lambda: feature.mutate(ADD, {"who": "Eve"}))
-    again = settle(graph)
+    again = recover_by(graph)
     assert ids(again, branch="feature") == [*EVERYBODY, "Eve", "Flo"]
     assert again._snapshot("main").to_json() == main
     recorded = the_recovery(again, "RolledForward", "feature")
     assert again.commit(recorded.graph_commit_id).parents == (parent,)
     assert again.maintenance.recoveries("main") == []
-    check_settled(again, "feature")
+    check_recovered(again, "feature")
 
 
 @pytest.mark.acceptance("S-078")
-@pytest.mark.parametrize("settle", [reopen, refresh])
-def test_the_first_write_of_a_branch_is_finished_with_its_fork(graph, settle):
+@pytest.mark.parametrize("recover_by", [reopen, refresh])
+def test_the_first_write_of_a_branch_is_finished_with_its_fork(graph, recover_by):
     feature = graph.branches.create("feature")
     interrupted(BEFORE_PUBLISH, lambda: feature.mutate(HIRE, {"who": "Eve", "company": "Bolt"}))
-    again = settle(graph)
+    again = recover_by(graph)
     assert ids(again, branch="feature") == [*EVERYBODY, "Eve"]
     assert ids(again, COMPANY, "feature") == ["Acme", "Bolt"]
     assert again._snapshot("feature").entry(PERSON).branch == "feature"
     assert ids(again) == EVERYBODY
-    check_settled(again, "feature")
+    check_recovered(again, "feature")
 
 
 @pytest.mark.acceptance("S-071")
@@ -192,7 +192,7 @@ def test_an_overwrite_is_finished_with_the_new_content(graph):
     assert (ids(again), ids(again, COMPANY)) == (["Eve"], ["Bolt"])
     assert (len(ids(again, WORKS_AT)), ids(again, KNOWS)) == (1, [])
     assert kinds(again) == ["RolledForward"]
-    check_settled(again)
+    check_recovered(again)
 
 
 @pytest.mark.acceptance("S-072")
@@ -206,7 +206,7 @@ def test_indexes_built_before_the_crash_are_part_of_what_is_finished(uri):
     assert again._snapshot().entry(PERSON).version == moved
     assert ids(again) == sorted(many)
     assert list_indexes(again._snapshot().open(again._core.tables, PERSON))
-    check_settled(again)
+    check_recovered(again)
 
 
 @pytest.mark.acceptance("S-090")
@@ -219,7 +219,7 @@ def test_a_published_write_is_kept_as_it_is(graph):
     assert [c.id for c in again.log(reverse=True)] == commits
     assert again.log(reverse=True)[-1].actor == "act-1"
     assert again.maintenance.recoveries() == []
-    check_settled(again)
+    check_recovered(again)
 
 
 @pytest.mark.acceptance("S-091")
@@ -235,7 +235,7 @@ def test_a_sidecar_of_main_is_classified_against_main_by_a_handle_of_a_branch(gr
     assert ids(graph) == [*EVERYBODY, "Eve", "Max"]
     assert kinds(graph) == ["RolledForward"]
     assert feature.maintenance.recoveries() == []
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
 
 
 # -- undone ----------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_a_load_that_wrote_some_of_its_tables_is_undone_at_open(graph, tables):
     for outcome in recorded.audit.outcomes:
         assert outcome.from_version > outcome.to_version
     assert receipt_of_commit(again, recorded.graph_commit_id).counts == {}
-    check_settled(again)
+    check_recovered(again)
     again.load(HIRED, "merge")
     assert ids(again) == [*EVERYBODY, "Eve"]
 
@@ -272,7 +272,7 @@ def test_the_next_write_of_the_same_handle_undoes_it(graph, branch):
     handle.mutate(ADD, {"who": "Zoe"})
     assert content(graph, branch) == before | {PERSON: sorted([*before[PERSON], "Zoe"])}
     the_recovery(graph, "RolledBack", branch)
-    check_settled(graph, "feature", "fresh")
+    check_recovered(graph, "feature", "fresh")
 
 
 @pytest.mark.acceptance("S-075")
@@ -289,7 +289,7 @@ def test_a_crash_during_the_undoing_is_undone_as_well(graph, times):
     open_graph(graph.uri)
     the_recovery(again, "RolledBack")
     assert content(again) == before
-    check_settled(again)
+    check_recovered(again)
     again.load(HIRED, "merge")
     assert ids(again) == [*EVERYBODY, "Eve"]
 
@@ -304,23 +304,23 @@ def test_a_recovery_that_could_not_be_published_is_made_by_the_next_write(graph)
     graph.mutate(ADD, {"who": "Flo"})
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
     the_recovery(graph, "RolledForward")
-    check_settled(graph)
+    check_recovered(graph)
 
 
 # -- nothing happened ------------------------------------------------------------------------
 
 
 @pytest.mark.acceptance("S-089")
-@pytest.mark.parametrize("settle", [reopen, refresh, write])
-def test_a_write_that_moved_nothing_is_forgotten_by_its_own_process(graph, settle):
+@pytest.mark.parametrize("recover_by", [reopen, refresh, write])
+def test_a_write_that_moved_nothing_is_forgotten_by_its_own_process(graph, recover_by):
     interrupted(WITH_SIDECAR, lambda: graph.mutate(ADD, {"who": "Eve"}))
     before = len(graph.log(reverse=True))
-    again = settle(graph)
+    again = recover_by(graph)
     assert again.maintenance.recoveries() == []
-    assert len(again.log(reverse=True)) == before + (settle is write)
+    assert len(again.log(reverse=True)) == before + (recover_by is write)
     assert "Eve" not in ids(again)
     again.maintenance.optimize()
-    check_settled(again)
+    check_recovered(again)
 
 
 @pytest.mark.acceptance("S-089")
@@ -340,4 +340,4 @@ def test_a_write_of_another_process_that_moved_nothing_is_fenced(graph, branch, 
     )
     assert outcome == (recorded.graph_commit_id, "discarded")
     assert ids(graph, branch=branch) == [*EVERYBODY, "Flo"]
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")

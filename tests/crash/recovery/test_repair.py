@@ -25,7 +25,7 @@ from tests.crash.recovery.situations import (
     BEFORE_PUBLISH,
     BEFORE_TABLE,
     KNOWS,
-    check_settled,
+    check_recovered,
     drifted,
     head,
     ids,
@@ -101,7 +101,7 @@ def test_a_compaction_is_shown_and_published_once_confirmed(graph, branch):
     assert commit.id == graph.head(branch).id
     assert ids(graph, branch=branch) == people
     assert head(graph, branch=branch).version == found
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
     graph.mutate(AGE, {"who": "Bob", "age": 4}, branch=branch)
 
 
@@ -132,7 +132,7 @@ def test_a_deletion_is_refused_and_published_by_force(graph, branch):
     assert verdict(report) == ("suspicious", "forced")
     assert report.commit.actor == "omnigraph:repair:force"
     assert ids(graph, branch=branch) == [name for name in people if name != "Bob"]
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
     graph.mutate(ADD, {"who": "Zoe"}, branch=branch)
 
 
@@ -146,7 +146,7 @@ def test_rollback_brings_back_what_the_graph_knows(graph, branch, drift):
     assert of(report).action.value == "forced"
     assert report.commit.actor == "omnigraph:repair:force"
     assert ids(graph, branch=branch) == people
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
     graph.mutate(AGE, {"who": "Bob", "age": 4}, branch=branch)
 
 
@@ -227,7 +227,7 @@ def test_several_tables_are_published_together(graph):
     assert len(graph.log(reverse=True)) == before + 1
     assert report.commit.actor == "omnigraph:repair:force"
     assert verdict(report, COMPANY)[1] == "healed"
-    check_settled(graph)
+    check_recovered(graph)
 
 
 # -- what is refused -------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def test_a_reader_and_an_unknown_branch_are_refused(graph):
         graph.maintenance.repair("nowhere")
 
 
-# -- sidecars nobody can judge ---------------------------------------------------------------
+# -- sidecars that recovery cannot decide about ------------------------------------------------
 
 
 def foreign(graph, branch="main"):
@@ -291,7 +291,7 @@ def test_a_quarantined_sidecar_is_listed_until_it_is_forced_away(graph, branch):
     report = graph.maintenance.repair(branch, **FORCE)
     assert (report.removed_sidecars, report.quarantined) == ((name,), ())
     assert ids(graph, branch=branch) == sorted([*people, "Mallory"])
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
     graph.mutate(ADD, {"who": "Zoe"}, branch=branch)
     # What an operator has published must not be called rolled back later.
     assert graph.maintenance.recoveries(branch) == []
@@ -304,7 +304,7 @@ def test_a_quarantined_sidecar_goes_with_a_rollback(graph, branch):
     assert graph.maintenance.repair(branch, **ROLLBACK).removed_sidecars == (name,)
     assert ids(graph, branch=branch) == people
     assert graph.maintenance.recoveries(branch) == []
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
     graph.mutate(ADD, {"who": "Zoe"}, branch=branch)
 
 
@@ -320,7 +320,7 @@ def test_an_unreadable_sidecar_is_removed_when_no_table_needs_it(graph):
     assert graph.maintenance.repair(confirm=True).removed_sidecars == ()
     assert len(sidecars(graph)) == 1
     assert len(graph.maintenance.repair(**FORCE).removed_sidecars) == 1
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_an_unreadable_sidecar_stays_while_a_table_of_another_branch_has_drifted(graph):
@@ -330,7 +330,7 @@ def test_an_unreadable_sidecar_stays_while_a_table_of_another_branch_has_drifted
     assert report.removed_sidecars == ()
     assert len(sidecars(graph)) == 1
     assert len(graph.maintenance.repair("feature", **FORCE).removed_sidecars) == 1
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
 
 
 def test_a_repair_that_died_is_made_again(graph):
@@ -352,4 +352,4 @@ def test_a_repair_that_died_is_made_again(graph):
     assert list(drifted(graph)) == [PERSON]
     graph.maintenance.repair(**ROLLBACK)
     assert ids(graph) == people
-    check_settled(graph)
+    check_recovered(graph)

@@ -20,7 +20,7 @@ from tests.crash.recovery.situations import (
     EVERYBODY,
     HIRE,
     WITH_SIDECAR,
-    check_settled,
+    check_recovered,
     content,
     drifted,
     head,
@@ -58,7 +58,7 @@ def test_a_write_whose_sidecar_cannot_be_deleted_has_succeeded(graph):
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
     assert graph.maintenance.recoveries() == []
     assert [c.operation for c in graph.log(reverse=True)[-2:]] == ["load", "load"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-083")
@@ -79,7 +79,7 @@ def test_nothing_is_written_or_opened_while_sidecars_cannot_be_listed(graph, fau
         assert len(sidecars(graph)) == 1
         assert ids(graph) == EVERYBODY
     assert ids(open_graph(graph.uri)) == [*EVERYBODY, "Eve"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-083")
@@ -148,7 +148,7 @@ def test_a_writer_that_fails_undoes_what_it_did(graph, branch, point, first):
     ):
         handle.mutate(HIRE, {"who": "Eve", "company": "Bolt"})
     assert content(graph, branch) == before
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
     handle.mutate(HIRE, {"who": "Eve", "company": "Bolt"})
     assert ids(graph, branch=branch) == [*EVERYBODY, "Eve"]
     assert ids(graph, COMPANY, branch) == ["Acme", "Bolt"]
@@ -166,7 +166,7 @@ def test_a_writer_that_cannot_undo_leaves_it_to_the_next_one(graph):
     # It was being undone: nobody finishes it any more.
     assert ids(graph) == [*EVERYBODY, "Flo"]
     assert kinds(graph) == ["RolledBack"]
-    check_settled(graph)
+    check_recovered(graph)
 
 
 @pytest.mark.acceptance("S-174")
@@ -185,7 +185,7 @@ def test_a_publish_that_landed_counts_whatever_the_call_reported(graph, monkeypa
     assert len(graph.log(reverse=True)) == before + 1
     assert ids(graph) == [*EVERYBODY, "Eve"]
     assert graph.maintenance.recoveries() == []
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_a_publish_that_cannot_be_looked_up_leaves_its_sidecar_to_recovery(graph, monkeypatch):
@@ -209,7 +209,7 @@ def test_a_publish_that_cannot_be_looked_up_leaves_its_sidecar_to_recovery(graph
     graph.mutate(ADD, {"who": "Flo"})
     assert ids(graph) == [*EVERYBODY, "Eve", "Flo"]
     assert graph.maintenance.recoveries() == []
-    check_settled(graph)
+    check_recovered(graph)
 
 
 def test_an_injected_fault_is_a_crash_and_nothing_is_undone(graph):

@@ -20,7 +20,7 @@ from tests.crash.recovery.situations import (
     EVERYBODY,
     HIRE,
     PUBLISHED,
-    check_settled,
+    check_recovered,
     content,
     ids,
     interrupted,
@@ -91,7 +91,7 @@ def _check(place, branch, known, what):
     seen = content(graph, branch)
     _is_whole(seen, known, what)
     assert sidecars(graph) == [], what
-    check_settled(graph, "feature")
+    check_recovered(graph, "feature")
     graph.mutate(ADD, {"who": "Zoe"}, branch=branch)
     assert "Zoe" in ids(graph, branch=branch), what
     assert open_graph(str(place.root), read_only=True)._snapshot(branch).to_json() == (
@@ -129,7 +129,7 @@ def test_a_handle_that_was_open_removes_the_torn_version_when_it_writes(tmp_path
         writer.mutate(ADD, {"who": "Zoe"}, branch=branch)
         assert "Zoe" in ids(writer, branch=branch)
         _is_whole(content(writer, branch) | {PERSON: without_zoe(writer, branch)}, known, str(file))
-        check_settled(writer, "feature")
+        check_recovered(writer, "feature")
 
 
 def test_an_index_of_the_manifest_that_was_torn_goes_before_anybody_builds_on_it(

@@ -108,7 +108,7 @@ def measure_inserts(store: TableStore, label: str) -> None:
         times.append(milliseconds(partial(insert_exclusively, opened, rows)))
         if small_fragments(store.open(table.path), 1_024) > 32:
             compact_with_indexes(store.open(table.path))
-    show(f"{label}: insert 4 rows by key, folded every 32", times)
+    show(f"{label}: insert 4 rows by key, compacted every 32", times)
 
 
 def main(directory: str) -> None:

@@ -80,10 +80,10 @@ def test_branches_are_compared_without_what_they_share(store, table):
 
 def test_rows_rewritten_by_a_compaction_are_found_once_on_either_side(table):
     after = write(write(table, (), p1=11), (), p2=22)
-    folded = compact_with_indexes(after, 1000, 1000)
-    left, right = differing_rows(after, folded)
+    compacted = compact_with_indexes(after, 1000, 1000)
+    left, right = differing_rows(after, compacted)
     assert sorted(left.ids.to_pylist()) == sorted(right.ids.to_pylist())
-    assert content(after, left) == content(folded, right)
+    assert content(after, left) == content(compacted, right)
 
 
 @pytest.mark.parametrize("wanted", [{"p3", "p7", "new", "p50"}, {"p3"}, {"new"}, set()])

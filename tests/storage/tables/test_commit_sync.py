@@ -179,11 +179,11 @@ def test_compaction_is_on_the_disk_when_it_returns(durable, watch):
     table = commit(table, stage_btree_index(table, "id"))
     table = commit(table, stage_append(table, people(cy=3)))
     disk = watch()
-    folded = compact_with_indexes(table)
+    compacted = compact_with_indexes(table)
     disk.check_complete()
     made = [
-        disk.synced.index(Path(folded.lineage.file(version_file(number))).relative_to(disk.root))
-        for number in range(table.version + 1, folded.version + 1)
+        disk.synced.index(Path(compacted.lineage.file(version_file(number))).relative_to(disk.root))
+        for number in range(table.version + 1, compacted.version + 1)
     ]
     assert len(made) > 1
     assert made == sorted(made)

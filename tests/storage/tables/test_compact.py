@@ -32,37 +32,39 @@ def test_compaction_keeps_rows_ids_and_versions(store, branch):
     table = many_fragments(store, branch)
     columns = ["id", "age", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
     before = table.read(columns, order_by="id")
-    folded = compact_with_indexes(table)
-    assert folded.read(columns, order_by="id") == before
-    assert (len(table.fragments()), len(folded.fragments())) == (7, 1)
-    assert uncovered_fragments(folded, "id") == frozenset()
-    assert store.open(table.path, branch).version == folded.version
+    compacted = compact_with_indexes(table)
+    assert compacted.read(columns, order_by="id") == before
+    assert (len(table.fragments()), len(compacted.fragments())) == (7, 1)
+    assert uncovered_fragments(compacted, "id") == frozenset()
+    assert store.open(table.path, branch).version == compacted.version
 
 
 def test_an_index_that_misses_few_rows_is_left_as_it_is(store, monkeypatch):
     monkeypatch.setattr(scan, "ROWS_SCANNED_PER_LOOKUP", 0)
     table = many_fragments(store)
     before = table.read(["id", "age", "_rowid"], order_by="id")
-    folded = compact_with_indexes(table, index_lag=6)
-    operations = [folded.record(v).operation for v in range(table.version + 1, folded.version + 1)]
+    compacted = compact_with_indexes(table, index_lag=6)
+    operations = [
+        compacted.record(v).operation for v in range(table.version + 1, compacted.version + 1)
+    ]
     assert operations == ["unnamed", "rewrite"]
-    assert folded.read(["id", "age", "_rowid"], order_by="id") == before
-    covered, uncovered = folded.fragments()
-    assert uncovered_fragments(folded, "id") == frozenset({uncovered.id})
+    assert compacted.read(["id", "age", "_rowid"], order_by="id") == before
+    covered, uncovered = compacted.fragments()
+    assert uncovered_fragments(compacted, "id") == frozenset({uncovered.id})
     assert (covered.rows, uncovered.rows) == (1, 6)
-    found = folded.lookup(pa.array(["cy", "p3", "bo", "ada"]), ["id"])
+    found = compacted.lookup(pa.array(["cy", "p3", "bo", "ada"]), ["id"])
     assert sorted(found.column("id").to_pylist()) == ["bo", "cy", "p3"]
-    assert len(compact_with_indexes(folded, index_lag=5).fragments()) == 1
+    assert len(compact_with_indexes(compacted, index_lag=5).fragments()) == 1
 
 
 def test_a_branch_gets_indexes_of_its_own_before_its_fragments_are_merged(store, monkeypatch):
     monkeypatch.setattr(scan, "ROWS_SCANNED_PER_LOOKUP", 0)
     table = many_fragments(store, "b")
     assert [index.is_borrowed for index in list_indexes(table)] == [True]
-    folded = compact_with_indexes(table, index_lag=100)
-    assert [index.is_borrowed for index in list_indexes(folded)] == [False]
-    assert folded.lookup(pa.array(["p3"]), ["id"]).num_rows == 1
-    more = commit(folded, stage_append(folded, people(x=1)))
+    compacted = compact_with_indexes(table, index_lag=100)
+    assert [index.is_borrowed for index in list_indexes(compacted)] == [False]
+    assert compacted.lookup(pa.array(["p3"]), ["id"]).num_rows == 1
+    more = commit(compacted, stage_append(compacted, people(x=1)))
     more = compact_with_indexes(commit(more, stage_append(more, people(y=1))), index_lag=100)
     assert (len(more.fragments()), len(uncovered_fragments(more, "id") or ())) == (2, 1)
     assert sorted(more.lookup(pa.array(["p3", "y"]), ["id"]).column("id").to_pylist()) == [
@@ -72,8 +74,8 @@ def test_a_branch_gets_indexes_of_its_own_before_its_fragments_are_merged(store,
 
 
 def test_compacting_twice_does_nothing_the_second_time(store):
-    folded = compact_with_indexes(many_fragments(store))
-    assert compact_with_indexes(folded) is folded
+    compacted = compact_with_indexes(many_fragments(store))
+    assert compact_with_indexes(compacted) is compacted
 
 
 def test_compacting_an_empty_table_does_nothing(store):
@@ -83,10 +85,12 @@ def test_compacting_an_empty_table_does_nothing(store):
 
 def test_every_version_compaction_makes_can_be_recognised(store):
     table = many_fragments(store)
-    folded = compact_with_indexes(table)
-    operations = [folded.record(v).operation for v in range(table.version + 1, folded.version + 1)]
+    compacted = compact_with_indexes(table)
+    operations = [
+        compacted.record(v).operation for v in range(table.version + 1, compacted.version + 1)
+    ]
     assert operations == ["create_index", "unnamed", "rewrite"]
-    assert folded.record().operation_id is None
+    assert compacted.record().operation_id is None
 
 
 def test_small_fragments_are_counted_by_their_live_rows(store):
@@ -124,10 +128,10 @@ def test_a_concurrent_delete_is_a_conflict(store, monkeypatch):
 def test_rows_appended_meanwhile_survive(store):
     table = many_fragments(store)
     commit(table, stage_append(table, people(late=9)))
-    folded = compact_with_indexes(table)
-    assert content(folded) == content(store.open("nodes/people"))
-    assert content(folded)["late"] == 9
-    assert row_ids(folded)["late"] == 8
+    compacted = compact_with_indexes(table)
+    assert content(compacted) == content(store.open("nodes/people"))
+    assert content(compacted)["late"] == 9
+    assert row_ids(compacted)["late"] == 8
 
 
 def test_compacting_a_branch_keeps_the_indexes_it_inherited_usable(store, monkeypatch):
@@ -138,5 +142,5 @@ def test_compacting_a_branch_keeps_the_indexes_it_inherited_usable(store, monkey
     branched = store.create_branch(
         table.path, "b", source_branch=None, source_version=table.version
     )
-    folded = compact_with_indexes(branched)
-    assert folded.lookup(pa.array(["bo"]), ["id"]).column("id").to_pylist() == ["bo"]
+    compacted = compact_with_indexes(branched)
+    assert compacted.lookup(pa.array(["bo"]), ["id"]).column("id").to_pylist() == ["bo"]

@@ -127,7 +127,7 @@ ages = st.integers(-5, 5)
 names = st.sampled_from([f"p{n}" for n in range(12)])
 deltas = st.tuples(st.dictionaries(names, ages, max_size=5), st.sets(names, max_size=4))
 steps = st.lists(
-    st.one_of(deltas, st.sampled_from(["index", "fold", "branch"])), min_size=1, max_size=8
+    st.one_of(deltas, st.sampled_from(["index", "compact", "branch"])), min_size=1, max_size=8
 )
 roots = (normalise_root(f"memory://deltas-{number}") for number in itertools.count())
 
@@ -151,7 +151,7 @@ def play(steps: list[Any]) -> None:
             case "index":
                 if table.row_count() and not list_indexes(table):
                     table = commit(table, stage_btree_index(table, "id"))
-            case "fold":
+            case "compact":
                 table = compact_with_indexes(table)
             case "branch":
                 name, source = f"b{number}", table.branch

@@ -57,11 +57,11 @@ def test_an_index_made_meanwhile_does_no_harm(store):
 
 def test_a_compaction_meanwhile_hides_no_insert(store):
     table = insert_exclusively(keyed(store), numbered({"a": 1}, KEYED))
-    folded = compact_with_indexes(table)
-    assert folded.version > table.version
-    after = insert_exclusively(folded, numbered({"b": 2}, KEYED))
+    compacted = compact_with_indexes(table)
+    assert compacted.version > table.version
+    after = insert_exclusively(compacted, numbered({"b": 2}, KEYED))
     assert content(after) == {"start": 0, "a": 1, "b": 2}
-    for stale in (table, folded):
+    for stale in (table, compacted):
         with pytest.raises(InsertConflict):
             insert_exclusively(stale, numbered({"c": 3}, KEYED))
 

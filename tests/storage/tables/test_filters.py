@@ -56,7 +56,7 @@ def check_every_way(tables: dict[str, Table], predicate: Filter) -> None:
         assert ids(table.read(["id"], predicate)) == expected, name
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(predicate=filters())
 def test_store_and_memory_select_the_same_rows(tables, predicate):
     check_every_way(tables, predicate)

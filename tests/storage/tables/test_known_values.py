@@ -33,7 +33,7 @@ changes = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.sets(st.sampled_from(NAMES), min_size=1, max_size=2)),
         st.tuples(st.just("delete"), st.sets(st.sampled_from(NAMES), min_size=1, max_size=2)),
-        st.tuples(st.sampled_from(["index", "fold", "branch", "main"]), st.just(set())),
+        st.tuples(st.sampled_from(["index", "compact", "branch", "main"]), st.just(set())),
     ),
     min_size=4,
     max_size=14,
@@ -53,15 +53,15 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return told
 
 
-def in_pieces(store: TableStore, pieces: int) -> Table:
+def in_fragments(store: TableStore, fragments: int) -> Table:
     table = make(store, ada=1, bo=2)
-    for number in range(pieces):
+    for number in range(fragments):
         table = commit(table, stage_delta(table, people(**{f"p{number}": number}), []))
     return table
 
 
 def test_a_look_up_reads_the_files_in_which_the_id_may_be(store, read):
-    table = in_pieces(store, 6)
+    table = in_fragments(store, 6)
     found = table.read(["id", "age"], Comparison("id", "=", "p3")).to_pylist()
     assert found == [{"id": "p3", "age": 3}]
     assert read == [[0, 4]]
@@ -70,14 +70,14 @@ def test_a_look_up_reads_the_files_in_which_the_id_may_be(store, read):
 
 
 def test_others_know_nothing_and_read_everything(store, root, read):
-    in_pieces(store, 6)
+    in_fragments(store, 6)
     table = TableStore(root, Durability.NONE).open("nodes/people")
     assert table.read(["id"], Comparison("id", "=", "p3")).num_rows == 1
     assert read == [None]
 
 
 def test_an_id_is_found_in_an_earlier_version_after_it_was_deleted(store):
-    table = in_pieces(store, 6)
+    table = in_fragments(store, 6)
     later = commit(table, stage_delta(table, NOTHING, ["p3"]))
     wanted = Comparison("id", "=", "p3")
     assert later.read(["id"], wanted).num_rows == 0
@@ -156,7 +156,7 @@ def test_look_ups_find_the_same_with_and_without_what_is_known(history, asked):
                 case "index":
                     staged = None if list_indexes(table) else stage_btree_index(table, "id")
                     table = table if staged is None else commit(table, staged)
-                case "fold":
+                case "compact":
                     table = compact_with_indexes(table)
                 case "branch":
                     on = "side"

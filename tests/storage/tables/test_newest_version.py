@@ -42,8 +42,8 @@ def test_inserts_and_compactions_leave_it_too(store):
     for number in range(3):
         table = insert_exclusively(table, numbered({f"k{number}": number}, KEYED))
         assert newest_version(table.lineage) == table.version
-    folded = compact_with_indexes(table)
-    assert newest_version(table.lineage) == folded.version > table.version
+    compacted = compact_with_indexes(table)
+    assert newest_version(table.lineage) == compacted.version > table.version
 
 
 @pytest.mark.parametrize("behind", [1, 2, 3])

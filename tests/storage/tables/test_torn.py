@@ -120,14 +120,14 @@ def test_both_versions_of_a_compaction_may_be_torn(store, root, objects, branch,
     if branch:
         table = store.create_branch(PATH, branch, source_branch=None, source_version=1)
     table = commit(table, stage_append(table, people(bo=2)))
-    folded = compact_with_indexes(table)
-    assert folded.version == table.version + 2
-    for version in (table.version + 1, folded.version):
+    compacted = compact_with_indexes(table)
+    assert compacted.version == table.version + 2
+    for version in (table.version + 1, compacted.version):
         damage(table.lineage.file(version_file(version)), how)
     fresh = TableStore(root, Durability.NONE)
     with pytest.raises(TornVersion) as caught:
         fresh.open(PATH, branch)
-    assert (caught.value.version, caught.value.previous) == (folded.version, table.version)
+    assert (caught.value.version, caught.value.previous) == (compacted.version, table.version)
     torn = fresh.find_torn(PATH, branch)
     assert torn is not None
     fresh.remove_torn(torn, objects)

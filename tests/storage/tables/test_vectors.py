@@ -87,10 +87,10 @@ def test_new_changed_and_deleted_rows(table):
     extended = extend_indexes(changed)
     assert uncovered_fragments(extended, "vec", PARTITIONED) == frozenset()
     check(extended)
-    folded = compact_with_indexes(extended)
-    assert len(folded.fragments()) == 1
-    check(folded)
-    assert probes_of(folded, "vec") == 3
+    compacted = compact_with_indexes(extended)
+    assert len(compacted.fragments()) == 1
+    check(compacted)
+    assert probes_of(compacted, "vec") == 3
 
 
 def test_extensions_leave_one_part(table):

@@ -1,6 +1,6 @@
-"""Bulk load on an image: judge the records together, then take all of them or none.
+"""Bulk load on an image: validate the records together, then take all of them or none.
 
-Ids, uniqueness, ends and cardinality are judged on what the graph would hold. That happens only when
+Ids, uniqueness, endpoints and cardinality are validated on what the graph would hold. That happens only when
 every record is fine on its own; with quarantine it is repeated with the records that are left until
 all of them are good.
 """
@@ -62,7 +62,7 @@ def load(
     while not errors or quarantine:
         whole = _whole(image, rows) if mode == "patch" else rows
         found = list(_lacking(whole)) if mode == "patch" else []
-        found = found or list(_judge(image, whole, mode))
+        found = found or list(_validate(image, whole, mode))
         if not found:
             break
         errors += found
@@ -165,10 +165,10 @@ def _touched(image: Image, rows: Sequence[InputRow], mode: Mode) -> Mapping[str,
     return {key: frozenset(ids) for key, ids in touched.items()}
 
 
-# -- judging the set ----------------------------------------------------------------------------
+# -- validating the set ----------------------------------------------------------------------------
 
 
-def _judge(image: Image, rows: Sequence[InputRow], mode: Mode) -> Iterator[LoadError]:
+def _validate(image: Image, rows: Sequence[InputRow], mode: Mode) -> Iterator[LoadError]:
     if mode == "merge":
         rows = _collapse(rows)
     result = _result(image, rows, mode)
@@ -178,11 +178,11 @@ def _judge(image: Image, rows: Sequence[InputRow], mode: Mode) -> Iterator[LoadE
     for key, same_type in by_type.items():
         declared = same_type[0].declared
         committed = {} if mode == "overwrite" else image.tables[key]
-        yield from _judge_ids(declared, same_type, committed, mode)
-        yield from _judge_unique(declared, same_type, committed)
+        yield from _validate_ids(declared, same_type, committed, mode)
+        yield from _validate_unique(declared, same_type, committed)
         if isinstance(declared, EdgeType):
-            yield from _judge_ends(declared, same_type, result)
-            yield from _judge_cardinality(declared, same_type, result[key])
+            yield from _validate_endpoints(declared, same_type, result)
+            yield from _validate_cardinality(declared, same_type, result[key])
 
 
 def _collapse(rows: Sequence[InputRow]) -> list[InputRow]:
@@ -196,7 +196,7 @@ def _collapse(rows: Sequence[InputRow]) -> list[InputRow]:
     ]
 
 
-def _judge_ids(
+def _validate_ids(
     declared: EntityType, rows: Sequence[InputRow], committed: Mapping[str, Row], mode: Mode
 ) -> Iterator[LoadError]:
     first: dict[str, InputRow] = {}
@@ -216,7 +216,7 @@ def _told_apart_by(row: InputRow) -> Group:
     return ("id",) if group is None or any(row.row[name] is None for name in group) else group
 
 
-def _judge_unique(
+def _validate_unique(
     declared: EntityType, rows: Sequence[InputRow], committed: Mapping[str, Row]
 ) -> Iterator[LoadError]:
     for violation in unkeyable(declared):
@@ -238,13 +238,15 @@ def _judge_unique(
                 yield _error(row, "unique", message)
 
 
-def _judge_ends(edge: EdgeType, rows: Sequence[InputRow], result: Result) -> Iterator[LoadError]:
+def _validate_endpoints(
+    edge: EdgeType, rows: Sequence[InputRow], result: Result
+) -> Iterator[LoadError]:
     for row in rows:
         for _, message in missing_ends(edge, row.row, result):
             yield _error(row, "endpoint_not_found", message)
 
 
-def _judge_cardinality(
+def _validate_cardinality(
     edge: EdgeType, rows: Sequence[InputRow], result: Mapping[str, Row]
 ) -> Iterator[LoadError]:
     for source in sorted({text_of(row.row, "src") for row in rows}):

@@ -10,8 +10,8 @@ from omnigraph.catalog.compile import build_schema, compile_schema
 from omnigraph.catalog.ir import schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.language.syntax import Source
+from tests.support.workshop import WORKSHOP
 from tests.unit.language.schemas import NOTES
-from tests.workshop import WORKSHOP
 
 
 def catalog(text: str) -> Catalog:

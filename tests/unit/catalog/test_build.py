@@ -9,8 +9,8 @@ from omnigraph.catalog.ir import AnnotationIR, CardinalityIR, CheckIR, RangeIR
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.language.schema.resolve import resolve_schema
 from omnigraph.language.syntax import Source
+from tests.support.workshop import WORKSHOP
 from tests.unit.language.places import raises, refusal, table
-from tests.workshop import WORKSHOP
 
 
 def catalog(text: str) -> Catalog:

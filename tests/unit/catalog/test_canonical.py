@@ -12,8 +12,8 @@ from omnigraph.catalog.identity import allocate_identities, physical_column
 from omnigraph.catalog.ir import SchemaIR, TypeIR, schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.language.syntax import Source
+from tests.support.workshop import WORKSHOP
 from tests.unit.language.schemas import NOTES, PAGES
-from tests.workshop import WORKSHOP
 
 TAG = "node Tag { slug: String @key }"
 
@@ -266,7 +266,7 @@ def test_a_document_of_another_shape_is_refused(document):
 
 
 def renamed(schema: SchemaIR, names: dict[str, str]) -> SchemaIR:
-    """The schema after a rename of properties: numbers stay, everything is sorted anew."""
+    """The schema after a rename of properties: numbers stay, everything is sorted again."""
     document = schema.to_json()
     for declared in (*document["nodes"], *document["edges"]):
         for prop in declared["properties"]:

@@ -7,8 +7,8 @@ import pytest
 from omnigraph.catalog.arrow import index_specs
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.language.syntax import Source
+from tests.support.workshop import WORKSHOP
 from tests.unit.language.schemas import PAGES
-from tests.workshop import WORKSHOP
 
 
 def indexes(text: str, name: str = "Lamp") -> dict[str, str]:

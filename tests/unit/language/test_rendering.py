@@ -13,8 +13,8 @@ from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.schema.resolve import resolve_schema
 from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_query
+from tests.support.workshop import WORKSHOP
 from tests.unit.language.places import refusal
-from tests.workshop import WORKSHOP
 
 CATALOG = compile_schema(Source("<schema>", WORKSHOP))
 

@@ -105,13 +105,13 @@ def dense_schema(data):
     assert_alike(before, text, data.draw(MODES), data.draw(st.booleans()), data.draw(SIZES))
 
 
-@settings(RELAXED, max_examples=40)
+@settings(RELAXED, max_examples=25)
 @given(st.data())
 def test_both_take_the_same_rows_and_refuse_with_the_same_errors(data):
     random_schema(data)
 
 
-@settings(RELAXED, max_examples=60)
+@settings(RELAXED, max_examples=40)
 @given(st.data())
 def test_both_validate_a_set_of_rows_alike(data):
     dense_schema(data)

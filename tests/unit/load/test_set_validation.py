@@ -1,4 +1,4 @@
-"""Rows judged together and against what is committed."""
+"""Rows validated together and against what is committed."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import CompiledQuery, compile_query
 from omnigraph.plan.describe import describe_expression
 from omnigraph.plan.ir import Direction, Filter, MutationPlan, Pattern, ReadPlan
+from tests.support.workshop import WORKSHOP
 from tests.unit.language.schemas import NOTES, PAGES, read_query
-from tests.workshop import WORKSHOP
 
 ODDS = """\
 // every type the other schemas lack

@@ -207,7 +207,7 @@ def test_extremes_do_not_depend_on_how_often_a_row_is_found():
     assert counted[1] == "count p -Follows-> Person"
 
 
-def test_branches_inside_a_negation_ask_only_whether():
+def test_subpatterns_inside_a_negation_ask_only_whether():
     found = steps("$p: Person  not { $p follows $q  $q.age = $p.age  $q livesIn $_ }", "$p.name")
     assert "  keep with q -LivesIn-> City" in found
 

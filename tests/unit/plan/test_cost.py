@@ -55,7 +55,7 @@ def test_the_longest_hop_is_known():
     assert cost(f"{KEYED}  $a follows{{2,9}} $b").hops == 9
 
 
-def test_tables_of_branches_and_negations_are_known():
+def test_tables_of_subpatterns_and_negations_are_known():
     steps = arranged("$a: Person  not { $a follows $b  not { $b livesIn $c } }").steps
     assert {hop.edge for hop in hops_of(steps)} == {"Follows", "LivesIn"}
     assert node_types(steps, SIZES) == {"Person", "City"}

@@ -313,9 +313,7 @@ class GraphLaws(RuleBasedStateMachine):
 
 
 def test_random_operations_keep_the_laws():
-    run_state_machine_as_test(
-        GraphLaws, settings=settings(max_examples=150, stateful_step_count=15)
-    )
+    run_state_machine_as_test(GraphLaws, settings=settings(max_examples=80, stateful_step_count=15))
 
 
 @pytest.mark.slow

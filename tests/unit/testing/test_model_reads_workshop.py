@@ -8,8 +8,8 @@ import pytest
 
 from omnigraph.errors import ParameterError, ParseError, TypeCheckError
 from omnigraph.language.values import parse_datetime
+from tests.support.workshop import WORKSHOP, WORKSHOP_ROWS
 from tests.unit.testing.reading import NOW, ask, image_of
-from tests.workshop import WORKSHOP, WORKSHOP_ROWS
 
 W = image_of(WORKSHOP, WORKSHOP_ROWS)
 

@@ -88,12 +88,12 @@ def answer(
         keyed.sort(key=lambda row: sortable(row[0][position]), reverse=key.descending)
         if key.is_rank:
             keyed.sort(key=lambda row: row[0][position] is None)
-    settled = all(_is_settled([keys[i] for keys, _ in keyed]) for i in range(len(plan.order)))
+    is_certain = all(_is_certain([keys[i] for keys, _ in keyed]) for i in range(len(plan.order)))
     return Answer(
         columns=tuple(column.name for column in plan.columns),
         types=tuple(column.expression.type for column in plan.columns),
         every=tuple(row for _, row in keyed),
-        ordered=bool(plan.order) and settled,
+        ordered=bool(plan.order) and is_certain,
         limit=plan.limit,
     )
 
@@ -109,7 +109,7 @@ def _ranks(value: Value) -> tuple[float, float]:
     return value.ranks if isinstance(value, Fused) else (0, 0)
 
 
-def _is_settled(values: Sequence[Value]) -> bool:
+def _is_certain(values: Sequence[Value]) -> bool:
     """Whether the order by a key is certain although the last digits of some values are not."""
     rounded = [value for value in values if isinstance(value, Rounded) and value.slack]
     if not all(isinstance(value, Score) for value in rounded):

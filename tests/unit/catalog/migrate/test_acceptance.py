@@ -11,6 +11,7 @@ import pytest
 
 from omnigraph.catalog.migrate import plan_migration
 from omnigraph.catalog.migrate.steps import MigrationCode
+from tests.support.workshop import WORKSHOP
 from tests.unit.catalog.migrate.workshop import (
     accepted,
     change,
@@ -23,7 +24,6 @@ from tests.unit.catalog.migrate.workshop import (
     type_of,
     workshop,
 )
-from tests.workshop import WORKSHOP
 
 RENAMED_SCORE = workshop(("score: F64?", 'rating: F64? @rename_from("score")'))
 WITH_NICK = workshop(("age: I32?", 'age: I32?\n    nick: String @backfill("none")'))

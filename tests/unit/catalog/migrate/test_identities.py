@@ -10,6 +10,7 @@ from omnigraph.catalog.migrate.steps import AddProperty, AddType, RenameType
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import UnsupportedMigration
 from omnigraph.language.types import PropType, Scalar
+from tests.support.workshop import WORKSHOP
 from tests.unit.catalog.migrate.workshop import (
     accepted,
     change,
@@ -19,7 +20,6 @@ from tests.unit.catalog.migrate.workshop import (
     type_of,
     workshop,
 )
-from tests.workshop import WORKSHOP
 
 
 def test_an_empty_plan_carries_every_identity():

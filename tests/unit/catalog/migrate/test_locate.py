@@ -10,8 +10,8 @@ from omnigraph.catalog.compile import build_declared
 from omnigraph.catalog.migrate import MigrationPlan, plan_migration, refuse_unsupported
 from omnigraph.errors import UnsupportedMigration
 from omnigraph.language.syntax import Source
+from tests.support.workshop import WORKSHOP
 from tests.unit.catalog.migrate.workshop import accepted, change, workshop
-from tests.workshop import WORKSHOP
 
 
 def refusal(before: str, after: str) -> UnsupportedMigration:

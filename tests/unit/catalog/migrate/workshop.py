@@ -7,7 +7,7 @@ from omnigraph.catalog.ir import PropertyIR, SchemaIR, TypeIR
 from omnigraph.catalog.migrate import MigrationPlan, carry_identities, plan_migration
 from omnigraph.catalog.migrate.steps import UnsupportedChange
 from omnigraph.language.syntax import Source
-from tests.workshop import WORKSHOP
+from tests.support.workshop import WORKSHOP
 
 
 def change(text: str, *replacements: tuple[str, str]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 
-def wait_for_folds() -> None:
-    """Return when nothing is being folded in this process, through whichever handle."""
+def wait_for_compaction() -> None:
+    """Return when no handle of this process is compacting."""
     for thread in threading.enumerate():
         if thread.name == "omnigraph-compact":
             thread.join()

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 
 IMPORTED = (
     "tests.crash.dying",
@@ -30,22 +30,23 @@ IMPORTED = (
     "tests.processes.sharing",
     "tests.processes.working",
     "tests.processes.writing",
+    "tests.server.starting",
     "tests.upgrade.opening",
 )
 """The modules whose functions the processes run."""
 
 
-class Forked:
-    """A process of the nursery, with the methods of `subprocess.Popen` that tests use."""
+class ForkedProcess:
+    """A process of the fork server, with the methods of `subprocess.Popen` that tests use."""
 
-    def __init__(self, nursery: Nursery, pid: int) -> None:
-        self._nursery = nursery
+    def __init__(self, server: ForkServer, pid: int) -> None:
+        self._server = server
         self.pid = pid
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
         if self.returncode is None:
-            self.returncode = self._nursery.ask("poll", self.pid)
+            self.returncode = self._server.ask("poll", self.pid)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -64,7 +65,7 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-class Nursery:
+class ForkServer:
     """The process that makes the others. It ends with the tests."""
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class Nursery:
         # The one thread that numbers would be crunched by, and that a fork would lose.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.nursery", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())],
             cwd=PROJECT,
             env=environment,
             pass_fds=[theirs.fileno()],
@@ -92,10 +93,10 @@ class Nursery:
         arguments: Sequence[object],
         environment: Mapping[str, str],
         output: str | None = None,
-    ) -> Forked:
+    ) -> ForkedProcess:
         """A process that runs a function, given as `module:name`; what it prints goes to `output`."""
         order = (work, tuple(arguments), dict(environment), output)
-        return Forked(self, self.ask("start", order))
+        return ForkedProcess(self, self.ask("start", order))
 
     def ask(self, what: str, about: object) -> Any:
         with self._one_at_a_time:
@@ -104,11 +105,11 @@ class Nursery:
 
 
 @cache
-def the_nursery() -> Nursery:
-    return Nursery()
+def fork_server() -> ForkServer:
+    return ForkServer()
 
 
-# -- in the nursery --------------------------------------------------------------------------
+# -- in the fork server -----------------------------------------------------------------------
 
 
 def serve(orders: Connection) -> None:
@@ -149,6 +150,8 @@ def _work(
     module, _, name = work.partition(":")
     try:
         getattr(import_module(module), name)(*arguments)
+    except SystemExit as end:
+        return int(end.code or 0)
     except BaseException:
         traceback.print_exc()
         return 1

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-_FOLDER = Path(__file__).parent / "cases"
+_FOLDER = Path(__file__).parents[1] / "cases"
 
 WORKSHOP = (_FOLDER / "workshop.pg").read_text(encoding="utf-8")
 WORKSHOP_ROWS = (_FOLDER / "workshop.jsonl").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""BackgroundCompactor: small writes do not leave a table in more and more pieces."""
+"""BackgroundCompactor: small writes do not leave a table in more and more fragments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
 from omnigraph.api.maintenance import Maintenance
-from omnigraph.commit import background as folding
+from omnigraph.commit import background
 from omnigraph.commit.writer import WriteRequest
 from omnigraph.errors import HeadMoved
 from omnigraph.limits import MANIFEST_OVERDUE
@@ -29,8 +29,8 @@ FEW = 6
 
 
 @pytest.fixture(autouse=True)
-def _fold_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "MAX_SMALL_FRAGMENTS", FEW)
+def _compact_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "MAX_SMALL_FRAGMENTS", FEW)
 
 
 def person(name: str, age: int) -> bytes:
@@ -43,7 +43,7 @@ def write(graph: Graph, count: int, branch: str = "main", start: int = 0) -> Non
         graph.maintenance.wait()
 
 
-def pieces(backstage: Backstage, graph: Graph, branch: str = "main") -> int:
+def fragments(backstage: Backstage, graph: Graph, branch: str = "main") -> int:
     entry = graph._snapshot(branch).entry(PERSON)
     return len(backstage.tables.open(entry.location, entry.branch, entry.version).fragments())
 
@@ -65,7 +65,7 @@ def test_a_table_keeps_few_fragments_on_every_branch(graph, backstage, branch):
         write(graph, 2)
         graph.branches.create(branch)
     write(graph, 30, branch)
-    assert pieces(backstage, graph, branch) <= FEW + 1
+    assert fragments(backstage, graph, branch) <= FEW + 1
     assert ages(backstage, graph, branch) == {f"p{n % 9}": n for n in range(21, 30)}
     assert ("optimize", None) in operations(graph, branch)
     assert graph._core.recovery.status().pending == ()
@@ -88,7 +88,7 @@ def test_a_caller_that_expects_its_own_commit_is_not_refused_for_a_compaction(gr
         receipt = graph.load(person("zoe", number), "merge", expected_head=head).receipt
         head = receipt.graph_commit_id
         graph.maintenance.wait()
-    assert pieces(backstage, graph) <= FEW + 1
+    assert fragments(backstage, graph) <= FEW + 1
     assert ages(backstage, graph)["zoe"] == 3 * FEW - 1
     graph.load(person("zoe", 0), "merge")
     with pytest.raises(HeadMoved, match=f"expected {head}"):
@@ -130,7 +130,7 @@ def test_a_compaction_that_fails_does_not_touch_the_write_before_it(
     write(graph, 3, start=50)
     assert graph._core.recovery.status().pending == ()
     assert ages(backstage, open_graph(graph.uri))["p5"] == 50
-    assert pieces(backstage, graph) <= FEW + 3
+    assert fragments(backstage, graph) <= FEW + 3
 
 
 @pytest.mark.acceptance("S-189", partly="the time it takes is measured by benchmarks/writes.py")
@@ -148,7 +148,7 @@ def test_no_compaction_while_another_writer_is_at_work(graph, backstage):
     with armed("mutation.post_table_commit", pause, times=1), ThreadPoolExecutor(1) as pool:
         written = pool.submit(graph.load, person("zoe", 1), "merge")
         pause.wait_until_reached()
-        # It queues behind the write, and so comes before the fold.
+        # It queues behind the write, and so comes before the compaction.
         busy.start()
         time.sleep(0.2)
         pause.release()
@@ -166,8 +166,8 @@ def test_no_compaction_while_another_writer_is_at_work(graph, backstage):
 
 
 @contextmanager
-def a_fold_under_way(graph: Graph) -> Iterator[Pause]:
-    """A write is acknowledged, and the fold it made due has begun and does not get on."""
+def a_compaction_under_way(graph: Graph) -> Iterator[Pause]:
+    """A write is acknowledged, and the compaction it made due has begun and does not get on."""
     pause = Pause()
     with armed("optimize.post_table_fold", pause, times=1):
         try:
@@ -183,7 +183,7 @@ def test_a_write_is_acknowledged_and_can_be_read_before_the_compaction_it_made_d
     graph, backstage
 ):
     write(graph, FEW)
-    with a_fold_under_way(graph):
+    with a_compaction_under_way(graph):
         assert operations(graph)[-1] == ("load", None)
         assert ages(backstage, graph)["zoe"] == 1
         assert ages(backstage, open_graph(graph.uri, read_only=True))["zoe"] == 1
@@ -192,7 +192,7 @@ def test_a_write_is_acknowledged_and_can_be_read_before_the_compaction_it_made_d
 
 def test_a_write_that_comes_during_a_compaction_waits_for_it(graph, backstage):
     write(graph, FEW)
-    with a_fold_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
+    with a_compaction_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
         later = pool.submit(graph.load, person("yan", 2), "merge")
         time.sleep(0.1)
         assert not later.done()
@@ -214,7 +214,7 @@ def test_rows_that_were_chosen_before_a_compaction_are_changed_after_it(
 ):
     write(graph, FEW)
     arguments = {"name": "p3"} | ({"age": 77} if does == "change" else {})
-    with a_fold_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
+    with a_compaction_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
         later = pool.submit(graph.mutate, CHANGES, arguments, name=does)
         time.sleep(0.1)
         pause.release()
@@ -273,20 +273,20 @@ def test_a_branch_made_again_is_not_taken_for_the_one_it_replaces(graph, backsta
 def test_a_branch_that_is_deleted_before_its_compaction_is_no_trouble(graph, caplog, monkeypatch):
     graph.branches.create("feature")
     write(graph, FEW, "feature")
-    deleted, fold_if_free = threading.Event(), folding.BackgroundCompactor._compact_if_free
-    folded = []
+    deleted, compact_if_free = threading.Event(), background.BackgroundCompactor._compact_if_free
+    compacted = []
 
-    def fold_late(self: folding.BackgroundCompactor, due: folding._Due) -> None:
+    def compact_late(self: background.BackgroundCompactor, due: background._Due) -> None:
         deleted.wait()
-        fold_if_free(self, due)
-        folded.append(due.branch.public)
+        compact_if_free(self, due)
+        compacted.append(due.branch.public)
 
-    monkeypatch.setattr(folding.BackgroundCompactor, "_compact_if_free", fold_late)
+    monkeypatch.setattr(background.BackgroundCompactor, "_compact_if_free", compact_late)
     graph.load(person("zoe", 1), "merge", branch="feature")
     graph.branches.delete("feature")
     deleted.set()
     graph.maintenance.wait()
-    assert folded == ["feature"]
+    assert compacted == ["feature"]
     assert list(graph.branches) == ["main"]
     assert caplog.records == []
 
@@ -308,7 +308,7 @@ def test_a_manifest_without_background_compaction_is_compacted_by_the_publish(
     graph, backstage, monkeypatch
 ):
     monkeypatch.setattr(manifest_compaction, "MANIFEST_SMALL_FRAGMENTS", 2)
-    monkeypatch.setattr(folding, "is_manifest_due", lambda *_: False)
+    monkeypatch.setattr(background, "is_manifest_due", lambda *_: False)
     for number in range(20):
         graph.load(person("zoe", number), "merge")
         assert len(backstage.tables.open(MANIFEST_PATH).fragments()) <= 2 * MANIFEST_OVERDUE + 2
@@ -347,6 +347,6 @@ def test_what_waits_to_be_compacted_is_not_forgotten_for_what_comes_later(graph,
         graph.load(company.format("zoe").encode(), "merge")
         pause.release()
         graph.maintenance.wait()
-    assert pieces(backstage, graph) <= 2
+    assert fragments(backstage, graph) <= 2
     entry = graph._snapshot().entry("node:Company")
     assert len(backstage.tables.open(entry.location).fragments()) <= 2

@@ -1,4 +1,4 @@
-"""BackgroundCompactor rows into a state: one definition, however much is folded at a time."""
+"""Replaying manifest rows into a state: one definition, however many rows are replayed at a time."""
 
 from __future__ import annotations
 
