@@ -319,10 +319,7 @@ def _once(made: Callable[[], pa.Table]) -> Callable[[], pa.Table]:
 
 def _bound(name: str, value: object) -> str | None:
     if isinstance(value, datetime):
-        micros = to_micros(value)
-        from omnigraph.history.commits import from_micros
-
-        return from_micros(micros).isoformat()
+        return f"@{max(0, to_micros(value))}"
     return optional_text(name, value)
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
+from omnigraph.api.protocol import MaintenanceProtocol
 from omnigraph.errors import EmbeddedOnly
+from tests.docs.markdown import ROOT, Page
 from tests.surfaces.parity import every_call
 from tests.surfaces.parity.implementations import EMBEDDED_ONLY
 from tests.surfaces.parity.test_protocol import PAIRS
@@ -40,6 +42,27 @@ def test_connecting_works(shared_server):
 
 def test_the_package_works(tmp_path):
     every_call.use_package(tmp_path)
+
+
+def test_the_page_lists_what_only_embedded_graphs_offer():
+    rows = Page(ROOT / "docs" / "user" / "remote.md").table(
+        "Only on a graph opened from its storage"
+    )
+    listed = {row[0].strip("`") for row in rows if row[0].count("`") == 2 and " " not in row[0]}
+    assert listed == EMBEDDED_ONLY.keys()
+
+
+def test_every_call_is_remote_or_embedded_only():
+    (common,) = (
+        node
+        for node in ast.parse(SOURCE).body
+        if isinstance(node, ast.FunctionDef) and node.name == "use_graph"
+    )
+    used = {node.attr for node in ast.walk(common) if isinstance(node, ast.Attribute)}
+    calls = {name for name in dir(og.GraphProtocol) if not name.startswith("_")}
+    calls |= {name for name in dir(MaintenanceProtocol) if not name.startswith("_")}
+    only = {name.rpartition(".")[2] for name in EMBEDDED_ONLY}
+    assert calls - used == only | {"close", "closed"} - used
 
 
 def test_every_public_name_is_used():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import InputError, NotFoundError, OmnigraphError
 from omnigraph.graph.gate import Action
 from omnigraph.server.admission import BRANCH_OPERATION_BYTES
 from omnigraph.server.call import MAIN, Answer, Call, branch_of
@@ -220,7 +221,12 @@ def run_statement(call: Call, statement: BranchStatement) -> v13.ChangeOutput:
 
 
 def _create(call: Call, name: str, source: str) -> None:
-    call.allow(Action.BRANCH_CREATE, source, name)
+    origin = source
+    if source not in call.graph.branches:
+        # The policy knows branches, and another ref is on one.
+        with suppress(NotFoundError, InputError):
+            origin = call.graph.at(source).branch
+    call.allow(Action.BRANCH_CREATE, origin, name)
     with call.admit(BRANCH_OPERATION_BYTES):
         call.graph.branches.create(name, source)
 

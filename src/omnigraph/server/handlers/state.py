@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -12,6 +13,7 @@ from omnigraph.api.handle import newest_state
 from omnigraph.catalog.model import Catalog, EdgeType
 from omnigraph.errors import EntityNotFound, PolicyError, QueriesBroken
 from omnigraph.graph.gate import Action, Request
+from omnigraph.history.commits import from_micros
 from omnigraph.server.call import MAIN, Answer, Call, branch_of, source_text
 from omnigraph.server.counters import MEDIA_TYPE, series
 from omnigraph.server.problems import HttpProblem
@@ -225,13 +227,23 @@ def list_commits(call: Call) -> Answer:
         branch,
         actor=call.one("actor"),
         operation=call.one("operation"),
-        since=call.one("since"),
-        until=call.one("until"),
+        since=_bound(call.one("since")),
+        until=_bound(call.one("until")),
         limit=None if call.one("limit") is None else call.integer("limit", 0),
         merged=call.switch("merged"),
         reverse=is_reverse,
     )
     return Answer(call.contract.commits(listed[::-1] if is_reverse else listed))
+
+
+def _bound(text: str | None) -> str | datetime | None:
+    """A commit or a time; `@N` is a time in microseconds, as documents have it."""
+    if text is None or not (text.startswith("@") and text[1:].isascii() and text[1:].isdigit()):
+        return text
+    try:
+        return from_micros(int(text[1:]))
+    except OverflowError:
+        raise HttpProblem(400, f"'{text[:32]}' is not a time in microseconds") from None
 
 
 def commit(call: Call) -> Answer:
