@@ -71,6 +71,7 @@ def explain(call: Call) -> Answer:
             source_text(body.query),
             params,
             name=body.name,
+            budget=call.state.budget,
             cancel=call.cancel,
             analyze=body.analyze,
         ),
@@ -90,7 +91,9 @@ def _read(
     result, warnings = _bound(
         call,
         params,
-        lambda given: state.query(source_text(source), given, name=name, cancel=call.cancel),
+        lambda given: state.query(
+            source_text(source), given, name=name, budget=call.state.budget, cancel=call.cancel
+        ),
     )
     if ARROW_STREAM in call.headers.get("accept", ""):
         return Answer(content=_arrow(result), media_type=ARROW_STREAM)
