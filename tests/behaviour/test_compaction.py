@@ -233,7 +233,7 @@ def test_a_write_that_was_prepared_before_a_compaction_is_not_prepared_again(gra
         return prepared_on(request, current)
 
     monkeypatch.setattr(WriteRequest, "prepared_on", note)
-    with a_fold_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
+    with a_compaction_under_way(graph) as pause, ThreadPoolExecutor(1) as pool:
         later = pool.submit(graph.insert, "Person", [{"name": "later", "age": 7}])
         time.sleep(0.3)
         pause.release()

@@ -72,6 +72,13 @@ class Undecided:
         raise PolicyUndecided(request.action.value, "the policy is broken")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _quick_writes():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMNIGRAPH_DURABILITY", "none")
+        yield
+
+
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     file = tmp_path_factory.mktemp("queries") / "lib.gq"
@@ -271,7 +278,7 @@ def test_no_method_of_any_path_works_without_a_token(site):
     assert site.state() == before
 
 
-@pytest.mark.acceptance("U-069")
+@pytest.mark.acceptance("U-069", "U-340")
 def test_every_route_asks_the_policy_what_the_table_says(site):
     gate = site.graph._shared.gate
     for call, route, version in every_call():

@@ -44,7 +44,7 @@ def test_an_unknown_commit(server):
         assert "bogus" in refused.json()["error"]
 
 
-@pytest.mark.acceptance("U-340", partly="what the policy sees")
+@pytest.mark.acceptance("U-340")
 def test_the_order_of_commits(server):
     server.mutate("add_author", {"slug": "order", "born": 1})
     old = [one["graph_commit_id"] for one in server.get("/commits").json()["commits"]]

@@ -429,6 +429,26 @@ def test_a_text_search_without_a_provider_names_its_key(typed):
     assert failed.json()["exception"]["type"] == "EmbeddingNotConfigured"
 
 
+@pytest.mark.acceptance("U-315")
+def test_scores_without_an_alias_are_named_after_their_variable(typed):
+    head = "query q() { match { $d: Event } return { $d.slug, "
+    nearest = "nearest($d.score, [1.0, 0.0])"
+    text = f"{head}{nearest} }} order {{ {nearest} }} limit 1 }}"
+    found = typed.post13("/query", {"query": text}).json()
+    assert found["columns"] == ["d.slug", "d._distance"]
+    assert found["rows"][0].keys() == {"d.slug", "d._distance"}
+    assert found["rows"][0]["d._distance"] == pytest.approx(1 - 0.5 / 1.25**0.5)
+    assert rows_of(typed, text, "post")[0].keys() == {"d.slug", "nearest"}
+    text = f'{head}bm25($d.slug, "a") }} order {{ bm25($d.slug, "a") }} limit 1 }}'
+    assert typed.post13("/query", {"query": text}).json()["columns"] == ["d.slug", "d._score"]
+    text = f"{head}{nearest}, {nearest}, {nearest} as nearest, {nearest} as far }} limit 1 }}"
+    columns = typed.post13("/query", {"query": text}).json()["columns"]
+    assert columns == ["d.slug", "d._distance", "d._distance_2", "nearest_3", "far"]
+    stored = "query q() { match { $d: Event } return { rrf(nearest($d.score, [1.0, 0.0]), "
+    text = stored + 'bm25($d.slug, "a")) } limit 1 }'
+    assert typed.post13("/query", {"query": text}).json()["columns"] == ["rrf"]
+
+
 @pytest.mark.acceptance("U-312", partly="a computed float that is not finite")
 def test_dates_and_floats(typed):
     text = (

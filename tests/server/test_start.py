@@ -147,3 +147,12 @@ def test_tokens_are_never_logged(closed):
         assert token not in log
     with open(f"/proc/{closed.process.pid}/cmdline", "rb") as arguments:
         assert b"t-amy" not in arguments.read()
+
+
+def test_tokens_are_in_no_answer(closed):
+    for path in ("/metrics", "/openapi.json", "/healthz", "/readyz", "/nope", "/snapshot?branch=x"):
+        for given in (bearer("t-amy"), bearer("t-secret-nobody"), bearer("t-amy", "bearer ")):
+            answer = closed.get(path, headers=given)
+            for token in ("t-amy", "t-root", "t-default", "t-secret-nobody"):
+                assert token not in answer.text, path
+                assert token not in str(answer.headers), path

@@ -416,7 +416,7 @@ def name_columns(
             last[base] = last.get(base, 1) + 1
             name = f"{base}_{last[base]}"
         taken.add(name)
-        columns.append(Column(name, expression))
+        columns.append(Column(name, expression, projection.alias is not None))
     return tuple(columns)
 
 

@@ -215,6 +215,7 @@ class Column(Struct, frozen=True):
 
     name: str
     expression: Expr
+    has_alias: bool = False
 
     @property
     def is_aggregate(self) -> bool:

@@ -34,9 +34,11 @@ from omnigraph.plan.cost import (
 from omnigraph.plan.ir import (
     NOW_PARAMETER,
     Aggregated,
+    Bm25,
     Constant,
     EntityId,
     Expr,
+    Nearest,
     Param,
     Pattern,
     Prop,
@@ -235,6 +237,7 @@ class Reader:
             snapshot=request.target,
             commit_id=snapshot.commit_id,
             entities=_entities(plan),
+            scores=_scores(plan),
         )
 
     def explain(
@@ -430,6 +433,18 @@ def _compared(pattern: Pattern) -> Iterator[Expr]:
         yield from (condition.left, condition.right)
     for negation in pattern.negations:
         yield from _compared(negation.inner)
+
+
+def _scores(plan: ReadPlan) -> dict[str, str]:
+    """The score columns without an alias, with names that say what they score."""
+    found: dict[str, str] = {}
+    for column in plan.columns:
+        match column.expression:
+            case Nearest(field=field) if not column.has_alias:
+                found[column.name] = f"{field.variable}._distance"
+            case Bm25(field=Prop() as field) if not column.has_alias:
+                found[column.name] = f"{field.variable}._score"
+    return found
 
 
 def _entities(plan: ReadPlan) -> dict[str, str]:

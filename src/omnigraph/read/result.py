@@ -207,7 +207,9 @@ class Result:
     `result[0]` is a row, `result[1:3]` a list of rows, `result["p.name"]` a column.
     """
 
-    __slots__ = ("_table", "_types", "branch", "commit_id", "entities", "query_name", "snapshot")
+    __slots__ = (
+        "_table", "_types", "branch", "commit_id", "entities", "query_name", "scores", "snapshot",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -219,8 +221,11 @@ class Result:
         snapshot: str | None,
         commit_id: CommitId,
         entities: Mapping[str, str] | None = None,
+        scores: Mapping[str, str] | None = None,
     ) -> None:
-        """`entities` has the columns that are variables themselves, with the types of their nodes."""
+        """`entities` has the columns that are variables themselves, with the types of their nodes;
+        `scores` the unnamed score columns, with their names in contract 0.13.
+        """
         if (branch is None) == (snapshot is None):
             raise ValueError("a read has either a branch or a snapshot")
         if table.num_columns != len(types):
@@ -230,6 +235,7 @@ class Result:
         self.snapshot = snapshot
         self.commit_id = commit_id
         self.entities = entities or {}
+        self.scores = scores or {}
         self._table = _public(table, types)
         self._types = types
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from omnigraph.server.bodies import JSON_BODY_BYTES, LOAD_BODY_BYTES
+from omnigraph.server.connections import MAX_HEAD_BYTES
 from omnigraph.server.openapi import OPENAPI
 from omnigraph.server.routes import ROUTES, Route, Scope
 
@@ -28,7 +29,8 @@ shown. A server for several graphs, and every server under contract 0.13, has th
 percent-encoded: the branch `a/b` is `/branches/a%2Fb`.
 
 JSON bodies have the content type `application/json` and at most {JSON_BODY_BYTES:,} bytes, loads
-{LOAD_BODY_BYTES:,}. Compressed bodies are refused.
+{LOAD_BODY_BYTES:,}. Compressed bodies are refused. The request line and the headers have at most
+{MAX_HEAD_BYTES:,} bytes together.
 
 "Policy" is what [the policy](server.md#who-may-do-what) is asked: an action, with the branch it concerns, or a
 branch and a target.
@@ -48,7 +50,7 @@ names the [exception](errors.md) of the engine: its class, code, retry advice an
 | 403 | `forbidden` | the policy does not allow it |
 | 404 | `not_found` | a path, branch, commit, graph, entity or stored query does not exist |
 | 405 | `method_not_allowed` | the path has other methods; `Allow` lists them |
-| 408 | `bad_request` | the body did not arrive in time |
+| 408 | `bad_request` | the headers or the body did not arrive in time |
 | 409 | `conflict` | another change conflicts; the key of a write was used for another one |
 | 410 | | the history after a cursor was deleted |
 | 412 | | the branch, or the blob, is not the one that the request requires |
@@ -57,6 +59,7 @@ names the [exception](errors.md) of the engine: its class, code, retry advice an
 | 416 | `bad_request` | the range begins past the end of the blob |
 | 422 | `bad_request` | the body is JSON of the wrong shape; 400 under contract 0.13 |
 | 429 | `too_many_requests` | the actor has too many writes in progress; see `Retry-After` |
+| 431 | `bad_request` | the request line and the headers are too large |
 | 500 | `internal` | storage, an embedding provider or the server failed |
 | 503 | `service_unavailable` | the server is ending, or a write must be recovered first |
 

@@ -215,19 +215,19 @@ class App:
         running = loop.run_in_executor(pool, _handle, route, call)
         if route.is_write:
             return await running
-        done, _ = await asyncio.wait((running,), timeout=UNWATCHED_SECONDS)
-        if not done:
-            watch = loop.create_task(_until_gone(request))
-            try:
-                await asyncio.wait((running, watch), return_when=asyncio.FIRST_COMPLETED)
-                if not running.done():
-                    call.cancel.cancel()
-            finally:
-                watch.cancel()
+        watching = loop.call_later(UNWATCHED_SECONDS, self._watch, request, running, call)
         try:
             return await running
         except QueryCancelled:
             raise HttpProblem(400, "the client has closed the connection") from None
+        finally:
+            watching.cancel()
+
+    def _watch(self, request: Request, running: asyncio.Future[Any], call: Call) -> None:
+        """End a read as soon as its client has gone."""
+        watch = asyncio.get_running_loop().create_task(_until_gone(request))
+        watch.add_done_callback(lambda done: None if done.cancelled() else call.cancel.cancel())
+        running.add_done_callback(lambda _: watch.cancel())
 
     def _response(self, answer: Answer | Stream, exchange: _Exchange, *, is_head: bool) -> Response:
         headers = exchange.stamped(answer.headers)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from omnigraph.errors import PolicyError, PolicyUndecided
 from omnigraph.graph.gate import Action, Gate, Request
 from omnigraph.history.commits import WriteResult
-from omnigraph.read.budget import CancelToken
+from omnigraph.read.budget import CancelToken, QueryBudget
 from omnigraph.server.admission import Admission
 from omnigraph.server.counters import Counters
 from omnigraph.server.graphs import ServedGraph, ServedGraphs
@@ -77,6 +77,7 @@ class ServerState:
         self.source_version = source_version
         self.requires_token = requires_token
         self.is_draining = False
+        self.budget = QueryBudget.from_environment()
         self.counters = Counters()
 
 

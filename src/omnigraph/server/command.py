@@ -98,6 +98,8 @@ def command(
     log_level: str,
 ) -> int:
     """Serve the graph at URI, or graphs of a project file, over HTTP."""
+    # No line of the log shows them, and every request writes one or two.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.basicConfig(
         level=log_level.upper(),
         stream=sys.stderr,

@@ -33,6 +33,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._is_in_head = False
         self._is_in_body = False
+        self._is_answering = False
         self._bytes_around_bodies = 0
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -70,7 +71,7 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._is_in_head, self._is_in_body = False, True
+        self._is_in_head, self._is_in_body, self._is_answering = False, True, True
         self._arrived()
         super().on_headers_complete()
         if self.parser.should_upgrade():
@@ -88,6 +89,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        self._is_answering = len(self.pipeline) > 0
         super().on_response_complete()
         if self._is_in_body and not self.transport.is_closing():
             self._expect_within(UNREAD_BODY_SECONDS)
@@ -118,8 +120,7 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer and close. If an earlier answer has to come first, only close."""
-        cycle = self.cycle
-        is_next = cycle is None or cycle.response_complete or not cycle.response_started
+        is_next = not self._is_answering or not self.cycle.response_started
         if is_next and not self.pipeline:
             body = msgspec.json.encode(ErrorOutput07(error=message, code="bad_request"))
             self.transport.write(

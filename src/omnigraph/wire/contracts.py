@@ -155,14 +155,15 @@ class Contract13:
     def read(
         self, result: Result, warnings: list[v07.WarningOutput], objects: Objects
     ) -> v13.ReadOutput:
-        from omnigraph.wire.rows import rows_13
+        from omnigraph.wire.rows import columns_13, rows_13
 
+        columns = columns_13(result)
         return v13.ReadOutput(
             query_name=result.query_name,
             target=v07.ReadTargetOutput(branch=result.branch, snapshot=result.snapshot),
             row_count=result.row_count,
-            columns=result.columns or UNSET,
-            rows=Raw(rows_13(result, objects)),
+            columns=columns or UNSET,
+            rows=Raw(rows_13(result, columns, objects)),
             graph_commit_id=result.commit_id,
         )
 

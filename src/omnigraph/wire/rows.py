@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from omnigraph.language.types import PropType, Scalar
+from omnigraph.read.result import rows_json
 
 if TYPE_CHECKING:
     from omnigraph.read.result import Result
@@ -24,14 +25,29 @@ Objects = dict[str, dict[str, dict[str, Any]]]
 """Nodes by column and id, for the columns that are variables themselves."""
 
 
-def rows_13(result: Result, objects: Objects) -> bytes:
-    """The rows of a result as a JSON array."""
-    text = result.rows_json()
-    table, types = result.to_arrow(), result.types
+def columns_13(result: Result) -> list[str]:
+    """The column names. A score without an alias is named after its variable: `d._distance`."""
+    if not result.scores:
+        return result.columns
+    names: list[str] = []
+    for column in result.columns:
+        base = name = result.scores.get(column, column)
+        number = 1
+        while name in names:
+            number += 1
+            name = f"{base}_{number}"
+        names.append(name)
+    return names
+
+
+def rows_13(result: Result, names: list[str], objects: Objects) -> bytes:
+    """The rows of a result as a JSON array, with these names of its columns."""
+    table, types = result.to_arrow().rename_columns(names), result.types
+    text = rows_json(table, types) if result.scores else result.rows_json()
     has_nulls = any(column.null_count for column in table.columns)
     if not has_nulls and not objects and not any(map(_is_rewritten, types)):
         return text
-    columns = dict(zip(result.columns, types, strict=True))
+    columns = dict(zip(names, types, strict=True))
     rows: list[dict[str, Any]] = [_row(row, columns) for row in msgspec.json.decode(text)]
     for name, nodes in objects.items():
         for row in rows:

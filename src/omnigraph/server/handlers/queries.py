@@ -70,11 +70,11 @@ def typed_values(typed: dict[str, Any]) -> dict[str, Any]:
         raise HttpProblem(400, f"typed_params are not valid: {error}") from None
 
 
-def budget_of(given: BudgetRequest | None) -> QueryBudget | None:
+def budget_of(call: Call, given: BudgetRequest | None) -> QueryBudget:
     """The limits that a client asks for, as far as they are below those of the server."""
+    own = call.state.budget
     if given is None:
-        return None
-    own = QueryBudget.from_environment()
+        return own
     return QueryBudget(
         own.max_rows if given.max_rows is None else min(own.max_rows, given.max_rows),
         own.max_bytes if given.max_bytes is None else min(own.max_bytes, given.max_bytes),
@@ -98,7 +98,7 @@ def query(call: Call) -> Answer:
             given_params(body.params, body.typed_params),
             body.branch,
             body.snapshot,
-            budget=budget_of(body.budget),
+            budget=budget_of(call, body.budget),
             exact=body.exact,
         )
     except WrongQueryKind as error:
@@ -123,7 +123,7 @@ def explain(call: Call) -> Answer:
             source_text(body.query),
             params,
             name=body.name,
-            budget=budget_of(body.budget),
+            budget=budget_of(call, body.budget),
             cancel=call.cancel,
             exact=body.exact,
             analyze=body.analyze,
@@ -149,7 +149,12 @@ def _read(
         call,
         params,
         lambda given: state.query(
-            source_text(source), given, name=name, budget=budget, cancel=call.cancel, exact=exact
+            source_text(source),
+            given,
+            name=name,
+            budget=budget or call.state.budget,
+            cancel=call.cancel,
+            exact=exact,
         ),
     )
     if ARROW_STREAM in call.headers.get("accept", ""):

@@ -26,7 +26,7 @@ def scan(call: Call) -> Stream:
         columns=body.columns,
         where=body.where,
         params=typed_values(body.typed_params or {}),
-        budget=budget_of(body.budget),
+        budget=budget_of(call, body.budget),
         cancel=call.cancel,
     )
     return arrow_stream(rows, call.contract)
