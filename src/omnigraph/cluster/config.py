@@ -136,7 +136,15 @@ def read_config(folder: Path, found: Diagnostics) -> ClusterConfig | None:
     if text is None:
         found.error("cluster_config_read_error", str(path), "there is no such file")
         return None
-    return parse_config(text, found)
+    config = parse_config(text, found)
+    if config is not None:
+        try:
+            storage_root(config, folder)
+        except ClusterStop as stop:
+            problem = stop.diagnostic
+            found.error(problem.code, problem.path, problem.message, config.place("storage"))
+            return None
+    return config
 
 
 def parse_config(text: str, found: Diagnostics) -> ClusterConfig | None:

@@ -66,7 +66,7 @@ class ApprovalRecord(_Recorded, frozen=True, kw_only=True):
     consumed_by_operation: str
 
 
-class RecoveryRecord(_Recorded, frozen=True, kw_only=True):
+class RecoveryRecord(_Recorded, frozen=True, omit_defaults=False, kw_only=True):
     """An interrupted operation whose effect was recorded later."""
 
     kind: str

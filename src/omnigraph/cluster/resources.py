@@ -244,6 +244,7 @@ class _Files:
             return
         listed = f"declares {', '.join(declared)}" if declared else "declares no query"
         message = f"{file} {listed}; the key must match the query symbol"
+        place = self._config.place("graphs", graph_id, "queries", name)
         self._found.error("query_key_mismatch", path, message, place)
 
     def _register(
