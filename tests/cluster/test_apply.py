@@ -297,7 +297,7 @@ def test_a_ledger_that_changed_meanwhile_is_not_overwritten(any_cluster):
     assert codes == ["cluster_recovery_rolled_forward"]
 
 
-@pytest.mark.acceptance("U-132", partly="the server")
+@pytest.mark.acceptance("U-132")
 def test_storage_elsewhere_has_all_records_and_graphs(cluster, tmp_path):
     other = tmp_path / "other"
     cluster.declare(ONE_GRAPH + f"storage: file://{other}/\n")

@@ -129,7 +129,7 @@ def test_a_file_that_is_not_valid_is_named_with_its_problem(cluster, file, text,
 
 
 def test_a_policy_has_one_kind_and_a_scope_one_policy(cluster):
-    cluster.write("server.yaml", SERVER_POLICY)
+    cluster.write("server.yaml", f"kind: server\n{SERVER_POLICY}")
     cluster.declare(ONE_GRAPH + "  server:\n    file: server.yaml\n    applies_to: [cluster]\n")
     assert cluster.ok("validate")["diagnostics"] == []
     cluster.declare(ONE_GRAPH.replace("[team]", "[team, cluster]"))

@@ -38,6 +38,8 @@ from omnigraph.policy.document import PolicyKind, parse_policy
 from omnigraph.read.source_files import read_source
 
 CLUSTER_SCOPE: Final = "cluster"
+_KIND_MARKER: Final = "kind"
+"""A key of policies that says what their rules say as well."""
 _KINDS: Final = ("graph", "schema", "query", "policy", "provider")
 
 
@@ -383,6 +385,8 @@ class _Files:
                 self._found.error("policy_invalid", path, f"{declared.path}: {problem}")
             return
         for key in policy.unknown_keys:
+            if key == _KIND_MARKER:
+                continue
             self._found.error("policy_invalid", path, f"{declared.path}: unknown key {key}")
 
     # -- files ------------------------------------------------------------------------------
