@@ -43,6 +43,14 @@ class DocumentError(ValueError):
         self.place = place
 
 
+class DuplicateKey(DocumentError):
+    """A key that stands twice."""
+
+
+class _KeyTwice(yaml.MarkedYAMLError):
+    pass
+
+
 class _Loader(yaml.SafeLoader):
     """Reads only what is safe, and guesses less."""
 
@@ -53,7 +61,7 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(None, None, "a key must be text", key_node.start_mark)
             if key_node.value in found:
                 problem = f"key '{key_node.value}' stands twice"
-                raise yaml.MarkedYAMLError(None, None, problem, key_node.start_mark)
+                raise _KeyTwice(None, None, problem, key_node.start_mark)
             found[key_node.value] = self.construct_object(value_node, deep=True)
         return found
 
@@ -88,7 +96,8 @@ def parse_located(text: str) -> LocatedDocument:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = None if mark is None else Place(mark.line + 1, mark.column + 1)
-        raise DocumentError(error.problem or "it is not YAML", place) from None
+        kind = DuplicateKey if isinstance(error, _KeyTwice) else DocumentError
+        raise kind(error.problem or "it is not YAML", place) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise DocumentError(yaml_problem(error)) from None
 

@@ -7,6 +7,7 @@ Tests: tests/formats.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -38,3 +39,22 @@ def struct_from(made: type[S], source: object, **values: Any) -> S:
     others = (name for name in made.__struct_fields__ if name not in values)
     found = {name: getattr(source, name) for name in others if hasattr(source, name)}
     return made(**found, **values)
+
+
+def prepare_structs() -> int:
+    """Make all structs of loaded modules ready to be decoded by several threads; how many there are.
+
+    msgspec describes a type at its first use. When two threads come first at once, the process ends with a
+    memory error, so a process with threads describes its types before it starts them.
+    """
+    found = 0
+    waiting: list[type[Struct]] = [Struct]
+    while waiting:
+        for made in waiting.pop().__subclasses__():
+            waiting.append(made)
+            if made.__module__.partition(".")[0] == "omnigraph":
+                # A type whose fields name what only checkers import is never decoded.
+                with suppress(NameError, TypeError):
+                    msgspec.json.Decoder(made)
+                    found += 1
+    return found

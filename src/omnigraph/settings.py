@@ -67,6 +67,7 @@ class Settings(Struct, frozen=True):
     per_actor_bytes_max: str | None = None
     per_actor_inflight_max: str | None = None
     profile: str | None = None
+    require_all_graphs: str | None = None
     server_bearer_token: str | None = None
     server_bearer_tokens_aws_secret: str | None = None
     server_bearer_tokens_file: str | None = None
@@ -232,6 +233,11 @@ VARIABLES: Final = (
         "most writes of one actor at a time on a server; 16 without it",
     ),
     Variable("OMNIGRAPH_PROFILE", _TEXT, "profile that selects the graph"),
+    Variable(
+        "OMNIGRAPH_REQUIRE_ALL_GRAPHS",
+        Kind("`1` or `0`", str),
+        "`1`: a server does not start while a graph of its cluster cannot be served",
+    ),
     Variable("OMNIGRAPH_SERVER_BEARER_TOKEN", _TEXT, "token of the actor `default` on a server"),
     Variable(
         "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET",

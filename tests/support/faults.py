@@ -28,6 +28,8 @@ from omnigraph.errors import StorageError
 from omnigraph.faults import FAULT_POINTS, FaultPoint, FaultPoints
 
 DECLARED_IN: Final = (
+    "omnigraph.cluster.apply",
+    "omnigraph.cluster.store",
     "omnigraph.commit.background",
     "omnigraph.commit.writer",
     "omnigraph.history.tags",

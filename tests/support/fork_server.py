@@ -24,6 +24,7 @@ from typing import Any
 PROJECT = Path(__file__).parents[2]
 
 IMPORTED = (
+    "tests.cluster.dying",
     "tests.crash.dying",
     "tests.processes.branching",
     "tests.processes.changing",

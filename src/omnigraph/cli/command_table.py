@@ -161,6 +161,29 @@ _ENTRIES = (
     CommandEntry(
         "queries validate", "queries", Plane.STORAGE, "Validate stored queries against the schema."
     ),
+    CommandEntry(
+        "cluster validate", "cluster", Plane.CONTROL, "Check a cluster.yaml and its files."
+    ),
+    CommandEntry("cluster plan", "cluster", Plane.CONTROL, "Show what apply would change."),
+    CommandEntry(
+        "cluster apply", "cluster", Plane.CONTROL, "Make storage what the directory declares."
+    ),
+    CommandEntry(
+        "cluster approve", "cluster", Plane.CONTROL, "Allow the deletion of a graph by apply."
+    ),
+    CommandEntry("cluster status", "cluster", Plane.CONTROL, "Show what the ledger records."),
+    CommandEntry(
+        "cluster observe", "cluster", Plane.CONTROL, "Compare the graphs with the ledger."
+    ),
+    CommandEntry(
+        "cluster refresh", "cluster", Plane.CONTROL, "Record in the ledger what is really there."
+    ),
+    CommandEntry(
+        "cluster import", "cluster", Plane.CONTROL, "Create a ledger from the graphs that exist."
+    ),
+    CommandEntry(
+        "cluster force-unlock", "cluster", Plane.CONTROL, "Remove the lock of a dead command."
+    ),
     CommandEntry("queries list", "queries", Plane.SESSION, "List stored queries."),
     CommandEntry("policy validate", "policy", Plane.SESSION, "Validate a policy file."),
     CommandEntry("policy test", "policy", Plane.SESSION, "Run the test cases of a policy."),
@@ -190,6 +213,7 @@ ALIASES = {"schema get": "schema show"}
 FAMILIES = {
     "blob": "Read blob properties.",
     "branch": "Create, list, merge, reset and delete branches.",
+    "cluster": "Declare graphs, queries and policies, and apply the declaration.",
     "commit": "List and inspect commits.",
     "config": "Change configuration files.",
     "pin": "Protect commits from cleanup.",

@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from omnigraph.config.credentials import Token
     from omnigraph.config.legacy import LegacyConfig, StoredQueryFile
     from omnigraph.config.operator import OperatorConfig
-    from omnigraph.config.selection import Alias, RemoteTarget, StoredQueryCall, Target
+    from omnigraph.config.selection import (
+        Alias,
+        ClusterTarget,
+        EmbeddedTarget,
+        RemoteTarget,
+        StoredQueryCall,
+        Target,
+    )
 
 
 _META = "omnigraph."
@@ -42,6 +49,8 @@ class GlobalOptions(NamedTuple):
     profile: str | None = None
     project_graph: str | None = None
     project_file: str | None = None
+    cluster: str | None = None
+    cluster_graph: str | None = None
 
     @classmethod
     def of(cls, ctx: click.Context) -> GlobalOptions:
@@ -124,6 +133,9 @@ class Context:
         from omnigraph.settings import add_variables, read_settings
 
         self._refuse_two_addresses(uri)
+        if self.options.cluster is not None:
+            self._target = self._cluster_target(self.options.cluster)
+            return self._target
         add_variables(self.dotenv)
         legacy, options = self.legacy, self.options
         given = AddressOptions(
@@ -145,10 +157,33 @@ class Context:
             raise click.UsageError("--graph names a graph on a server and requires --server.")
         return self._target
 
+    def _cluster_target(self, cluster: str) -> ClusterTarget:
+        from omnigraph.config.selection import ClusterTarget
+
+        root = None if "://" in cluster else self.operator.clusters.get(cluster)
+        return ClusterTarget(root or cluster, "--cluster", self.options.cluster_graph)
+
+    def open_cluster(self, target: ClusterTarget) -> EmbeddedTarget:
+        """The graph of a cluster as storage. Its policy holds for commands of the data plane."""
+        from omnigraph.cluster.addressing import applied_policy, find_graph
+        from omnigraph.config.selection import EmbeddedTarget
+
+        uri = find_graph(target.root, target.graph)
+        is_data = self.plane is Plane.DATA
+        policy = applied_policy(target.root, target.graph) if is_data else None
+        found = EmbeddedTarget(uri, target.origin, policy_text=policy)
+        self._target = found
+        return found
+
     def _refuse_two_addresses(self, uri: str | None) -> None:
         from omnigraph.config.selection import without_secrets
 
         options = self.options
+        if (options.cluster is None) != (options.cluster_graph is None):
+            raise click.UsageError("--cluster and --cluster-graph go together; give both.")
+        address = uri or options.project_graph or options.store
+        if options.cluster is not None and address is not None:
+            raise click.UsageError("--cluster and another graph address are exclusive.")
         if options.server is not None and (uri is not None or options.project_graph is not None):
             other = "--target" if uri is None else f"the graph address {without_secrets(uri)}"
             raise UsageError(f"--server and {other} are exclusive; use one of them")
@@ -174,7 +209,7 @@ class Context:
             warn(warning)
         return alias
 
-    def write_policy(self) -> Path | None:
+    def write_policy(self) -> Path | str | None:
         """The policy that writes to the selected graph obey. Raises `UsageError` if one would be ignored."""
         from omnigraph.config.selection import EmbeddedTarget
 
@@ -242,10 +277,7 @@ def graph_uri(uri: str | None, context: Context, alias_graph: str | None = None)
             if context.plane is Plane.STORAGE:
                 refuse_remote(context.command, target.url)
             _refuse_remote_target(target, context)
-    raise UsageError(
-        f"{target.root} is a cluster, selected by {target.origin}, and clusters are not supported yet; "
-        "use a path or an s3:// address"
-    )
+    return context.open_cluster(target).uri
 
 
 def call_stored_query(call: StoredQueryCall, context: Context) -> NoReturn:

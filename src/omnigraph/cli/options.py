@@ -59,6 +59,27 @@ def uri_argument(function: F) -> F:
     return click.argument("uri", required=False)(project_options(function))
 
 
+def cluster_options(function: F) -> F:
+    """Declare the other way to name a graph that maintenance commands have: by its cluster."""
+    cluster = click.option(
+        "--cluster",
+        metavar="NAME|DIR|URI",
+        expose_value=False,
+        callback=remember,
+        help="Cluster of the graph: its configured name, its directory or its storage root.",
+    )
+    graph = click.option(
+        "--cluster-graph",
+        "--graph",
+        "cluster_graph",
+        metavar="GRAPH_ID",
+        expose_value=False,
+        callback=remember,
+        help="Graph of that cluster.",
+    )
+    return cluster(graph(function))
+
+
 def uri_option(function: F) -> F:
     """Declare the graph, for commands whose argument names something in it."""
     option = click.option("--uri", metavar="URI", help="Graph path or URI.")

@@ -53,15 +53,17 @@ class EmbeddedTarget:
     queries: Mapping[str, StoredQueryFile] = field(default_factory=dict)
     ignored: str | None = None
     """The top-level block of the project file that the named graph does not use."""
+    policy_text: str | None = None
+    """The policy that a cluster has applied to the graph."""
 
-    def write_policy(self) -> Path | None:
+    def write_policy(self) -> Path | str | None:
         """The policy that writes obey, if any. Raises `UsageError` if one would be ignored."""
         if self.ignored is not None:
             raise UsageError(
                 f"graph '{self.name}' was selected by name, so `{self.ignored}` at the top of omnigraph.yaml "
                 f"would be ignored; move it to graphs.{self.name}.{self.ignored}"
             )
-        return self.policy_file
+        return self.policy_file or self.policy_text
 
 
 @dataclass(frozen=True, slots=True)

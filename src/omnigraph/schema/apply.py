@@ -71,7 +71,12 @@ from omnigraph.versioning.branch_names import MAIN
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commit_sequence import Operation, sidecar_of
 from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationKind
-from omnigraph.versioning.contract import SchemaContract, stage_schema, write_history
+from omnigraph.versioning.contract import (
+    SOURCE_FILE,
+    SchemaContract,
+    stage_schema,
+    write_history,
+)
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication
@@ -170,6 +175,9 @@ class SchemaApplication:
             plan = plan_migration(accepted.ir, declared, allow_data_loss=options.allow_data_loss)
             refuse_unsupported(plan, desired)
             if not plan.steps:
+                # Comments and layout are part of the source, but not of the accepted types.
+                if declared.hash == accepted.hash and desired.text != accepted.source:
+                    parts.objects.write_text(SOURCE_FILE, desired.text)
                 return SchemaApplyResult(plan, nothing_done(state, _draft(accepted, options)))
             check_reserved_names(desired)
             ir = carry_identities(accepted.ir, declared, plan, self._columns_ever())

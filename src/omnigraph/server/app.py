@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from omnigraph.errors import QueryCancelled
 from omnigraph.server.bodies import BODY_SECONDS, check_content_type, decode_body, read_body
 from omnigraph.server.call import Answer, Call, ServerState, Stream
-from omnigraph.server.graphs import ServedGraph
+from omnigraph.server.graphs import ServedGraph, unknown_graph
 from omnigraph.server.openapi import OPENAPI
 from omnigraph.server.problems import HttpProblem, error_answer
 from omnigraph.server.router import Match, Router
@@ -187,7 +187,13 @@ class App:
     def _served(self, match: Match, exchange: _Exchange) -> ServedGraph:
         graphs = self.state.graphs
         if graphs.is_multi:
-            return graphs.find(match.path["graph_id"])
+            found = graphs.find(match.path["graph_id"])
+            if isinstance(found, ServedGraph):
+                return found
+            if not found.is_known_to(exchange.actor, self.state.server_gate):
+                raise unknown_graph(found.id)
+            message = f"graph '{found.id}' is {found.state}"
+            raise HttpProblem(503, message, code=exchange.unavailable_code)
         only = graphs.only()
         if exchange.contract is CONTRACT_13 and match.path["graph_id"] != only.id:
             raise HttpProblem(404, f"graph '{match.path['graph_id'][:64]}' not found")
@@ -281,6 +287,10 @@ class _Exchange:
     @property
     def draining_code(self) -> Literal["service_unavailable", "internal"]:
         return "service_unavailable" if self.contract is CONTRACT_13 else "internal"
+
+    @property
+    def unavailable_code(self) -> Literal["graph_unavailable", "internal"]:
+        return "graph_unavailable" if self.contract is CONTRACT_13 else "internal"
 
     def stamped(self, headers: Mapping[str, str]) -> dict[str, str]:
         found = dict(headers)

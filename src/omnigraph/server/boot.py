@@ -5,9 +5,11 @@ Tests: tests/server/test_several_graphs.py, tests/server/test_policies.py.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,7 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.config.legacy import LegacyConfig, StoredQueryFile
 from omnigraph.errors import ServerConfigError
 from omnigraph.graph.gate import Gate, OpenGate
+from omnigraph.json_structs import prepare_structs
 from omnigraph.policy.document import PolicyKind
 from omnigraph.policy.gate import PolicyGate, open_gate
 from omnigraph.server.graphs import (
@@ -28,7 +31,37 @@ from omnigraph.server.graphs import (
 )
 from omnigraph.stored_queries.registry import QueryEntry, StoredQueries, read_registry
 
+log = logging.getLogger("omnigraph.server")
+
 OPENED_AT_ONCE: Final = 4
+
+
+_DECODING: Final = (
+    "omnigraph.catalog.ir",
+    "omnigraph.cluster.store",
+    "omnigraph.read.text_indexes",
+    "omnigraph.server.routes",
+    "omnigraph.storage.refs",
+    "omnigraph.versioning.audit",
+    "omnigraph.versioning.commits",
+    "omnigraph.versioning.contract",
+    "omnigraph.versioning.locks.file_lock",
+    "omnigraph.versioning.locks.lease_object",
+    "omnigraph.versioning.manifest",
+    "omnigraph.versioning.manifest_state",
+    "omnigraph.versioning.recovery.sidecar",
+    "omnigraph.versioning.tags",
+    "omnigraph.versioning.upgrade.convert",
+    "omnigraph.wire.contracts",
+)
+"""The modules whose structs are decoded by the threads that open graphs and answer requests."""
+
+
+def prepare_threads() -> None:
+    """Load and describe all that threads decode, before there are any."""
+    for name in _DECODING:
+        import_module(name)
+    prepare_structs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +193,23 @@ def open_graphs(
             one.graph.close()
         raise next(error for one in opening if (error := one.exception()) is not None)
     return ServedGraphs(served, is_multi=source.is_multi)
+
+
+class ProjectBoot:
+    """The graphs of a command line or project file, opened before the port is."""
+
+    def __init__(self, source: BootSource) -> None:
+        self._source = source
+        self._gates, self.server_gate = read_policies(source)
+        self._queries = read_stored_queries(source)
+        self.has_policy = source.has_policy
+
+    def open(self, access: Access, *, require_all: bool) -> ServedGraphs:
+        """Open all graphs, whatever is required."""
+        graphs = open_graphs(self._source, access, self._gates, self._queries)
+        for graph in graphs:
+            log.info("graph '%s' at %s, %d stored queries", graph.id, graph.uri, len(graph.queries))
+        return graphs
+
+    def begin(self, graphs: ServedGraphs) -> None:
+        """The port is open; there is nothing left to do."""

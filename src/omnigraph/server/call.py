@@ -23,6 +23,7 @@ from omnigraph.wire.contracts import CONTRACT_13, Contract
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
+    from omnigraph.cluster.serving import ServingSnapshot
     from omnigraph.spark.choice import EngineArgument
 
 MAIN: Final = "main"
@@ -68,6 +69,7 @@ class ServerState:
         shutdown_grace_seconds: int = 25,
         source_version: str | None = None,
         requires_token: bool = False,
+        cluster: ServingSnapshot | None = None,
     ) -> None:
         self.graphs = graphs
         self.admission = admission or Admission()
@@ -76,6 +78,7 @@ class ServerState:
         self.shutdown_grace_seconds = shutdown_grace_seconds
         self.source_version = source_version
         self.requires_token = requires_token
+        self.cluster = cluster
         self.is_draining = False
         self.budget = QueryBudget.from_environment()
         self.counters = Counters()

@@ -44,6 +44,17 @@ _LEVELS: Final = ("debug", "info", "warning", "error")
     help="Project file. Without URI and --target, all its graphs are served.",
 )
 @click.option(
+    "--cluster",
+    metavar="DIR|URI",
+    help="Serve the applied graphs of a cluster: its directory, or its storage root.",
+)
+@click.option(
+    "--require-all-graphs",
+    envvar="OMNIGRAPH_REQUIRE_ALL_GRAPHS",
+    is_flag=True,
+    help="Do not start while a graph of the cluster cannot be served.",
+)
+@click.option(
     "--unauthenticated",
     is_flag=True,
     help="Serve without tokens: every caller may do everything.",
@@ -90,6 +101,8 @@ def command(
     bind: str | None,
     target: str | None,
     config: str | None,
+    cluster: str | None,
+    require_all_graphs: bool,
     unauthenticated: bool,
     http_api: HttpApi,
     shutdown_grace_seconds: int,
@@ -97,7 +110,7 @@ def command(
     spark: bool,
     log_level: str,
 ) -> int:
-    """Serve the graph at URI, or graphs of a project file, over HTTP."""
+    """Serve the graph at URI, graphs of a project file, or those of a cluster, over HTTP."""
     # No line of the log shows them, and every request writes one or two.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.basicConfig(
@@ -115,41 +128,50 @@ def command(
 
     from omnigraph.server.admission import Admission
     from omnigraph.server.app import App
-    from omnigraph.server.boot import choose_source, open_graphs, read_policies, read_stored_queries
+    from omnigraph.server.boot import ProjectBoot, choose_source, prepare_threads
     from omnigraph.server.call import ServerState
+    from omnigraph.server.cluster_boot import ClusterBoot
     from omnigraph.server.graphs import Access
     from omnigraph.server.lifecycle import listen, serve
 
+    prepare_threads()
     settings = read_settings()
-    project = read_legacy_config(config, settings)
-    if (notice := project.notice()) and not settings.suppress_yaml_deprecation:
-        log.warning("%s", notice)
     tokens = read_tokens(os.environ)
-    written = bind or project.server_bind or DEFAULT_BIND
+    boot: ProjectBoot | ClusterBoot
+    if cluster is not None:
+        for other, name in ((uri, "a URI"), (target, "--target"), (config, "--config")):
+            if other is not None:
+                raise ServerConfigError(
+                    f"--cluster is an exclusive boot source; it cannot be combined with {name}"
+                )
+        boot, project_bind = ClusterBoot.read(cluster), None
+    else:
+        project = read_legacy_config(config, settings)
+        if (notice := project.notice()) and not settings.suppress_yaml_deprecation:
+            log.warning("%s", notice)
+        source = choose_source(uri, target, project, is_explicit=config is not None)
+        boot, project_bind = ProjectBoot(source), project.server_bind
+    written = bind or project_bind or DEFAULT_BIND
     host, port = address(written)
-    source = choose_source(uri, target, project, is_explicit=config is not None)
     access = classify(
         has_tokens=len(tokens) > 0,
-        has_policy=source.has_policy,
+        has_policy=boot.has_policy,
         unauthenticated=is_open(unauthenticated),
     )
-    gates, server_gate = read_policies(source)
-    queries = read_stored_queries(source)
     log.info("tokens: env-or-file, %d actors; access: %s", len(tokens), access.value)
     if access is Access.OPEN:
         log.warning("serving without authentication: every caller may do everything")
     elif access is Access.DEFAULT_DENY:
         log.warning("no policy is configured: tokens only allow reads")
-    graphs = open_graphs(source, access, gates, queries)
-    for graph in graphs:
-        log.info("graph '%s' at %s, %d stored queries", graph.id, graph.uri, len(graph.queries))
+    graphs = boot.open(access, require_all=require_all_graphs)
     state = ServerState(
         graphs,
         admission=Admission(*admission_limits(os.environ)),
-        server_gate=server_gate,
+        server_gate=boot.server_gate,
         engine="auto" if spark else "inline",
         shutdown_grace_seconds=shutdown_grace_seconds,
         source_version=settings.source_version,
+        cluster=boot.snapshot if isinstance(boot, ClusterBoot) else None,
     )
     app = App(state, tokens, http_api=http_api, body_seconds=body_timeout_seconds)
     try:
@@ -160,6 +182,7 @@ def command(
     log.info("listening on %s:%d", bound_host, bound_port)
     if port == 0:
         print(f"OMNIGRAPH_LISTEN_ADDR={bound_host}:{bound_port}", flush=True)
+    boot.begin(graphs)
     code = serve(app, listener, shutdown_grace_seconds)
     for graph in graphs:
         graph.graph.close()

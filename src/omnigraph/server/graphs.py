@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Final, Literal
 
 from omnigraph.errors import PolicyError, ServerConfigError
 from omnigraph.graph.gate import Action, Gate, OpenGate, Request
@@ -54,6 +55,39 @@ class ServedGraph:
     queries: StoredQueries = field(default_factory=StoredQueries)
 
 
+Failure = Literal[
+    "invalid_configuration",
+    "invalid_policy",
+    "invalid_external_blob_policy",
+    "open_failed",
+    "invalid_stored_queries",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class UnavailableGraph:
+    """A graph that is still being opened, or that cannot be served."""
+
+    id: str
+    uri: str
+    gate: Gate
+    state: Literal["loading", "blocked"]
+    failure: Failure | None = None
+
+    def is_known_to(self, actor: str | None, server_gate: Gate | None) -> bool:
+        """Whether an actor may learn that there is such a graph."""
+        asked = [(self.gate, Action.READ)]
+        if server_gate is not None:
+            asked.append((server_gate, Action.GRAPH_LIST))
+        for gate, action in asked:
+            try:
+                gate.check(Request(actor, action))
+            except PolicyError:
+                continue
+            return True
+        return False
+
+
 def check_graph_id(graph_id: str) -> None:
     """Raises `ServerConfigError` for an id that no path can name."""
     if not is_graph_id(graph_id) or graph_id in _RESERVED_IDS:
@@ -79,28 +113,63 @@ def refuse_same_address(uris: Iterable[tuple[str, str]]) -> None:
 
 
 class ServedGraphs:
-    """The graphs of a server, one under flat paths or several under `/graphs/{id}`."""
+    """The graphs of a server, one under flat paths or several under `/graphs/{id}`.
 
-    def __init__(self, graphs: Iterable[ServedGraph], *, is_multi: bool) -> None:
-        self._by_id = {served.id: served for served in sorted(graphs, key=lambda one: one.id)}
+    Those of a cluster are opened behind the port, so they change from unavailable to open. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        graphs: Iterable[ServedGraph],
+        *,
+        is_multi: bool,
+        unavailable: Iterable[UnavailableGraph] = (),
+    ) -> None:
+        self._by_id = {served.id: served for served in graphs}
+        self._unavailable = {one.id: one for one in unavailable}
+        self._lock = Lock()
         self.is_multi = is_multi
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def __iter__(self) -> Iterator[ServedGraph]:
-        return iter(self._by_id.values())
+        """The open graphs, by id."""
+        with self._lock:
+            return iter([self._by_id[graph_id] for graph_id in sorted(self._by_id)])
+
+    def unavailable(self) -> list[UnavailableGraph]:
+        """The other graphs, by id."""
+        with self._lock:
+            return [self._unavailable[graph_id] for graph_id in sorted(self._unavailable)]
+
+    def add(self, served: ServedGraph) -> None:
+        """A graph is open now."""
+        with self._lock:
+            self._by_id[served.id] = served
+            self._unavailable.pop(served.id, None)
+
+    def block(self, graph: UnavailableGraph) -> None:
+        """A graph cannot be served."""
+        with self._lock:
+            self._unavailable[graph.id] = graph
 
     def only(self) -> ServedGraph:
         """The graph of a server for one graph."""
         (served,) = self._by_id.values()
         return served
 
-    def find(self, graph_id: str) -> ServedGraph:
+    def find(self, graph_id: str) -> ServedGraph | UnavailableGraph:
         """Raises `HttpProblem` 400 for an id that is none, 404 for an unknown one."""
         if not is_graph_id(graph_id):
             raise HttpProblem(400, f"invalid graph id '{graph_id[:64]}'")
-        served = self._by_id.get(graph_id)
+        with self._lock:
+            served = self._by_id.get(graph_id) or self._unavailable.get(graph_id)
         if served is None:
-            raise HttpProblem(404, f"graph '{graph_id}' not found")
+            raise unknown_graph(graph_id)
         return served
+
+
+def unknown_graph(graph_id: str) -> HttpProblem:
+    """The answer for a graph that does not exist, or that the caller may not know of."""
+    return HttpProblem(404, f"graph '{graph_id[:64]}' not found")

@@ -52,6 +52,9 @@ NOT_ASKED = {
     "commit list", "commit show", "tag list", "pin list", "schema show", "schema plan",
     "queries validate", "queries list", "policy validate", "policy test", "policy explain",
     "profile list", "profile show", "config migrate", "spark warm",
+    # They work on storage, as its owner.
+    "cluster validate", "cluster plan", "cluster apply", "cluster approve", "cluster status",
+    "cluster observe", "cluster refresh", "cluster import", "cluster force-unlock",
 }  # fmt: skip
 
 

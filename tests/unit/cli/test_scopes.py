@@ -158,11 +158,12 @@ def test_a_remote_target_is_refused_without_a_request(cli, two, home):
     assert "http://127.0.0.1:9/base/graphs/team is a remote graph" in err
 
 
-def test_a_cluster_is_refused_with_what_selected_it(cli, two, home):
+def test_a_cluster_without_a_ledger_is_refused(cli, two, home):
     operator(home, "clusters: {c: {root: /c}}\nprofiles: {p: {cluster: c, default_graph: g}}\n")
     code, _, err = cli(*QUERY, "--profile", "p")
     assert code == 1
-    assert "/c is a cluster, selected by --profile p" in err
+    assert "/c has no ledger" in err
+    assert "omnigraph cluster apply" in err
 
 
 # -- the project file ---------------------------------------------------------------------------

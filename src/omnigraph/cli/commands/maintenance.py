@@ -13,7 +13,7 @@ import click
 from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.exits import FAILURE, SUCCESS, Style
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import branch_option, json_option, uri_argument
+from omnigraph.cli.options import branch_option, cluster_options, json_option, uri_argument
 from omnigraph.cli.output.answers import (
     Cell,
     commit_lines,
@@ -143,6 +143,7 @@ _KEY_WIDTH = 40
 
 @declare("optimize")
 @uri_argument
+@cluster_options
 @json_option
 @click.pass_obj
 def optimize(context: Context, uri: str | None, as_json: bool) -> None:
@@ -180,6 +181,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 @declare("cleanup")
 @uri_argument
+@cluster_options
 @click.option(
     "--keep",
     type=click.IntRange(min=1),
@@ -276,6 +278,7 @@ def _cleanup_lines(uri: str, policy: str, report: CleanupReport) -> Iterator[str
 
 @declare("repair")
 @uri_argument
+@cluster_options
 @branch_option
 @click.option(
     "--confirm", is_flag=True, help="Apply the repair. Without it the findings are only shown."

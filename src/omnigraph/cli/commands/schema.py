@@ -40,7 +40,9 @@ def init(uri: str, schema_path: str, force: bool) -> None:
     refuse_remote("init", uri)
     # Imported here so that help does not wait for the storage engine.
     from omnigraph.api.graph import init
+    from omnigraph.cluster.addressing import refuse_managed
 
+    refuse_managed("init", uri)
     graph = init(uri, Path(schema_path), force=force)
     click.echo(f"initialized {uri}\ncommit {graph.head().id}")
 
@@ -120,7 +122,10 @@ def schema_apply(
 
     Dropped data can be read at earlier commits until cleanup.
     """
+    from omnigraph.cluster.addressing import refuse_managed
+
     uri = graph_uri(uri, context)
+    refuse_managed("schema apply", uri)
     with progress("applying") as shown:
         result = open_graph(uri, context).schema.apply(
             Path(schema),

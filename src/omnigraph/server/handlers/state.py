@@ -50,20 +50,38 @@ def health(call: Call) -> Answer:
 
 def ready(call: Call) -> Answer:
     """Say whether the server takes requests."""
-    served, draining = len(call.state.graphs), call.state.is_draining
+    state = call.state
+    opened, others, cluster = len(state.graphs), state.graphs.unavailable(), state.cluster
+    loading = sum(one.state == "loading" for one in others)
+    blocked = len(others) - loading
+    is_ready = not state.is_draining and not loading and (opened > 0 or not others)
     document = v07.ReadyOutput(
-        ready=not draining,
-        status="draining" if draining else "serving",
-        served_graph_count=served,
-        ready_graph_count=served,
-        loading_graph_count=0,
-        blocked_graph_count=0,
-        state_revision=0,
-        state_cas=None,
-        booted_serving_digest=None,
-        shutdown_grace_seconds=call.state.shutdown_grace_seconds,
+        ready=is_ready,
+        status=_readiness(
+            is_draining=state.is_draining, ready=opened, loading=loading, blocked=blocked
+        ),
+        served_graph_count=opened + len(others),
+        ready_graph_count=opened,
+        loading_graph_count=loading,
+        blocked_graph_count=blocked,
+        state_revision=0 if cluster is None else cluster.state_revision,
+        state_cas=None if cluster is None else cluster.state_cas,
+        booted_serving_digest=None if cluster is None else cluster.digest,
+        shutdown_grace_seconds=state.shutdown_grace_seconds,
     )
-    return Answer(document, status=503 if draining else 200)
+    return Answer(document, status=200 if is_ready else 503)
+
+
+def _readiness(
+    *, is_draining: bool, ready: int, loading: int, blocked: int
+) -> Literal["draining", "loading", "blocked", "degraded", "serving"]:
+    if is_draining:
+        return "draining"
+    if loading:
+        return "loading"
+    if blocked:
+        return "degraded" if ready else "blocked"
+    return "serving"
 
 
 def metrics(call: Call) -> Answer:
@@ -123,6 +141,21 @@ def list_graphs(call: Call) -> Answer:
         )
         for served in state.graphs
     ]
+    graphs += (
+        v13.GraphInfo(
+            graph_id=other.id,
+            uri=other.uri,
+            state=other.state,
+            read_available=False,
+            write_available=False,
+            action="wait_for_startup"
+            if other.state == "loading"
+            else "apply_correction_or_restart",
+            failure=other.failure or msgspec.UNSET,
+        )
+        for other in state.graphs.unavailable()
+    )
+    graphs.sort(key=lambda one: one.graph_id)
     return Answer(v13.GraphListResponse(graphs=graphs))
 
 
@@ -181,6 +214,11 @@ def apply_schema(call: Call) -> Answer:
     """Change the schema as one commit on main."""
     body: SchemaApplyRequest = call.body
     call.allow(Action.SCHEMA_APPLY, target_branch=MAIN)
+    if call.state.cluster is not None:
+        message = (
+            "the schema of a cluster's graph is declared; change it with `omnigraph cluster apply`"
+        )
+        raise HttpProblem(409, message)
     with call.admit(len(body.schema_source)):
         try:
             done = call.graph.schema.apply(
