@@ -272,8 +272,17 @@ ROUTES: Final = (
     # -- history ------------------------------------------------------------------------
     Route(
         "GET", "/commits", "listCommits", "commits", state.list_commits,
-        v07.CommitListOutput, v13.CommitListOutput, query=(_BRANCH,), statuses=(403, 404),
-        action="`read(branch)`",
+        v07.CommitListOutput, v13.CommitListOutput,
+        query=(
+            _BRANCH,
+            QueryParameter("actor", "only commits of this actor"),
+            QueryParameter("since", "only commits since this commit or time"),
+            QueryParameter("until", "only commits up to this commit or time"),
+            QueryParameter("limit", "most commits to return", "integer"),
+            QueryParameter("merged", "with the commits of merged branches", "boolean"),
+            QueryParameter("oldest_first", "the limit counts from the oldest commit", "boolean"),
+        ),
+        statuses=(400, 403, 404), action="`read(branch)`",
     ),
     Route(
         "GET", "/commits/{commit_id}", "getCommit", "commits", state.commit,

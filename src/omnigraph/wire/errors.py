@@ -143,6 +143,10 @@ class MergeConflictOutput13(Struct, frozen=True, kw_only=True):
     entity_id: str | None
     kind: MergeConflictKindOutput
     message: str
+    base: dict[str, Any] | UnsetType | None = UNSET
+    """The values of the row, for clients that accept all fields."""
+    ours: dict[str, Any] | UnsetType | None = UNSET
+    theirs: dict[str, Any] | UnsetType | None = UNSET
 
 
 class KeyConflictOutput(Struct, frozen=True, kw_only=True):

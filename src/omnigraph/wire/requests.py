@@ -36,6 +36,7 @@ class QueryRequest(Struct, frozen=True, kw_only=True):
     branch: str | None = None
     snapshot: str | None = None
     settings: SettingsRequest | None = None
+    exact: bool = False
 
 
 class ReadRequest(Struct, frozen=True, kw_only=True):
@@ -57,6 +58,7 @@ class ExplainRequest(Struct, frozen=True, kw_only=True):
     branch: str | None = None
     snapshot: str | None = None
     analyze: bool = False
+    exact: bool = False
 
 
 class ChangeRequest(Struct, frozen=True, kw_only=True):
@@ -104,6 +106,8 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     mode: LoadMode | None = None
     load_id: str | None = None
     max_errors: Limit | None = None
+    strict: bool = False
+    cascade: bool = False
     expected_head: str | None = None
     message: str | None = None
 

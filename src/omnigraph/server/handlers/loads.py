@@ -34,7 +34,7 @@ def load(call: Call) -> Answer:
     body: IngestRequest = call.body
     data = body.data.encode("utf-8", "surrogatepass")
     done = _load(call, data, body.branch, body.from_, body.mode or "merge", body)
-    return Answer(call.contract.load(done, call.uri, body.from_))
+    return Answer(call.documents.load(done, call.uri, body.from_))
 
 
 def load_ndjson(call: Call) -> Answer:
@@ -107,7 +107,8 @@ def _load(
                 branch=into,
                 create_from=source,
                 load_id=load_id,
-                strict=body is None,
+                strict=body is None or body.strict,
+                cascade=body is not None and body.cascade,
                 max_errors=(None if body is None else body.max_errors) or MAX_LOAD_ERRORS,
                 message=None if body is None else body.message,
                 expected_head=None if body is None else body.expected_head,
@@ -222,9 +223,10 @@ def export(call: Call) -> Stream:
     branch = branch_of(body.branch)
     call.allow(Action.EXPORT, branch)
     state = newest_state(call.graph, branch)
-    wanted = body.type_names if call.is_13 else [*body.type_names, *body.table_keys]
+    is_13 = call.documents is CONTRACT_13
+    wanted = body.type_names if is_13 else [*body.type_names, *body.table_keys]
     _check_types(state.catalog, wanted)
-    is_13, engine = call.is_13, call.state.engine
+    engine = call.state.engine
 
     def produce(write: Write) -> None:
         out = LineWriter(write, is_13=is_13)

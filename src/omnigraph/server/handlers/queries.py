@@ -17,6 +17,7 @@ from omnigraph.server.call import ARROW_STREAM, Answer, Call, branch_of, source_
 from omnigraph.server.handlers.branches import list_as_rows, run_statement
 from omnigraph.server.problems import ConditionFailed, HttpProblem
 from omnigraph.server.statements import BranchStatement, branch_statement
+from omnigraph.wire.contracts import CONTRACT_13
 from omnigraph.wire.documents07 import ExplainOutput, QueriesCatalogOutput, WarningOutput
 from omnigraph.wire.requests import (
     ChangeRequest,
@@ -48,7 +49,9 @@ def query(call: Call) -> Answer:
         _refuse_options(statement, body.name, body.params, body.branch, body.snapshot)
         return Answer(list_as_rows(call))
     try:
-        return _read(call, body.query, body.name, body.params, body.branch, body.snapshot)
+        return _read(
+            call, body.query, body.name, body.params, body.branch, body.snapshot, body.exact
+        )
     except WrongQueryKind as error:
         message = f"query '{error.query_name}' contains mutations; use POST /mutate for writes"
         raise HttpProblem(400, message, cause=error) from None
@@ -73,6 +76,7 @@ def explain(call: Call) -> Answer:
             name=body.name,
             cancel=call.cancel,
             analyze=body.analyze,
+            exact=body.exact,
         ),
     )
     return Answer(msgspec.convert(found.to_json(), ExplainOutput))
@@ -85,17 +89,20 @@ def _read(
     params: dict[str, Any] | None,
     branch: str | None,
     snapshot: str | None,
+    exact: bool = False,
 ) -> Answer:
     state = _state(call, branch, snapshot)
     result, warnings = _bound(
         call,
         params,
-        lambda given: state.query(source_text(source), given, name=name, cancel=call.cancel),
+        lambda given: state.query(
+            source_text(source), given, name=name, cancel=call.cancel, exact=exact
+        ),
     )
     if ARROW_STREAM in call.headers.get("accept", ""):
         return Answer(content=_arrow(result), media_type=ARROW_STREAM)
-    objects = _objects(state, result) if call.is_13 else {}
-    return Answer(call.contract.read(result, warnings, objects))
+    objects = _objects(state, result) if call.documents is CONTRACT_13 else {}
+    return Answer(call.documents.read(result, warnings, objects))
 
 
 def _objects(state: GraphAt, result: Result) -> Objects:
@@ -242,7 +249,7 @@ def _mutate(
         except WrongQueryKind as error:
             message = f"query '{error.query_name}' is a read; use POST /query for reads"
             raise HttpProblem(400, message, cause=error) from None
-    return Answer(call.contract.mutation(call.noted(done)))
+    return Answer(call.documents.mutation(call.noted(done)))
 
 
 def _condition(call: Call) -> str:

@@ -18,7 +18,7 @@ from omnigraph.server.problems import HttpProblem
 from omnigraph.versioning.rows import FORMAT_STAMP
 from omnigraph.wire import documents07 as v07
 from omnigraph.wire import documents13 as v13
-from omnigraph.wire.contracts import RELEASE_13, receipt_fields
+from omnigraph.wire.contracts import CONTRACT_07, RELEASE_13, receipt_fields
 from omnigraph.wire.requests import SchemaApplyRequest
 
 # -- the server -----------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def list_graphs(call: Call) -> Answer:
     if state.server_gate is None:
         raise HttpProblem(403, "the list of graphs needs a server policy that allows graph_list")
     state.server_gate.check(Request(call.actor, Action.GRAPH_LIST))
-    if not call.is_13:
+    if call.documents is CONTRACT_07:
         listed = [v07.GraphInfo(graph_id=served.id, uri=served.uri) for served in state.graphs]
         return Answer(v07.GraphListResponse(graphs=listed))
     graphs = [
@@ -138,13 +138,13 @@ def snapshot(call: Call) -> Answer:
     """Show every table of a branch and its version."""
     branch = branch_of(call.one("branch"))
     call.allow(Action.READ, branch)
-    return Answer(call.contract.snapshot(newest_state(call.graph, branch), FORMAT_STAMP))
+    return Answer(call.documents.snapshot(newest_state(call.graph, branch), FORMAT_STAMP))
 
 
 def schema(call: Call) -> Answer:
     """Show the schema."""
     call.allow(Action.READ)
-    return Answer(call.contract.schema(call.graph.schema.source))
+    return Answer(call.documents.schema(call.graph.schema.source))
 
 
 def apply_schema(call: Call) -> Answer:
@@ -185,13 +185,24 @@ def list_commits(call: Call) -> Answer:
     branch = branch_of(given)
     # Without a branch, contract 0.7 asks the policy about no branch in particular.
     call.allow(Action.READ, branch if given is not None or call.is_13 else None)
-    return Answer(call.contract.commits(call.graph.log(branch)))
+    limit = call.integer("limit", 0) or None
+    found = call.graph.log(
+        branch,
+        actor=call.one("actor"),
+        since=call.one("since"),
+        until=call.one("until"),
+        merged=call.switch("merged"),
+        limit=limit,
+        reverse=call.switch("oldest_first"),
+    )
+    # A limit counts from the end that the caller names; documents have the order of their contract.
+    return Answer(call.documents.commits(found[::-1] if call.switch("oldest_first") else found))
 
 
 def commit(call: Call) -> Answer:
     """Show one commit of any branch."""
     call.allow(Action.READ)
-    return Answer(call.contract.commit(call.graph.commit(call.path["commit_id"])))
+    return Answer(call.documents.commit(call.graph.commit(call.path["commit_id"])))
 
 
 def status(call: Call) -> Answer:
