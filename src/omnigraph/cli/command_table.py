@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from omnigraph.errors import UsageError
 
@@ -73,6 +73,15 @@ def refuse_remote(command: str, uri: str) -> None:
             f"`{command}` is a storage-plane command and needs direct storage access; "
             f"{without_secrets(uri)} is a remote server"
         )
+
+
+def refuse_direct(what: str, uri: str) -> NoReturn:
+    """Raise for a command or option that works on storage alone and was pointed at a server."""
+    from omnigraph.config.selection import without_secrets
+
+    raise UsageError(
+        f"{what} needs direct storage access; {without_secrets(uri)} is a remote server"
+    )
 
 
 class CommandEntry(NamedTuple):
@@ -143,6 +152,7 @@ _ENTRIES = (
     CommandEntry(
         "status", "maintenance", Plane.DATA, "Show sizes, index coverage and pending work."
     ),
+    CommandEntry("graphs list", "refs", Plane.DATA, "List the graphs of a server."),
     CommandEntry("schema show", "schema", Plane.DATA, "Print the schema source."),
     CommandEntry("schema apply", "schema", Plane.DATA, "Migrate the graph to a new schema."),
     CommandEntry(
@@ -192,6 +202,7 @@ FAMILIES = {
     "branch": "Create, list, merge, reset and delete branches.",
     "commit": "List and inspect commits.",
     "config": "Change configuration files.",
+    "graphs": "List the graphs of a server.",
     "pin": "Protect commits from cleanup.",
     "policy": "Validate, test and explain policies.",
     "profile": "List profiles and show what they select.",
