@@ -34,6 +34,7 @@
     │   │   ├── OperatorConfigError  the operator configuration is not valid
     │   │   ├── LegacyConfigError  a project file `omnigraph.yaml` is not valid
     │   │   └── CredentialsError  the file of tokens is not valid, or not private
+    │   ├── EmbeddedOnly         the call needs a graph opened from its storage
     │   └── ServerConfigError    the server cannot start with its options
     ├── SchemaError              a schema change is not possible
     │   ├── UnsupportedMigration
@@ -107,6 +108,11 @@
     │   ├── UnknownColumn        also a KeyError
     │   ├── EntityNotFound
     │   └── BlobMissing          the blob property is null
+    ├── RemoteError              a call to a server failed outside the graph engine
+    │   ├── ServerUnreachable    no connection, or no answer to a read
+    │   ├── AnswerLost           a change was sent, its outcome is unknown
+    │   ├── Unauthenticated      the server does not know the token, or requires one
+    │   └── UnexpectedAnswer     the answer does not follow the HTTP contract
     └── StorageError             the store failed
         ├── CommitStateUnknown   a write was started; recovery will complete or undo it
         ├── ManifestDamaged      the manifest contradicts itself
@@ -209,6 +215,12 @@ from omnigraph.errors.inputs import UnknownType as UnknownType
 from omnigraph.errors.inputs import UnknownVersion as UnknownVersion
 from omnigraph.errors.inputs import UsageError as UsageError
 from omnigraph.errors.inputs import WrongQueryKind as WrongQueryKind
+from omnigraph.errors.remote import AnswerLost as AnswerLost
+from omnigraph.errors.remote import EmbeddedOnly as EmbeddedOnly
+from omnigraph.errors.remote import RemoteError as RemoteError
+from omnigraph.errors.remote import ServerUnreachable as ServerUnreachable
+from omnigraph.errors.remote import Unauthenticated as Unauthenticated
+from omnigraph.errors.remote import UnexpectedAnswer as UnexpectedAnswer
 from omnigraph.errors.services import ActorRequired as ActorRequired
 from omnigraph.errors.services import EmbeddingError as EmbeddingError
 from omnigraph.errors.services import EmbeddingFailed as EmbeddingFailed

@@ -20,7 +20,8 @@ class CommitStateUnknown(StorageError):
     """A write was started and left to recovery, which will complete or undo it.
 
     Repeating the call with `idempotency_key` is always safe: if the write was published, its
-    receipt comes back. `reason` is what interrupted the write, if known.
+    receipt comes back. `reason` is what interrupted the write, if known. A client that lost the
+    answer of a server knows neither the operation nor the commit; both are None then.
     """
 
     code = "OG-F-001"
@@ -28,8 +29,8 @@ class CommitStateUnknown(StorageError):
 
     def __init__(
         self,
-        operation_id: str,
-        commit_id: str,
+        operation_id: str | None,
+        commit_id: str | None,
         idempotency_key: str,
         *,
         is_load: bool = False,
@@ -44,8 +45,9 @@ class CommitStateUnknown(StorageError):
         argument = f"load_id='{idempotency_key}' (idempotency_key for insert and upsert)"
         if not is_load:
             argument = f"idempotency_key='{idempotency_key}'"
+        what = "the write" if commit_id is None else f"commit {commit_id}"
         super().__init__(
-            f"could not confirm commit {commit_id}{'' if reason is None else f' ({reason})'}; "
+            f"could not confirm {what}{'' if reason is None else f' ({reason})'}; "
             f"repeat the call with {argument}: it returns the receipt if the commit was published"
         )
 

@@ -197,12 +197,13 @@ def describe(error: og.OmnigraphError) -> wire.ExceptionOutput:
         type=type(error).__name__,
         code=error.code,
         retry=error.retry.value,
+        message=error.message,
         fields=msgspec.to_builtins(fields, enc_hook=str, str_keys=False) if fields else {},
     )
 
 
 _SAID_ELSEWHERE: Final = frozenset(
-    ["message", "diagnostics", "load_errors", "load_errors_total", "alike", "conflicts"]
+    ["message", "load_errors", "load_errors_total", "alike", "conflicts"]
 )
 """Fields that the body has already, or that have no JSON form."""
 

@@ -37,6 +37,7 @@ class ExceptionOutput(Struct, frozen=True, kw_only=True):
     type: str
     code: str
     retry: str
+    message: str = ""
     fields: dict[str, Any] = {}
 
 
