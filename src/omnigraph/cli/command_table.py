@@ -137,7 +137,7 @@ _ENTRIES = (
     CommandEntry("branch merge", "merge", Plane.DATA, "Merge a branch into another."),
     CommandEntry("merge", "merge", Plane.DATA, "Merge a branch into another."),
     CommandEntry("diff", "history", Plane.DATA, "Compare two branches or commits."),
-    CommandEntry("changes", "history", Plane.DATA, "Show row changes commit by commit."),
+    CommandEntry("changes", "changes", Plane.DATA, "Show row changes commit by commit."),
     CommandEntry("log", "history", Plane.DATA, "Show commit history, newest first."),
     CommandEntry("revert", "merge", Plane.DATA, "Undo a commit's changes in a new commit."),
     CommandEntry("cherry-pick", "merge", Plane.DATA, "Apply a commit's changes to another branch."),

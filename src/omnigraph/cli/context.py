@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omnigraph.api.graph import Graph
-    from omnigraph.cli.remote import ServedGraph
     from omnigraph.cli.output.results import Format, TableLayout
+    from omnigraph.cli.remote import ServedGraph
     from omnigraph.config.credentials import Token
     from omnigraph.config.legacy import LegacyConfig, StoredQueryFile
     from omnigraph.config.operator import OperatorConfig

@@ -199,6 +199,8 @@ class SchemaApplyOutput(_ReceiptFields, frozen=True, kw_only=True):
     manifest_version: int
     steps: list[dict[str, Any]]
     actor_id: str | None = None
+    lines: list[str] = []
+    """The steps in words."""
 
 
 class GraphInfo(Struct, frozen=True, kw_only=True):

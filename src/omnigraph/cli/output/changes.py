@@ -5,7 +5,8 @@ Tests: tests/unit/cli/test_output.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.cli.exits import Style
@@ -17,6 +18,7 @@ from omnigraph.limits import MAX_SHOWN_CHARACTERS
 
 if TYPE_CHECKING:
     from omnigraph.catalog.model import EntityType
+    from omnigraph.cli.remote import ServedGraph
 
 
 _SHOWN_ELEMENTS: Final = 3
@@ -27,9 +29,14 @@ _SHOWN_BEFORE_CHANGE: Final = 20
 class RowValues:
     """Writes values of rows of some types. With `full`, nothing is cut."""
 
-    def __init__(self, types: Iterable[EntityType], *, full: bool) -> None:
-        self._types = {declared.table_key: declared for declared in types}
+    def __init__(self, types: Callable[[], Iterable[EntityType]], *, full: bool) -> None:
+        """`types` is called when the first value is shown."""
+        self._declared = types
         self._full = full
+
+    @cached_property
+    def _types(self) -> Mapping[str, EntityType]:
+        return {declared.table_key: declared for declared in self._declared()}
 
     def texts(self, table_key: str, name: str, *values: Any) -> list[str]:
         """The same property in several states; equal beginnings of long texts are left out."""
@@ -45,6 +52,14 @@ class RowValues:
         if isinstance(value, list):
             return [None if day is None else format_date(day) for day in value]
         return None if value is None else format_date(value)
+
+
+def served_types(graph: ServedGraph) -> Iterable[EntityType]:
+    """The types of a graph behind a server."""
+    from omnigraph.catalog.compile import compile_schema
+    from omnigraph.language.syntax import Source
+
+    return compile_schema(Source("<schema>", graph.schema()["schema_source"]))
 
 
 def elided(row: Mapping[str, Any] | None) -> dict[str, Any] | None:

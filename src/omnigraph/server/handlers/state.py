@@ -9,6 +9,7 @@ import msgspec
 from omnigraph._version import __version__
 from omnigraph.api.graph_at import entity_document
 from omnigraph.api.handle import newest_state
+from omnigraph.catalog.migrate.report import step_lines
 from omnigraph.catalog.model import Catalog, EdgeType
 from omnigraph.errors import EntityNotFound, PolicyError, QueriesBroken
 from omnigraph.graph.gate import Action, Request
@@ -174,6 +175,7 @@ def apply_schema(call: Call) -> Answer:
             step_count=len(done.plan.steps),
             steps=[step.to_json() for step in done.plan.steps],
             actor_id=call.actor,
+            lines=step_lines(done.plan),
             **receipt_fields(done.receipt),
         )
     )
