@@ -138,11 +138,16 @@ _ENTRIES = (
     CommandEntry("merge", "merge", Plane.DATA, "Merge a branch into another."),
     CommandEntry("diff", "history", Plane.DATA, "Compare two branches or commits."),
     CommandEntry("changes", "changes", Plane.DATA, "Show row changes commit by commit."),
+    CommandEntry("changes poll", "changes", Plane.DATA, "Show one page of a change feed."),
+    CommandEntry(
+        "changes baseline", "changes", Plane.DATA, "Write all entities and the cursor to poll from."
+    ),
     CommandEntry("log", "history", Plane.DATA, "Show commit history, newest first."),
     CommandEntry("revert", "merge", Plane.DATA, "Undo a commit's changes in a new commit."),
     CommandEntry("cherry-pick", "merge", Plane.DATA, "Apply a commit's changes to another branch."),
     CommandEntry("commit list", "history", Plane.DATA, "List a branch's commits."),
     CommandEntry("commit show", "history", Plane.DATA, "Show a commit."),
+    CommandEntry("commit changes", "changes", Plane.DATA, "Show the changes of a commit."),
     CommandEntry("tag create", "refs", Plane.DATA, "Tag a commit and protect it from cleanup."),
     CommandEntry("tag list", "refs", Plane.DATA, "List tags."),
     CommandEntry("tag delete", "refs", Plane.DATA, "Delete a tag."),

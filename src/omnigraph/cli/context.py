@@ -266,7 +266,8 @@ def graph_uri(uri: str | None, context: Context, alias_graph: str | None = None)
         return target.uri
     if context.plane is Plane.STORAGE:
         refuse_remote(context.command, target.url)
-    refuse_direct(f"`{click.get_current_context().info_name}`", target.url)
+    words = click.get_current_context().command_path.partition(" ")[2]
+    refuse_direct(f"`{words}`", target.url)
 
 
 def address_or_server(

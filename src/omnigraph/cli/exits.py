@@ -27,6 +27,7 @@ from omnigraph.errors import (
     RecoveryQuarantined,
     RepairRefused,
     TableDrift,
+    Unauthenticated,
     UnknownParameter,
 )
 
@@ -107,6 +108,11 @@ def hint_for(error: OmnigraphError) -> str | None:
             return f"repeat the command with --load-id {quote(key)}"
         case CommitStateUnknown(idempotency_key=key):
             return f"if the command has --idempotency-key, repeat it with {quote(key)} there"
+        case Unauthenticated():
+            return (
+                "`omnigraph login NAME` stores a token for a server of the operator config; "
+                "OMNIGRAPH_BEARER_TOKEN is used for any server"
+            )
         case DanglingEdges():
             return "--cascade deletes the edges"
         case UnknownParameter():

@@ -253,6 +253,13 @@ def _details_13(error: og.OmnigraphError, all_fields: bool) -> dict[str, Any]:
             unread = error.commit_id
             gap = wire.ChangeFeedGapOutput(cursor=None, first_unreadable_commit_id=unread)
             return {"change_feed_gap": gap}
+        case og.ChangesNotShown():
+            refusal = wire.ChangeDiffRefusalOutput(
+                graph_commit_id=error.commit_id,
+                reason=msgspec.convert(error.reason, wire.ChangeDiffReason),
+                type_name=error.type_name or msgspec.UNSET,
+            )
+            return {"change_diff_refusal": refusal}
         case og.BlobRangeError():
             wanted = wire.BlobRangeOutput(start=error.offset, end=None, length=error.size)
             return {"blob_range": wanted}

@@ -105,10 +105,10 @@ def change_lines(
 ) -> Iterator[str]:
     """One line per change; with values, those that became different follow it."""
     for change in changes:
-        line = f"{_SIGNS[change['op']]} {change['table_key']} {change['id']}"
+        text = f"{change['table_key']} {change['id']}"
         if "endpoints" in change:
-            line += f"  {change['endpoints']['src']} → {change['endpoints']['dst']}"
-        yield indent + _coloured(change["op"], line, style)
+            text += f"  {change['endpoints']['src']} → {change['endpoints']['dst']}"
+        yield indent + change_line(change["op"], text, style)
         for name, old, new in _differences(change):
             before, after = values.texts(change["table_key"], name, old, new)
             yield f"{indent}    {name}: {before} → {after}"
@@ -132,7 +132,9 @@ def _differences(change: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
             yield name, old.get(name), new.get(name)
 
 
-def _coloured(op: str, line: str, style: Style) -> str:
+def change_line(op: str, text: str, style: Style) -> str:
+    """The sign of an operation and what it changed, in its colour."""
+    line = f"{_SIGNS[op]} {text}"
     match op:
         case "insert":
             return style.ok(line)
