@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
 import click
 
@@ -93,11 +93,9 @@ message_option = click.option("-m", "--message", metavar="TEXT", help="Commit me
 
 
 def _engine_option(when: str) -> Callable[[F], F]:
-    from omnigraph.spark.choice import Engine
-
     return click.option(
         "--engine",
-        type=click.Choice(get_args(Engine)),
+        type=click.Choice(["auto", "spark", "inline"]),
         help="Engine to run on. Default: OMNIGRAPH_ENGINE, defaults.engine in the operator config, "
         f"or auto, which uses Spark {when}.",
     )
@@ -261,13 +259,20 @@ class ChosenQuery(NamedTuple):
     uri: str | None
     source: str | Path
     name: str | None
-    params: JsonParameters
+    given: Mapping[str, object]
     alias: QueryFileAlias | None = None
 
     def graph(self, context: Context) -> str | ServedGraph:
         """The graph that the query is for."""
         graph = None if self.alias is None else self.alias.graph
         return address_or_server(self.uri, context, graph)
+
+    @property
+    def params(self) -> JsonParameters:
+        """The parameters, for a graph that is opened here."""
+        from omnigraph.plan.params import JsonParameters
+
+        return JsonParameters(self.given)
 
     @property
     def text(self) -> str:
@@ -291,7 +296,7 @@ class StoredQuery(NamedTuple):
 
     target: RemoteTarget
     name: str
-    params: JsonParameters
+    given: Mapping[str, object]
     is_alias: bool = False
     format: OutputFormat | None = None
 
@@ -402,7 +407,6 @@ def _aliased(
 ) -> ChosenQuery | StoredQuery:
     from omnigraph.config.operator import StoredQueryAlias
     from omnigraph.config.selection import bind_arguments, stored_query_call
-    from omnigraph.plan.params import JsonParameters
 
     for flag, value in (("--query", options["query_path"]), ("-e", options["query_text"])):
         if value is not None:
@@ -411,11 +415,10 @@ def _aliased(
     params = _params(options)
     if isinstance(alias, StoredQueryAlias):
         call = stored_query_call(alias, words, params, context.operator)
-        bound = JsonParameters(call.params)
-        return StoredQuery(call.target, call.query, bound, is_alias=True, format=alias.format)
+        return StoredQuery(call.target, call.query, call.params, is_alias=True, format=alias.format)
     if words and context.select(uri, alias.graph) is None:
         uri, words = words[0], words[1:]
-    bound = JsonParameters(bind_arguments(alias, words, params))
+    bound = bind_arguments(alias, words, params)
     source = context.legacy.find_query_file(alias.query)
     return ChosenQuery(uri, source, options["name"] or alias.query_name, bound, alias)
 
@@ -435,9 +438,8 @@ def _source(options: QueryOptions, context: Context) -> str | Path:
     return context.legacy.find_query_file(path)
 
 
-def _params(options: ParamsOptions) -> JsonParameters:
+def _params(options: ParamsOptions) -> Mapping[str, object]:
     from omnigraph.json_text import JsonError, parse_json
-    from omnigraph.plan.params import JsonParameters
 
     text, path = options["params"], options["params_file"]
     if text is not None and path is not None:
@@ -450,11 +452,11 @@ def _params(options: ParamsOptions) -> JsonParameters:
         except UnicodeDecodeError:
             raise InputError(f"params file '{path}' is not UTF-8; save it as UTF-8") from None
     if text is None:
-        return JsonParameters()
+        return {}
     try:
         given = parse_json(text)
     except JsonError as error:
         raise InputError(f"params are not JSON: {error}") from None
     if not isinstance(given, dict):
         raise InputError("params JSON must be an object")
-    return JsonParameters(given)
+    return given

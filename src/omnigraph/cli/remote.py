@@ -9,11 +9,11 @@ tests/unit/cli/test_remote.py.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import quote
 
@@ -237,7 +237,7 @@ class ServedGraph:
         """Run a stored query. Raises if it is not of the kind that the caller expects."""
         path = f"/queries/{_segment(name)}"
         sent = {**body, "expect_mutation": mutation}
-        write = Write(idempotency_key or token_hex(16)) if mutation else None
+        write = Write(idempotency_key or _new_key()) if mutation else None
         adapt = adapted13.change if mutation else adapted13.read
         if if_commit is not None:
             document = self._conditional(path, sent, if_commit, write)
@@ -251,7 +251,7 @@ class ServedGraph:
     def mutate(
         self, *, idempotency_key: str | None, if_commit: str | None, **body: object
     ) -> Document:
-        write = Write(idempotency_key or token_hex(16))
+        write = Write(idempotency_key or _new_key())
         if if_commit is not None:
             return self._with_commit(self._conditional("/mutate", body, if_commit, write))
         changed = self._call("POST", "/mutate", adapted13.change, body=body, write=write)
@@ -295,7 +295,7 @@ class ServedGraph:
     # -- data -------------------------------------------------------------------------------
 
     def load(self, *, load_id: str | None, **body: object) -> Document:
-        key = load_id or token_hex(16)
+        key = load_id or _new_key()
         # A server of contract 0.7 reads the id in the body, one of 0.13 the header.
         sent = {**body, "load_id": key}
         write = Write(key, is_load=True)
@@ -339,7 +339,7 @@ class ServedGraph:
 
     def apply_schema(self, *, idempotency_key: str | None, **body: object) -> Document:
         """Change the schema, for which contract 0.13 has no route."""
-        write = Write(idempotency_key or token_hex(16))
+        write = Write(idempotency_key or _new_key())
         return self._call("POST", "/schema/apply", body=body, write=write, contract="0.7")
 
     def status(self, branch: str) -> Document:
@@ -362,7 +362,7 @@ class ServedGraph:
 
     def merge(self, *, idempotency_key: str | None, **body: object) -> Document:
         # A dry run changes nothing: it is neither announced nor has it a key.
-        write = None if body.get("dry_run") else Write(idempotency_key or token_hex(16))
+        write = None if body.get("dry_run") else Write(idempotency_key or _new_key())
         path = "/branches/merge"
         merged = self._call("POST", path, adapted13.merge, body=body, write=write)
         return merged if write is None else self._with_commit(merged)
@@ -445,6 +445,11 @@ def _document(reply: Reply) -> Document:
         raise UnexpectedAnswer(reply.server, problem, reply.status)
     found: Document = reply.json(dict)
     return found
+
+
+def _new_key() -> str:
+    """A key under which the server remembers a write, so that a lost answer can be asked for again."""
+    return os.urandom(16).hex()
 
 
 def _given(body: Mapping[str, object]) -> Document:

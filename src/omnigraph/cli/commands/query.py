@@ -113,7 +113,7 @@ def query(
     document = graph.query(
         query=query.text,
         name=query.name,
-        params=dict(query.params),
+        params=query.given,
         branch=branch,
         snapshot=snapshot,
         settings=settings or None,
@@ -127,10 +127,10 @@ def _read_stored(
 ) -> dict[str, Any]:
     graph = query.graph(context)
     if query.is_alias:
-        return graph.aliased(query.name, query.params)
+        return graph.aliased(query.name, query.given)
     if snapshot is None:
         branch = branch or context.default_branch
-    params = dict(query.params)
+    params = query.given
     return graph.stored(query.name, mutation=False, params=params, branch=branch, snapshot=snapshot)
 
 
@@ -218,7 +218,7 @@ def _explain(
         document = graph.explain(
             query=query.text,
             name=query.name,
-            params=dict(query.params),
+            params=query.given,
             branch=branch,
             snapshot=snapshot,
             analyze=analyze,
@@ -264,7 +264,7 @@ def mutate(
         document = _mutate(graph, query, on, context, message, expected, idempotency_key, if_commit)
     else:
         body = {
-            "params": dict(query.params),
+            "params": query.given,
             "expected_head": expect_head,
             "message": message,
             "settings": settings or None,
