@@ -55,7 +55,7 @@ SINGLE_GRAPH: Final = "default"
 CONDITION_HEADER: Final = "Omnigraph-If-Graph-Commit"
 
 _GRAPH_PATH: Final = re.compile(r"(.+)/graphs/([A-Za-z0-9-]{1,64})")
-_REFUSED: Final = frozenset(range(300, 600))
+_REFUSED: Final = frozenset(range(400, 600))
 
 
 class ServedGraph:
@@ -110,10 +110,15 @@ class ServedGraph:
         write: Write | None = None,
         contract: ContractVersion | None = None,
         on_server: bool = False,
+        needs: tuple[str, ...] = (),
     ) -> Document:
-        """Send a request and return its document. `body` and `query` may hold None, which is left out."""
+        """Send a request and return its document, which must have the fields that are needed.
+
+        `body` and `query` may hold None, which is left out. `contract` is that of a route which only one
+        contract has.
+        """
         with self._failing(write):
-            spoken = contract or self.contract
+            spoken = self._spoken(contract)
             transport = self._transport(spoken)
             if write is not None:
                 self._announce()
@@ -136,8 +141,25 @@ class ServedGraph:
             if reply.status >= 300:
                 self._refuse(reply)
             document = _document(reply)
-        is_13 = spoken != "0.7" and ALL_FIELDS not in reply.headers.get("content-type", "")
-        return adapt(document) if is_13 else document
+            if spoken != "0.7" and ALL_FIELDS not in reply.headers["content-type"]:
+                try:
+                    document = adapt(document)
+                except (AttributeError, KeyError, TypeError):
+                    raise self._strange(reply) from None
+            if any(name not in document for name in needs):
+                raise self._strange(reply)
+        return document
+
+    def _spoken(self, wanted: ContractVersion | None) -> ContractVersion:
+        """The contract of a call. A server of contract 0.13 may also speak 0.7, which it will say."""
+        if wanted == CONTRACT_13 and self.contract != CONTRACT_13:
+            problem = "the server speaks HTTP contract 0.7, and this command needs 0.13"
+            raise UnexpectedAnswer(self._base, problem)
+        return wanted if wanted is not None and self.contract else self.contract
+
+    def _strange(self, reply: Reply) -> UnexpectedAnswer:
+        problem = "the answer is not the expected document; check that this is an OmniGraph server"
+        return UnexpectedAnswer(self._base, problem, reply.status)
 
     @contextmanager
     def _stream(
@@ -151,7 +173,8 @@ class ServedGraph:
         accept: str = "*/*",
         contract: ContractVersion | None = None,
     ) -> Iterator[Incoming]:
-        transport = self._transport(contract or self.contract)
+        with self._failing(None):
+            transport = self._transport(self._spoken(contract))
         try:
             with (
                 self._failing(None),
@@ -215,15 +238,16 @@ class ServedGraph:
     # -- queries ----------------------------------------------------------------------------
 
     def query(self, **body: object) -> Document:
-        return self._call("POST", "/query", adapted13.read, body=body)
+        return self._call("POST", "/query", adapted13.read, body=body, needs=_READ)
 
     def explain(self, **body: object) -> Document:
-        return self._call("POST", "/explain", body=body)
+        return self._call("POST", "/explain", body=body, needs=("query_name", "target", "plan"))
 
     def aliased(self, name: str, params: Mapping[str, object]) -> Document:
         """Run a stored read that an alias names; without parameters no body is sent."""
         body = {"params": params} if params else None
-        return self._call("POST", f"/queries/{_segment(name)}", adapted13.read, body=body)
+        path = f"/queries/{_segment(name)}"
+        return self._call("POST", path, adapted13.read, body=body, needs=_READ)
 
     def stored(
         self,
@@ -243,6 +267,8 @@ class ServedGraph:
             document = self._conditional(path, sent, if_commit, write)
         else:
             document = self._call("POST", path, adapt, body=sent, write=write)
+        if not mutation and "rows" in document and any(name not in document for name in _READ):
+            raise UnexpectedAnswer(self._base, "the answer is not the expected document")
         if ("rows" in document) is mutation:
             kind = "a read" if mutation else "a mutation"
             raise UnexpectedAnswer(self._base, f"stored query '{name}' is {kind}")
@@ -254,7 +280,9 @@ class ServedGraph:
         write = Write(idempotency_key or _new_key())
         if if_commit is not None:
             return self._with_commit(self._conditional("/mutate", body, if_commit, write))
-        changed = self._call("POST", "/mutate", adapted13.change, body=body, write=write)
+        changed = self._call(
+            "POST", "/mutate", adapted13.change, body=body, write=write, needs=_CHANGE
+        )
         return self._with_commit(changed)
 
     def _conditional(
@@ -282,6 +310,7 @@ class ServedGraph:
             body=body,
             headers=headers,
             write=write,
+            needs=_CHANGE,
         )
 
     def _with_commit(self, document: Document) -> Document:
@@ -300,7 +329,7 @@ class ServedGraph:
         sent = {**body, "load_id": key}
         write = Write(key, is_load=True)
         return self._with_commit(
-            self._call("POST", "/load", adapted13.ingest, body=sent, write=write)
+            self._call("POST", "/load", adapted13.ingest, body=sent, write=write, needs=_INGEST)
         )
 
     @contextmanager
@@ -320,7 +349,7 @@ class ServedGraph:
             transport = self._transport(self.contract)
             try:
                 reply = transport.call(
-                    "HEAD", "/blob", query=_parameters(selector), passes=_REFUSED
+                    "HEAD", "/blob", query=_parameters(selector), passes=_REFUSED | {302}
                 )
             finally:
                 transport.close()
@@ -332,65 +361,76 @@ class ServedGraph:
     # -- state ------------------------------------------------------------------------------
 
     def snapshot(self, branch: str) -> Document:
-        return self._call("GET", "/snapshot", adapted13.snapshot, query={"branch": branch})
+        query = {"branch": branch}
+        needs = ("branch", "manifest_version", "tables")
+        return self._call("GET", "/snapshot", adapted13.snapshot, query=query, needs=needs)
 
     def schema(self) -> Document:
-        return self._call("GET", "/schema", adapted13.schema)
+        return self._call("GET", "/schema", adapted13.schema, needs=("schema_source",))
 
     def apply_schema(self, *, idempotency_key: str | None, **body: object) -> Document:
         """Change the schema, for which contract 0.13 has no route."""
         write = Write(idempotency_key or _new_key())
-        return self._call("POST", "/schema/apply", body=body, write=write, contract="0.7")
+        needs = ("uri", "applied", "manifest_version", "steps")
+        return self._call(
+            "POST", "/schema/apply", body=body, write=write, contract="0.7", needs=needs
+        )
 
     def status(self, branch: str) -> Document:
-        return self._call("GET", "/status", query={"branch": branch})
+        query = {"branch": branch}
+        return self._call("GET", "/status", query=query, needs=("uri", "branch", "tables"))
 
     def graphs(self) -> Document:
-        return self._call("GET", "/graphs", adapted13.graphs, on_server=True)
+        return self._call("GET", "/graphs", adapted13.graphs, on_server=True, needs=("graphs",))
 
     # -- branches ---------------------------------------------------------------------------
 
     def branches(self) -> Document:
-        return self._call("GET", "/branches")
+        return self._call("GET", "/branches", needs=("branches",))
 
     def create_branch(self, name: str, source: str) -> Document:
         body = {"name": name, "from": source}
-        return self._call("POST", "/branches", body=body, write=Write())
+        return self._call("POST", "/branches", body=body, write=Write(), needs=("name", "from"))
 
     def delete_branch(self, name: str) -> Document:
-        return self._call("DELETE", f"/branches/{_segment(name)}", write=Write())
+        path = f"/branches/{_segment(name)}"
+        return self._call("DELETE", path, write=Write(), needs=("name",))
 
     def merge(self, *, idempotency_key: str | None, **body: object) -> Document:
         # A dry run changes nothing: it is neither announced nor has it a key.
         write = None if body.get("dry_run") else Write(idempotency_key or _new_key())
         path = "/branches/merge"
-        merged = self._call("POST", path, adapted13.merge, body=body, write=write)
+        needs = ("source", "target", "outcome")
+        merged = self._call("POST", path, adapted13.merge, body=body, write=write, needs=needs)
         return merged if write is None else self._with_commit(merged)
 
     # -- history ----------------------------------------------------------------------------
 
     def commits(self, **query: object) -> list[Document]:
         """Commits, oldest first."""
-        listed = self._call("GET", "/commits", adapted13.commits, query=query)
+        listed = self._call("GET", "/commits", adapted13.commits, query=query, needs=("commits",))
         found: list[Document] = listed["commits"]
         return found
 
     def commit(self, commit_id: str) -> Document:
-        return self._call("GET", f"/commits/{_segment(commit_id)}", adapted13.commit)
+        path = f"/commits/{_segment(commit_id)}"
+        return self._call("GET", path, adapted13.commit, needs=("graph_commit_id", "created_at"))
 
     def diff(self, **body: object) -> Document:
-        return self._call("POST", "/diff", body=body)
+        return self._call("POST", "/diff", body=body, needs=("changes", "stats"))
 
     def changes(self, query: Mapping[str, object]) -> Document:
         """Changes by commit, which only contract 0.7 has in this form."""
-        return self._call("GET", "/changes", query=query, contract="0.7")
+        needs = ("commits", "next_cursor", "at_head")
+        return self._call("GET", "/changes", query=query, contract="0.7", needs=needs)
 
     def poll(self, query: Mapping[str, object]) -> Document:
-        return self._call("GET", "/changes", query=query, contract=CONTRACT_13)
+        return self._call("GET", "/changes", query=query, contract=CONTRACT_13, needs=("blocks",))
 
     def commit_changes(self, commit_id: str, query: Mapping[str, object]) -> Document:
         path = f"/commits/{_segment(commit_id)}/changes"
-        return self._call("GET", path, query=query, contract=CONTRACT_13)
+        needs = ("cause", "changes")
+        return self._call("GET", path, query=query, contract=CONTRACT_13, needs=needs)
 
     @contextmanager
     def baseline(self, **body: object) -> Iterator[Iterator[bytes]]:
@@ -408,6 +448,10 @@ class _Refused(Exception):
         self.status = reply.status
         self.body = body
 
+
+_READ: Final = ("query_name", "target", "row_count", "rows")
+_CHANGE: Final = ("branch", "query_name", "affected_nodes", "affected_edges", "actor_id")
+_INGEST: Final = ("uri", "branch", "branch_created", "mode", "tables")
 
 _EXITS: Final = {412: CONDITION_LOST, 429: TRY_LATER}
 _NOT_STARTED: Final = {"execution": "not_started", "effects": "none", "action": "retry"}

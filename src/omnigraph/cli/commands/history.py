@@ -344,7 +344,8 @@ def diff(
         )
         lines = _served_diff_lines(graph, document, full, stat)
         if stat:
-            document = {name: document[name] for name in document if name != "changes"}
+            left_out = ("changes", "next_cursor")
+            document = {name: document[name] for name in document if name not in left_out}
     write_answer(document, lines, as_json=as_json)
 
 
