@@ -1,6 +1,6 @@
 """Request bodies: read within a limit and a time, then decoded into the struct of a route.
 
-Compressed bodies are refused: nobody can send a few bytes that become gigabytes.
+Compressed bodies are refused: a few bytes could become gigabytes.
 Tests: tests/server/test_bodies.py.
 """
 

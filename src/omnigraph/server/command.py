@@ -46,7 +46,7 @@ _LEVELS: Final = ("debug", "info", "warning", "error")
 @click.option(
     "--unauthenticated",
     is_flag=True,
-    help="Serve without tokens: everybody who reaches the port may do everything.",
+    help="Serve without tokens: every caller may do everything.",
 )
 @click.option(
     "--http-api",
@@ -165,7 +165,7 @@ def command(
 
 
 def classify(*, has_tokens: bool, has_policy: bool, unauthenticated: bool) -> Access:
-    """What callers may do. Raises `ServerConfigError` when nobody said."""
+    """What callers may do. Raises `ServerConfigError` if tokens and options do not say."""
     from omnigraph.server.graphs import Access
 
     if has_tokens:
@@ -179,7 +179,7 @@ def classify(*, has_tokens: bool, has_policy: bool, unauthenticated: bool) -> Ac
         return Access.OPEN
     raise ServerConfigError(
         "no bearer tokens are configured; set OMNIGRAPH_SERVER_BEARER_TOKEN or "
-        "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE, or pass --unauthenticated to serve everybody"
+        "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE, or pass --unauthenticated to serve every caller"
     )
 
 

@@ -66,7 +66,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        # From now on, before the first request is read, nobody is refused.
+        # Connections wait in the backlog from now on, before the first request is read.
         listener.listen(BACKLOG)
     except OSError:
         listener.close()

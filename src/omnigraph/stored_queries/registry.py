@@ -1,6 +1,6 @@
 """The registry of a graph's stored queries: reading it, checking it, finding a query for an actor.
 
-Whoever may not invoke stored queries gets the same error as for a query that does not exist.
+An actor who may not invoke stored queries gets the same error as for a query that does not exist.
 Tests: tests/unit/stored_queries/test_registry.py.
 """
 
@@ -128,7 +128,7 @@ class StoredQueries:
     def sources(self) -> Sequence[str]:
         """A text per stored query, for `graph.schema.apply(queries=…)`, which keeps them working.
 
-        Other queries of the same files are left out: nobody invokes them by name.
+        Other queries of the same files are left out: they cannot be invoked by name.
         """
         return [print_queries(QueryFile((stored.query,))) for stored in self]
 
