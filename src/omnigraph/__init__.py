@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from omnigraph.api.schema import Schema
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
+    from omnigraph.client.graph import connect
     from omnigraph.diff.diff import Diff
     from omnigraph.diff.feed import CommitChanges, EntityChange
     from omnigraph.embedding.embed import EmbedResult
@@ -88,6 +89,7 @@ __all__ = [
     "Tags",
     "VerifyReport",
     "__version__",
+    "connect",
     "errors",
     "init",
     "open",
@@ -134,6 +136,7 @@ _MODULES = {
     "Tag": "omnigraph.history.tags",
     "Tags": "omnigraph.api.branches",
     "VerifyReport": "omnigraph.maintenance.verify_report",
+    "connect": "omnigraph.client.graph",
     "init": "omnigraph.api.graph",
     "open": "omnigraph.api.graph",
 }

@@ -8,7 +8,7 @@ import inspect
 import io
 import pkgutil
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import ExitStack, chdir
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ import omnigraph as og
 import omnigraph.api
 from omnigraph.api.reference import reference
 from tests.docs.team import copy_team, make_team
+from tests.server.serving import serving
 
 PAGE = Path(__file__).parents[2] / "docs" / "user" / "python.md"
+TOKENS = {"OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": '{"ada": "ada-secret"}'}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 CALLS = (
@@ -57,7 +59,7 @@ def test_every_public_call_has_an_example(cls):
     assert [name for name, text in members(cls) if ">>> " not in text] == []
 
 
-@pytest.mark.parametrize("name", ["init", "open"])
+@pytest.mark.parametrize("name", ["init", "open", "connect"])
 def test_opening_has_an_example(name):
     assert ">>> " in (inspect.getdoc(getattr(og, name)) or "")
 
@@ -91,10 +93,13 @@ def team(tmp_path_factory):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_of_a_docstring_runs(name, team, tmp_path):
-    with chdir(tmp_path):
+    with chdir(tmp_path), ExitStack() as running:
         test = EXAMPLES[name]
-        graph = og.open(copy_team(team, tmp_path))
-        test.globs = {"og": og, "graph": graph, "Path": Path}
+        root = copy_team(team, tmp_path)
+        test.globs = {"og": og, "graph": og.open(root), "Path": Path}
+        if "og.connect(" in (test.docstring or ""):
+            server = running.enter_context(serving(tmp_path, root, env=TOKENS))
+            test.globs["url"] = f"http://{server.address}"
         report = io.StringIO()
         runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
         runner.run(test, out=report.write, clear_globs=False)

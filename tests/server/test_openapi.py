@@ -87,7 +87,7 @@ def test_the_document_of_several_graphs():
         if is_graph:
             assert one["parameters"][0]["name"] == "graph_id"
     flat = {path for path in document["paths"] if not path.startswith("/graphs/{graph_id}/")}
-    assert flat == {"/healthz", "/readyz", "/graphs", "/metrics"}
+    assert flat == {"/healthz", "/readyz", "/graphs", "/metrics", "/caller"}
 
 
 @pytest.mark.acceptance("U-310")
@@ -130,7 +130,8 @@ def test_every_route_needs_a_token_or_is_public_on_purpose():
 def test_every_writing_method_is_a_write_or_reads_on_purpose():
     reading = {route.path for route in ROUTES if route.method != "GET" and not route.is_write}
     assert reading == {
-        "/query", "/read", "/explain", "/export", "/diff", "/changes/baseline",
+        "/query", "/read", "/explain", "/scan", "/schema/plan", "/export", "/diff",
+        "/changes/baseline",
         "/runs/{run_id}/abort", "/runs/{run_id}/publish",
     }  # fmt: skip
 

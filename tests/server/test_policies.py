@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from omnigraph.server.routes import ROUTES, Scope
@@ -184,7 +185,14 @@ BODIES = {
     "/mutate/if-graph-commit": add("x"),
     "/load": {"data": ""},
     "/ingest": {"data": ""},
+    "/load/parts": msgspec.msgpack.encode({"parts": [], "mode": "merge"}),
     "/schema/apply": {"schema_source": ""},
+    "/schema/plan": {"schema_source": ""},
+    "/scan": {"type": "Author"},
+    "/branches/{branch}/reset": {"ref": "main"},
+    "/revert": {"ref": "main"},
+    "/cherry-pick": {"ref": "main"},
+    "/tags": {"name": "x"},
     "/branches": {"name": "x"},
     "/branches/merge": {"source": "x"},
     "/diff": {"from": "main", "to": "main"},
@@ -202,7 +210,7 @@ def test_every_route_of_a_graph_asks_for_token_and_policy(guarded, route):
     commit = guarded.get("/commits", headers=ROOT).json()["commits"][-1]["graph_commit_id"]
     path = route.path.replace("{commit_id}", commit).replace("{type_name}", "Author")
     path = path.replace("{entity_id}", "ada").replace("{branch}", "x").replace("{name}", "x")
-    path = path.replace("{run_id}", "x")
+    path = path.replace("{run_id}", "x").replace("{tag}", "x")
     headers = {}
     if "0.7" not in route.contracts:
         path, headers = f"/graphs/default{path}", dict(H)
@@ -210,9 +218,9 @@ def test_every_route_of_a_graph_asks_for_token_and_policy(guarded, route):
         headers["Omnigraph-If-Graph-Commit"] = commit
     if route.path == "/blob":
         path += "?entity=node&type=Author&id=ada&property=slug"
-    content = b""
-    if route.body is not None and route.body is not bytes:
-        content = json.dumps(BODIES.get(route.path, {})).encode()
+    content = BODIES.get(route.path, b"" if route.body in (None, bytes) else {})
+    if route.method == "GET" or not isinstance(content, bytes):
+        content = b"" if route.method == "GET" else json.dumps(content).encode()
     headers["Content-Type"] = route.body_media
     for token, status in (("nobody", 401), ("t-eve", 404 if route.path in HIDDEN else 403)):
         given = headers | {"Authorization": f"Bearer {token}"}

@@ -49,6 +49,7 @@ def test_the_public_names_are_exactly_the_documented_ones():
         "Tags",
         "VerifyReport",
         "__version__",
+        "connect",
         "errors",
         "init",
         "open",

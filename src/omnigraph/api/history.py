@@ -119,7 +119,8 @@ class History(GraphHandle):
         wanted.check(seen_as.restrict(old.catalog), seen_as.restrict(new.catalog))
         comparison = Comparison(old, new, core.tables, seen_as)
         changes = compare_snapshots(comparison, wanted, choice, progress or SILENT)
-        return Diff(_named(a, old.commit_id), _named(b, new.commit_id), old, new, changes)
+        before, after = old.commit_id, new.commit_id
+        return Diff(_named(a, before), _named(b, after), before, after, changes)
 
     def changes(
         self,

@@ -60,7 +60,7 @@ edge Knows: Person -> Person {
 """
 
 _SECTIONS: Final = {
-    "Open": ("init", "open"),
+    "Open": ("init", "open", "connect"),
     "Graphs": ("Graph", "GraphAt"),
     "Groups": ("Branches", "Tags", "Schema", "Blobs", "Maintenance"),
     "Arguments": ("Ref", "QueryBudget", "CancelToken", "ReadView", "Spark", "Progress"),

@@ -12,7 +12,8 @@ import http.client
 import os
 import select
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -29,6 +30,7 @@ from omnigraph.errors import (
     CommitStateUnknown,
     InputError,
     OmnigraphError,
+    QueryCancelled,
     ServerUnreachable,
     UnexpectedAnswer,
 )
@@ -48,6 +50,8 @@ TIMEOUT_SECONDS: Final = 300.0
 """How long a call waits for the server to send something."""
 CONNECT_SECONDS: Final = 10.0
 PART_BYTES: Final = 262_144
+CANCEL_SECONDS: Final = 0.02
+"""How often a call that can be cancelled looks whether it was."""
 
 _NOT_CONNECTED: Final = (OSError, http.client.HTTPException)
 
@@ -89,6 +93,7 @@ class _Request:
     headers: Mapping[str, str]
     write: Write | None
     timeout: float | None
+    cancelled: Callable[[], bool] | None
 
     @property
     def is_repeatable(self) -> bool:
@@ -130,7 +135,7 @@ class Transport:
     @property
     def uri(self) -> str:
         """The address of the graph."""
-        return self.server + ("" if self.graph is None else f"/graphs/{_segment(self.graph)}")
+        return self.server + ("" if self.graph is None else f"/graphs/{path_segment(self.graph)}")
 
     def __repr__(self) -> str:
         return f"Transport({self.uri!r})"
@@ -143,6 +148,10 @@ class Transport:
         """Close the connections of all threads. A later call opens a new one."""
         for kept in list(self._open):
             kept.close()
+
+    def release(self) -> None:
+        """Close the connection of this thread. A later call opens a new one."""
+        self._drop()
 
     # -- calls ------------------------------------------------------------------------------
 
@@ -161,12 +170,14 @@ class Transport:
         on_server: bool = False,
         passes: Collection[int] = (),
         timeout: float | None = None,
+        cancelled: Callable[[], bool] | None = None,
     ) -> Reply:
         """Send a request and return its answer.
 
         `path` is that of a graph, or with `on_server` one of the server. `body` is sent as JSON, `content`
-        as it is. `write` says that the request changes something. Raises the exception of a failed
-        call, except for the statuses in `passes`.
+        as it is. `write` says that the request changes something. `cancelled` is asked while the call
+        waits; it ends a read. Raises the exception of a failed call, except for the statuses in
+        `passes`.
         """
         request = self._request(
             method,
@@ -180,6 +191,7 @@ class Transport:
             write,
             on_server,
             timeout,
+            cancelled,
         )
         answer = self._send(request)
         try:
@@ -204,6 +216,7 @@ class Transport:
         accept: str = JSON,
         on_server: bool = False,
         timeout: float | None = None,
+        cancelled: Callable[[], bool] | None = None,
     ) -> Iterator[Incoming]:
         """Send a read and give its answer while it arrives. At most one part is in memory.
 
@@ -221,6 +234,7 @@ class Transport:
             None,
             on_server,
             timeout,
+            cancelled,
         )
         answer = self._send(request)
         kept = self._take()
@@ -252,6 +266,7 @@ class Transport:
         write: Write | None,
         on_server: bool,
         timeout: float | None,
+        cancelled: Callable[[], bool] | None,
     ) -> _Request:
         sent = {"Accept": accept, "User-Agent": f"omnigraph-py/{__version__}", **(headers or {})}
         if body is not None:
@@ -268,18 +283,20 @@ class Transport:
                 raise InputError(f"{what} must be printable ASCII text")
         if self._token is not None:
             sent["Authorization"] = f"Bearer {self._token}"
-        nested = "" if on_server or self.graph is None else f"/graphs/{_segment(self.graph)}"
+        nested = "" if on_server or self.graph is None else f"/graphs/{path_segment(self.graph)}"
         asked = urlencode(list(query))
         target = f"{self._prefix}{nested}{path}" + (f"?{asked}" if asked else "")
-        return _Request(
-            method, target, content, sent, write, self.timeout if timeout is None else timeout
-        )
+        seconds = self.timeout if timeout is None else timeout
+        return _Request(method, target, content, sent, write, seconds, cancelled)
 
     def _send(self, request: _Request) -> http.client.HTTPResponse:
         """Send a request and read the head of its answer."""
         connection, is_kept = self._connection(request)
         try:
             return _exchange(connection, request)
+        except QueryCancelled:
+            self._drop()
+            raise
         except _NOT_CONNECTED as error:
             self._drop()
             if not (is_kept and request.is_repeatable and isinstance(error, ConnectionError)):
@@ -498,7 +515,21 @@ def _exchange(
         # A server that refuses a body may answer and close before it has read all of it.
         if request.body is None:
             raise
+    if request.cancelled is not None:
+        _wait(connection, request.cancelled, request.timeout)
     return connection.getresponse()
+
+
+def _wait(
+    connection: http.client.HTTPConnection, cancelled: Callable[[], bool], timeout: float | None
+) -> None:
+    """Return when an answer begins. A server ends a read whose client has gone."""
+    ends = None if timeout is None else time.monotonic() + timeout
+    while not select.select([connection.sock], [], [], CANCEL_SECONDS)[0]:
+        if cancelled():
+            raise QueryCancelled
+        if ends is not None and time.monotonic() > ends:
+            raise TimeoutError
 
 
 def _read_all(answer: http.client.HTTPResponse) -> bytes:
@@ -555,7 +586,8 @@ def _checked_token(token: object) -> str | None:
     return token
 
 
-def _segment(text: str) -> str:
+def path_segment(text: str) -> str:
+    """A name as one segment of a path."""
     return quote(text, safe="")
 
 

@@ -24,7 +24,6 @@ from omnigraph.diff.changes import (
 )
 from omnigraph.errors import InputError
 from omnigraph.storage.changed_rows import Numbers
-from omnigraph.versioning.snapshot import Snapshot
 
 _ROWS_PER_READ = 4096
 _CURSOR_PREFIX = "p1."
@@ -181,8 +180,8 @@ class Diff:
 
     from_target: str
     to_target: str
-    before: Snapshot
-    after: Snapshot
+    from_commit: str
+    to_commit: str
     changes: Changes
 
     def __len__(self) -> int:
@@ -214,8 +213,8 @@ class Diff:
         head = {
             "from": self.from_target,
             "to": self.to_target,
-            "from_commit": self.before.commit_id,
-            "to_commit": self.after.commit_id,
+            "from_commit": self.from_commit,
+            "to_commit": self.to_commit,
         }
         if stat:
             return head | {"stats": self.stats()}

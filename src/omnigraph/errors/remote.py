@@ -51,9 +51,8 @@ class EmbeddedOnly(InputError):
 
     code = "OG-I-060"
 
-    def __init__(self, call: str) -> None:
+    def __init__(
+        self, call: str, advice: str = "open the graph from its storage with og.open()"
+    ) -> None:
         self.call = call
-        super().__init__(
-            f"{call} is not available on a remote graph; open the graph from its storage with "
-            "og.open()"
-        )
+        super().__init__(f"{call} is not available on a remote graph; {advice}")

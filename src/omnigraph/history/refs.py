@@ -170,6 +170,19 @@ class ResolvedRef:
         return found
 
 
+def commit_of_object(ref: object, argument: str) -> CommitId:
+    """The commit that an object carries. Raises `InputError` for one that carries none."""
+    if not hasattr(ref, "commit_id"):
+        kinds = "a branch, tag or commit id as text, a commit, a receipt, a datetime or a number"
+        raise InputError(f"`{argument}` is {kinds}, not {_type_of(ref)}")
+    if ref.commit_id is None:
+        raise InputError(
+            f"`{argument}` is a receipt without a commit: there was nothing to write; "
+            "name the branch instead"
+        )
+    return CommitId(ref.commit_id)
+
+
 def resolve_ref(
     parts: GraphParts, bound: BranchRef, ref: Ref, *, argument: str = "ref"
 ) -> ResolvedRef:
@@ -204,9 +217,7 @@ class _Resolver:
         match ref:
             case str():
                 return self._text(ref)
-            case bool():
-                raise self._not_a_ref(ref)
-            case int():
+            case int() if not isinstance(ref, bool):
                 return self._numbered(ref)
             case datetime():
                 shown = f"{self.bound.public}@{{{ref.isoformat()}}}"
@@ -222,18 +233,7 @@ class _Resolver:
         return self._at(branch, number)
 
     def _object(self, ref: object) -> ResolvedRef:
-        if not hasattr(ref, "commit_id"):
-            raise self._not_a_ref(ref)
-        if ref.commit_id is None:
-            raise InputError(
-                f"`{self.argument}` is a receipt without a commit: there was nothing to "
-                "write; name the branch instead"
-            )
-        return self._located(CommitId(ref.commit_id))
-
-    def _not_a_ref(self, ref: object) -> InputError:
-        kinds = "a branch, tag or commit id as text, a commit, a receipt, a datetime or a number"
-        return InputError(f"`{self.argument}` is {kinds}, not {_type_of(ref)}")
+        return self._located(commit_of_object(ref, self.argument))
 
     def _text(self, written: str) -> ResolvedRef:
         parsed = parse_ref(written, self.argument)

@@ -128,6 +128,17 @@ def recognise_sources(
     return tuple(next(staged) if isinstance(one, SparkFrame) else one for one in found)
 
 
+def source_files(given: str | Path, format: Format | None) -> Iterator[tuple[str, Format]]:
+    """The files a path, a pattern or a URI stands for, each with its format.
+
+    Raises `SourceUnreadable`, or `LoadSourceError` for text in place of a path.
+    """
+    if isinstance(given, str) and _is_text(given):
+        raise LoadSourceError(TEXT_NAME, "a string is a path; pass JSON text as bytes")
+    for path, _ in _files(str(given), format):
+        yield path, format or _format_of(path)
+
+
 def type_named(catalog: Catalog, name: str) -> EntityType | None:
     """The type a table is named after: `node:X`, `edge:X`, or a bare name, nodes first."""
     kind, colon, bare = name.partition(":")

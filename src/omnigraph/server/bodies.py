@@ -25,6 +25,7 @@ BODY_SECONDS: Final = 60.0
 """How long a client may take to send a body."""
 
 NDJSON: Final = "application/x-ndjson"
+MSGPACK: Final = "application/msgpack"
 _CLOSE: Final = {"Connection": "close"}
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 

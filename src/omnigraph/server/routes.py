@@ -12,9 +12,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from omnigraph.server.bodies import JSON_BODY_BYTES, LOAD_BODY_BYTES, NDJSON
-from omnigraph.server.call import Answer, Call, Stream
-from omnigraph.server.handlers import blobs, branches, feed, loads, polls, queries, state
+from omnigraph.server.bodies import JSON_BODY_BYTES, LOAD_BODY_BYTES, MSGPACK, NDJSON
+from omnigraph.server.call import ARROW_STREAM, Answer, Call, Stream
+from omnigraph.server.handlers import (
+    blobs,
+    branches,
+    feed,
+    loads,
+    polls,
+    queries,
+    scans,
+    state,
+)
 from omnigraph.wire import documents07 as v07
 from omnigraph.wire import documents13 as v13
 from omnigraph.wire import requests
@@ -92,6 +101,8 @@ class Route:
 _BRANCH: Final = QueryParameter("branch", "branch to read; `main` without it")
 _SNAPSHOT: Final = QueryParameter("snapshot", "commit to read instead of a branch")
 
+_TYPED: Final = QueryParameter("typed", "with the values of the Python client", "boolean")
+
 _PAGES: Final = (
     QueryParameter("page_token", "continues the page that returned it"),
     QueryParameter("limit", "most changes of a page, 1 to 8192; 1000 without it", "integer"),
@@ -124,6 +135,10 @@ ROUTES: Final = (
     Route(
         "GET", "/graphs/discovery", "discoverGraphs", "management", state.discover_graphs,
         statuses=(403,), scope=Scope.SERVER, contracts=ONLY_13, action="none",
+    ),
+    Route(
+        "GET", "/caller", "getCaller", "management", state.caller, v07.CallerOutput,
+        scope=Scope.SERVER, contracts=ONLY_07, action="none; a token if the server has tokens",
     ),
     Route(
         "GET", "/metrics", "metrics", "management", state.metrics, media="text/plain",
@@ -192,6 +207,12 @@ ROUTES: Final = (
         action="as `/load`",
     ),
     Route(
+        "POST", "/load/parts", "loadParts", "mutations", loads.load_parts,
+        v07.IngestOutput, v13.IngestOutput, body=bytes, body_media=MSGPACK,
+        body_bytes=LOAD_BODY_BYTES, statuses=(400, 403, 404, 409, 429), is_write=True,
+        action="as `/load`",
+    ),
+    Route(
         "POST", "/load/ndjson", "loadNdjson", "mutations", loads.load_ndjson,
         v13.GraphBatchLoadOutput, body=bytes, body_media=NDJSON, body_bytes=LOAD_BODY_BYTES,
         statuses=(400, 403, 404, 409, 429), contracts=ONLY_13, is_write=True,
@@ -206,7 +227,7 @@ ROUTES: Final = (
     Route(
         "GET", "/snapshot", "getSnapshot", "snapshots", state.snapshot,
         v07.SnapshotOutput, v13.SnapshotOutput,
-        query=(_BRANCH,), statuses=(403, 404), action="`read(branch)`",
+        query=(_BRANCH, _SNAPSHOT), statuses=(400, 403, 404), action="`read(branch)`",
     ),
     Route(
         "POST", "/export", "export", "queries", loads.export, media=NDJSON,
@@ -214,7 +235,21 @@ ROUTES: Final = (
     ),
     Route(
         "GET", "/schema", "getSchema", "schema", state.schema,
-        v07.SchemaOutput, v13.SchemaOutput, statuses=(403,), action="`read`",
+        v07.SchemaOutput, v13.SchemaOutput,
+        query=(
+            _SNAPSHOT,
+            QueryParameter("compiled", "with the compiled schema", "boolean"),
+        ),
+        statuses=(400, 403, 404), action="`read`",
+    ),
+    Route(
+        "POST", "/schema/plan", "planSchema", "schema", state.plan_schema,
+        v07.SchemaPlanOutput, body=requests.SchemaPlanRequest, statuses=(400, 403),
+        action="`read`",
+    ),
+    Route(
+        "POST", "/scan", "scan", "queries", scans.scan, media=ARROW_STREAM,
+        body=requests.ScanRequest, statuses=(400, 403, 404), action="`read(branch)`",
     ),
     Route(
         "POST", "/schema/apply", "applySchema", "schema", state.apply_schema,
@@ -228,18 +263,18 @@ ROUTES: Final = (
     ),
     Route(
         "GET", "/entities/{type_name}/{entity_id}", "getEntity", "snapshots", state.entity,
-        v07.EntityOutput, query=(_BRANCH, _SNAPSHOT), statuses=(400, 403, 404),
+        v07.EntityOutput, query=(_BRANCH, _SNAPSHOT, _TYPED), statuses=(400, 403, 404),
         action="`read(branch)`",
     ),
     Route(
         "GET", "/entities/{type_name}/{entity_id}/history", "getEntityHistory", "commits",
-        state.entity_history, v07.EntityHistoryOutput, query=(_BRANCH,), statuses=(400, 403, 404),
+        state.entity_history, v07.EntityHistoryOutput, query=(_BRANCH, _TYPED), statuses=(400, 403, 404),
         action="`read(branch)`",
     ),
     Route(
         "GET", "/blob", "getBlob", "snapshots", blobs.blob, media="application/octet-stream",
         query=(
-            QueryParameter("entity", "`node` or `edge`", required=True),
+            QueryParameter("entity", "`node` or `edge`, if it must be one of them"),
             QueryParameter("type", "name of the type", required=True),
             QueryParameter("id", "id of the node or edge", required=True),
             QueryParameter("property", "name of the Blob property", required=True),
@@ -269,6 +304,38 @@ ROUTES: Final = (
         statuses=(400, 403, 404, 409, 429), is_write=True,
         action="`branch_merge(source, target)`; then `branch_delete(–, source)` if asked for",
     ),
+    Route(
+        "POST", "/branches/{branch}/reset", "resetBranch", "branches", branches.reset_branch,
+        v07.AppliedCommitOutput, body=requests.BranchResetRequest,
+        statuses=(400, 403, 404, 409, 429), is_write=True,
+        action="`change(branch)`, and `read` of the branch of `ref`",
+    ),
+    Route(
+        "POST", "/revert", "revertCommit", "branches", branches.revert,
+        v07.AppliedCommitOutput, body=requests.ApplyCommitRequest,
+        statuses=(400, 403, 404, 409, 429), is_write=True,
+        action="`change(branch)`, and `read` of the branch of `ref`",
+    ),
+    Route(
+        "POST", "/cherry-pick", "cherryPickCommit", "branches", branches.cherry_pick,
+        v07.AppliedCommitOutput, body=requests.ApplyCommitRequest,
+        statuses=(400, 403, 404, 409, 429), is_write=True,
+        action="`change(branch)`, and `read` of the branch of `ref`",
+    ),
+    Route(
+        "GET", "/tags", "listTags", "branches", branches.list_tags, v07.TagListOutput,
+        statuses=(403,), action="`read`",
+    ),
+    Route(
+        "POST", "/tags", "createTag", "branches", branches.create_tag, v07.TagOutput,
+        body=requests.TagCreateRequest, statuses=(400, 403, 404, 409, 429), is_write=True,
+        action="`change(main)`",
+    ),
+    Route(
+        "DELETE", "/tags/{tag}", "deleteTag", "branches", branches.delete_tag,
+        v07.TagDeleteOutput, statuses=(400, 403, 404, 429), is_write=True,
+        action="`change(main)`",
+    ),
     # -- history ------------------------------------------------------------------------
     Route(
         "GET", "/commits", "listCommits", "commits", state.list_commits,
@@ -276,11 +343,13 @@ ROUTES: Final = (
         query=(
             _BRANCH,
             QueryParameter("actor", "only commits of this actor"),
-            QueryParameter("since", "only commits since this commit or time"),
-            QueryParameter("until", "only commits up to this commit or time"),
+            QueryParameter("operation", "only commits of this operation"),
+            QueryParameter("since", "time or commit to begin with; `@N` is in microseconds"),
+            QueryParameter("until", "time or commit to end with; `@N` is in microseconds"),
             QueryParameter("limit", "most commits to return", "integer"),
-            QueryParameter("merged", "with the commits of merged branches", "boolean"),
-            QueryParameter("oldest_first", "the limit counts from the oldest commit", "boolean"),
+            QueryParameter("merged", "also commits that merges brought", "boolean"),
+            QueryParameter("reverse", "`limit` counts from the oldest commit", "boolean"),
+            QueryParameter("number", "only the commit of this number on the branch", "integer"),
         ),
         statuses=(400, 403, 404), action="`read(branch)`",
     ),
@@ -300,6 +369,10 @@ ROUTES: Final = (
             QueryParameter("limit", "most commits to return", "integer"),
             QueryParameter("rows", "with the values before and after", "boolean"),
             QueryParameter("type_name", "only this type", repeats=True),
+            QueryParameter("kind", "only `node` or `edge`", repeats=True),
+            QueryParameter("op", "only `insert`, `update` or `delete`", repeats=True),
+            QueryParameter("details", "with commit and cursor of each", "boolean"),
+            QueryParameter("values", "as an Arrow stream: the changed rows of this type"),
         ),
         statuses=(400, 403, 404, 410), contracts=ONLY_07, action="`read(branch)`",
     ),

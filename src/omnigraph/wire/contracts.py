@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from omnigraph.api.graph_at import GraphAt
     from omnigraph.history.commits import Commit, Receipt
     from omnigraph.load.run import LoadResult
-    from omnigraph.merge.merger import MergeResult
+    from omnigraph.merge.merger import AppliedCommit, MergeResult
     from omnigraph.mutation.run import MutationResult
     from omnigraph.read.result import Result
+    from omnigraph.versioning.commits import Warning
     from omnigraph.wire.errors import ErrorOutput13
     from omnigraph.wire.rows import Objects
 
@@ -130,6 +131,7 @@ class Contract07:
             outcome=msgspec.convert(result.outcome.value, v07.MergeOutcome),
             actor_id=result.receipt.actor_id,
             commit=None if commit is None else CONTRACT_13.commit(commit),
+            source_commit_id=result.source_commit_id,
             branch_deleted=UNSET if deleted is None else deleted,
             branch_delete_error_details=failure or UNSET,
             **_dry_run_fields(result),
@@ -137,7 +139,10 @@ class Contract07:
         )
 
     def commit(self, commit: Commit) -> v07.CommitOutput:
-        return msgspec.convert(commit.to_json(), v07.CommitOutput)
+        document = msgspec.convert(commit.to_json(), v07.CommitOutput)
+        if not commit.warnings:
+            return document
+        return msgspec.structs.replace(document, warnings=_warnings(commit.warnings))
 
     def commits(self, newest_first: list[Commit]) -> v07.CommitListOutput:
         return v07.CommitListOutput(commits=[self.commit(one) for one in reversed(newest_first)])
@@ -258,6 +263,8 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
         "parent_commit_id": receipt.parent_commit_id,
         "manifest_version": receipt.manifest_version,
         "operation": receipt.operation.value,
+        "operation_id": receipt.operation_id,
+        "created_at": receipt.created_at,
         "counts": {
             key: v07.CountsOutput(
                 inserted=count.inserted, updated=count.updated, deleted=count.deleted
@@ -268,15 +275,30 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
     if receipt.replayed:
         fields["replayed"] = True
     if receipt.warnings:
-        fields["warnings"] = [
-            v07.WarningOutput(
-                code=warning.code,
-                message=warning.message,
-                count=UNSET if warning.count is None else warning.count,
-            )
-            for warning in receipt.warnings
-        ]
+        fields["warnings"] = _warnings(receipt.warnings)
     return fields
+
+
+def _warnings(warnings: Iterable[Warning]) -> list[v07.WarningOutput]:
+    return [
+        v07.WarningOutput(
+            code=warning.code,
+            message=warning.message,
+            count=UNSET if warning.count is None else warning.count,
+        )
+        for warning in warnings
+    ]
+
+
+def applied_07(result: AppliedCommit) -> v07.AppliedCommitOutput:
+    """The document of a revert, a cherry-pick or a reset, the same in both contracts."""
+    return v07.AppliedCommitOutput(
+        branch=result.branch,
+        source_commit_id=result.source_commit_id,
+        actor_id=result.receipt.actor_id,
+        **_dry_run_fields(result),
+        **receipt_fields(result.receipt),
+    )
 
 
 def _commit_of(receipt: Receipt) -> v13.CommitOutput | None:
@@ -315,7 +337,7 @@ def _loaded(result: LoadResult, kind: str) -> Iterable[v13.LoadedTypeOutput]:
             yield v13.LoadedTypeOutput(name=name, entities_loaded=rows)
 
 
-def _dry_run_fields(result: MergeResult) -> dict[str, Any]:
+def _dry_run_fields(result: MergeResult | AppliedCommit) -> dict[str, Any]:
     if not result.dry_run:
         return {}
     return {

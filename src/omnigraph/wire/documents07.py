@@ -60,6 +60,8 @@ class _ReceiptFields(Struct, frozen=True, kw_only=True):
     manifest_version: int = 0
     operation: str = ""
     counts: dict[str, CountsOutput] = {}
+    operation_id: str = ""
+    created_at: int = 0
     replayed: bool | UnsetType = UNSET
     warnings: list[WarningOutput] | UnsetType = UNSET
 
@@ -159,12 +161,51 @@ class BranchMergeOutput(_ReceiptFields, frozen=True, kw_only=True):
     outcome: MergeOutcome
     actor_id: str | None
     commit: WrittenCommitOutput | None = None
+    source_commit_id: str | None = None
     branch_deleted: bool | UnsetType = UNSET
     branch_delete_error_details: Any = UNSET
     """The error body of a delete that failed, in contract 0.13."""
     dry_run: bool | UnsetType = UNSET
     conflicts: list[dict[str, Any]] | UnsetType = UNSET
     conflicts_total: int | UnsetType = UNSET
+
+
+class AppliedCommitOutput(_ReceiptFields, frozen=True, kw_only=True):
+    """What a revert, a cherry-pick or a reset did."""
+
+    branch: str
+    source_commit_id: str
+    actor_id: str | None
+    dry_run: bool | UnsetType = UNSET
+    conflicts: list[dict[str, Any]] | UnsetType = UNSET
+    conflicts_total: int | UnsetType = UNSET
+
+
+class TagOutput(Struct, frozen=True, kw_only=True):
+    """A name of a commit; `version` is the number of the commit on its branch."""
+
+    name: str
+    graph_commit_id: str
+    branch: str
+    version: int
+    created_at: int
+    actor_id: str | None
+
+
+class TagListOutput(Struct, frozen=True, kw_only=True):
+    tags: list[TagOutput]
+
+
+class TagDeleteOutput(Struct, frozen=True, kw_only=True):
+    uri: str
+    name: str
+    actor_id: str | None
+
+
+class CallerOutput(Struct, frozen=True, kw_only=True):
+    """Who the server takes the caller for; null without a token."""
+
+    actor_id: str | None
 
 
 class CommitOutput(Struct, frozen=True, kw_only=True):
@@ -181,6 +222,7 @@ class CommitOutput(Struct, frozen=True, kw_only=True):
     message: str | None = None
     counts: dict[str, CountsOutput] = {}
     load_id: str | UnsetType = UNSET
+    warnings: list[WarningOutput] | UnsetType = UNSET
 
 
 class CommitListOutput(Struct, frozen=True, kw_only=True):
@@ -189,6 +231,15 @@ class CommitListOutput(Struct, frozen=True, kw_only=True):
 
 class SchemaOutput(Struct, frozen=True, kw_only=True):
     schema_source: str
+    schema_ir: dict[str, Any] | UnsetType = UNSET
+
+
+class SchemaPlanOutput(Struct, frozen=True, kw_only=True):
+    """The steps that lead to another schema, unsupported ones included."""
+
+    supported: bool
+    step_count: int
+    steps: list[dict[str, Any]]
 
 
 class SchemaApplyOutput(_ReceiptFields, frozen=True, kw_only=True):
@@ -290,6 +341,10 @@ class CommitChangesOutput(Struct, frozen=True, kw_only=True):
     actor_id: str | None
     operation: str
     changes: list[ChangeEntry]
+    commit: CommitOutput | UnsetType = UNSET
+    cursor: str | UnsetType = UNSET
+    at_head: bool | UnsetType = UNSET
+    dropped: list[str] | UnsetType = UNSET
 
 
 class ChangesOutput(Struct, frozen=True, kw_only=True):
@@ -310,6 +365,7 @@ class EntityOutput(Struct, frozen=True, kw_only=True):
     endpoints: dict[str, str] | UnsetType = UNSET
     properties: dict[str, Any]
     graph_commit_id: str
+    typed: dict[str, Any] | UnsetType = UNSET
 
 
 class EntityChangeOutput(Struct, frozen=True, kw_only=True):
@@ -322,6 +378,9 @@ class EntityChangeOutput(Struct, frozen=True, kw_only=True):
     op: Literal["insert", "update", "delete"]
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    commit: CommitOutput | UnsetType = UNSET
+    typed_before: dict[str, Any] | UnsetType | None = UNSET
+    typed_after: dict[str, Any] | UnsetType | None = UNSET
 
 
 class EntityHistoryOutput(Struct, frozen=True, kw_only=True):
@@ -331,14 +390,36 @@ class EntityHistoryOutput(Struct, frozen=True, kw_only=True):
     changes: list[EntityChangeOutput]
 
 
+class MeasuredOutput(Struct, frozen=True, kw_only=True):
+    """What a step took."""
+
+    rows: int
+    seconds: float
+    lookups: int = 0
+    nbytes: int | None = None
+
+
+class ExplainedStepOutput(Struct, frozen=True, kw_only=True):
+    """One step of a plan, with the depth it is shown at."""
+
+    op: str
+    text: str
+    depth: int
+    detail: dict[str, Any]
+    estimate: float
+    measured: MeasuredOutput | None
+
+
 class ExplainOutput(Struct, frozen=True, kw_only=True):
-    """The plan of a query as a tree of steps."""
+    """The plan of a query as a tree of steps, and the same steps in execution order."""
 
     query_name: str
     target: ReadTargetOutput
     graph_commit_id: str
     plan: dict[str, Any]
     total_ms: float | UnsetType = UNSET
+    looks_up: bool = False
+    steps: list[ExplainedStepOutput] = []
 
 
 class StatusOutput(Struct, frozen=True, kw_only=True):
@@ -358,3 +439,6 @@ class StatusOutput(Struct, frozen=True, kw_only=True):
     scratch: list[Any]
     cached_bytes: int
     advice: list[str]
+    pending: list[str] = []
+    quarantined: list[dict[str, Any]] = []
+    lease_notes: list[dict[str, Any]] = []

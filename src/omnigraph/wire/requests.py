@@ -27,8 +27,20 @@ class SettingsRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     traversal_work_limit: U63 | None = None
 
 
+class BudgetRequest(Struct, frozen=True, kw_only=True):
+    """Limits of one read, below those of the server."""
+
+    max_rows: U63 | None = None
+    max_bytes: U63 | None = None
+    timeout_s: Annotated[float, Meta(ge=0)] | None = None
+
+
 class QueryRequest(Struct, frozen=True, kw_only=True):
-    """A read query. `branch` and `snapshot` are exclusive; without both it reads `main`."""
+    """A read query. `branch` and `snapshot` are exclusive; without both it reads `main`.
+
+    `typed_params` replace `params`: Python values as the Python client writes them, of which an
+    undeclared one is refused.
+    """
 
     query: str
     name: str | None = None
@@ -36,6 +48,8 @@ class QueryRequest(Struct, frozen=True, kw_only=True):
     branch: str | None = None
     snapshot: str | None = None
     settings: SettingsRequest | None = None
+    typed_params: Params | None = None
+    budget: BudgetRequest | None = None
     exact: bool = False
 
 
@@ -58,7 +72,21 @@ class ExplainRequest(Struct, frozen=True, kw_only=True):
     branch: str | None = None
     snapshot: str | None = None
     analyze: bool = False
+    typed_params: Params | None = None
+    budget: BudgetRequest | None = None
     exact: bool = False
+
+
+class ScanRequest(Struct, frozen=True, kw_only=True):
+    """Rows of one type as an Arrow stream; without `columns` all of them but blobs."""
+
+    type: str
+    columns: list[str] | None = None
+    where: str | None = None
+    typed_params: Params | None = None
+    branch: str | None = None
+    snapshot: str | None = None
+    budget: BudgetRequest | None = None
 
 
 class ChangeRequest(Struct, frozen=True, kw_only=True):
@@ -72,6 +100,7 @@ class ChangeRequest(Struct, frozen=True, kw_only=True):
     branch: str | None = None
     expected_head: str | None = None
     message: str | None = None
+    typed_params: Params | None = None
 
 
 class MutateRequest(Struct, frozen=True, kw_only=True):
@@ -112,10 +141,37 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     message: str | None = None
 
 
+class LoadPart(Struct, frozen=True, kw_only=True):
+    """One source of a load: JSON text, or rows of one type as JSON lines or an Arrow stream."""
+
+    type: str | None = None
+    json: bytes | None = None
+    arrow: bytes | None = None
+
+
+class LoadPartsRequest(Struct, frozen=True, kw_only=True):
+    """A load of the Python client, encoded as MessagePack.
+
+    `call` is the call it stands for; `insert` and `upsert` have one part with a type.
+    """
+
+    call: Literal["load", "insert", "upsert"] = "load"
+    parts: list[LoadPart]
+    mode: str = "append"
+    branch: str | None = None
+    from_: str | None = field(default=None, name="from")
+    strict: bool = False
+    cascade: bool = False
+    max_errors: Limit | None = None
+    expected_head: str | None = None
+    message: str | None = None
+
+
 class ExportRequest(Struct, frozen=True, kw_only=True):
-    """What to export; without filters everything."""
+    """What to export; without filters everything. `branch` and `snapshot` are exclusive."""
 
     branch: str | None = None
+    snapshot: str | None = None
     type_names: list[str] = field(default_factory=list)
     table_keys: list[str] = field(default_factory=list)
 
@@ -143,20 +199,59 @@ class BranchMergeRequest(Struct, frozen=True, kw_only=True):
     granularity: Literal["row", "property"] | None = None
     resolutions: list[Resolution] | None = None
     delete_branch: bool = False
+    delete_source: bool = False
     settings: SettingsRequest | None = None
     expected_head: str | None = None
     message: str | None = None
 
 
-class SchemaApplyRequest(Struct, frozen=True, kw_only=True):
-    schema_source: str
-    allow_data_loss: bool = False
+class ApplyCommitRequest(Struct, frozen=True, kw_only=True):
+    """A commit whose changes are undone on a branch, or applied to it."""
+
+    ref: str
+    branch: str | None = None
+    dry_run: bool = False
     expected_head: str | None = None
     message: str | None = None
 
 
+class BranchResetRequest(Struct, frozen=True, kw_only=True):
+    """The state whose rows a branch gets."""
+
+    ref: str
+    dry_run: bool = False
+    expected_head: str | None = None
+    message: str | None = None
+
+
+class TagCreateRequest(Struct, frozen=True, kw_only=True):
+    """A name for a commit: that of `ref`, or the head of main."""
+
+    name: str
+    ref: str | None = None
+
+
+class SchemaApplyRequest(Struct, frozen=True, kw_only=True):
+    """A new schema, and queries that must keep working beside the stored ones."""
+
+    schema_source: str
+    allow_data_loss: bool = False
+    expected_head: str | None = None
+    message: str | None = None
+    queries: list[str] = field(default_factory=list)
+
+
+class SchemaPlanRequest(Struct, frozen=True, kw_only=True):
+    schema_source: str
+    allow_data_loss: bool = False
+
+
 class DiffRequest(Struct, frozen=True, kw_only=True):
-    """Two states to compare, each a branch or a commit."""
+    """Two states to compare, each a branch or a commit.
+
+    As an Arrow stream, the answer has one row for each change, or with `values` the changed rows of that
+    type.
+    """
 
     from_: str = field(name="from")
     to: str
@@ -166,6 +261,7 @@ class DiffRequest(Struct, frozen=True, kw_only=True):
     rows: bool = False
     limit: Limit | None = None
     cursor: str | None = None
+    values: str | None = None
 
 
 class BaselineRequest(Struct, frozen=True, kw_only=True):

@@ -81,8 +81,6 @@ def use_graph(graph: og.GraphProtocol) -> None:
     assert loaded.branch_created
     graph.insert("Wrote", [{"from": "cy@x.org", "to": "n1"}], message="by Cy", strict=True)
     graph.upsert("Person", pa.table({"email": ["cy@x.org"], "name": ["Cyrus"]}), engine="inline")
-    embedded: og.EmbedResult = graph.embed(dry_run=True)
-    assert embedded.properties == ()
 
     # branches
     names: list[str] = list(graph.branches)
@@ -142,6 +140,12 @@ def use_graph(graph: og.GraphProtocol) -> None:
     # maintenance
     status: og.GraphStatus = graph.maintenance.status()
     assert status.tables
+
+
+def use_embedded_graph(graph: og.GraphProtocol) -> None:
+    """What only a graph opened from its storage offers."""
+    embedded: og.EmbedResult = graph.embed(dry_run=True)
+    assert embedded.properties == ()
     optimized: og.OptimizeReport = graph.maintenance.optimize()
     cleaned: og.CleanupReport = graph.maintenance.cleanup(
         keep_versions=100, older_than=timedelta(days=1), dry_run=True
@@ -175,6 +179,14 @@ def use_state(state: og.GraphAtProtocol) -> None:
     assert [name for name, _ in state.export_batches(types=["Note"])] == ["Note"]
     assert state.blobs.open("Person", "ada@x.org", "photo").size == 10
     assert state.blobs.read("Person", "ada@x.org", "photo", length=1) == b"a"
+
+
+def use_server(url: str) -> None:
+    """What connecting to a server offers."""
+    with og.connect(url, token=None, graph=None, branch="main", timeout=60.0) as graph:
+        again: og.GraphProtocol = pickle.loads(pickle.dumps(graph))
+        assert (again.uri, again.branch) == (graph.uri, "main")
+        again.close()
 
 
 def use_package(folder: Path) -> None:

@@ -11,6 +11,10 @@ import pytest
 import omnigraph as og
 from omnigraph.api import protocol
 from omnigraph.api.graph_at import BlobsAt
+from omnigraph.client.blobs import RemoteBlobs, RemoteBlobsAt
+from omnigraph.client.branches import RemoteBranches, RemoteTags
+from omnigraph.client.graph import RemoteGraph, RemoteMaintenance, RemoteSchema
+from omnigraph.client.reading import RemoteGraphAt
 
 PAIRS = [
     (og.Graph, og.GraphProtocol),
@@ -21,6 +25,14 @@ PAIRS = [
     (og.Blobs, protocol.BlobsProtocol),
     (BlobsAt, protocol.BlobsAtProtocol),
     (og.Maintenance, protocol.MaintenanceProtocol),
+    (RemoteGraph, og.GraphProtocol),
+    (RemoteGraphAt, og.GraphAtProtocol),
+    (RemoteBranches, protocol.BranchesProtocol),
+    (RemoteTags, protocol.TagsProtocol),
+    (RemoteSchema, protocol.SchemaProtocol),
+    (RemoteBlobs, protocol.BlobsProtocol),
+    (RemoteBlobsAt, protocol.BlobsAtProtocol),
+    (RemoteMaintenance, protocol.MaintenanceProtocol),
 ]
 CONTAINER_METHODS = {"__iter__", "__len__", "__contains__", "__getitem__"}
 
@@ -50,14 +62,14 @@ def test_the_signatures_are_those_of_the_protocol(implementation, wanted):
         assert list(parameters(implementation, name)) == list(parameters(wanted, name)), name
 
 
-def test_a_graph_and_its_groups_are_instances_of_their_protocols(graph):
-    assert isinstance(graph, og.GraphProtocol)
-    assert isinstance(graph.at("main"), og.GraphAtProtocol)
-    assert isinstance(graph.branches, protocol.BranchesProtocol)
-    assert isinstance(graph.tags, protocol.TagsProtocol)
-    assert isinstance(graph.schema, protocol.SchemaProtocol)
-    assert isinstance(graph.blobs, protocol.BlobsProtocol)
-    assert isinstance(graph.maintenance, protocol.MaintenanceProtocol)
+def test_a_graph_and_its_groups_are_instances_of_their_protocols(unchanged):
+    assert isinstance(unchanged, og.GraphProtocol)
+    assert isinstance(unchanged.at("main"), og.GraphAtProtocol)
+    assert isinstance(unchanged.branches, protocol.BranchesProtocol)
+    assert isinstance(unchanged.tags, protocol.TagsProtocol)
+    assert isinstance(unchanged.schema, protocol.SchemaProtocol)
+    assert isinstance(unchanged.blobs, protocol.BlobsProtocol)
+    assert isinstance(unchanged.maintenance, protocol.MaintenanceProtocol)
 
 
 def test_no_call_takes_keywords_that_it_does_not_name():
@@ -67,10 +79,10 @@ def test_no_call_takes_keywords_that_it_does_not_name():
             assert inspect.Parameter.VAR_KEYWORD not in kinds, name
 
 
-def test_a_mistyped_keyword_changes_nothing(graph):
-    before = graph.head().id
+def test_a_mistyped_keyword_changes_nothing(unchanged):
+    before = unchanged.head().id
     with pytest.raises(TypeError, match="brnach"):
-        graph.mutate(
+        unchanged.mutate(
             "team.gq", {"email": "cy@x.org", "name": "Cy"}, name="add_person", brnach="dev"
         )
-    assert graph.head().id == before
+    assert unchanged.head().id == before

@@ -113,7 +113,7 @@ def test_documents_of_contract_13_are_shown_as_those_of_a_local_graph(cli, here)
                 "dataset_path": "x", "published_dataset_version": 2, "native_dataset_branch": None,
             }],
         },
-        "/commits?branch=main&oldest_first=true": {"commits": [COMMIT_13]},
+        "/commits?branch=main&reverse=true": {"commits": [COMMIT_13]},
         "/load": {
             "uri": "s3://b/g", "branch": "main", "base_branch": None, "branch_created": False,
             "mode": "merge", "nodes": [{"name": "Author", "entities_loaded": 2}], "edges": [],

@@ -239,7 +239,7 @@ def commit_list(
             since=since,
             until=until,
             limit=limit,
-            oldest_first=is_reversed,
+            reverse=is_reversed,
         )
         commits = (commits if is_reversed else commits[::-1])[:limit]
     write_answer({"commits": commits}, map(_commit_line, commits), as_json=as_json)

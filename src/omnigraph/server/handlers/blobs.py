@@ -66,8 +66,9 @@ def blob(call: Call) -> Answer | Stream:
 def _selected(call: Call) -> tuple[GraphAt, str, str, str]:
     """The state, type, id and property that the query string names."""
     call.only("entity", "type", "id", "property", "branch", "snapshot")
-    kind, type_name, entity_id, name = (_required(call, key) for key in _REQUIRED)
-    if kind not in ("node", "edge"):
+    kind = call.one("entity")
+    type_name, entity_id, name = (_required(call, key) for key in _REQUIRED)
+    if kind not in (None, "node", "edge"):
         raise HttpProblem(400, "query parameter 'entity' must be node or edge")
     branch, ref = call.one("branch"), call.one("snapshot")
     if branch is not None and ref is not None:
@@ -80,12 +81,12 @@ def _selected(call: Call) -> tuple[GraphAt, str, str, str]:
         state = call.graph.at(ref)
         call.allow(Action.READ, state.branch)
     types = state.catalog.nodes if kind == "node" else state.catalog.edges
-    if type_name not in types:
+    if kind is not None and type_name not in types:
         raise HttpProblem(400, f"unknown {kind} type '{type_name}'")
     return state, type_name, entity_id, name
 
 
-_REQUIRED: Final = ("entity", "type", "id", "property")
+_REQUIRED: Final = ("type", "id", "property")
 
 
 def _required(call: Call, name: str) -> str:

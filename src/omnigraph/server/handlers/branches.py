@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal
+
 import msgspec
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import InputError, NotFoundError, OmnigraphError
 from omnigraph.graph.gate import Action
 from omnigraph.server.admission import BRANCH_OPERATION_BYTES
-from omnigraph.server.call import Answer, Call, branch_of
+from omnigraph.server.call import MAIN, Answer, Call, branch_of
 from omnigraph.server.problems import HttpProblem, error_answer
 from omnigraph.server.statements import BranchStatement
 from omnigraph.wire import documents13 as v13
-from omnigraph.wire.contracts import CONTRACT_13
+from omnigraph.wire.contracts import CONTRACT_13, applied_07
 from omnigraph.wire.documents07 import (
     BranchCreateOutput,
     BranchDeleteOutput,
     BranchListOutput,
     ReadTargetOutput,
+    TagDeleteOutput,
+    TagListOutput,
+    TagOutput,
 )
 from omnigraph.wire.errors import ErrorOutput13
-from omnigraph.wire.requests import BranchCreateRequest, BranchMergeRequest
+from omnigraph.wire.requests import (
+    ApplyCommitRequest,
+    BranchCreateRequest,
+    BranchMergeRequest,
+    BranchResetRequest,
+    TagCreateRequest,
+)
+
+if TYPE_CHECKING:
+    from omnigraph.history.tags import Tag
 
 
 def list_branches(call: Call) -> Answer:
@@ -48,6 +63,8 @@ def merge_branches(call: Call) -> Answer:
     """Merge a branch into another one as one commit."""
     body: BranchMergeRequest = call.body
     source, target = branch_of(body.source), branch_of(body.target)
+    if body.delete_source and body.delete_branch:
+        raise HttpProblem(400, "delete_source and delete_branch are exclusive")
     if body.dry_run and body.delete_branch:
         raise HttpProblem(400, "dry_run and delete_branch are exclusive")
     call.allow(Action.BRANCH_MERGE, source, target)
@@ -60,6 +77,7 @@ def merge_branches(call: Call) -> Answer:
             granularity=body.granularity or "row",
             resolutions=[msgspec.to_builtins(one) for one in body.resolutions or ()],
             dry_run=body.dry_run,
+            delete_source=body.delete_source,
             message=body.message,
             expected_head=body.expected_head,
             idempotency_key=call.idempotency_key,
@@ -70,6 +88,89 @@ def merge_branches(call: Call) -> Answer:
     made = merged.receipt.graph_commit_id
     commit = None if made is None else graph.commit(made)
     return Answer(call.documents.merge(merged, commit, deleted, failure))
+
+
+# -- commits on another branch --------------------------------------------------------------
+
+
+def revert(call: Call) -> Answer:
+    """Undo the changes of a commit as a new commit."""
+    return _apply(call, "revert")
+
+
+def cherry_pick(call: Call) -> Answer:
+    """Apply the changes of a commit to a branch as a new commit."""
+    return _apply(call, "cherry_pick")
+
+
+def _apply(call: Call, name: Literal["revert", "cherry_pick"]) -> Answer:
+    body: ApplyCommitRequest = call.body
+    branch = branch_of(body.branch)
+    call.allow(Action.CHANGE, branch)
+    graph = call.graph
+    call.allow(Action.READ, graph.at(body.ref).branch)
+    run = graph.revert if name == "revert" else graph.cherry_pick
+    with call.admit(BRANCH_OPERATION_BYTES):
+        done = run(
+            body.ref,
+            branch=branch,
+            dry_run=body.dry_run,
+            message=body.message,
+            expected_head=body.expected_head,
+            idempotency_key=call.idempotency_key,
+            engine=call.state.engine,
+        )
+    return Answer(applied_07(call.noted(done)))
+
+
+def reset_branch(call: Call) -> Answer:
+    """Give a branch the rows of another state as a new commit."""
+    body: BranchResetRequest = call.body
+    name = branch_of(call.path["branch"])
+    call.allow(Action.CHANGE, name)
+    graph = call.graph
+    call.allow(Action.READ, graph.at(body.ref).branch)
+    with call.admit(BRANCH_OPERATION_BYTES):
+        done = graph.branches.reset(
+            name,
+            body.ref,
+            dry_run=body.dry_run,
+            message=body.message,
+            expected_head=body.expected_head,
+            idempotency_key=call.idempotency_key,
+            engine=call.state.engine,
+        )
+    return Answer(applied_07(call.noted(done)))
+
+
+# -- tags -----------------------------------------------------------------------------------
+
+
+def list_tags(call: Call) -> Answer:
+    """List the tags by name."""
+    call.allow(Action.READ)
+    return Answer(TagListOutput(tags=[_tag(one) for one in call.graph.tags.all()]))
+
+
+def create_tag(call: Call) -> Answer:
+    """Name a commit."""
+    body: TagCreateRequest = call.body
+    call.allow(Action.CHANGE, MAIN)
+    with call.admit(BRANCH_OPERATION_BYTES):
+        return Answer(_tag(call.graph.tags.create(body.name, body.ref)))
+
+
+def delete_tag(call: Call) -> Answer:
+    """Delete a tag."""
+    name = call.path["tag"]
+    call.allow(Action.CHANGE, MAIN)
+    with call.admit(BRANCH_OPERATION_BYTES):
+        call.graph.tags.delete(name)
+    return Answer(TagDeleteOutput(uri=call.uri, name=name, actor_id=call.actor))
+
+
+def _tag(tag: Tag) -> TagOutput:
+    return msgspec.convert(tag.to_json(), TagOutput)
 
 
 # -- statements -----------------------------------------------------------------------------
@@ -120,7 +221,12 @@ def run_statement(call: Call, statement: BranchStatement) -> v13.ChangeOutput:
 
 
 def _create(call: Call, name: str, source: str) -> None:
-    call.allow(Action.BRANCH_CREATE, source, name)
+    origin = source
+    if source not in call.graph.branches:
+        # The policy knows branches, and another ref is on one.
+        with suppress(NotFoundError, InputError):
+            origin = call.graph.at(source).branch
+    call.allow(Action.BRANCH_CREATE, origin, name)
     with call.admit(BRANCH_OPERATION_BYTES):
         call.graph.branches.create(name, source)
 

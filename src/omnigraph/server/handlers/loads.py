@@ -17,7 +17,7 @@ from omnigraph.server.problems import HttpProblem
 from omnigraph.wire.contracts import CONTRACT_13
 from omnigraph.wire.documents13 import GraphBatchLoadOutput
 from omnigraph.wire.errors import KeyConflictOutput
-from omnigraph.wire.requests import ExportRequest, IngestRequest
+from omnigraph.wire.requests import ExportRequest, IngestRequest, LoadPart, LoadPartsRequest
 from omnigraph.wire.rows import export_lines_13
 
 if TYPE_CHECKING:
@@ -122,12 +122,17 @@ def _load(
             raise
 
 
-def _target(call: Call, branch: str | None, base: str | None) -> tuple[str, str | None]:
+def _target(
+    call: Call, branch: str | None, base: str | None, *, must_exist: bool = True
+) -> tuple[str, str | None]:
     """The branch to load into and, if it has to be made, the branch to make it from."""
     into = branch_of(branch)
     source = None
     if not _exists(call, into):
         if base is None:
+            if not must_exist:
+                call.allow(Action.CHANGE, into)
+                return into, None
             raise HttpProblem(
                 404, f"branch '{into}' not found; pass `from` to create it from another branch"
             )
@@ -214,15 +219,93 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not valid JSON")
 
 
+# -- loads of the Python client -------------------------------------------------------------
+
+
+def load_parts(call: Call) -> Answer:
+    """Load the sources of a Python call as one commit."""
+    try:
+        body = msgspec.msgpack.decode(call.body, type=LoadPartsRequest)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise HttpProblem(400, f"the request body is not valid: {error}") from None
+    into, source = _target(call, body.branch, body.from_, must_exist=False)
+    with call.admit(len(call.body)):
+        done = _load_parts(call, body, into, source)
+    return Answer(call.documents.load(call.noted(done), call.uri, body.from_))
+
+
+def _load_parts(call: Call, body: LoadPartsRequest, into: str, source: str | None) -> LoadResult:
+    graph = call.graph
+    if body.call == "load":
+        return graph.load(
+            _sources(body.parts),
+            body.mode,
+            branch=into,
+            create_from=source,
+            load_id=call.idempotency_key,
+            strict=body.strict,
+            cascade=body.cascade,
+            max_errors=body.max_errors or MAX_LOAD_ERRORS,
+            message=body.message,
+            expected_head=body.expected_head,
+            engine=call.state.engine,
+        )
+    if len(body.parts) != 1 or body.parts[0].type is None:
+        raise HttpProblem(400, f"{body.call} needs one part with a type")
+    run = graph.insert if body.call == "insert" else graph.upsert
+    return run(
+        body.parts[0].type,
+        _rows(body.parts[0]),
+        branch=into,
+        message=body.message,
+        expected_head=body.expected_head,
+        idempotency_key=call.idempotency_key,
+        strict=body.strict,
+        engine=call.state.engine,
+    )
+
+
+def _sources(parts: list[LoadPart]) -> object:
+    """What `Graph.load` is given: types with rows, or JSON texts."""
+    typed = {part.type: _rows(part) for part in parts if part.type is not None}
+    if len(typed) == len(parts):
+        return typed
+    if typed:
+        raise HttpProblem(400, "either all parts have a type or none")
+    texts = [part.json or b"" for part in parts]
+    return texts[0] if len(texts) == 1 else texts
+
+
+def _rows(part: LoadPart) -> object:
+    if part.arrow is not None:
+        import pyarrow as pa
+
+        try:
+            with pa.ipc.open_stream(part.arrow) as stream:
+                return stream.read_all()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise HttpProblem(400, f"part '{part.type}' is not an Arrow stream: {error}") from None
+    try:
+        return [json.loads(line) for line in (part.json or b"").splitlines() if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise HttpProblem(400, f"part '{part.type}' is not JSON lines: {error}") from None
+
+
 # -- exports --------------------------------------------------------------------------------
 
 
 def export(call: Call) -> Stream:
     """Export rows as JSON lines."""
     body: ExportRequest = call.body
-    branch = branch_of(body.branch)
-    call.allow(Action.EXPORT, branch)
-    state = newest_state(call.graph, branch)
+    if body.snapshot is None:
+        branch = branch_of(body.branch)
+        call.allow(Action.EXPORT, branch)
+        state = newest_state(call.graph, branch)
+    elif body.branch is not None:
+        raise HttpProblem(400, "specify branch or snapshot, not both")
+    else:
+        state = call.graph.at(body.snapshot)
+        call.allow(Action.EXPORT, state.branch)
     is_13 = call.documents is CONTRACT_13
     wanted = body.type_names if is_13 else [*body.type_names, *body.table_keys]
     _check_types(state.catalog, wanted)

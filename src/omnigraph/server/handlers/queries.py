@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ from omnigraph.api.handle import newest_state
 from omnigraph.errors import HeadMoved, UnknownParameter, WrongQueryKind
 from omnigraph.graph.gate import Action
 from omnigraph.plan.params import JsonParameters
+from omnigraph.read.budget import QueryBudget
 from omnigraph.server.call import ARROW_STREAM, Answer, Call, branch_of, source_text
 from omnigraph.server.handlers.branches import list_as_rows, run_statement
 from omnigraph.server.problems import ConditionFailed, HttpProblem
@@ -20,6 +22,7 @@ from omnigraph.server.statements import BranchStatement, branch_statement
 from omnigraph.wire.contracts import CONTRACT_13
 from omnigraph.wire.documents07 import ExplainOutput, QueriesCatalogOutput, WarningOutput
 from omnigraph.wire.requests import (
+    BudgetRequest,
     ChangeRequest,
     ExplainRequest,
     InvokeStoredQueryRequest,
@@ -28,6 +31,7 @@ from omnigraph.wire.requests import (
     ReadRequest,
 )
 from omnigraph.wire.rows import object_13
+from omnigraph.wire.values import untagged
 
 if TYPE_CHECKING:
     from omnigraph.api.graph_at import GraphAt
@@ -40,6 +44,45 @@ CONDITIONAL_ROUTE: Final = "if-graph-commit"
 R = TypeVar("R")
 
 
+@dataclass(frozen=True, slots=True)
+class PythonParameters:
+    """Parameters as the Python client has them."""
+
+    values: dict[str, Any]
+
+
+Params = dict[str, Any] | PythonParameters | None
+
+
+def given_params(params: dict[str, Any] | None, typed: dict[str, Any] | None) -> Params:
+    """The parameters of a request. Raises `HttpProblem` 400 for both kinds at once."""
+    if typed is None:
+        return params
+    if params is not None:
+        raise HttpProblem(400, "specify params or typed_params, not both")
+    return PythonParameters(typed_values(typed))
+
+
+def typed_values(typed: dict[str, Any]) -> dict[str, Any]:
+    """Parameters in the form of the Python client. Raises `HttpProblem` 400."""
+    try:
+        return {name: untagged(value) for name, value in typed.items()}
+    except ValueError as error:
+        raise HttpProblem(400, f"typed_params are not valid: {error}") from None
+
+
+def budget_of(given: BudgetRequest | None) -> QueryBudget | None:
+    """The limits that a client asks for, as far as they are below those of the server."""
+    if given is None:
+        return None
+    own = QueryBudget.from_environment()
+    return QueryBudget(
+        own.max_rows if given.max_rows is None else min(own.max_rows, given.max_rows),
+        own.max_bytes if given.max_bytes is None else min(own.max_bytes, given.max_bytes),
+        own.timeout_s if given.timeout_s is None else min(own.timeout_s, given.timeout_s),
+    )
+
+
 def query(call: Call) -> Answer:
     """Run a read query."""
     body: QueryRequest = call.body
@@ -50,7 +93,14 @@ def query(call: Call) -> Answer:
         return Answer(list_as_rows(call))
     try:
         return _read(
-            call, body.query, body.name, body.params, body.branch, body.snapshot, body.exact
+            call,
+            body.query,
+            body.name,
+            given_params(body.params, body.typed_params),
+            body.branch,
+            body.snapshot,
+            budget=budget_of(body.budget),
+            exact=body.exact,
         )
     except WrongQueryKind as error:
         message = f"query '{error.query_name}' contains mutations; use POST /mutate for writes"
@@ -66,37 +116,41 @@ def read(call: Call) -> Answer:
 def explain(call: Call) -> Answer:
     """Show the plan of a read query."""
     body: ExplainRequest = call.body
-    state = _state(call, body.branch, body.snapshot)
+    state = state_of(call, body.branch, body.snapshot)
     found, _ = _bound(
         call,
-        body.params,
+        given_params(body.params, body.typed_params),
         lambda params: state.explain(
             source_text(body.query),
             params,
             name=body.name,
+            budget=budget_of(body.budget),
             cancel=call.cancel,
-            analyze=body.analyze,
             exact=body.exact,
+            analyze=body.analyze,
         ),
     )
-    return Answer(msgspec.convert(found.to_json(), ExplainOutput))
+    flat = {"looks_up": found.looks_up, "steps": msgspec.to_builtins(found.steps)}
+    return Answer(msgspec.convert(found.to_json() | flat, ExplainOutput))
 
 
 def _read(
     call: Call,
     source: str,
     name: str | None,
-    params: dict[str, Any] | None,
+    params: Params,
     branch: str | None,
     snapshot: str | None,
+    *,
+    budget: QueryBudget | None = None,
     exact: bool = False,
 ) -> Answer:
-    state = _state(call, branch, snapshot)
+    state = state_of(call, branch, snapshot)
     result, warnings = _bound(
         call,
         params,
         lambda given: state.query(
-            source_text(source), given, name=name, cancel=call.cancel, exact=exact
+            source_text(source), given, name=name, budget=budget, cancel=call.cancel, exact=exact
         ),
     )
     if ARROW_STREAM in call.headers.get("accept", ""):
@@ -117,7 +171,7 @@ def _objects(state: GraphAt, result: Result) -> Objects:
     return found
 
 
-def _state(call: Call, branch: str | None, snapshot: str | None) -> GraphAt:
+def state_of(call: Call, branch: str | None, snapshot: str | None) -> GraphAt:
     """The state to read, if the caller may read its branch."""
     if branch is not None and snapshot is not None:
         raise HttpProblem(400, "specify branch or snapshot, not both")
@@ -132,9 +186,14 @@ def _state(call: Call, branch: str | None, snapshot: str | None) -> GraphAt:
 
 
 def _bound(
-    call: Call, params: dict[str, Any] | None, run: Callable[[JsonParameters], R]
+    call: Call, params: Params, run: Callable[[Mapping[str, Any]], R]
 ) -> tuple[R, list[WarningOutput]]:
-    """Run with the parameters. Without a version header, undeclared ones are left out with a warning."""
+    """Run with the parameters. Without a version header, undeclared ones are left out with a warning.
+
+    Those of the Python client are Python values, of which none is left out.
+    """
+    if isinstance(params, PythonParameters):
+        return run(params.values), []
     given = JsonParameters(params or {})
     warnings: list[WarningOutput] = []
     while True:
@@ -156,6 +215,8 @@ def _arrow(result: Result) -> bytes:
         "target": result.target,
         "graph_commit_id": result.commit_id,
         "types": [kind.display for kind in result.types],
+        "prop_types": [msgspec.to_builtins(kind) for kind in result.types],
+        "entities": dict(result.entities),
     }
     table = result.to_arrow()
     table = table.replace_schema_metadata({"omnigraph": json.dumps(about)})
@@ -179,7 +240,10 @@ def mutate(call: Call) -> Answer:
             raise HttpProblem(400, "branch list is a read; use POST /query")
         _refuse_options(statement, name, body.params, body.branch, body.expected_head)
         return Answer(run_statement(call, statement))
-    return _mutate(call, source, name, body.params, body.branch, body.expected_head, body.message)
+    params = body.params
+    if isinstance(body, ChangeRequest):
+        params = given_params(body.params, body.typed_params)
+    return _mutate(call, source, name, params, body.branch, body.expected_head, body.message)
 
 
 def mutate_if(call: Call) -> Answer:
@@ -223,7 +287,7 @@ def _mutate(
     call: Call,
     source: str,
     name: str | None,
-    params: dict[str, Any] | None,
+    params: Params,
     branch: str | None,
     expected_head: str | None,
     message: str | None,

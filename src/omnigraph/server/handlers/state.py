@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -13,6 +14,7 @@ from omnigraph.catalog.migrate.report import step_lines
 from omnigraph.catalog.model import Catalog, EdgeType
 from omnigraph.errors import EntityNotFound, PolicyError, QueriesBroken
 from omnigraph.graph.gate import Action, Request
+from omnigraph.history.commits import from_micros
 from omnigraph.server.call import MAIN, Answer, Call, branch_of, source_text
 from omnigraph.server.counters import MEDIA_TYPE, series
 from omnigraph.server.problems import HttpProblem
@@ -20,7 +22,12 @@ from omnigraph.versioning.rows import FORMAT_STAMP
 from omnigraph.wire import documents07 as v07
 from omnigraph.wire import documents13 as v13
 from omnigraph.wire.contracts import CONTRACT_07, RELEASE_13, receipt_fields
-from omnigraph.wire.requests import SchemaApplyRequest
+from omnigraph.wire.requests import SchemaApplyRequest, SchemaPlanRequest
+from omnigraph.wire.values import tagged
+
+if TYPE_CHECKING:
+    from omnigraph.api.graph_at import GraphAt
+    from omnigraph.diff.feed import EntityChange
 
 # -- the server -----------------------------------------------------------------------------
 
@@ -85,6 +92,11 @@ def _may_list(call: Call) -> bool:
     return True
 
 
+def caller(call: Call) -> Answer:
+    """Show the actor of the caller's token."""
+    return Answer(v07.CallerOutput(actor_id=call.actor))
+
+
 def protected_resource(call: Call) -> Answer:
     """OAuth metadata, which a server with static tokens has none of."""
     raise HttpProblem(404, "this server uses static tokens; it has no OAuth metadata")
@@ -137,15 +149,33 @@ def find_run(call: Call) -> Answer:
 
 def snapshot(call: Call) -> Answer:
     """Show every table of a branch and its version."""
-    branch = branch_of(call.one("branch"))
-    call.allow(Action.READ, branch)
-    return Answer(call.documents.snapshot(newest_state(call.graph, branch), FORMAT_STAMP))
+    return Answer(call.documents.snapshot(_state(call), FORMAT_STAMP))
 
 
 def schema(call: Call) -> Answer:
     """Show the schema."""
+    ref = call.one("snapshot")
+    if ref is None:
+        call.allow(Action.READ)
+        catalog = None
+    else:
+        catalog = _state(call).catalog
+    document = call.documents.schema(call.graph.schema.source)
+    if not call.switch("compiled"):
+        return Answer(document)
+    ir = (catalog or call.graph.schema.catalog).ir
+    return Answer(msgspec.to_builtins(document) | {"schema_ir": ir.to_json()})
+
+
+def plan_schema(call: Call) -> Answer:
+    """Show the steps that lead to another schema."""
+    body: SchemaPlanRequest = call.body
     call.allow(Action.READ)
-    return Answer(call.documents.schema(call.graph.schema.source))
+    plan = call.graph.schema.plan(
+        source_text(body.schema_source), allow_data_loss=body.allow_data_loss
+    )
+    document = plan.document(call.uri)
+    return Answer(msgspec.convert(document, v07.SchemaPlanOutput))
 
 
 def apply_schema(call: Call) -> Answer:
@@ -160,7 +190,9 @@ def apply_schema(call: Call) -> Answer:
                 message=body.message,
                 expected_head=body.expected_head,
                 idempotency_key=call.idempotency_key,
-                queries=[source_text(text) for text in call.target.queries.sources()],
+                queries=[
+                    source_text(text) for text in (*call.target.queries.sources(), *body.queries)
+                ],
                 engine=call.state.engine,
             )
         except QueriesBroken as error:
@@ -187,18 +219,33 @@ def list_commits(call: Call) -> Answer:
     branch = branch_of(given)
     # Without a branch, contract 0.7 asks the policy about no branch in particular.
     call.allow(Action.READ, branch if given is not None or call.is_13 else None)
-    limit = call.integer("limit", 0) or None
-    found = call.graph.log(
+    graph = call.graph
+    if call.one("number") is not None:
+        # A number counts on its branch, which the handle has to be bound to.
+        found = graph.checkout(branch).commit(call.integer("number", 0))
+        return Answer(call.documents.commits([found]))
+    is_reverse = call.switch("reverse")
+    listed = graph.log(
         branch,
         actor=call.one("actor"),
-        since=call.one("since"),
-        until=call.one("until"),
+        operation=call.one("operation"),
+        since=_bound(call.one("since")),
+        until=_bound(call.one("until")),
+        limit=None if call.one("limit") is None else call.integer("limit", 0),
         merged=call.switch("merged"),
-        limit=limit,
-        reverse=call.switch("oldest_first"),
+        reverse=is_reverse,
     )
-    # A limit counts from the end that the caller names; documents have the order of their contract.
-    return Answer(call.documents.commits(found[::-1] if call.switch("oldest_first") else found))
+    return Answer(call.documents.commits(listed[::-1] if is_reverse else listed))
+
+
+def _bound(text: str | None) -> str | datetime | None:
+    """A commit or a time; `@N` is a time in microseconds, as documents have it."""
+    if text is None or not (text.startswith("@") and text[1:].isascii() and text[1:].isdigit()):
+        return text
+    try:
+        return from_micros(int(text[1:]))
+    except OverflowError:
+        raise HttpProblem(400, f"'{text[:32]}' is not a time in microseconds") from None
 
 
 def commit(call: Call) -> Answer:
@@ -211,7 +258,15 @@ def status(call: Call) -> Answer:
     """Show sizes, index coverage and interrupted writes."""
     branch = branch_of(call.one("branch"))
     call.allow(Action.READ, branch)
-    document = call.graph.maintenance.status(branch).to_json() | {"uri": call.uri}
+    found = call.graph.maintenance.status(branch)
+    document = found.to_json() | {"uri": call.uri}
+    for told, table in zip(document["tables"], found.tables, strict=True):
+        told |= {"small_fragments": table.small_fragments, "has_dropped": table.has_dropped}
+    document |= {
+        "pending": list(found.recovery.pending),
+        "quarantined": [one.to_json() for one in found.recovery.quarantined],
+        "lease_notes": [one.to_json() for one in found.leases],
+    }
     return Answer(msgspec.convert(document, v07.StatusOutput))
 
 
@@ -220,18 +275,9 @@ def status(call: Call) -> Answer:
 
 def entity(call: Call) -> Answer:
     """Show one node or edge."""
-    branch, ref = call.one("branch"), call.one("snapshot")
-    if branch is not None and ref is not None:
-        raise HttpProblem(400, "specify branch or snapshot, not both")
-    if ref is not None:
-        state = call.graph.at(ref)
-        call.allow(Action.READ, state.branch)
-    else:
-        name = branch_of(branch)
-        call.allow(Action.READ, name)
-        state = newest_state(call.graph, name)
+    state = _state(call)
     type_name, entity_id = call.path["type_name"], call.path["entity_id"]
-    kind = _kind(state.catalog, type_name)
+    kind, is_typed = _kind(state.catalog, type_name), call.switch("typed")
     found = entity_document(state, type_name, entity_id)
     if found is None:
         raise EntityNotFound(type_name, entity_id)
@@ -244,8 +290,23 @@ def entity(call: Call) -> Answer:
             endpoints=endpoints or msgspec.UNSET,
             properties=found,
             graph_commit_id=state.commit_id,
+            typed=tagged(state.get(type_name, entity_id)) if is_typed else msgspec.UNSET,
         )
     )
+
+
+def _state(call: Call) -> GraphAt:
+    """The state that the query string names, if the caller may read its branch."""
+    branch, ref = call.one("branch"), call.one("snapshot")
+    if branch is not None and ref is not None:
+        raise HttpProblem(400, "specify branch or snapshot, not both")
+    if ref is not None:
+        state = call.graph.at(ref)
+        call.allow(Action.READ, state.branch)
+        return state
+    name = branch_of(branch)
+    call.allow(Action.READ, name)
+    return newest_state(call.graph, name)
 
 
 def entity_history(call: Call) -> Answer:
@@ -255,8 +316,9 @@ def entity_history(call: Call) -> Answer:
     type_name, entity_id = call.path["type_name"], call.path["entity_id"]
     graph = call.graph
     kind = _kind(graph.schema.catalog, type_name)
+    is_typed = call.switch("typed")
     changes = [
-        msgspec.convert(change.to_json(), v07.EntityChangeOutput)
+        _entity_change(change, is_typed=is_typed)
         for change in graph.history(type_name, entity_id, branch=branch)
     ]
     if not changes:
@@ -265,6 +327,18 @@ def entity_history(call: Call) -> Answer:
         entity_kind=kind, type_name=type_name, entity_id=entity_id, changes=changes
     )
     return Answer(document)
+
+
+def _entity_change(change: EntityChange, *, is_typed: bool) -> v07.EntityChangeOutput:
+    document = msgspec.convert(change.to_json(), v07.EntityChangeOutput)
+    if not is_typed:
+        return document
+    return msgspec.structs.replace(
+        document,
+        commit=CONTRACT_07.commit(change.commit),
+        typed_before=tagged(change.before),
+        typed_after=tagged(change.after),
+    )
 
 
 def _kind(catalog: Catalog, type_name: str) -> Literal["node", "edge"]:
