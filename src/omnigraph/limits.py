@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+FORMAT_STAMP: Final = 4
+"""The format in which graphs are stored. A graph with a higher one was written by a newer version."""
+
 MAX_NESTING: Final = 64
 """Deepest nesting of blocks, calls and lists in source text. Real queries stay below 5; the limit
 keeps the recursive parser far away from the interpreter's own recursion limit."""

@@ -18,7 +18,7 @@ from tests.cluster.clusters import (
     WIDER_SCHEMA,
     Cluster,
 )
-from tests.nursery import the_nursery
+from tests.support.fork_server import the_nursery
 from tests.support.faults import ENVIRONMENT_VARIABLE, Arm, Kill, describe
 
 PATIENCE_SECONDS = 120

@@ -68,7 +68,7 @@ def modules_after(*args: str) -> set[str]:
 
 @pytest.mark.acceptance("U-001")
 def test_the_installed_command_prints_its_version():
-    run = omnigraph("version")
+    run = omnigraph("--version")
     assert (run.returncode, run.stdout, run.stderr) == (0, f"omnigraph {__version__}\n", "")
 
 

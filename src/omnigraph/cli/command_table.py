@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from omnigraph.errors import UsageError
 
@@ -75,6 +75,15 @@ def refuse_remote(command: str, uri: str) -> None:
         )
 
 
+def refuse_direct(what: str, uri: str) -> NoReturn:
+    """Raise for a command or option that works on storage alone and was pointed at a server."""
+    from omnigraph.config.selection import without_secrets
+
+    raise UsageError(
+        f"{what} needs direct storage access; {without_secrets(uri)} is a remote server"
+    )
+
+
 class CommandEntry(NamedTuple):
     """One command. Its name is one word, or the word of its family and its own.
 
@@ -128,12 +137,17 @@ _ENTRIES = (
     CommandEntry("branch merge", "merge", Plane.DATA, "Merge a branch into another."),
     CommandEntry("merge", "merge", Plane.DATA, "Merge a branch into another."),
     CommandEntry("diff", "history", Plane.DATA, "Compare two branches or commits."),
-    CommandEntry("changes", "history", Plane.DATA, "Show row changes commit by commit."),
+    CommandEntry("changes", "changes", Plane.DATA, "Show row changes commit by commit."),
+    CommandEntry("changes poll", "changes", Plane.DATA, "Show one page of a change feed."),
+    CommandEntry(
+        "changes baseline", "changes", Plane.DATA, "Write all entities and the cursor to poll from."
+    ),
     CommandEntry("log", "history", Plane.DATA, "Show commit history, newest first."),
     CommandEntry("revert", "merge", Plane.DATA, "Undo a commit's changes in a new commit."),
     CommandEntry("cherry-pick", "merge", Plane.DATA, "Apply a commit's changes to another branch."),
     CommandEntry("commit list", "history", Plane.DATA, "List a branch's commits."),
     CommandEntry("commit show", "history", Plane.DATA, "Show a commit."),
+    CommandEntry("commit changes", "changes", Plane.DATA, "Show the changes of a commit."),
     CommandEntry("tag create", "refs", Plane.DATA, "Tag a commit and protect it from cleanup."),
     CommandEntry("tag list", "refs", Plane.DATA, "List tags."),
     CommandEntry("tag delete", "refs", Plane.DATA, "Delete a tag."),
@@ -143,6 +157,7 @@ _ENTRIES = (
     CommandEntry(
         "status", "maintenance", Plane.DATA, "Show sizes, index coverage and pending work."
     ),
+    CommandEntry("graphs list", "refs", Plane.DATA, "List the graphs of a server."),
     CommandEntry("schema show", "schema", Plane.DATA, "Print the schema source."),
     CommandEntry("schema apply", "schema", Plane.DATA, "Migrate the graph to a new schema."),
     CommandEntry(
@@ -216,6 +231,7 @@ FAMILIES = {
     "cluster": "Declare graphs, queries and policies, and apply the declaration.",
     "commit": "List and inspect commits.",
     "config": "Change configuration files.",
+    "graphs": "List the graphs of a server.",
     "pin": "Protect commits from cleanup.",
     "policy": "Validate, test and explain policies.",
     "profile": "List profiles and show what they select.",

@@ -9,12 +9,12 @@ Tests: tests/unit/cli/test_address.py, tests/unit/cli/test_scopes.py.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from omnigraph.cli.command_table import Plane, refuse_remote, refuse_scopes
-from omnigraph.cli.exits import warn
+from omnigraph.cli.command_table import Plane, refuse_direct, refuse_remote, refuse_scopes
+from omnigraph.cli.exits import echo_write, warn
 from omnigraph.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from omnigraph.api.graph import Graph
     from omnigraph.cli.output.results import Format, TableLayout
+    from omnigraph.cli.remote import ServedGraph
     from omnigraph.config.credentials import Token
     from omnigraph.config.legacy import LegacyConfig, StoredQueryFile
     from omnigraph.config.operator import OperatorConfig
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         ClusterTarget,
         EmbeddedTarget,
         RemoteTarget,
-        StoredQueryCall,
         Target,
     )
 
@@ -51,6 +51,7 @@ class GlobalOptions(NamedTuple):
     project_file: str | None = None
     cluster: str | None = None
     cluster_graph: str | None = None
+    quiet: bool | None = None
 
     @classmethod
     def of(cls, ctx: click.Context) -> GlobalOptions:
@@ -224,7 +225,7 @@ class Context:
 
 def global_options(*, hidden: bool) -> list[click.Parameter]:
     """The global options; the root shows them in its help, the commands only accept them."""
-    return [
+    options: list[click.Parameter] = [
         click.Option(
             [flag, name],
             metavar=metavar,
@@ -241,9 +242,19 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             ("--profile", "profile", "NAME", "Profile of the operator config to select a graph."),
         )
     ]
+    quiet = click.Option(
+        ["--quiet"],
+        is_flag=True,
+        default=None,
+        help="Do not name the target of writes that leave this machine.",
+        hidden=hidden,
+        expose_value=False,
+        callback=remember,
+    )
+    return [*options, quiet]
 
 
-def remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+def remember(ctx: click.Context, param: click.Parameter, value: str | bool | None) -> None:
     """Keep the value of an option of `GlobalOptions`."""
     # click shares `meta` between a command and its parents, and parses the root first.
     if value is not None:
@@ -261,43 +272,67 @@ class BranchOption(click.Option):
     """An option for a branch, which is that of the project file or `main` if it is not given."""
 
 
-def graph_uri(uri: str | None, context: Context, alias_graph: str | None = None) -> str:
-    """The address of the graph that a command was given, if it is one this version can reach."""
-    from omnigraph.config.selection import EmbeddedTarget, RemoteTarget
+def select_graph(
+    uri: str | None, context: Context, alias_graph: str | None = None
+) -> EmbeddedTarget | RemoteTarget:
+    """The graph that a command was given, if it is one this version can reach."""
+    from omnigraph.config.selection import ClusterTarget
 
     target = context.select(uri, alias_graph)
     if uri is not None and context.options.project_graph is not None:
         warn(f"a graph address is given, so --target {context.options.project_graph} is ignored")
-    match target:
-        case None:
-            raise UsageError("URI must be provided via <URI>, --target, or config")
-        case EmbeddedTarget():
-            return target.uri
-        case RemoteTarget():
-            if context.plane is Plane.STORAGE:
-                refuse_remote(context.command, target.url)
-            _refuse_remote_target(target, context)
-    return context.open_cluster(target).uri
+    if target is None:
+        raise UsageError("URI must be provided via <URI>, --target, or config")
+    return context.open_cluster(target) if isinstance(target, ClusterTarget) else target
 
 
-def call_stored_query(call: StoredQueryCall, context: Context) -> NoReturn:
-    """Run a stored query on its server."""
-    _refuse_remote_target(call.target, context)
+def graph_uri(uri: str | None, context: Context, alias_graph: str | None = None) -> str:
+    """The address of the graph that a command was given, which has to be storage."""
+    from omnigraph.config.selection import EmbeddedTarget
+
+    target = select_graph(uri, context, alias_graph)
+    if isinstance(target, EmbeddedTarget):
+        return target.uri
+    if context.plane is Plane.STORAGE:
+        refuse_remote(context.command, target.url)
+    words = click.get_current_context().command_path.partition(" ")[2]
+    refuse_direct(f"`{words}`", target.url)
 
 
-def _refuse_remote_target(target: RemoteTarget, context: Context) -> NoReturn:
-    context.token_for(target)
-    raise UsageError(
-        f"{target.url} is a remote graph, and remote graphs are not supported yet; "
-        "use a path or an s3:// address"
-    )
+def address_or_server(
+    uri: str | None, context: Context, alias_graph: str | None = None
+) -> str | ServedGraph:
+    """The address of storage, or the graph behind a server, that a command was given."""
+    from omnigraph.config.selection import EmbeddedTarget
+
+    target = select_graph(uri, context, alias_graph)
+    return target.uri if isinstance(target, EmbeddedTarget) else served_graph(target, context)
 
 
-def open_graph(uri: str, context: Context | None = None, *, read_only: bool = False) -> Graph:
-    """Open a graph on its main branch, in the name of the actor that the context has."""
+def served_graph(target: RemoteTarget, context: Context) -> ServedGraph:
+    """The graph behind a server, with the token for it. No request is sent yet."""
+    from omnigraph.cli.remote import ServedGraph
+
+    return ServedGraph(target, context.token_for(target), context)
+
+
+def open_graph(
+    uri: str, context: Context | None = None, *, read_only: bool = False, writes: bool = True
+) -> Graph:
+    """Open a graph on its main branch, in the name of the actor that the context has.
+
+    `writes` is False for a dry run, which opens the graph for writing and changes nothing.
+    """
     from omnigraph.api.graph import open
 
     if context is None:
         return open(uri, read_only=read_only)
     policy = None if read_only else context.write_policy()
+    if not read_only and writes and not is_local(uri):
+        echo_write(uri, "direct", quiet=bool(context.options.quiet))
     return open(uri, read_only=read_only, actor=context.actor, policy=policy)
+
+
+def is_local(uri: str) -> bool:
+    """Whether an address is on a disk of this machine."""
+    return "://" not in uri or uri.startswith("file://")

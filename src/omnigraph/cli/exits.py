@@ -1,15 +1,16 @@
 """Exit codes, error output, the hints that name commands, and colour.
 
-0 success, 1 failure, 2 wrong use of the command line, 130 after an interrupt (`cli/entry.py` has the
-other signals). Product errors never show a stack trace. An internal error shows one only when
+0 success, 1 failure, 2 wrong use of the command line, 4 a condition was lost, 75 the server takes no more
+writes now, 130 after an interrupt (`cli/entry.py` has the other signals). Product errors never show a stack trace. An internal error shows one only when
 `OMNIGRAPH_DEBUG` is set. Error messages are the same for every caller; only the hints name commands.
 Text is coloured only when its stream is a terminal that can show it and `NO_COLOR` is not set."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from shlex import quote
-from typing import Final, TextIO
+from typing import Any, Final, Literal, NoReturn, TextIO
 
 import click
 
@@ -18,6 +19,7 @@ from omnigraph.errors import (
     CommitStateUnknown,
     DanglingEdges,
     GraphNotFound,
+    HeadMoved,
     LanguageError,
     MissingExtra,
     OmnigraphError,
@@ -25,12 +27,38 @@ from omnigraph.errors import (
     RecoveryQuarantined,
     RepairRefused,
     TableDrift,
+    Unauthenticated,
     UnknownParameter,
 )
 
 SUCCESS: Final = 0
 FAILURE: Final = 1
+CONDITION_LOST: Final = 4
+TRY_LATER: Final = 75
 INTERRUPTED: Final = 130
+
+
+class CommandFailed(Exception):
+    """A failure with an exit code of its own, and the document that `--json` prints for it."""
+
+    def __init__(self, error: Exception, code: int, document: Mapping[str, Any] | None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.code = code
+        self.document = document
+
+
+def wants_json() -> bool:
+    """Whether the command that runs was told to print JSON."""
+    given = click.get_current_context().params
+    return bool(given.get("as_json")) or given.get("format") == "json"
+
+
+def condition_lost(error: HeadMoved) -> NoReturn:
+    """Fail because the branch is not at the commit of `--if-commit`."""
+    failure = {"expected": error.expected, "actual": error.actual}
+    document = {"error": error.message, "precondition_failure": failure}
+    raise CommandFailed(error, CONDITION_LOST, document if wants_json() else None) from error
 
 
 def _wants_traces() -> bool:
@@ -41,6 +69,13 @@ def _wants_traces() -> bool:
 
 def report(error: Exception) -> int:
     """Print a failure to standard error and give the exit code for it."""
+    if isinstance(error, CommandFailed):
+        if error.document is not None:
+            from omnigraph.cli.output.answers import write_document
+
+            write_document(error.document, sys.stdout)
+        report(error.error)
+        return error.code
     if isinstance(error, LanguageError):
         # File positions come first, as editors expect.
         message = str(error)
@@ -73,6 +108,11 @@ def hint_for(error: OmnigraphError) -> str | None:
             return f"repeat the command with --load-id {quote(key)}"
         case CommitStateUnknown(idempotency_key=key):
             return f"if the command has --idempotency-key, repeat it with {quote(key)} there"
+        case Unauthenticated():
+            return (
+                "`omnigraph login NAME` stores a token for a server of the operator config; "
+                "OMNIGRAPH_BEARER_TOKEN is used for any server"
+            )
         case DanglingEdges():
             return "--cascade deletes the edges"
         case UnknownParameter():
@@ -122,3 +162,9 @@ class Style:
 def warn(message: str) -> None:
     """Print a warning to standard error."""
     print(f"{Style.of(sys.stderr).warning('warning:')} {message}", file=sys.stderr)
+
+
+def echo_write(target: str, how: Literal["direct", "served"], *, quiet: bool) -> None:
+    """Name the command and the target of a write that leaves this machine, on standard error."""
+    if not quiet:
+        print(f"{click.get_current_context().command_path} → {target} ({how})", file=sys.stderr)

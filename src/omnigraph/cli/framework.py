@@ -72,7 +72,7 @@ class Family(click.Group):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, help=FAMILIES[name], params=global_options(hidden=True))
-        self._entries = {e.word: e for e in COMMANDS.values() if e.family == name}
+        self._entries = {e.word: e for e in COMMANDS.values() if e.family == name != e.name}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._entries)
@@ -106,6 +106,12 @@ class Root(click.Group):
         entry = COMMANDS.get(cmd_name)
         return None if entry is None else load_command(entry)
 
+    def _with_members(self, args: list[str]) -> click.Command | None:
+        """`changes poll`: a command that is the first word of others, if one of those is meant."""
+        first, second = (*args, "")[:2]
+        member = COMMANDS.get(f"{first} {second}")
+        return None if first in FAMILIES or member is None else load_command(member)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -114,14 +120,17 @@ class Root(click.Group):
             warn(warning)
         known = {entry.family for entry in COMMANDS.values()}
         _refuse_unknown(ctx, args[0], known, self.list_commands(ctx))
+        if member := self._with_members(args):
+            return f"{args[0]} {args[1]}", member, args[2:]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         legend = []
         for plane in Plane:
-            rows = {
-                e.family: FAMILIES.get(e.family, e.help) for e in _visible() if e.plane is plane
-            }
+            rows: dict[str, str] = {}
+            for entry in _visible():
+                if entry.plane is plane:
+                    rows.setdefault(entry.family, FAMILIES.get(entry.family, entry.help))
             if rows:
                 legend.append((plane.value, LEGEND[plane]))
                 with formatter.section(f"{plane.value.capitalize()} plane"):

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
 import click
 
 from omnigraph.cli.context import (
     BranchOption,
     Context,
-    call_stored_query,
+    address_or_server,
     current_context,
-    graph_uri,
-    open_graph,
     remember,
+    served_graph,
 )
 from omnigraph.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from omnigraph.api.graph import Graph
+    from omnigraph.cli.remote import ServedGraph
     from omnigraph.config.legacy import QueryFileAlias
+    from omnigraph.config.operator import OutputFormat
+    from omnigraph.config.selection import RemoteTarget
     from omnigraph.plan.params import JsonParameters
     from omnigraph.spark.choice import Engine, EngineChoice
 
@@ -111,11 +114,9 @@ message_option = click.option("-m", "--message", metavar="TEXT", help="Commit me
 
 
 def _engine_option(when: str) -> Callable[[F], F]:
-    from omnigraph.spark.choice import Engine
-
     return click.option(
         "--engine",
-        type=click.Choice(get_args(Engine)),
+        type=click.Choice(["auto", "spark", "inline"]),
         help="Engine to run on. Default: OMNIGRAPH_ENGINE, defaults.engine in the operator config, "
         f"or auto, which uses Spark {when}.",
     )
@@ -179,6 +180,62 @@ def chosen_engine(engine: str | None, master: str | None) -> EngineChoice:
     return EngineChoice(cast("Engine", engine or "auto"), master=master)
 
 
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=lambda _ctx, _param, given: _settings(given),
+    help="Engine setting of this call: ann_nprobes, engine, history_release_bytes, merge_lineage or "
+    "traversal_work_limit. It is checked; the engine chooses its own values. Repeatable.",
+)
+
+
+def _settings(given: Sequence[str]) -> dict[str, object]:
+    """Engine settings by name, checked as a server checks them."""
+    if not given:
+        return {}
+    import msgspec
+
+    from omnigraph.wire.requests import SettingsRequest
+
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter("write it as NAME=VALUE.")
+        found[name] = value
+    try:
+        checked = msgspec.convert(found, SettingsRequest, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"--set: {error}") from None
+    return {name: value for name, value in msgspec.to_builtins(checked).items() if name in found}
+
+
+yes_option = click.option(
+    "--yes", is_flag=True, help="Do not ask before data outside this machine is deleted."
+)
+
+
+def require_consent(what: str, target: str, *, yes: bool) -> None:
+    """Ask before something is deleted that is not on this machine. Raises `UsageError` without consent."""
+    from omnigraph.cli.exits import wants_json
+
+    if yes:
+        return
+    if wants_json() or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"{what} on {target} needs consent; pass --yes")
+    if not click.confirm(f"{what} on {target}?", err=True):
+        raise UsageError(f"{what} on {target} was not confirmed; nothing was changed")
+
+
+if_commit_option = click.option(
+    "--if-commit",
+    metavar="COMMIT",
+    help="Write only if this is the newest commit of the branch; exit with 4 otherwise.",
+)
+
+
 def expect_head_option(branch: str = "the branch") -> Callable[[F], F]:
     """The required head of a write; `branch` names its target in the help."""
     text = f"Fail unless this is the newest commit of {branch}."
@@ -223,18 +280,49 @@ class ChosenQuery(NamedTuple):
     uri: str | None
     source: str | Path
     name: str | None
-    params: JsonParameters
+    given: Mapping[str, object]
     alias: QueryFileAlias | None = None
 
-    def open(self, context: Context, *, read_only: bool = False) -> Graph:
-        """Open the graph that the query is for."""
+    def graph(self, context: Context) -> str | ServedGraph:
+        """The graph that the query is for."""
         graph = None if self.alias is None else self.alias.graph
-        return open_graph(graph_uri(self.uri, context, graph), context, read_only=read_only)
+        return address_or_server(self.uri, context, graph)
+
+    @property
+    def params(self) -> JsonParameters:
+        """The parameters, for a graph that is opened here."""
+        from omnigraph.plan.params import JsonParameters
+
+        return JsonParameters(self.given)
+
+    @property
+    def text(self) -> str:
+        """The source, for a server. Raises `SourceUnreadable`."""
+        from omnigraph.read.source_files import query_source
+
+        return query_source(self.source).text
+
+    @property
+    def format(self) -> OutputFormat | None:
+        return None if self.alias is None else self.alias.format
 
     def branch(self, given: str | None, context: Context) -> str:
         """The branch to work on: the one given, that of the alias, or the default."""
         of_alias = None if self.alias is None else self.alias.branch
         return given or of_alias or context.default_branch
+
+
+class StoredQuery(NamedTuple):
+    """A query that a server has under a name. An alias says nothing but its parameters."""
+
+    target: RemoteTarget
+    name: str
+    given: Mapping[str, object]
+    is_alias: bool = False
+    format: OutputFormat | None = None
+
+    def graph(self, context: Context) -> ServedGraph:
+        return served_graph(self.target, context)
 
 
 def params_options(function: F) -> F:
@@ -298,14 +386,15 @@ def state_branch(branch: str | None, snapshot: str | None, context: Context) -> 
     return branch if branch is not None or snapshot is not None else context.default_branch
 
 
-def chosen_query(options: QueryOptions, context: Context, *, mutating: bool = False) -> ChosenQuery:
-    """The selected query. Raises `InputError`, or a usage error when two exclude each other.
-
-    An alias of the operator config runs on its server, and the command ends with it.
-    """
+def chosen_query(
+    options: QueryOptions, context: Context, *, mutating: bool = False
+) -> ChosenQuery | StoredQuery:
+    """The selected query. Raises `InputError`, or a usage error when two exclude each other."""
     if options["alias"] is not None:
         return _aliased(options["alias"], options, context, mutating)
     uri, words = options["uri"], options["words"]
+    if stored := _stored(options, context):
+        return stored
     if len(words) > 1:
         raise click.UsageError(f"Got unexpected extra argument ({words[1]})")
     if words and uri is not None:
@@ -314,10 +403,31 @@ def chosen_query(options: QueryOptions, context: Context, *, mutating: bool = Fa
     return ChosenQuery(words[0] if words else uri, source, options["name"], _params(options))
 
 
-def _aliased(name: str, options: QueryOptions, context: Context, mutating: bool) -> ChosenQuery:
+def _stored(options: QueryOptions, context: Context) -> StoredQuery | None:
+    """The stored query that the only word names, if the command addresses a server otherwise."""
+    from omnigraph.config.selection import RemoteTarget
+
+    words, given = options["words"], (options["query_path"], options["query_text"])
+    if len(words) != 1 or given != (None, None) or _is_address(words[0]):
+        return None
+    target = context.select(options["uri"])
+    if not isinstance(target, RemoteTarget):
+        return None
+    if options["name"] is not None:
+        raise click.UsageError("--name selects a query of a file; a stored query has its own name.")
+    return StoredQuery(target, words[0], _params(options))
+
+
+def _is_address(word: str) -> bool:
+    """Whether a positional word is the address of a graph rather than the name of a query."""
+    return "/" in word or ".omni" in word or os.path.exists(word)
+
+
+def _aliased(
+    name: str, options: QueryOptions, context: Context, mutating: bool
+) -> ChosenQuery | StoredQuery:
     from omnigraph.config.operator import StoredQueryAlias
     from omnigraph.config.selection import bind_arguments, stored_query_call
-    from omnigraph.plan.params import JsonParameters
 
     for flag, value in (("--query", options["query_path"]), ("-e", options["query_text"])):
         if value is not None:
@@ -325,10 +435,11 @@ def _aliased(name: str, options: QueryOptions, context: Context, mutating: bool)
     alias, words, uri = context.alias(name, mutating=mutating), options["words"], options["uri"]
     params = _params(options)
     if isinstance(alias, StoredQueryAlias):
-        call_stored_query(stored_query_call(alias, words, params, context.operator), context)
+        call = stored_query_call(alias, words, params, context.operator)
+        return StoredQuery(call.target, call.query, call.params, is_alias=True, format=alias.format)
     if words and context.select(uri, alias.graph) is None:
         uri, words = words[0], words[1:]
-    bound = JsonParameters(bind_arguments(alias, words, params))
+    bound = bind_arguments(alias, words, params)
     source = context.legacy.find_query_file(alias.query)
     return ChosenQuery(uri, source, options["name"] or alias.query_name, bound, alias)
 
@@ -348,9 +459,8 @@ def _source(options: QueryOptions, context: Context) -> str | Path:
     return context.legacy.find_query_file(path)
 
 
-def _params(options: ParamsOptions) -> JsonParameters:
+def _params(options: ParamsOptions) -> Mapping[str, object]:
     from omnigraph.json_text import JsonError, parse_json
-    from omnigraph.plan.params import JsonParameters
 
     text, path = options["params"], options["params_file"]
     if text is not None and path is not None:
@@ -363,11 +473,11 @@ def _params(options: ParamsOptions) -> JsonParameters:
         except UnicodeDecodeError:
             raise InputError(f"params file '{path}' is not UTF-8; save it as UTF-8") from None
     if text is None:
-        return JsonParameters()
+        return {}
     try:
         given = parse_json(text)
     except JsonError as error:
         raise InputError(f"params are not JSON: {error}") from None
     if not isinstance(given, dict):
         raise InputError("params JSON must be an object")
-    return JsonParameters(given)
+    return given

@@ -11,7 +11,7 @@ from inspect import cleandoc
 
 import click
 
-from omnigraph.cli.command_table import COMMANDS, LEGEND, SPELLINGS, CommandEntry, Plane
+from omnigraph.cli.command_table import COMMANDS, FAMILIES, LEGEND, SPELLINGS, CommandEntry, Plane
 from omnigraph.cli.framework import Family, load_command
 from omnigraph.cli.main import root
 
@@ -22,13 +22,17 @@ _INTRODUCTION = """\
 
 Results go to standard output; warnings and errors go to standard error. With `--json` a command
 prints one JSON document, and an error is still plain text on standard error. It starts with
-`error[CODE]:`, which `omnigraph errors CODE` explains, unless it is about a place in a file.
+`error[CODE]:`, which `omnigraph errors CODE` explains, unless it is about a place in a file. If a server
+has refused the command, `--json` prints its error document too; for a write, `command_outcome` in it says
+whether something may have changed and what to do.
 
 | Exit code | Meaning |
 |---|---|
 | 0 | success |
 | 1 | the command failed, was refused, or found what it looks for: an error, a file to format |
 | 2 | wrong use of the command line |
+| 4 | the branch is not at the commit of `--if-commit`; nothing was changed |
+| 75 | the server takes no more writes of this actor now; try again later |
 | 130 | interrupted by Ctrl-C |
 | 129, 143 | ended by a hang-up of the terminal, by a request to terminate |
 
@@ -60,10 +64,12 @@ def reference() -> str:
 
 
 def _command(entry: CommandEntry, ctx: click.Context) -> str:
-    if entry.family != entry.name:
+    word = entry.name
+    if entry.family in FAMILIES:
         ctx = click.Context(Family(entry.family), parent=ctx, info_name=entry.family)
+        word = entry.word
     command = load_command(entry)
-    sub_ctx = click.Context(command, parent=ctx, info_name=entry.word)
+    sub_ctx = click.Context(command, parent=ctx, info_name=word)
     usage = command.get_usage(sub_ctx).removeprefix("Usage: ")
     text = f"## `{entry.name}`\n\n```\n{usage}\n```\n\n{cleandoc(command.help or '')}\n"
     options = _options(command, sub_ctx)

@@ -58,6 +58,7 @@
     │   │   └── BranchLockLost   another writer took over the branch during a write
     │   ├── LoadIdReused         the load id belongs to another load
     │   ├── IdempotencyKeyReused the key belongs to another write
+    │   ├── ChangesNotShown      the changes of a commit cannot be listed row by row
     │   ├── MergeConflicts       both sides changed the same rows, or violate a rule together
     │   ├── TableDrift           a table has unpublished changes
     │   ├── SchemaContractBroken the schema files do not match the accepted schema
@@ -141,6 +142,7 @@ from omnigraph.errors.conflicts import BranchExists as BranchExists
 from omnigraph.errors.conflicts import BranchInUse as BranchInUse
 from omnigraph.errors.conflicts import BranchLocked as BranchLocked
 from omnigraph.errors.conflicts import BranchLockLost as BranchLockLost
+from omnigraph.errors.conflicts import ChangesNotShown as ChangesNotShown
 from omnigraph.errors.conflicts import ConflictError as ConflictError
 from omnigraph.errors.conflicts import ExpectedVersionMismatch as ExpectedVersionMismatch
 from omnigraph.errors.conflicts import ForkExists as ForkExists

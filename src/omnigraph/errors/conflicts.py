@@ -365,6 +365,19 @@ class MergeConflict:
         return document
 
 
+class ChangesNotShown(ConflictError):
+    """The changes of a commit cannot be listed row by row; `reason` says why."""
+
+    code = "OG-C-052"
+    retry = Retry.NEVER
+
+    def __init__(self, commit_id: str, reason: str, why: str, type_name: str | None = None) -> None:
+        self.commit_id = commit_id
+        self.reason = reason
+        self.type_name = type_name
+        super().__init__(f"the changes of commit '{commit_id}' cannot be shown: {why}")
+
+
 class MergeConflicts(ConflictError):
     """Both sides changed the same rows, or their combined changes break a rule of the schema.
 

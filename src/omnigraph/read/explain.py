@@ -84,6 +84,8 @@ class ExplainedStep:
     def to_json(self, children: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         document: dict[str, Any] = {
             "op": self.op,
+            "text": self.text,
+            "depth": self.depth,
             "detail": dict(self.detail),
             "estimated_rows": round(self.estimate),
         }

@@ -69,6 +69,7 @@ names the [exception](errors.md) of the engine: its class, code, retry advice an
 |---|---|
 | `Authorization: Bearer <token>` | who calls; needed by every path that is not public if the server has tokens |
 | `Omnigraph-Http-Api: 0.13` | the contract |
+| `Accept: application/vnd.omnigraph+json` | under contract 0.13: answers with the documents and lines that a client without the version header gets, which have more fields; the rules stay those of 0.13 |
 | `Omnigraph-If-Graph-Commit: <commit>` | on the routes that end in `/if-graph-commit`: write only if the branch is at this commit; otherwise 412 |
 | `Idempotency-Key: <key>` | on writes that make a commit: a repeated call with the key returns the first receipt |
 | `Accept: application/vnd.apache.arrow.stream` | on reads: rows as an Arrow stream. The schema's metadata key `omnigraph` has the query, its target, the commit and the types |

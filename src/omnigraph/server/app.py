@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from omnigraph.errors import QueryCancelled
 from omnigraph.server.bodies import BODY_SECONDS, check_content_type, decode_body, read_body
-from omnigraph.server.call import Answer, Call, ServerState, Stream
+from omnigraph.server.call import Answer, Call, ServerState, Stream, wants_all_fields
 from omnigraph.server.graphs import ServedGraph, unknown_graph
 from omnigraph.server.openapi import OPENAPI
 from omnigraph.server.problems import HttpProblem, error_answer
@@ -32,7 +32,14 @@ from omnigraph.server.routes import ONLY_07, ONLY_13, ROUTES, Route
 from omnigraph.server.routes import Scope as RouteScope
 from omnigraph.server.streams import streamed
 from omnigraph.server.tokens import SCHEME, Tokens
-from omnigraph.wire.contracts import CONTRACT_07, CONTRACT_13, HEADER, VERSION_13, Contract
+from omnigraph.wire.contracts import (
+    ALL_FIELDS,
+    CONTRACT_07,
+    CONTRACT_13,
+    HEADER,
+    VERSION_13,
+    Contract,
+)
 from omnigraph.wire.requests import InvokeStoredQueryRequest
 
 access_log = logging.getLogger("omnigraph.server.access")
@@ -109,7 +116,8 @@ class App:
             answer = await self._answer(request, exchange)
             response = self._response(answer, exchange, is_head=is_head)
         except Exception as error:
-            failed = error_answer(error, exchange.contract)
+            all_fields = wants_all_fields(request.headers.get("accept"))
+            failed = error_answer(error, exchange.contract, all_fields=all_fields)
             if failed.status == 409 and exchange.graph_id is not None:
                 self.state.counters.add_conflict(exchange.graph_id)
             body = b"" if is_head else _encoder.encode(failed.body)
@@ -313,7 +321,8 @@ def _handle(route: Route, call: Call) -> Answer | Stream:
     if isinstance(answer, Stream) or answer.content is not None:
         return answer
     content = _encoder.encode(answer.document)
-    return Answer(None, answer.status, answer.headers, content, answer.media_type)
+    media_type = answer.media_type if call.documents is call.contract else ALL_FIELDS
+    return Answer(None, answer.status, answer.headers, content, media_type)
 
 
 async def _until_gone(request: Request) -> None:

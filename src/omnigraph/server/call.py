@@ -19,7 +19,7 @@ from omnigraph.server.admission import Admission
 from omnigraph.server.counters import Counters
 from omnigraph.server.graphs import ServedGraph, ServedGraphs
 from omnigraph.server.problems import HttpProblem
-from omnigraph.wire.contracts import CONTRACT_13, Contract
+from omnigraph.wire.contracts import ALL_FIELDS, CONTRACT_07, CONTRACT_13, Contract
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -104,6 +104,11 @@ class Call:
         return self.contract.version == CONTRACT_13.version
 
     @property
+    def documents(self) -> Contract:
+        """What writes the answer: the contract, unless the client accepts documents with all fields."""
+        return CONTRACT_07 if wants_all_fields(self.headers.get("accept")) else self.contract
+
+    @property
     def target(self) -> ServedGraph:
         """The graph that the path names."""
         assert self.served is not None, "only routes of graphs ask for one"
@@ -182,6 +187,11 @@ class Call:
     @property
     def idempotency_key(self) -> str | None:
         return self.headers.get("idempotency-key")
+
+
+def wants_all_fields(accept: str | None) -> bool:
+    """Whether an `Accept` header names our own media type."""
+    return accept is not None and ALL_FIELDS in accept
 
 
 def branch_of(given: str | None) -> str:

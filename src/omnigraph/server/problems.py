@@ -83,7 +83,9 @@ class ErrorAnswer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def error_answer(error: BaseException, contract: Contract) -> ErrorAnswer:
+def error_answer(
+    error: BaseException, contract: Contract, *, all_fields: bool = False
+) -> ErrorAnswer:
     """The answer for an error. An unexpected one is logged and not shown."""
     is_13 = contract.version == CONTRACT_13.version
     if isinstance(error, HttpProblem):
@@ -100,7 +102,7 @@ def error_answer(error: BaseException, contract: Contract) -> ErrorAnswer:
     if status >= 500:
         log.error("%s [%s]", error, error.code, exc_info=error)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == 429 else {}
-    details = _additions(error) | (_details_13(error) if is_13 else _details_07(error))
+    details = _additions(error) | (_details_13(error, all_fields) if is_13 else _details_07(error))
     code = None if is_13 and status in (410, 412, 503) else _code(status)
     return ErrorAnswer(status, _body(is_13, _message(error), code, details), headers)
 
@@ -222,7 +224,7 @@ def _details_07(error: og.OmnigraphError) -> dict[str, Any]:
     return {}
 
 
-def _details_13(error: og.OmnigraphError) -> dict[str, Any]:
+def _details_13(error: og.OmnigraphError, all_fields: bool) -> dict[str, Any]:
     match error:
         case og.LanguageError():
             return {"diagnostic": _diagnostic_13(error)}
@@ -234,6 +236,7 @@ def _details_13(error: og.OmnigraphError) -> dict[str, Any]:
                         entity_id=one.row_id,
                         kind=msgspec.convert(one.kind, wire.MergeConflictKindOutput),
                         message=cut_values(one.message),
+                        **_sides(one) if all_fields else {},
                     )
                     for one in error.conflicts
                 ]
@@ -250,6 +253,13 @@ def _details_13(error: og.OmnigraphError) -> dict[str, Any]:
             unread = error.commit_id
             gap = wire.ChangeFeedGapOutput(cursor=None, first_unreadable_commit_id=unread)
             return {"change_feed_gap": gap}
+        case og.ChangesNotShown():
+            refusal = wire.ChangeDiffRefusalOutput(
+                graph_commit_id=error.commit_id,
+                reason=msgspec.convert(error.reason, wire.ChangeDiffReason),
+                type_name=error.type_name or msgspec.UNSET,
+            )
+            return {"change_diff_refusal": refusal}
         case og.BlobRangeError():
             wanted = wire.BlobRangeOutput(start=error.offset, end=None, length=error.size)
             return {"blob_range": wanted}
@@ -259,6 +269,12 @@ def _details_13(error: og.OmnigraphError) -> dict[str, Any]:
         case og.RecoveryQuarantined():
             return {"recovery_required": wire.RecoveryRequiredOutput(operation_id=error.sidecar)}
     return {}
+
+
+def _sides(conflict: og.MergeConflict) -> dict[str, Any]:
+    """The row before and on both sides, if the conflict is about one."""
+    document = conflict.to_json()
+    return {side: document[side] for side in ("base", "ours", "theirs") if side in document}
 
 
 def _diagnostic_13(error: og.LanguageError) -> wire.CompilerDiagnosticOutput:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from omnigraph.errors import ManifestDamaged, NewerFormat, TornVersion
 from omnigraph.json_structs import json_line, struct_from
+from omnigraph.limits import FORMAT_STAMP as FORMAT_STAMP
 from omnigraph.versioning.commits import CommitRecord, OperationId, TableId
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 MANIFEST_PATH: Final = "__manifest"
 RECOVERY_DIR: Final = "__recovery"
-FORMAT_STAMP: Final = 4
 STAMP_KEY: Final = "omnigraph:internal_schema_version"
 CONFIG: Final = {"table_version_management": "true"}
 

@@ -32,6 +32,10 @@ VERSION_13: Final = "0.13"
 RELEASE_13: Final = "0.13.0"
 """The release of contract 0.13 that `/healthz` names as `version` under the header."""
 
+ALL_FIELDS: Final = "application/vnd.omnigraph+json"
+"""The media type of documents with every field we have: those of contract 0.7. A client of contract 0.13
+that accepts it gets them, and the rules of 0.13 otherwise."""
+
 MAIN: Final = "main"
 
 
@@ -91,6 +95,7 @@ class Contract07:
             affected_nodes=result.affected_nodes,
             affected_edges=result.affected_edges,
             actor_id=result.receipt.actor_id,
+            commit=_commit_of(result.receipt),
             **receipt_fields(result.receipt),
         )
 
@@ -106,6 +111,7 @@ class Contract07:
                 for key, rows in sorted(result.rows_loaded.items())
             ],
             actor_id=result.receipt.actor_id,
+            commit=_commit_of(result.receipt),
             load_id=result.load_id,
             quarantined=result.quarantined,
             engine=result.engine,
@@ -124,8 +130,10 @@ class Contract07:
             target=result.target,
             outcome=msgspec.convert(result.outcome.value, v07.MergeOutcome),
             actor_id=result.receipt.actor_id,
+            commit=None if commit is None else CONTRACT_13.commit(commit),
             source_commit_id=result.source_commit_id,
             branch_deleted=UNSET if deleted is None else deleted,
+            branch_delete_error_details=failure or UNSET,
             **_dry_run_fields(result),
             **receipt_fields(result.receipt),
         )

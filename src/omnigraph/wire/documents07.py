@@ -66,6 +66,18 @@ class _ReceiptFields(Struct, frozen=True, kw_only=True):
     warnings: list[WarningOutput] | UnsetType = UNSET
 
 
+class WrittenCommitOutput(Struct, frozen=True, kw_only=True):
+    """The commit of a write, as contract 0.13 writes a commit; a null branch is `main`."""
+
+    graph_commit_id: str
+    graph_branch: str | None
+    graph_manifest_version: int
+    parent_commit_id: str | None
+    merged_parent_commit_id: str | None
+    actor_id: str | None
+    created_at: int
+
+
 class SnapshotTableOutput(Struct, frozen=True, kw_only=True):
     table_key: str
     table_path: str
@@ -104,6 +116,7 @@ class ChangeOutput(_ReceiptFields, frozen=True, kw_only=True):
     affected_nodes: int
     affected_edges: int
     actor_id: str | None
+    commit: WrittenCommitOutput | None = None
 
 
 class IngestTableOutput(Struct, frozen=True, kw_only=True):
@@ -119,6 +132,7 @@ class IngestOutput(_ReceiptFields, frozen=True, kw_only=True):
     mode: str
     tables: list[IngestTableOutput]
     actor_id: str | None
+    commit: WrittenCommitOutput | None = None
     load_id: str = ""
     quarantined: int = 0
     engine: str = "inline"
@@ -146,8 +160,11 @@ class BranchMergeOutput(_ReceiptFields, frozen=True, kw_only=True):
     target: str
     outcome: MergeOutcome
     actor_id: str | None
+    commit: WrittenCommitOutput | None = None
     source_commit_id: str | None = None
     branch_deleted: bool | UnsetType = UNSET
+    branch_delete_error_details: Any = UNSET
+    """The error body of a delete that failed, in contract 0.13."""
     dry_run: bool | UnsetType = UNSET
     conflicts: list[dict[str, Any]] | UnsetType = UNSET
     conflicts_total: int | UnsetType = UNSET
@@ -233,6 +250,8 @@ class SchemaApplyOutput(_ReceiptFields, frozen=True, kw_only=True):
     manifest_version: int
     steps: list[dict[str, Any]]
     actor_id: str | None = None
+    lines: list[str] = []
+    """The steps in words."""
 
 
 class GraphInfo(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,12 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from omnigraph.wire.documents07 import MergeOutcome, ReadTargetOutput, Rows
+from omnigraph.wire.documents07 import (
+    MergeOutcome,
+    ReadTargetOutput,
+    Rows,
+    WrittenCommitOutput,
+)
 from omnigraph.wire.errors import ErrorOutput13
 
 EntityKind = Literal["node", "edge"]
@@ -28,16 +33,8 @@ class SnapshotOutput(Struct, frozen=True, kw_only=True):
     datasets: list[SnapshotDatasetOutput]
 
 
-class CommitOutput(Struct, frozen=True, kw_only=True):
+class CommitOutput(WrittenCommitOutput, frozen=True, kw_only=True):
     """One commit; a null branch is `main`. It is the same in receipts and lists."""
-
-    graph_commit_id: str
-    graph_branch: str | None
-    graph_manifest_version: int
-    parent_commit_id: str | None
-    merged_parent_commit_id: str | None
-    actor_id: str | None
-    created_at: int
 
 
 class CommitListOutput(Struct, frozen=True, kw_only=True):

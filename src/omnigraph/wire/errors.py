@@ -144,6 +144,10 @@ class MergeConflictOutput13(Struct, frozen=True, kw_only=True):
     entity_id: str | None
     kind: MergeConflictKindOutput
     message: str
+    base: dict[str, Any] | UnsetType | None = UNSET
+    """The values of the row, for clients that accept all fields."""
+    ours: dict[str, Any] | UnsetType | None = UNSET
+    theirs: dict[str, Any] | UnsetType | None = UNSET
 
 
 class KeyConflictOutput(Struct, frozen=True, kw_only=True):
@@ -161,11 +165,14 @@ class PublishedDatasetVersionConflictOutput(Struct, frozen=True, kw_only=True):
     actual_published_dataset_version: int
 
 
+ChangeDiffReason = Literal["parentless_commit", "schema_boundary", "unknown"]
+
+
 class ChangeDiffRefusalOutput(Struct, frozen=True, kw_only=True):
     """Why the changes of a commit cannot be shown."""
 
     graph_commit_id: str
-    reason: Literal["parentless_commit", "schema_boundary", "unknown"]
+    reason: ChangeDiffReason
     type_name: str | UnsetType = UNSET
 
 

@@ -135,6 +135,8 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     mode: LoadMode | None = None
     load_id: str | None = None
     max_errors: Limit | None = None
+    strict: bool = False
+    cascade: bool = False
     expected_head: str | None = None
     message: str | None = None
 

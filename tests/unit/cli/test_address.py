@@ -39,12 +39,10 @@ def test_no_address_is_an_error_that_says_how_to_give_one(cli, library, words, f
 
 
 @every_command
-@pytest.mark.parametrize("uri", ["http://h.invalid/g", "https://h.invalid"])
-def test_a_remote_graph_is_not_supported_yet(cli, library, words, flag, uri):
-    message = errors_of(cli(*words, *flag, uri))
-    assert message.startswith(
-        f"error[OG-I-005]: {uri} is a remote graph, and remote graphs are not"
-    )
+def test_a_server_that_does_not_run_is_named(cli, library, words, flag):
+    consent = ("--yes",) if words[:2] == ("branch", "delete") else ()
+    message = errors_of(cli(*words, *consent, *flag, "http://127.0.0.1:9/g"))
+    assert message.startswith("error[OG-H-001]: http://127.0.0.1:9/g: cannot connect")
 
 
 @every_command

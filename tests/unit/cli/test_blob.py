@@ -61,7 +61,13 @@ def test_an_earlier_commit_is_read(cli, pictures):
         "property": "pic",
         "size": 10,
         "uri": None,
+        "selector": {"entity": "node", "type": "Picture", "id": "a", "property": "pic"},
+        "kind": "managed",
+        "target": {"snapshot": commit, "resolved_snapshot": commit},
     }
+    named = cli("blob", "stat", "node", *BLOB, "--uri", pictures, "--snapshot", commit, "--json")
+    assert named.out == out
+    assert cli("blob", "stat", "edge", *BLOB, "--uri", pictures).code == 1
 
 
 def test_a_blob_outside_shows_its_address(cli, pictures, tmp_path, monkeypatch):

@@ -12,12 +12,20 @@ from omnigraph.cli.command_table import COMMANDS, FAMILIES, CommandEntry, rewrit
 from omnigraph.cli.commands import version
 from omnigraph.cli.framework import load_command
 from omnigraph.errors import NotFoundError
+from omnigraph.limits import FORMAT_STAMP
 
 
 @pytest.mark.acceptance("U-001")
 @pytest.mark.parametrize("spelling", ["version", "-v", "--version"])
 def test_every_spelling_prints_the_same_version_line(cli, spelling):
-    assert cli(spelling) == (0, f"omnigraph {__version__}\n", "")
+    code, out, err = cli(spelling)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == f"omnigraph {__version__}"
+
+
+def test_the_command_names_the_storage_format_on_a_second_line(cli):
+    assert cli("version").out == f"omnigraph {__version__}\nstorage format {FORMAT_STAMP}\n"
+    assert cli("--version").out == f"omnigraph {__version__}\n"
 
 
 @pytest.mark.acceptance("U-002")

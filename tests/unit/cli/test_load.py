@@ -67,7 +67,9 @@ def test_the_document_of_a_load(cli, empty):
     loaded = document(
         cli("load", "--mode", "overwrite", "--data", "library.jsonl", "--json", empty)
     )
+    assert loaded["commit"]["graph_commit_id"] == loaded["graph_commit_id"]
     assert loaded.keys() == RECEIPT | {
+        "commit",
         "uri",
         "branch",
         "mode",

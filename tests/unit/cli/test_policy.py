@@ -49,7 +49,8 @@ NOT_ASKED = {
     "init",  # A graph that does not exist has no policy.
     "query", "explain", "alias", "export", "snapshot", "diff", "changes", "log", "status", "verify",
     "lint", "fmt", "errors", "version", "login", "logout", "blob get", "blob stat", "branch list",
-    "commit list", "commit show", "tag list", "pin list", "schema show", "schema plan",
+    "commit list", "commit show", "commit changes", "changes poll", "changes baseline", "graphs list",
+    "tag list", "pin list", "schema show", "schema plan",
     "queries validate", "queries list", "policy validate", "policy test", "policy explain",
     "profile list", "profile show", "config migrate", "spark warm",
     # They work on storage, as its owner.

@@ -151,11 +151,12 @@ def test_a_profile_of_a_server_is_no_storage(cli, two, home):
     assert "--store does not apply" in cli("fmt", "lib.gq", "--store", "G").err
 
 
-def test_a_remote_target_is_refused_without_a_request(cli, two, home):
+def test_a_server_that_does_not_run_is_named(cli, two, home):
     operator(home, "servers: {dev: {url: 'http://127.0.0.1:9/base'}}\n")
     code, out, err = cli(*QUERY, "--server", "dev", "--graph", "team")
     assert (code, out) == (1, "")
-    assert "http://127.0.0.1:9/base/graphs/team is a remote graph" in err
+    assert "http://127.0.0.1:9/base: cannot connect" in err
+    assert "check the address and the server" in err
 
 
 def test_a_cluster_without_a_ledger_is_refused(cli, two, home):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypedDict, TypeVar, Unpack
 
 import click
 
-from omnigraph.cli.context import Context, graph_uri, open_graph
+from omnigraph.cli.command_table import refuse_direct
+from omnigraph.cli.context import Context, address_or_server, open_graph
 from omnigraph.cli.exits import warn
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
@@ -22,14 +23,17 @@ from omnigraph.cli.options import (
     uri_option,
 )
 from omnigraph.cli.output.answers import write_answer
+from omnigraph.cli.output.changes import served_types
 from omnigraph.cli.progress import progress
 from omnigraph.diagnostics import counted
-from omnigraph.errors import InputError
+from omnigraph.errors import BlobRangeError, InputError, UnknownType
 from omnigraph.progress import SILENT, Progress
 from omnigraph.replace_file import replacing_bytes
 
 if TYPE_CHECKING:
-    from omnigraph.read.entities import Blob
+    from omnigraph.api.graph_at import GraphAt
+    from omnigraph.catalog.model import EntityType
+    from omnigraph.cli.remote import ServedGraph
 
 
 @declare("export")
@@ -84,9 +88,17 @@ def export(
     branch = state_branch(branch, snapshot, context)
     if target_format == "parquet" and out is None:
         raise click.UsageError("--format parquet writes files; say where with --out.")
-    graph = open_graph(graph_uri(uri, context), read_only=True)
+    graph = address_or_server(uri, context)
+    if not isinstance(graph, str):
+        refused = {"--engine": engine, "--master": master, "--snapshot": snapshot}
+        refused["--format parquet"] = target_format if target_format == "parquet" else None
+        for flag, given in refused.items():
+            if given is not None:
+                refuse_direct(f"`export {flag}`", graph.url)
+        _export_served(graph, out, branch=branch, type_names=types, table_keys=tables)
+        return
     with _shown(out) as shown:
-        written = graph.export(
+        written = open_graph(graph, read_only=True).export(
             sys.stdout.buffer if out is None else out,
             format=target_format,
             branch=branch,
@@ -95,6 +107,18 @@ def export(
             progress=shown,
             engine=chosen_engine(engine, master),
         )
+    if out is not None:
+        exported = counted(written, "node or edge", "nodes and edges")
+        print(f"exported {exported} to {out}", file=sys.stderr)
+
+
+def _export_served(graph: ServedGraph, out: str | None, **body: object) -> None:
+    """Write the lines of a server; a file is replaced only when all of them are there."""
+    written = 0
+    with graph.export(**body) as parts, _destination(out) as file:
+        for part in parts:
+            written += part.count(b"\n")
+            file.write(part)
     if out is not None:
         exported = counted(written, "node or edge", "nodes and edges")
         print(f"exported {exported} to {out}", file=sys.stderr)
@@ -111,9 +135,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class BlobOptions(TypedDict):
     """Identifies a blob."""
 
-    type_name: str
-    id: str
-    property: str
+    selector: tuple[str, ...]
     uri: str | None
     branch: str | None
     snapshot: str | None
@@ -121,22 +143,55 @@ class BlobOptions(TypedDict):
 
 def _blob_options(function: F) -> F:
     function = state_options(uri_option(function))
-    for name in ("property", "id", "type_name"):
-        shown = name.removesuffix("_name").upper()
-        function = click.argument(name, metavar=shown)(function)
-    return function
+    metavar = "[node|edge] TYPE ID PROPERTY"
+    return click.argument("selector", nargs=-1, required=True, metavar=metavar)(function)
 
 
-def _open(context: Context, options: BlobOptions) -> Blob:
-    branch = state_branch(options["branch"], options["snapshot"], context)
-    graph = open_graph(graph_uri(options["uri"], context), read_only=True)
-    return graph.blobs.open(
-        options["type_name"],
-        options["id"],
-        options["property"],
-        branch=branch,
-        at=options["snapshot"],
-    )
+class BlobSelector(NamedTuple):
+    """One blob property of one entity. `entity` is None if the name of the type decides it."""
+
+    entity: str | None
+    type: str
+    id: str
+    property: str
+
+    @classmethod
+    def parse(cls, words: tuple[str, ...]) -> BlobSelector:
+        if len(words) == 4 and words[0] in ("node", "edge"):
+            return cls(*words)
+        if len(words) == 3:
+            return cls(None, *words)
+        raise click.UsageError("name the blob as [node|edge] TYPE ID PROPERTY.")
+
+    def to_json(self) -> dict[str, str | None]:
+        return self._asdict()
+
+
+def _state_here(uri: str, branch: str | None, snapshot: str | None) -> GraphAt:
+    graph = open_graph(uri, read_only=True)
+    if branch is not None:
+        return graph.checkout(branch).at(branch)
+    assert snapshot is not None, "one of the two is given"
+    return graph.at(snapshot)
+
+
+def _of_kind(selector: BlobSelector, types: Iterable[EntityType]) -> BlobSelector:
+    """The selector with its kind. Raises `UnknownType` for a type that the schema does not have."""
+    kind, _, name = selector.type.rpartition(":")
+    known = {one.table_key: one.name for one in types}
+    for wanted in (selector.entity,) if selector.entity else (kind,) if kind else ("node", "edge"):
+        if f"{wanted}:{name}" in known:
+            return BlobSelector(wanted, name, selector.id, selector.property)
+    raise UnknownType(selector.entity or kind or "node", name, known.values())
+
+
+def _request(
+    graph: ServedGraph, selector: BlobSelector, branch: str | None, snapshot: str | None
+) -> tuple[BlobSelector, dict[str, object]]:
+    """The selector with its kind, and the query of a request for the blob."""
+    if selector.entity is None:
+        selector = _of_kind(selector, served_types(graph))
+    return selector, {**selector.to_json(), "branch": branch, "snapshot": snapshot}
 
 
 @declare("blob get")
@@ -164,10 +219,21 @@ def blob_get(
 
     --out replaces a file only when all bytes are written.
     """
-    blob = _open(context, options)
+    selector = BlobSelector.parse(options["selector"])
+    branch = state_branch(options["branch"], options["snapshot"], context)
+    graph = address_or_server(options["uri"], context)
+    opened: AbstractContextManager[Iterable[bytes]]
+    if isinstance(graph, str):
+        state = _state_here(graph, branch, options["snapshot"])
+        selector = _of_kind(selector, state.catalog)
+        blob = state.blobs.open(selector.type, selector.id, selector.property)
+        opened = nullcontext(blob.parts(offset, length))
+    else:
+        _, query = _request(graph, selector, branch, options["snapshot"])
+        opened = _served_parts(graph, query, offset, length)
     written = 0
-    with _destination(out) as file:
-        for part in blob.parts(offset, length):
+    with opened as parts, _destination(out) as file:
+        for part in parts:
             written += file.write(part)
     if out is not None:
         print(f"wrote {counted(written, 'byte')} to {out}", file=sys.stderr)
@@ -179,21 +245,66 @@ def blob_get(
 @click.pass_obj
 def blob_stat(context: Context, as_json: bool, **options: Unpack[BlobOptions]) -> None:
     """Show a blob's size and, if it is external, its URI."""
-    blob = _open(context, options)
-    document = {
-        "type": options["type_name"],
-        "id": options["id"],
-        "property": options["property"],
-        "size": blob.size,
-        "uri": blob.uri,
+    selector = BlobSelector.parse(options["selector"])
+    branch = state_branch(options["branch"], options["snapshot"], context)
+    graph = address_or_server(options["uri"], context)
+    commit: str | None
+    size: int | None
+    if isinstance(graph, str):
+        state = _state_here(graph, branch, options["snapshot"])
+        selector = _of_kind(selector, state.catalog)
+        blob = state.blobs.open(selector.type, selector.id, selector.property)
+        size, uri, commit, tag = blob.size, blob.uri, state.commit_id, None
+    else:
+        selector, query = _request(graph, selector, branch, options["snapshot"])
+        head = graph.blob_head(query)
+        size = int(head.headers["content-length"]) if head.status == 200 else None
+        uri, tag = head.headers.get("location"), head.headers.get("etag")
+        commit = head.headers.get("omnigraph-snapshot-id")
+    document: dict[str, Any] = {
+        "type": selector.type,
+        "id": selector.id,
+        "property": selector.property,
+        "size": size,
+        "uri": uri,
     }
-    write_answer(document, _lines(blob), as_json=as_json)
+    read = {"branch": branch, "snapshot": options["snapshot"]}
+    target: dict[str, Any] = {name: value for name, value in read.items() if value is not None}
+    document |= {
+        "selector": selector.to_json(),
+        "kind": "managed" if document["uri"] is None else "external",
+        "target": target | {"resolved_snapshot": commit},
+    }
+    if tag is not None:
+        document["etag"] = tag
+    write_answer(document, _lines(document), as_json=as_json)
 
 
-def _lines(blob: Blob) -> Iterator[str]:
-    yield f"size: {blob.size}"
-    if blob.uri is not None:
-        yield f"uri: {blob.uri}"
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    if document["size"] is not None:
+        yield f"size: {document['size']}"
+    if document["uri"] is not None:
+        yield f"uri: {document['uri']}"
+
+
+@contextmanager
+def _served_parts(
+    graph: ServedGraph, query: dict[str, object], offset: int, length: int | None
+) -> Iterator[Iterable[bytes]]:
+    """The bytes of a blob of a server, in parts."""
+    head = graph.blob_head(query)
+    if (stored_at := head.headers.get("location")) is not None:
+        raise InputError(f"the blob is not in the graph but at {stored_at}; read it there")
+    size = int(head.headers["content-length"])
+    if offset > size:
+        raise BlobRangeError(offset, size)
+    last = size if length is None else min(size, offset + length)
+    if last == offset:
+        yield ()
+        return
+    is_whole = (offset, last) == (0, size)
+    with graph.blob(query, None if is_whole else f"bytes={offset}-{last - 1}") as incoming:
+        yield incoming
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`omnigraph log`, `commit list`, `commit show`, `diff` and `changes`: what happened to a graph.
+"""`omnigraph log`, `commit list`, `commit show` and `diff`: what happened to a graph.
 
 `log --graph` draws the descent of commits: one line per commit, one column per line of history. A merge
 opens a column to its right, `●─╮`, or joins one that is there, `├─●`; the commit at which two lines forked
@@ -7,14 +7,14 @@ closes one, `●─╯`. Tests: tests/unit/cli/test_commit_graph.py."""
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from omnigraph.cli.context import Context, graph_uri, open_graph
+from omnigraph.cli.command_table import refuse_direct
+from omnigraph.cli.context import Context, address_or_server, open_graph
 from omnigraph.cli.exits import Style
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
@@ -26,19 +26,20 @@ from omnigraph.cli.options import (
     uri_argument,
     uri_option,
 )
-from omnigraph.cli.output.answers import compact, write_answer
-from omnigraph.cli.output.changes import RowValues, change_lines, stat_line
+from omnigraph.cli.output.answers import write_answer
+from omnigraph.cli.output.changes import RowValues, change_lines, served_types, stat_line
 from omnigraph.cli.progress import progress
 from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.api.graph import Graph
+    from omnigraph.cli.remote import ServedGraph
     from omnigraph.diff.diff import Diff
-    from omnigraph.diff.feed import CommitChanges
-    from omnigraph.history.commits import Commit
 
 
 _COMMIT: Final = "●"
+_OPS: Final = ("insert", "update", "delete")
+MAX_CHANGES: Final = 2**31
+"""The largest limit of a diff that a server takes."""
 
 
 def draw(commits: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
@@ -131,14 +132,24 @@ def log(
 
     With --graph, include merged commits and draw lines from each commit to its parents.
     """
-    graph = open_graph(graph_uri(uri, context), read_only=True)
-    found = graph.log(branch, merged=drawn, limit=limit)
-    pictures = list(draw([(commit.id, commit.parents) for commit in found])) if drawn else None
-    documents = [commit.to_json() for commit in found]
-    write_answer({"commits": documents}, _log_lines(found, pictures, oneline), as_json=as_json)
+    graph = address_or_server(uri, context)
+    if isinstance(graph, str):
+        opened = open_graph(graph, read_only=True)
+        found = [one.to_json() for one in opened.log(branch, merged=drawn, limit=limit)]
+    else:
+        found = graph.commits(branch=branch, merged=drawn, limit=limit)[::-1][:limit]
+    pictures = list(draw([(c["graph_commit_id"], _parents(c)) for c in found])) if drawn else None
+    write_answer({"commits": found}, _log_lines(found, pictures, oneline), as_json=as_json)
 
 
-def _log_lines(commits: list[Commit], pictures: list[str] | None, oneline: bool) -> Iterator[str]:
+def _parents(commit: Mapping[str, Any]) -> list[str]:
+    both = (commit["parent_commit_id"], commit["merged_parent_commit_id"])
+    return [parent for parent in both if parent is not None]
+
+
+def _log_lines(
+    commits: list[dict[str, Any]], pictures: list[str] | None, oneline: bool
+) -> Iterator[str]:
     style = Style.of(sys.stdout)
     width = max(map(len, pictures), default=0) if pictures else 0
     for number, commit in enumerate(commits):
@@ -146,22 +157,20 @@ def _log_lines(commits: list[Commit], pictures: list[str] | None, oneline: bool)
         yield picture + _log_line(commit, style, oneline)
 
 
-def _log_line(commit: Commit, style: Style, oneline: bool) -> str:
-    parts = [style.header(commit.id), commit.operation]
+def _log_line(commit: Mapping[str, Any], style: Style, oneline: bool) -> str:
+    parts = [style.header(commit["graph_commit_id"]), commit.get("operation", "commit")]
     if not oneline:
-        parts.append(f"{commit.created_at:%Y-%m-%d %H:%M:%S}")
-        parts.append(f"branch={commit.branch}")
-        if commit.actor is not None:
-            parts.append(f"actor={commit.actor}")
-        counts = commit.counts.values()
-        changed = {
-            "+": sum(count.inserted for count in counts),
-            "~": sum(count.updated for count in counts),
-            "-": sum(count.deleted for count in counts),
-        }
+        made = datetime.fromtimestamp(commit["created_at"] // 1_000_000, UTC)
+        parts.append(f"{made:%Y-%m-%d %H:%M:%S}")
+        parts.append(f"branch={commit['manifest_branch'] or 'main'}")
+        if commit["actor_id"] is not None:
+            parts.append(f"actor={commit['actor_id']}")
+        counts = commit.get("counts", {}).values()
+        signs = {"+": "inserted", "~": "updated", "-": "deleted"}
+        changed = {sign: sum(count[what] for count in counts) for sign, what in signs.items()}
         parts += [f"{sign}{count}" for sign, count in changed.items() if count]
-    if commit.message is not None:
-        parts.append(commit.message.splitlines()[0] if commit.message else "")
+    if (message := commit.get("message")) is not None:
+        parts.append(message.splitlines()[0] if message else "")
     return " ".join(parts)
 
 
@@ -216,11 +225,23 @@ def commit_list(
 
     A TIME is a date or a date and time such as 2026-01-31T08:00:00, in UTC unless it names a zone.
     """
-    graph = open_graph(graph_uri(uri, context), read_only=True)
-    found = graph.log(
-        branch, actor=actor, since=since, until=until, limit=limit, reverse=order != "newest"
-    )
-    commits = [commit.to_json() for commit in found]
+    graph = address_or_server(uri, context)
+    is_reversed = order != "newest"
+    if isinstance(graph, str):
+        found = open_graph(graph, read_only=True).log(
+            branch, actor=actor, since=since, until=until, limit=limit, reverse=is_reversed
+        )
+        commits = [commit.to_json() for commit in found]
+    else:
+        commits = graph.commits(
+            branch=branch,
+            actor=actor,
+            since=since,
+            until=until,
+            limit=limit,
+            reverse=is_reversed,
+        )
+        commits = (commits if is_reversed else commits[::-1])[:limit]
     write_answer({"commits": commits}, map(_commit_line, commits), as_json=as_json)
 
 
@@ -231,8 +252,11 @@ def commit_list(
 @click.pass_obj
 def commit_show(context: Context, commit_id: str, uri: str | None, as_json: bool) -> None:
     """Show the commit COMMIT_ID of any branch."""
-    graph = open_graph(graph_uri(uri, context), read_only=True)
-    commit = graph.commit(commit_id).to_json()
+    graph = address_or_server(uri, context)
+    if isinstance(graph, str):
+        commit = open_graph(graph, read_only=True).commit(commit_id).to_json()
+    else:
+        commit = graph.commit(commit_id)
     write_answer(commit, _commit_lines(commit), as_json=as_json)
 
 
@@ -290,19 +314,60 @@ def diff(
 
     Net changes only: rows with equal values on both sides are not shown.
     """
-    graph = open_graph(graph_uri(uri, context), read_only=True)
-    with progress("comparing", as_json=as_json) as shown:
-        found = graph.diff(
-            before,
-            after,
-            types=types,
-            kinds=[kind] if kind else (),
-            ops=[op] if op else (),
-            progress=shown,
-            engine=chosen_engine(engine, master),
+    graph = address_or_server(uri, context)
+    kinds, ops = [kind] if kind else [], [op] if op else []
+    if isinstance(graph, str):
+        with progress("comparing", as_json=as_json) as shown:
+            found = open_graph(graph, read_only=True).diff(
+                before,
+                after,
+                types=types,
+                kinds=kinds,
+                ops=ops,
+                progress=shown,
+                engine=chosen_engine(engine, master),
+            )
+        document = found.to_json(rows=rows, stat=stat, limit=limit) if as_json else {}
+        lines = _diff_lines(found, rows, full, stat, limit)
+    else:
+        for flag, given in (("--engine", engine), ("--master", master)):
+            if given is not None:
+                refuse_direct(f"`diff {flag}`", graph.url)
+        document = graph.diff(
+            to=after,
+            type_names=list(types),
+            kinds=kinds,
+            ops=ops,
+            rows=rows and not stat,
+            limit=limit if limit is not None and not stat else MAX_CHANGES,
+            **{"from": before},
         )
-    document = found.to_json(rows=rows, stat=stat, limit=limit) if as_json else {}
-    write_answer(document, _diff_lines(found, rows, full, stat, limit), as_json=as_json)
+        lines = _served_diff_lines(graph, document, full, stat)
+        if stat:
+            left_out = ("changes", "next_cursor")
+            document = {name: document[name] for name in document if name not in left_out}
+    write_answer(document, lines, as_json=as_json)
+
+
+def _served_diff_lines(
+    graph: ServedGraph, document: Mapping[str, Any], full: bool, stat: bool
+) -> Iterator[str]:
+    stats, changes = document["stats"], document["changes"]
+    if stat:
+        counts: dict[str, dict[str, int]] = {}
+        for one in changes:
+            by_op = counts.setdefault(one["table_key"], dict.fromkeys(_OPS, 0))
+            by_op[one["op"]] += 1
+        for key, by_op in counts.items():
+            shown = ", ".join(counted(count, op) for op, count in by_op.items() if count)
+            yield f"{key}  {shown}"
+    else:
+        values = RowValues(lambda: served_types(graph), full=full)
+        yield from change_lines(changes, Style.of(sys.stdout), values)
+        total = sum(stats[f"{op}s"] for op in _OPS)
+        if len(changes) < total:
+            yield f"… {total - len(changes)} more"
+    yield stat_line(stats)
 
 
 def _diff_lines(
@@ -316,88 +381,8 @@ def _diff_lines(
             yield f"{table.declared.table_key}  {counts}"
     else:
         page = found.changes.after(None, limit)
-        values = RowValues((table.declared for table in page.tables), full=full)
+        values = RowValues(lambda: [table.declared for table in page.tables], full=full)
         yield from change_lines(page.documents(rows=rows), style, values)
         if len(page) < len(found):
             yield f"… {len(found) - len(page)} more"
     yield stat_line(found.stats())
-
-
-_LOOK_AGAIN_SECONDS = 1.0
-
-
-@declare("changes")
-@uri_argument
-@branch_option
-@click.option("--since", metavar="COMMIT|CURSOR", help="Start after this commit or at this cursor.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; repeatable.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N commits.")
-@click.option("--rows", is_flag=True, help="Show the values before and after.")
-@full_option
-@click.option("--follow", is_flag=True, help="Wait for new commits and print one JSON line each.")
-@json_option
-@click.pass_obj
-def changes(
-    context: Context,
-    uri: str | None,
-    branch: str,
-    since: str | None,
-    types: tuple[str, ...],
-    limit: int | None,
-    rows: bool,
-    full: bool,
-    follow: bool,
-    as_json: bool,
-) -> None:
-    """Show the row changes of each commit of a branch, oldest first.
-
-    The cursor at the end leads to what comes next: pass it to --since another time, and no commit is
-    shown twice or left out.
-    """
-    graph = open_graph(graph_uri(uri, context), read_only=True)
-    if follow:
-        _follow(graph, branch, since, types, limit, rows)
-        return
-    found = list(islice(graph.changes(since, branch=branch, types=types), limit))
-    cursor = found[-1].cursor if found else since
-    document: dict[str, Any] = {}
-    if as_json:
-        document = {
-            "branch": branch,
-            "commits": [commit.to_json(rows=rows) for commit in found],
-            "next_cursor": cursor,
-            "at_head": not found or found[-1].at_head,
-        }
-    write_answer(document, _changes_lines(found, cursor, rows, full), as_json=as_json)
-
-
-def _follow(
-    graph: Graph,
-    branch: str,
-    since: str | None,
-    types: tuple[str, ...],
-    limit: int | None,
-    rows: bool,
-) -> None:
-    shown = 0
-    while True:
-        for commit in graph.changes(since, branch=branch, types=types):
-            document = commit.to_json(rows=rows) | {"cursor": commit.cursor}
-            print(compact(document), flush=True)
-            since, shown = commit.cursor, shown + 1
-            if shown == limit:
-                return
-        time.sleep(_LOOK_AGAIN_SECONDS)
-
-
-def _changes_lines(
-    found: list[CommitChanges], cursor: str | None, rows: bool, full: bool
-) -> Iterator[str]:
-    style = Style.of(sys.stdout)
-    for changes in found:
-        by = f" by {changes.commit.actor}" if changes.commit.actor is not None else ""
-        yield style.header(f"{changes.commit.id} {changes.commit.operation}{by}")
-        values = RowValues((table.declared for table in changes.changes.tables), full=full)
-        yield from change_lines(changes.changes.documents(rows=rows), style, values, indent="  ")
-    if cursor is not None:
-        yield f"cursor {cursor}"

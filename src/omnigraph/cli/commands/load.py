@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import click
 
-from omnigraph.cli.context import Context, graph_uri, open_graph
+from omnigraph.cli.command_table import refuse_direct
+from omnigraph.cli.context import Context, address_or_server, is_local, open_graph
 from omnigraph.cli.exits import warn
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
@@ -20,15 +21,24 @@ from omnigraph.cli.options import (
     expect_head_option,
     json_option,
     message_option,
+    require_consent,
+    set_option,
     uri_argument,
+    yes_option,
 )
-from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
+from omnigraph.cli.output.answers import (
+    as_document,
+    warn_of_document,
+    write_answer,
+    written_lines,
+)
 from omnigraph.cli.progress import progress
 from omnigraph.diagnostics import counted
+from omnigraph.errors import SourceUnreadable
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
-    from omnigraph.load.run import LoadResult
+    from omnigraph.cli.remote import ServedGraph
 
 
 MODES = ("overwrite", "append", "merge", "patch")
@@ -52,6 +62,8 @@ class LoadOptions(TypedDict):
     master: str | None
     expect_head: str | None
     message: str | None
+    settings: Mapping[str, object]
+    yes: bool
 
 
 _OPTIONS = (
@@ -106,6 +118,8 @@ _OPTIONS = (
     engine_options,
     expect_head_option(),
     message_option,
+    set_option,
+    yes_option,
     json_option,
 )
 
@@ -145,31 +159,66 @@ def load(
     or by a mapping.
     If a record is invalid, all invalid records are reported and nothing is loaded.
     """
-    uri = graph_uri(uri, context)
-    result = run_load(uri, context, mode, base, options, stages_as_json=as_json)
-    totals = _totals(result)
-    document = {"uri": uri, "branch": result.branch, "mode": mode}
+    ingested = _ingest(uri, context, mode, base, options, stages_as_json=as_json)
+    totals = _totals(ingested)
+    document = {name: ingested[name] for name in ("uri", "branch", "mode")}
     if base is not None:
         document["base_branch"] = base
-    write_answer(
-        document | {"branch_created": result.branch_created} | totals | load_receipt(result),
-        _lines(uri, mode, result, totals),
-        as_json=as_json,
-    )
+    document |= {"branch_created": ingested["branch_created"]} | totals
+    receipt = {name: ingested[name] for name in _RECEIPT if name in ingested}
+    write_answer(document | receipt, _lines(ingested, totals), as_json=as_json)
 
 
-def run_load(
-    uri: str,
+_RECEIPT = (
+    "graph_commit_id",
+    "parent_commit_id",
+    "manifest_version",
+    "operation",
+    "counts",
+    "commit",
+    "warnings",
+    "load_id",
+    "replayed",
+    "quarantined",
+    "engine",
+)
+
+
+def _ingest(
+    uri: str | None,
     context: Context,
     mode: str,
     base: str | None,
     options: LoadOptions,
     *,
     stages_as_json: bool = False,
-) -> LoadResult:
-    """Load, show progress, then print the warnings."""
+) -> dict[str, Any]:
+    """Load, and print the warnings; the result is the document of the route `/load`."""
     if not options["data"] and options["mapping"] is None:
         raise click.UsageError("Missing option '--data' or '--mapping'.")
+    graph = address_or_server(uri, context)
+    if mode == "overwrite" and not (isinstance(graph, str) and is_local(graph)):
+        where = graph if isinstance(graph, str) else graph.url
+        require_consent("replacing rows", where, yes=options["yes"])
+    if isinstance(graph, str):
+        document = _load(graph, context, mode, base, options, stages_as_json=stages_as_json)
+    else:
+        document = _send(graph, mode, base, options)
+    _warn(document, options["quarantine"])
+    return document
+
+
+def _load(
+    uri: str,
+    context: Context,
+    mode: str,
+    base: str | None,
+    options: LoadOptions,
+    *,
+    stages_as_json: bool,
+) -> dict[str, Any]:
+    from omnigraph.wire.contracts import CONTRACT_07
+
     engine = chosen_engine(options["engine"], options["master"])
     graph = open_graph(uri, context)
     data = [_source(path) for path in options["data"]]
@@ -193,8 +242,7 @@ def run_load(
             progress=shown,
             engine=engine,
         )
-    _warn(result, options["quarantine"])
-    return result
+    return as_document(CONTRACT_07.load(result, uri, base))
 
 
 def _source(path: str) -> bytes | str | Path:
@@ -204,30 +252,99 @@ def _source(path: str) -> bytes | str | Path:
     return path if path.startswith("s3://") else Path(path)
 
 
-def _warn(result: LoadResult, quarantine: str | None) -> None:
-    if result.replayed:
-        warn(f"load id '{result.load_id}' was loaded before; nothing was changed")
-        return
-    warn_of(result.receipt)
-    if result.quarantined:
-        bad_records = f"{quarantine}/{result.load_id}/bad.jsonl"
-        warn(f"skipped {counted(result.quarantined, 'invalid record')}; see {bad_records}")
-
-
-def load_receipt(result: LoadResult) -> dict[str, Any]:
-    """The receipt fields of a load."""
-    return receipt_fields(result.receipt) | {
-        "load_id": result.load_id,
-        "replayed": result.replayed,
-        "quarantined": result.quarantined,
-        "engine": result.engine,
+def _send(graph: ServedGraph, mode: str, base: str | None, options: LoadOptions) -> dict[str, Any]:
+    refused = {
+        "--engine": options["engine"],
+        "--master": options["master"],
+        "--quarantine": options["quarantine"],
+        "--mapping": options["mapping"],
     }
+    for flag, given in refused.items():
+        if given is not None:
+            refuse_direct(f"`{click.get_current_context().info_name} {flag}`", graph.url)
+    if options["source_format"] not in (None, "json"):
+        refuse_direct(f"loading {options['source_format']} files", graph.url)
+    return graph.load(
+        data=json_text(options["data"], graph.url),
+        branch=options["branch"],
+        mode=mode,
+        load_id=options["load_id"],
+        max_errors=options["max_errors"],
+        strict=options["strict"] or None,
+        cascade=options["cascade"] or None,
+        expected_head=options["expect_head"],
+        message=options["message"],
+        **{"from": base},
+    )
 
 
-def _totals(result: LoadResult) -> dict[str, int]:
-    loaded = {key: rows for key, rows in result.rows_loaded.items() if rows}
-    nodes = [rows for key, rows in loaded.items() if key.startswith("node:")]
-    edges = [rows for key, rows in loaded.items() if key.startswith("edge:")]
+def json_text(paths: Sequence[str], server: str) -> str:
+    """The JSON records of files, patterns, folders and standard input, one after the other."""
+    parts = []
+    for path in paths:
+        if path == "-":
+            parts.append(_decoded("standard input", sys.stdin.buffer.read()))
+            continue
+        for file in _json_files(path, server):
+            try:
+                parts.append(_decoded(file, Path(file).read_bytes()))
+            except FileNotFoundError:
+                raise SourceUnreadable(file, "does not exist", "check the path") from None
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                raise SourceUnreadable(file, reason, "check the permissions") from None
+    return "\n".join(parts)
+
+
+def _json_files(path: str, server: str) -> Iterator[str]:
+    if path.startswith("s3://"):
+        refuse_direct("loading from s3://", server)
+    found = [path]
+    if Path(path).is_dir():
+        kept = (part for part in Path(path).rglob("*") if part.is_file())
+        found = sorted(str(part) for part in kept if not part.name.startswith(("_", ".")))
+    elif not Path(path).exists() and set("*?[") & set(path):
+        import glob
+
+        found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise SourceUnreadable(path, "matches no file", "check the path")
+    for file in found:
+        suffix = Path(file.removesuffix(".gz")).suffix.lower()
+        if suffix in (".csv", ".tsv", ".parquet"):
+            refuse_direct(f"loading {suffix[1:]} files", server)
+        yield file
+
+
+def _decoded(name: str, data: bytes) -> str:
+    if data.startswith(b"\x1f\x8b"):
+        import gzip
+        import zlib
+
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            raise SourceUnreadable(name, "is not valid gzip", "compress it again") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SourceUnreadable(name, "is not UTF-8 text", "save it as UTF-8") from None
+
+
+def _warn(document: Mapping[str, Any], quarantine: str | None) -> None:
+    if document.get("replayed"):
+        warn(f"load id '{document['load_id']}' was loaded before; nothing was changed")
+        return
+    warn_of_document(document)
+    if document.get("quarantined"):
+        bad_records = f"{quarantine}/{document['load_id']}/bad.jsonl"
+        warn(f"skipped {counted(document['quarantined'], 'invalid record')}; see {bad_records}")
+
+
+def _totals(document: Mapping[str, Any]) -> dict[str, int]:
+    loaded = {one["table_key"]: one["rows_loaded"] for one in document["tables"]}
+    nodes = [rows for key, rows in loaded.items() if rows and key.startswith("node:")]
+    edges = [rows for key, rows in loaded.items() if rows and key.startswith("edge:")]
     return {
         "nodes_loaded": sum(nodes),
         "edges_loaded": sum(edges),
@@ -236,28 +353,29 @@ def _totals(result: LoadResult) -> dict[str, int]:
     }
 
 
-def _cascaded(result: LoadResult) -> list[str]:
+def _cascaded(document: Mapping[str, Any]) -> list[str]:
     """Edges deleted with their nodes, per edge type that the input does not contain."""
+    loaded = {one["table_key"] for one in document["tables"]}
     return [
-        f"{counts.deleted} {key.removeprefix('edge:')} edge{'s' if counts.deleted != 1 else ''}"
-        for key, counts in result.receipt.counts.items()
-        if key.startswith("edge:") and key not in result.rows_loaded and counts.deleted
+        f"{counts['deleted']} {key.removeprefix('edge:')} edge{'s' if counts['deleted'] != 1 else ''}"
+        for key, counts in document.get("counts", {}).items()
+        if key.startswith("edge:") and key not in loaded and counts["deleted"]
     ]
 
 
-def _lines(uri: str, mode: str, result: LoadResult, totals: dict[str, int]) -> Iterator[str]:
+def _lines(document: Mapping[str, Any], totals: dict[str, int]) -> Iterator[str]:
     yield (
-        f"loaded {uri} on branch {result.branch} with {mode}: "
+        f"loaded {document['uri']} on branch {document['branch']} with {document['mode']}: "
         f"{counted(totals['nodes_loaded'], 'node')} "
         f"across {counted(totals['node_types_loaded'], 'node type')}, "
         f"{counted(totals['edges_loaded'], 'edge')} "
         f"across {counted(totals['edge_types_loaded'], 'edge type')}"
     )
-    if cascaded := _cascaded(result):
+    if cascaded := _cascaded(document):
         yield f"deleted with their nodes: {', '.join(cascaded)}"
-    if result.branch_created:
-        yield f"branch {result.branch} created from {result.base_branch}"
-    yield from commit_lines(result.receipt)
+    if document["branch_created"]:
+        yield f"branch {document['branch']} created from {document['base_branch']}"
+    yield from written_lines(document)
 
 
 @declare("ingest")
@@ -275,23 +393,8 @@ def ingest(
 ) -> None:
     """Load files into a branch, creating it if needed. Deprecated; use `omnigraph load`."""
     warn("`omnigraph ingest` is deprecated; use `omnigraph load` instead")
-    uri = graph_uri(uri, context)
-    result = run_load(uri, context, mode, base, options)
-    document = {
-        "uri": uri,
-        "branch": result.branch,
-        "base_branch": base,
-        "branch_created": result.branch_created,
-        "mode": mode,
-        "tables": [
-            {"table_key": key, "rows_loaded": rows}
-            for key, rows in sorted(result.rows_loaded.items())
-        ],
-        # The document has an actor only if a server reported one.
-        "actor_id": None,
-    }
-    lines = [*_ingest_lines(document), *commit_lines(result.receipt)]
-    write_answer(document | load_receipt(result), lines, as_json=as_json)
+    document = _ingest(uri, context, mode, base, options)
+    write_answer(document, _ingest_lines(document), as_json=as_json)
 
 
 def _ingest_lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -302,3 +405,6 @@ def _ingest_lines(document: Mapping[str, Any]) -> Iterator[str]:
     )
     for table in document["tables"]:
         yield f"{table['table_key']} rows_loaded={table['rows_loaded']}"
+    if document["actor_id"] is not None:
+        yield f"actor_id: {document['actor_id']}"
+    yield from written_lines(document)

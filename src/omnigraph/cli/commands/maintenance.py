@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from omnigraph.cli.context import Context, graph_uri, open_graph
+from omnigraph.cli.context import Context, address_or_server, graph_uri, is_local, open_graph
 from omnigraph.cli.exits import FAILURE, SUCCESS, Style
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import branch_option, cluster_options, json_option, uri_argument
+from omnigraph.cli.options import (
+    branch_option,
+    cluster_options,
+    json_option,
+    require_consent,
+    uri_argument,
+    yes_option,
+)
 from omnigraph.cli.output.answers import (
     Cell,
     commit_lines,
@@ -33,7 +40,6 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.indexes import IndexedTable, IndexReport
     from omnigraph.maintenance.optimize import OptimizedTable, OptimizeReport
     from omnigraph.maintenance.repair import RepairedTable, RepairReport
-    from omnigraph.maintenance.status import GraphStatus, TableStatus
     from omnigraph.maintenance.verify_report import VerifyProblem, VerifyReport
 
 
@@ -48,49 +54,48 @@ _STATUS_COLUMNS = ("type", "rows", "files", "bytes", "indexes", "vectors")
 @click.pass_obj
 def status(context: Context, uri: str | None, branch: str, as_json: bool) -> None:
     """Show sizes, index coverage, embeddings and interrupted writes, with recommended actions."""
-    uri = graph_uri(uri, context)
-    status = open_graph(uri, read_only=True).maintenance.status(branch)
-    if as_json:
-        write_document(status.to_json() | {"uri": uri}, sys.stdout)
+    graph = address_or_server(uri, context)
+    if isinstance(graph, str):
+        found = open_graph(graph, read_only=True).maintenance.status(branch)
+        document = found.to_json() | {"uri": graph}
     else:
-        _write_status(uri, status)
+        document = graph.status(branch)
+    if as_json:
+        write_document(document, sys.stdout)
+    else:
+        _write_status(document)
 
 
-def _write_status(uri: str, status: GraphStatus) -> None:
-    snapshot, out = status.snapshot, sys.stdout
+def _write_status(status: Mapping[str, Any]) -> None:
+    out = sys.stdout
     out.write(
-        f"{uri} on branch {snapshot.branch}: version {snapshot.version}, "
-        f"commit {snapshot.commit_id}, {counted(status.branches, 'branch', 'branches')}\n"
+        f"{status['uri']} on branch {status['branch']}: version {status['manifest_version']}, "
+        f"commit {status['graph_commit_id']}, {counted(status['branches'], 'branch', 'branches')}\n"
     )
-    write_grid(
-        _STATUS_COLUMNS,
-        [_status_row(table) for table in status.tables],
-        out,
-        _STATUS_LAYOUT,
-        Style.of(out),
-    )
-    recovery = status.recovery
+    rows = [_status_row(table) for table in status["tables"]]
+    write_grid(_STATUS_COLUMNS, rows, out, _STATUS_LAYOUT, Style.of(out))
+    recovery = status["recovery"]
     out.write(
-        f"interrupted writes: {len(recovery.pending)} pending, "
-        f"{len(recovery.quarantined)} for an operator\n"
+        f"interrupted writes: {recovery['pending']} pending, "
+        f"{recovery['quarantined']} for an operator\n"
     )
-    for lease in status.leases:
-        out.write(f"{lease.name} is being written by {lease.owner}\n")
-    for line in status.advice:
-        out.write(f"advice: {line.as_command()}\n")
+    for lease in status["leases"]:
+        out.write(f"{lease['name']} is being written by {lease['owner']}\n")
+    for line in status["advice"]:
+        out.write(f"advice: {line}\n")
 
 
-def _status_row(table: TableStatus) -> list[str]:
-    indexes = [f"{i.column} ({i.unindexed_rows} behind)" for i in table.indexes]
+def _status_row(table: Mapping[str, Any]) -> list[str]:
+    indexes = [f"{i['column']} ({i['unindexed_rows']} behind)" for i in table["indexes"]]
     vectors = [
-        f"{v.property}: {v.counts.ready} ready, {v.counts.pending} pending, {v.counts.stale} stale"
-        for v in table.embeddings
+        f"{v['property']}: {v['ready']} ready, {v['pending']} pending, {v['stale']} stale"
+        for v in table["embeddings"]
     ]
     return [
-        table.table_key,
-        f"{table.rows:,}",
-        f"{table.fragments:,}",
-        f"{table.bytes:,}",
+        table["table_key"],
+        f"{table['rows']:,}",
+        f"{table['fragments']:,}",
+        f"{table['bytes']:,}",
         ", ".join(indexes),
         "; ".join(vectors),
     ]
@@ -202,6 +207,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 @click.option(
     "--dry-run", is_flag=True, help="Show what would be deleted, and what is kept and why."
 )
+@yes_option
 @json_option
 @click.pass_obj
 def cleanup(
@@ -212,6 +218,7 @@ def cleanup(
     min_age: str,
     confirm: bool,
     dry_run: bool,
+    yes: bool,
     as_json: bool,
 ) -> None:
     """Delete old versions of the graph at URI. Their commits can no longer be read.
@@ -231,7 +238,9 @@ def cleanup(
             err=True,
         )
         return
-    report = open_graph(uri, context).maintenance.cleanup(
+    if not dry_run and not is_local(uri):
+        require_consent("deleting old versions", uri, yes=yes)
+    report = open_graph(uri, context, writes=not dry_run).maintenance.cleanup(
         keep_versions=keep,
         older_than=age,
         min_age=least,

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from omnigraph.cli.context import Context, graph_uri, open_graph
-from omnigraph.cli.exits import FAILURE, Style
+from omnigraph.cli.command_table import refuse_direct
+from omnigraph.cli.context import Context, address_or_server, graph_uri, open_graph
+from omnigraph.cli.exits import FAILURE, CommandFailed, Style, warn
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
     branch_option,
@@ -26,19 +27,29 @@ from omnigraph.cli.options import (
     idempotency_key_option,
     json_option,
     message_option,
+    set_option,
     uri_option,
     with_options,
 )
-from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
-from omnigraph.cli.output.changes import RowValues, elided
+from omnigraph.cli.output.answers import (
+    as_document,
+    commit_lines,
+    receipt_fields,
+    warn_of,
+    warn_of_document,
+    write_answer,
+    written_lines,
+)
+from omnigraph.cli.output.changes import RowValues, elided, served_types
 from omnigraph.cli.progress import progress
 from omnigraph.diagnostics import counted
-from omnigraph.errors import InputError, MergeConflict, MergeConflicts
+from omnigraph.errors import InputError, MergeConflict, MergeConflicts, OmnigraphError
 from omnigraph.merge.resolution import read_resolutions
 from omnigraph.replace_file import replacing
 
 if TYPE_CHECKING:
-    from omnigraph.merge.merger import AppliedCommit, MergeResult
+    from omnigraph.api.graph import Graph
+    from omnigraph.merge.merger import AppliedCommit
 
 
 _WORDS = ("fail", "ours", "theirs")
@@ -90,10 +101,16 @@ _MERGE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     full_option,
     click.option("--dry-run", is_flag=True, help="Report the result without changing anything."),
+    click.option(
+        "--delete-branch",
+        is_flag=True,
+        help="Delete SOURCE after the merge; if that fails, a warning says so.",
+    ),
     comparing_engine_options,
     expect_head_option("the target"),
     idempotency_key_option,
     message_option,
+    set_option,
     json_option,
     click.pass_obj,
 )
@@ -129,73 +146,120 @@ def _merge(
     report: str | None,
     full: bool,
     dry_run: bool,
+    delete_branch: bool,
     engine: str | None,
     master: str | None,
     expect_head: str | None,
     idempotency_key: str | None,
     message: str | None,
+    settings: Mapping[str, object],
     as_json: bool,
 ) -> int | None:
-    graph = open_graph(graph_uri(uri, context), context)
-    values = RowValues(graph.schema.catalog, full=full)
+    if dry_run and delete_branch:
+        raise click.UsageError("--dry-run and --delete-branch are exclusive; use one of them.")
+    graph = address_or_server(uri, context)
+    decided = () if resolve is None else read_resolutions(resolve)
+    asked: dict[str, Any] = {"granularity": granularity, "resolutions": decided}
+    asked |= {"dry_run": dry_run, "message": message, "expected_head": expect_head}
+    asked |= {"idempotency_key": idempotency_key, "strategy": strategies}
     try:
-        with reporting_conflicts(values), progress(f"merging {source}", as_json=as_json) as shown:
-            result = graph.merge(
-                source,
-                into,
-                strategy=strategies,
-                granularity=granularity,
-                resolutions=() if resolve is None else read_resolutions(resolve),
-                dry_run=dry_run,
-                message=message,
-                expected_head=expect_head,
-                idempotency_key=idempotency_key,
-                progress=shown,
-                engine=chosen_engine(engine, master),
+        if isinstance(graph, str):
+            opened = open_graph(graph, context, writes=not dry_run)
+            values = RowValues(lambda: opened.schema.catalog, full=full)
+            with progress(f"merging {source}", as_json=as_json) as shown:
+                asked |= {"engine": chosen_engine(engine, master), "progress": shown}
+                document = _merged_here(opened, source, into, delete_branch, asked)
+        else:
+            served = graph
+            values = RowValues(lambda: served_types(served), full=full)
+            for flag, given in (("--engine", engine), ("--master", master)):
+                if given is not None:
+                    refuse_direct(f"`merge {flag}`", graph.url)
+            document = graph.merge(
+                source=source,
+                target=into,
+                delete_branch=delete_branch or None,
+                settings=settings or None,
+                **asked,
             )
-    except MergeConflicts as error:
-        if report is not None:
-            write_report(report, error.conflicts, error.total, full=full)
+    except (MergeConflicts, CommandFailed) as failed:
+        error = failed.error if isinstance(failed, CommandFailed) else failed
+        if isinstance(error, MergeConflicts):
+            for line in conflict_lines(error.conflicts, error.total, Style.of(sys.stderr), values):
+                print(line, file=sys.stderr)
+            if report is not None:
+                write_report(report, error.conflicts, error.total, full=full)
         raise
-    if report is not None and result.conflicts:
-        write_report(report, result.conflicts, result.conflicts_total, full=full)
-    warn_of(result.receipt)
-    write_answer(_document(result), _merge_lines(result, values), as_json=as_json)
-    return FAILURE if result.conflicts else None
+    conflicts = merge_conflicts(document.get("conflicts", ()))
+    total = document.get("conflicts_total", len(conflicts))
+    if report is not None and conflicts:
+        write_report(report, conflicts, total, full=full)
+    warn_of_document(document)
+    if (kept := document.get("branch_delete_error_details")) is not None:
+        warn(f"merged, but branch {source} was not deleted: {kept['error']}")
+    lines = _merge_lines(document, conflicts, total, values)
+    write_answer(_merge_document(document, total), lines, as_json=as_json)
+    return FAILURE if conflicts else None
 
 
-def _document(result: MergeResult) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "source": result.source,
-        "target": result.target,
-        "outcome": result.outcome.value,
-        "actor_id": result.receipt.actor_id,
-    }
-    if result.dry_run:
-        counts = {key: count.to_json() for key, count in result.receipt.counts.items()}
-        found = [conflict.to_json() for conflict in result.conflicts]
-        document |= {"dry_run": True, "conflicts": found, "counts": counts}
-        if result.conflicts_total > len(found):
-            document["conflicts_total"] = result.conflicts_total
+def _merged_here(
+    graph: Graph, source: str, into: str, delete_branch: bool, asked: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Merge in this process; the result is the document of the route."""
+    from omnigraph.wire.contracts import CONTRACT_07
+
+    merged = graph.merge(source, into, **asked)
+    made = merged.receipt.graph_commit_id
+    commit = None if made is None else graph.commit(made)
+    document = as_document(CONTRACT_07.merge(merged, commit, None, None))
+    if delete_branch:
+        try:
+            graph.branches.delete(source)
+        except OmnigraphError as error:
+            # The merge is made; an error would hide it.
+            details = {"error": error.message}
+            document |= {"branch_deleted": False, "branch_delete_error_details": details}
+        else:
+            document["branch_deleted"] = True
+    return document
+
+
+_DRY_RUN = ("source", "target", "outcome", "actor_id", "dry_run", "conflicts", "counts")
+
+
+def _merge_document(document: Mapping[str, Any], total: int) -> Mapping[str, Any]:
+    if not document.get("dry_run"):
         return document
-    return document | receipt_fields(result.receipt)
+    found = {name: document[name] for name in _DRY_RUN if name in document}
+    return found | {"conflicts_total": total} if total > len(document["conflicts"]) else found
 
 
-def _merge_lines(result: MergeResult, values: RowValues) -> Iterator[str]:
-    branches = f"{result.source} into {result.target}"
-    if result.conflicts:
-        yield f"cannot merge {branches}: {counted(result.conflicts_total, 'conflict')}"
-        style = Style.of(sys.stdout)
-        yield from conflict_lines(result.conflicts, result.conflicts_total, style, values)
+def merge_conflicts(documents: Iterable[Mapping[str, Any]]) -> tuple[MergeConflict, ...]:
+    return tuple(MergeConflict(**one) for one in documents)
+
+
+def _merge_lines(
+    document: Mapping[str, Any],
+    conflicts: Sequence[MergeConflict],
+    total: int,
+    values: RowValues,
+) -> Iterator[str]:
+    branches = f"{document['source']} into {document['target']}"
+    if conflicts:
+        yield f"cannot merge {branches}: {counted(total, 'conflict')}"
+        yield from conflict_lines(conflicts, total, Style.of(sys.stdout), values)
         return
-    what = "would merge" if result.dry_run else "merged"
-    yield f"{what} {branches}: {result.outcome.value}"
-    if result.dry_run:
-        for key, count in result.receipt.counts.items():
+    dry_run = document.get("dry_run")
+    yield f"{'would merge' if dry_run else 'merged'} {branches}: {document['outcome']}"
+    if dry_run:
+        for key, count in document.get("counts", {}).items():
             yield (
-                f"{key}  {count.inserted} inserted, {count.updated} updated, {count.deleted} deleted"
+                f"{key}  {count['inserted']} inserted, {count['updated']} updated, "
+                f"{count['deleted']} deleted"
             )
-    yield from commit_lines(result.receipt)
+    if document.get("branch_deleted"):
+        yield f"deleted branch {document['source']}"
+    yield from written_lines(document)
 
 
 _APPLY_OPTIONS: tuple[Callable[[Any], Any], ...] = (
@@ -244,8 +308,8 @@ def _apply(
     message: str | None,
     as_json: bool,
 ) -> int | None:
-    graph = open_graph(graph_uri(uri, context), context)
-    values = RowValues(graph.schema.catalog, full=full)
+    graph = open_graph(graph_uri(uri, context), context, writes=not dry_run)
+    values = RowValues(lambda: graph.schema.catalog, full=full)
     with reporting_conflicts(values), progress(f"{verb}ing {commit}", as_json=as_json) as shown:
         apply = graph.revert if verb == "revert" else graph.cherry_pick
         done = apply(

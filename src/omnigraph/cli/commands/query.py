@@ -4,43 +4,50 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import click
 
-from omnigraph.cli.context import Context, graph_uri, open_graph
-from omnigraph.cli.exits import Style
+from omnigraph.cli.context import Context, address_or_server, open_graph
+from omnigraph.cli.exits import Style, condition_lost
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
+    ChosenQuery,
     ParamsOptions,
     QueryOptions,
+    StoredQuery,
     branch_option,
     chosen_query,
     exact_option,
     expect_head_option,
     idempotency_key_option,
+    if_commit_option,
     json_option,
     message_option,
     params_options,
     query_branch_option,
     query_options,
     refuse_two_states,
+    set_option,
     state_options,
     uri_argument,
 )
-from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
+from omnigraph.cli.output.answers import (
+    as_document,
+    warn_of_document,
+    write_answer,
+    written_lines,
+)
 from omnigraph.cli.output.results import (
     FORMATS,
     Format,
     choose_format,
     write_explanation,
+    write_read,
     write_result,
 )
 from omnigraph.diagnostics import counted
-
-if TYPE_CHECKING:
-    from omnigraph.mutation.run import MutationResult
-
+from omnigraph.errors import HeadMoved, UsageError
 
 format_option = click.option(
     "--format",
@@ -53,6 +60,7 @@ format_option = click.option(
 @query_options
 @state_options
 @exact_option
+@set_option
 @click.option(
     "--explain", "explained", is_flag=True, help="Show the execution plan, as `explain` does."
 )
@@ -64,6 +72,7 @@ def query(
     branch: str | None,
     snapshot: str | None,
     exact: bool,
+    settings: Mapping[str, object],
     explained: bool,
     format: Format | None,
     as_json: bool,
@@ -72,7 +81,8 @@ def query(
     """Run a read query on the graph at URI and print its rows.
 
     table and kv are made for people; csv has a header; jsonl begins with a line about the result;
-    json is the document that --json prints.
+    json is the document that --json prints. With a server, a word in place of URI is the name of a
+    stored query.
     """
     refuse_two_states(branch, snapshot)
     if as_json and format is not None:
@@ -80,21 +90,48 @@ def query(
     if explained and format is not None:
         raise click.UsageError("--format and --explain are exclusive; use one of them.")
     query = chosen_query(options, context)
-    graph = query.open(context, read_only=True)
+    if explained:
+        _explain(query, context, branch, snapshot, exact=exact, analyze=False, as_json=as_json)
+        return
+    wanted = choose_format(
+        "json" if as_json else None, format, query.format, context.default_format
+    )
+    look = (wanted, sys.stdout, context.table_layout, Style.of(sys.stdout))
+    if isinstance(query, StoredQuery):
+        write_read(_read_stored(query, context, branch, snapshot), *look)
+        return
+    graph = query.graph(context)
     if snapshot is None:
         branch = query.branch(branch, context)
-    if explained:
-        steps = graph.explain(
+    if isinstance(graph, str):
+        opened = open_graph(graph, context, read_only=True)
+        result = opened.query(
             query.source, query.params, name=query.name, branch=branch, at=snapshot, exact=exact
         )
-        write_explanation(steps, sys.stdout, as_json=as_json)
+        write_result(result, *look)
         return
-    result = graph.query(
-        query.source, query.params, name=query.name, branch=branch, at=snapshot, exact=exact
+    document = graph.query(
+        query=query.text,
+        name=query.name,
+        params=query.given,
+        branch=branch,
+        snapshot=snapshot,
+        settings=settings or None,
+        exact=exact or None,
     )
-    of_alias = None if query.alias is None else query.alias.format
-    wanted = choose_format("json" if as_json else None, format, of_alias, context.default_format)
-    write_result(result, wanted, sys.stdout, context.table_layout, Style.of(sys.stdout))
+    write_read(document, *look)
+
+
+def _read_stored(
+    query: StoredQuery, context: Context, branch: str | None, snapshot: str | None
+) -> dict[str, Any]:
+    graph = query.graph(context)
+    if query.is_alias:
+        return graph.aliased(query.name, query.given)
+    if snapshot is None:
+        branch = branch or context.default_branch
+    params = query.given
+    return graph.stored(query.name, mutation=False, params=params, branch=branch, snapshot=snapshot)
 
 
 @declare("alias")
@@ -143,72 +180,162 @@ def explain(
     """
     refuse_two_states(branch, snapshot)
     query = chosen_query(options, context)
-    graph = query.open(context, read_only=True)
+    _explain(query, context, branch, snapshot, exact=exact, analyze=analyze, as_json=as_json)
+
+
+def _explain(
+    query: ChosenQuery | StoredQuery,
+    context: Context,
+    branch: str | None,
+    snapshot: str | None,
+    *,
+    exact: bool,
+    analyze: bool,
+    as_json: bool,
+) -> None:
+    if isinstance(query, StoredQuery):
+        raise UsageError(
+            f"'{query.name}' is a stored query; explain the file it is in with --query"
+        )
+    graph = query.graph(context)
     if snapshot is None:
         branch = query.branch(branch, context)
-    steps = graph.explain(
-        query.source,
-        query.params,
-        name=query.name,
-        branch=branch,
-        at=snapshot,
-        exact=exact,
-        analyze=analyze,
-    )
-    write_explanation(steps, sys.stdout, as_json=as_json)
+    if isinstance(graph, str):
+        document = (
+            open_graph(graph, context, read_only=True)
+            .explain(
+                query.source,
+                query.params,
+                name=query.name,
+                branch=branch,
+                at=snapshot,
+                exact=exact,
+                analyze=analyze,
+            )
+            .to_json()
+        )
+    else:
+        document = graph.explain(
+            query=query.text,
+            name=query.name,
+            params=query.given,
+            branch=branch,
+            snapshot=snapshot,
+            analyze=analyze,
+            exact=exact,
+        )
+    write_explanation(document, sys.stdout, as_json=as_json)
 
 
 @declare("mutate")
 @query_options
 @query_branch_option
 @expect_head_option()
+@if_commit_option
 @idempotency_key_option
 @message_option
+@set_option
 @json_option
 @click.pass_obj
 def mutate(
     context: Context,
     branch: str | None,
     expect_head: str | None,
+    if_commit: str | None,
     idempotency_key: str | None,
     message: str | None,
+    settings: Mapping[str, object],
     as_json: bool,
     **options: Unpack[QueryOptions],
 ) -> None:
     """Run a mutation query on a branch of the graph at URI as one commit.
 
     The statements of the query run in order. If one of them fails, nothing is changed; if nothing
-    has changed in the end, there is no commit.
+    has changed in the end, there is no commit. With a server, a word in place of URI is the name of a
+    stored query.
     """
+    _check_condition(if_commit, expect_head)
     query = chosen_query(options, context, mutating=True)
-    result = query.open(context).mutate(
-        query.source,
-        query.params,
-        name=query.name,
-        branch=query.branch(branch, context),
-        message=message,
-        expected_head=expect_head,
-        idempotency_key=idempotency_key,
-    )
-    warn_of(result.receipt)
-    document = {
-        "branch": result.branch,
-        "query_name": result.query_name,
-        "affected_nodes": result.affected_nodes,
-        "affected_edges": result.affected_edges,
-        "actor_id": context.actor,
-    }
-    write_answer(
-        document | receipt_fields(result.receipt), _mutation_lines(result), as_json=as_json
-    )
+    graph = query.graph(context)
+    if isinstance(graph, str):
+        assert isinstance(query, ChosenQuery), "stored queries run on servers"
+        on = query.branch(branch, context)
+        expected = if_commit or expect_head
+        document = _mutate(graph, query, on, context, message, expected, idempotency_key, if_commit)
+    else:
+        body = {
+            "params": query.given,
+            "expected_head": expect_head,
+            "message": message,
+            "settings": settings or None,
+        }
+        if isinstance(query, StoredQuery):
+            document = graph.stored(
+                query.name,
+                mutation=True,
+                branch=branch or context.default_branch,
+                idempotency_key=idempotency_key,
+                if_commit=if_commit,
+                **body,
+            )
+        else:
+            document = graph.mutate(
+                query=query.text,
+                name=query.name,
+                branch=query.branch(branch, context),
+                idempotency_key=idempotency_key,
+                if_commit=if_commit,
+                **body,
+            )
+    warn_of_document(document)
+    write_answer(document, _mutation_lines(document), as_json=as_json)
 
 
-def _mutation_lines(result: MutationResult) -> Iterator[str]:
-    nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
-    yield f"changed {result.branch} via {result.query_name}: {nodes}, {edges}"
-    if result.receipt.actor_id is not None:
-        yield f"actor_id: {result.receipt.actor_id}"
-    yield from commit_lines(result.receipt)
+def _check_condition(if_commit: str | None, expect_head: str | None) -> None:
+    if if_commit is None:
+        return
+    if expect_head is not None:
+        raise click.UsageError("--if-commit and --expect-head are exclusive; use one of them.")
+    if not (if_commit.isascii() and if_commit.isalnum()):
+        raise UsageError(f"--if-commit takes the whole id of a commit, not '{if_commit}'")
+
+
+def _mutate(
+    uri: str,
+    query: ChosenQuery,
+    branch: str,
+    context: Context,
+    message: str | None,
+    expected_head: str | None,
+    idempotency_key: str | None,
+    if_commit: str | None,
+) -> dict[str, Any]:
+    from omnigraph.wire.contracts import CONTRACT_07
+
+    try:
+        result = open_graph(uri, context).mutate(
+            query.source,
+            query.params,
+            name=query.name,
+            branch=branch,
+            message=message,
+            expected_head=expected_head,
+            idempotency_key=idempotency_key,
+        )
+    except HeadMoved as error:
+        if if_commit is not None:
+            condition_lost(error)
+        raise
+    return as_document(CONTRACT_07.mutation(result))
+
+
+def _mutation_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    nodes = counted(document["affected_nodes"], "node")
+    edges = counted(document["affected_edges"], "edge")
+    yield f"changed {document['branch']} via {document['query_name']}: {nodes}, {edges}"
+    if document["actor_id"] is not None:
+        yield f"actor_id: {document['actor_id']}"
+    yield from written_lines(document)
 
 
 @declare("snapshot")
@@ -218,8 +345,12 @@ def _mutation_lines(result: MutationResult) -> Iterator[str]:
 @click.pass_obj
 def snapshot(context: Context, uri: str | None, branch: str, as_json: bool) -> None:
     """Show a branch's version, and the version and row count of every type."""
-    graph = open_graph(graph_uri(uri, context), read_only=True)
-    document = graph.checkout(branch).at(branch).to_json()
+    graph = address_or_server(uri, context)
+    if isinstance(graph, str):
+        state = open_graph(graph, read_only=True).checkout(branch).at(branch)
+        document = state.to_json() | {"graph_commit_id": state.commit_id}
+    else:
+        document = graph.snapshot(branch)
     write_answer(document, _snapshot_lines(document), as_json=as_json)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.context import Context, graph_uri, open_graph
+from omnigraph.cli.context import Context, address_or_server, graph_uri, is_local, open_graph
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
     branch_option_of,
@@ -14,11 +14,14 @@ from omnigraph.cli.options import (
     idempotency_key_option,
     json_option,
     message_option,
+    require_consent,
     uri_argument,
     uri_option,
+    yes_option,
 )
 from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
 from omnigraph.cli.progress import progress
+from omnigraph.errors import UsageError
 
 
 @declare("branch create")
@@ -29,13 +32,14 @@ from omnigraph.cli.progress import progress
 @click.pass_obj
 def branch_create(context: Context, name: str, source: str, uri: str | None, as_json: bool) -> None:
     """Create the branch NAME. No data is copied."""
-    uri = graph_uri(uri, context)
-    created = open_graph(uri, context).branches.create(name, source).branch
-    write_answer(
-        {"uri": uri, "from": source, "name": created, "actor_id": context.actor},
-        [f"created branch {created} from {source}"],
-        as_json=as_json,
-    )
+    graph = address_or_server(uri, context)
+    if isinstance(graph, str):
+        created = open_graph(graph, context).branches.create(name, source).branch
+        document = {"uri": graph, "from": source, "name": created, "actor_id": context.actor}
+    else:
+        document = graph.create_branch(name, source)
+    line = f"created branch {document['name']} from {document['from']}"
+    write_answer(document, [line], as_json=as_json)
 
 
 @declare("branch list")
@@ -44,24 +48,49 @@ def branch_create(context: Context, name: str, source: str, uri: str | None, as_
 @click.pass_obj
 def branch_list(context: Context, uri: str | None, as_json: bool) -> None:
     """List branches by name."""
-    names = sorted(open_graph(graph_uri(uri, context), read_only=True).branches)
+    graph = address_or_server(uri, context)
+    if isinstance(graph, str):
+        names = sorted(open_graph(graph, read_only=True).branches)
+    else:
+        names = graph.branches()["branches"]
     write_answer({"branches": names}, names, as_json=as_json)
 
 
 @declare("branch delete")
 @click.argument("name")
 @uri_option
+@yes_option
 @json_option
 @click.pass_obj
-def branch_delete(context: Context, name: str, uri: str | None, as_json: bool) -> None:
-    """Delete the branch NAME without confirmation. A branch that others depend on is refused."""
-    uri = graph_uri(uri, context)
-    open_graph(uri, context).branches.delete(name)
-    write_answer(
-        {"uri": uri, "name": name, "actor_id": context.actor},
-        [f"deleted branch {name}"],
-        as_json=as_json,
-    )
+def branch_delete(context: Context, name: str, uri: str | None, yes: bool, as_json: bool) -> None:
+    """Delete the branch NAME. A branch that others depend on is refused.
+
+    On a server or an object store it asks first, and needs --yes without a terminal.
+    """
+    graph = address_or_server(uri, context)
+    if isinstance(graph, str):
+        if not is_local(graph):
+            require_consent(f"deleting branch {name}", graph, yes=yes)
+        open_graph(graph, context).branches.delete(name)
+        document = {"uri": graph, "name": name, "actor_id": context.actor}
+    else:
+        require_consent(f"deleting branch {name}", graph.url, yes=yes)
+        document = graph.delete_branch(name)
+    write_answer(document, [f"deleted branch {document['name']}"], as_json=as_json)
+
+
+@declare("graphs list")
+@uri_option
+@json_option
+@click.pass_obj
+def graphs_list(context: Context, uri: str | None, as_json: bool) -> None:
+    """List the graphs of a server for several graphs, by id."""
+    graph = address_or_server(uri, context)
+    if isinstance(graph, str):
+        raise UsageError(f"`graphs list` requires a remote multi-graph server URL, not {graph}")
+    document = graph.graphs()
+    lines = (f"{one['graph_id']}\t{one['uri']}" for one in document["graphs"])
+    write_answer(document, lines, as_json=as_json)
 
 
 @declare("branch reset")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from omnigraph.catalog.migrate.report import plan_lines, step_lines
-from omnigraph.cli.command_table import refuse_remote
-from omnigraph.cli.context import Context, graph_uri, open_graph
+from omnigraph.cli.command_table import refuse_direct, refuse_remote
+from omnigraph.cli.context import Context, address_or_server, graph_uri, open_graph
 from omnigraph.cli.exits import FAILURE
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
@@ -22,11 +22,14 @@ from omnigraph.cli.options import (
     rewriting_engine_options,
     uri_argument,
 )
-from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
+from omnigraph.cli.output.answers import (
+    receipt_fields,
+    warn_of_document,
+    write_answer,
+    written_lines,
+)
 from omnigraph.cli.progress import progress
-
-if TYPE_CHECKING:
-    from omnigraph.schema import SchemaApplyResult
+from omnigraph.read.source_files import schema_source
 
 
 @declare("init")
@@ -63,7 +66,11 @@ loss_option = click.option(
 @click.pass_obj
 def schema_show(context: Context, uri: str | None, as_json: bool) -> None:
     """Print the schema source of the graph at URI."""
-    source = open_graph(graph_uri(uri, context), read_only=True).schema.source
+    graph = address_or_server(uri, context)
+    if isinstance(graph, str):
+        source = open_graph(graph, read_only=True).schema.source
+    else:
+        source = graph.schema()["schema_source"]
     write_answer({"schema_source": source}, [source.removesuffix("\n")], as_json=as_json)
 
 
@@ -122,12 +129,27 @@ def schema_apply(
 
     Dropped data can be read at earlier commits until cleanup.
     """
+    graph = address_or_server(uri, context)
+    if not isinstance(graph, str):
+        for flag, given in (("--engine", engine), ("--master", master), ("--query", queries)):
+            if given:
+                refuse_direct(f"`schema apply {flag}`", graph.url)
+        document = graph.apply_schema(
+            schema_source=schema_source(Path(schema)).text,
+            allow_data_loss=allow_data_loss,
+            expected_head=expect_head,
+            message=message,
+            idempotency_key=idempotency_key,
+        )
+        lines = document.pop("lines", [f"- {step['kind']}" for step in document["steps"]])
+        warn_of_document(document)
+        write_answer(document, _lines(document, lines), as_json=as_json)
+        return
     from omnigraph.cluster.addressing import refuse_managed
 
-    uri = graph_uri(uri, context)
-    refuse_managed("schema apply", uri)
+    refuse_managed("schema apply", graph)
     with progress("applying") as shown:
-        result = open_graph(uri, context).schema.apply(
+        result = open_graph(graph, context).schema.apply(
             Path(schema),
             allow_data_loss=allow_data_loss,
             message=message,
@@ -137,16 +159,16 @@ def schema_apply(
             progress=shown,
             engine=chosen_engine(engine, master),
         )
-    warn_of(result.receipt)
     applied = {"applied": result.applied, "actor_id": context.actor}
-    document = result.plan.document(uri) | applied | receipt_fields(result.receipt)
-    write_answer(document, _lines(uri, result), as_json=as_json)
+    document = result.plan.document(graph) | applied | receipt_fields(result.receipt)
+    warn_of_document(document)
+    write_answer(document, _lines(document, step_lines(result.plan)), as_json=as_json)
 
 
-def _lines(uri: str, result: SchemaApplyResult) -> Iterator[str]:
-    yield f"schema apply for {uri}"
+def _lines(document: Mapping[str, Any], steps: Iterable[str]) -> Iterator[str]:
+    yield f"schema apply for {document['uri']}"
     yield "supported: yes"
-    yield f"applied: {'yes' if result.applied else 'no'}"
-    yield f"manifest_version: {result.receipt.manifest_version}"
-    yield from step_lines(result.plan)
-    yield from commit_lines(result.receipt)
+    yield f"applied: {'yes' if document['applied'] else 'no'}"
+    yield f"manifest_version: {document['manifest_version']}"
+    yield from steps
+    yield from written_lines(document)

@@ -6,9 +6,10 @@ import click
 
 from omnigraph._version import __version__
 from omnigraph.cli.framework import declare
+from omnigraph.limits import FORMAT_STAMP
 
 
 @declare("version")
 def version() -> None:
-    """Print the version."""
-    click.echo(f"omnigraph {__version__}")
+    """Print the version, and the format of the graphs that it writes."""
+    click.echo(f"omnigraph {__version__}\nstorage format {FORMAT_STAMP}")

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from omnigraph.cli.exits import warn
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from omnigraph.history.commits import Receipt
 
 
@@ -125,6 +127,28 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
     if receipt.replayed:
         fields["replayed"] = True
     return fields | {"warnings": document["warnings"]} if document["warnings"] else fields
+
+
+def as_document(answer: Struct) -> dict[str, Any]:
+    """A document of the HTTP API as plain values."""
+    from msgspec import to_builtins
+
+    document: dict[str, Any] = to_builtins(answer)
+    return document
+
+
+def written_lines(document: Mapping[str, Any]) -> list[str]:
+    """The end of the lines for people about a write that is known as a document."""
+    found = document.get("graph_commit_id")
+    return [] if found is None else [f"commit {found}"]
+
+
+def warn_of_document(document: Mapping[str, Any]) -> None:
+    """Print the warnings of a write that is known as a document."""
+    if document.get("replayed"):
+        warn("an earlier call with this idempotency key made the commit; nothing was changed")
+    for warning in document.get("warnings", ()):
+        warn(warning["message"])
 
 
 def commit_lines(receipt: Receipt) -> list[str]:

@@ -5,7 +5,8 @@ Tests: tests/unit/cli/test_output.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.cli.exits import Style
@@ -17,6 +18,7 @@ from omnigraph.limits import MAX_SHOWN_CHARACTERS
 
 if TYPE_CHECKING:
     from omnigraph.catalog.model import EntityType
+    from omnigraph.cli.remote import ServedGraph
 
 
 _SHOWN_ELEMENTS: Final = 3
@@ -27,9 +29,14 @@ _SHOWN_BEFORE_CHANGE: Final = 20
 class RowValues:
     """Writes values of rows of some types. With `full`, nothing is cut."""
 
-    def __init__(self, types: Iterable[EntityType], *, full: bool) -> None:
-        self._types = {declared.table_key: declared for declared in types}
+    def __init__(self, types: Callable[[], Iterable[EntityType]], *, full: bool) -> None:
+        """`types` is called when the first value is shown."""
+        self._declared = types
         self._full = full
+
+    @cached_property
+    def _types(self) -> Mapping[str, EntityType]:
+        return {declared.table_key: declared for declared in self._declared()}
 
     def texts(self, table_key: str, name: str, *values: Any) -> list[str]:
         """The same property in several states; equal beginnings of long texts are left out."""
@@ -45,6 +52,14 @@ class RowValues:
         if isinstance(value, list):
             return [None if day is None else format_date(day) for day in value]
         return None if value is None else format_date(value)
+
+
+def served_types(graph: ServedGraph) -> Iterable[EntityType]:
+    """The types of a graph behind a server."""
+    from omnigraph.catalog.compile import compile_schema
+    from omnigraph.language.syntax import Source
+
+    return compile_schema(Source("<schema>", graph.schema()["schema_source"]))
 
 
 def elided(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -90,10 +105,10 @@ def change_lines(
 ) -> Iterator[str]:
     """One line per change; with values, those that became different follow it."""
     for change in changes:
-        line = f"{_SIGNS[change['op']]} {change['table_key']} {change['id']}"
+        text = f"{change['table_key']} {change['id']}"
         if "endpoints" in change:
-            line += f"  {change['endpoints']['src']} → {change['endpoints']['dst']}"
-        yield indent + _coloured(change["op"], line, style)
+            text += f"  {change['endpoints']['src']} → {change['endpoints']['dst']}"
+        yield indent + change_line(change["op"], text, style)
         for name, old, new in _differences(change):
             before, after = values.texts(change["table_key"], name, old, new)
             yield f"{indent}    {name}: {before} → {after}"
@@ -117,7 +132,9 @@ def _differences(change: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
             yield name, old.get(name), new.get(name)
 
 
-def _coloured(op: str, line: str, style: Style) -> str:
+def change_line(op: str, text: str, style: Style) -> str:
+    """The sign of an operation and what it changed, in its colour."""
+    line = f"{_SIGNS[op]} {text}"
     match op:
         case "insert":
             return style.ok(line)

@@ -6,16 +6,17 @@ Tests: tests/unit/cli/test_output.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, assert_never, get_args
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, assert_never, get_args
 
-from omnigraph.cli.exits import Style
+from omnigraph.cli.exits import Style, warn
 from omnigraph.cli.output.answers import (
     Cell,
     Rows,
     cell_text,
+    compact,
     measure,
     one_line,
     pad,
@@ -23,9 +24,9 @@ from omnigraph.cli.output.answers import (
     wrap,
     write_document,
 )
+from omnigraph.diagnostics import counted
 
 if TYPE_CHECKING:
-    from omnigraph.read.explain import ExplainedStep, Explanation
     from omnigraph.read.result import Result
 
 
@@ -122,6 +123,38 @@ def _rows(result: Result) -> Rows:
     )
 
 
+def write_read(
+    document: Mapping[str, Any], format: Format, out: TextIO, layout: TableLayout, style: Style
+) -> None:
+    """Write the document of a read, which came from a server, in a format."""
+    for warning in document.get("warnings", ()):
+        warn(warning["message"])
+    target, facts = document["target"], {name: document[name] for name in ("query_name", "target")}
+    if format == "json":
+        head = facts | {name: document.get(name) for name in ("graph_commit_id", "row_count")}
+        write_document({**head, **document}, out)
+        return
+    if format == "jsonl":
+        metadata = {"kind": "metadata", "query_name": document["query_name"]}
+        metadata |= {"row_count": document["row_count"], "target": target}
+        out.writelines(f"{compact(line)}\n" for line in (metadata, *document["rows"]))
+        return
+    where = f"branch {target['branch']}"
+    if target["snapshot"] is not None:
+        where = f"snapshot {target['snapshot']}"
+    headline = f"{counted(document['row_count'], 'row')} from {where} via {document['query_name']}"
+    rows = Rows.from_objects(headline, document.get("columns"), document["rows"])
+    match format:
+        case "csv":
+            write_csv(rows, out)
+        case "kv":
+            write_kv(rows, out)
+        case "table":
+            write_table(rows, out, layout, style)
+        case _:
+            assert_never(format)
+
+
 def choose_format(*wishes: Format | None) -> Format:
     """The first format given, in order of precedence; else `table`."""
     return next((wish for wish in wishes if wish is not None), "table")
@@ -162,22 +195,39 @@ def write_kv(result: Rows, out: TextIO) -> None:
 _LAYOUT = TableLayout(max_column_width=100, overlong="wrap")
 
 
-def write_explanation(explained: Explanation, out: TextIO, *, as_json: bool) -> None:
+def write_explanation(explained: Mapping[str, Any], out: TextIO, *, as_json: bool) -> None:
     """A line that says what is read and how, then a line per step in their order; or a document."""
     if as_json:
-        write_document(explained.to_json(), out)
+        write_document(explained, out)
         return
-    out.write(explained.summary + "\n")
+    target, plan = explained["target"], explained["plan"]
+    source = f"branch {target['branch']}"
+    if target["snapshot"] is not None:
+        source = f"snapshot {target['snapshot']}"
+    access = "by look-ups" if plan["detail"].get("access") == "look-ups" else "in memory"
+    out.write(f"{explained['query_name']} on {source}, {access}\n")
     columns = ["step", "expected rows"]
-    if explained.seconds is not None:
+    if "total_ms" in explained:
         columns += ["rows", "ms", "look-ups"]
-    rows = [_row(step) for step in explained.steps]
+    rows = [_row(step) for step in _steps(plan)]
     write_grid(columns, rows, out, _LAYOUT, Style.of(out))
 
 
-def _row(step: ExplainedStep) -> list[str]:
-    cells = [step.indented, f"{step.estimate:,.0f}"]
-    if step.measured is not None:
-        measured = step.measured
-        cells += [f"{measured.rows:,}", f"{measured.seconds * 1e3:.2f}", f"{measured.lookups}"]
+def _steps(step: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The steps of a plan in the order in which they run; its tree has the last one at the top."""
+    children = step["children"]
+    for child in children:
+        if child["depth"] == step["depth"]:
+            yield from _steps(child)
+    yield step
+    for child in children:
+        if child["depth"] > step["depth"]:
+            yield from _steps(child)
+
+
+def _row(step: Mapping[str, Any]) -> list[str]:
+    cells = [f"{'  ' * step['depth']}{step['text']}", f"{step['estimated_rows']:,}"]
+    if "actual_rows" in step:
+        lookups = step["detail"].get("lookups", 0)
+        cells += [f"{step['actual_rows']:,}", f"{step['ms']:.2f}", f"{lookups}"]
     return cells

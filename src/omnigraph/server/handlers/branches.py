@@ -86,8 +86,8 @@ def merge_branches(call: Call) -> Answer:
         call.noted(merged)
         deleted, failure = _delete_merged(call, source) if body.delete_branch else (None, None)
     made = merged.receipt.graph_commit_id
-    commit = graph.commit(made) if call.is_13 and made is not None else None
-    return Answer(call.contract.merge(merged, commit, deleted, failure))
+    commit = None if made is None else graph.commit(made)
+    return Answer(call.documents.merge(merged, commit, deleted, failure))
 
 
 # -- commits on another branch --------------------------------------------------------------

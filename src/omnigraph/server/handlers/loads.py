@@ -35,7 +35,7 @@ def load(call: Call) -> Answer:
     body: IngestRequest = call.body
     data = body.data.encode("utf-8", "surrogatepass")
     done = _load(call, data, body.branch, body.from_, body.mode or "merge", body)
-    return Answer(call.contract.load(done, call.uri, body.from_))
+    return Answer(call.documents.load(done, call.uri, body.from_))
 
 
 def load_ndjson(call: Call) -> Answer:
@@ -108,7 +108,8 @@ def _load(
                 branch=into,
                 create_from=source,
                 load_id=load_id,
-                strict=body is None,
+                strict=body is None or body.strict,
+                cascade=body is not None and body.cascade,
                 max_errors=(None if body is None else body.max_errors) or MAX_LOAD_ERRORS,
                 message=None if body is None else body.message,
                 expected_head=None if body is None else body.expected_head,
@@ -246,7 +247,7 @@ def load_parts(call: Call) -> Answer:
     into, source = _target(call, body.branch, body.from_, must_exist=False)
     with call.admit(len(call.body)):
         done = _load_parts(call, body, into, source)
-    return Answer(call.contract.load(call.noted(done), call.uri, body.from_))
+    return Answer(call.documents.load(call.noted(done), call.uri, body.from_))
 
 
 def _load_parts(call: Call, body: LoadPartsRequest, into: str, source: str | None) -> LoadResult:
@@ -318,9 +319,10 @@ def export(call: Call) -> Stream:
     else:
         state = call.graph.at(body.snapshot)
         call.allow(Action.EXPORT, state.branch)
-    wanted = body.type_names if call.is_13 else [*body.type_names, *body.table_keys]
+    is_13 = call.documents is CONTRACT_13
+    wanted = body.type_names if is_13 else [*body.type_names, *body.table_keys]
     _check_types(state.catalog, wanted)
-    is_13, engine = call.is_13, call.state.engine
+    engine = call.state.engine
 
     def produce(write: Write) -> None:
         out = LineWriter(write, is_13=is_13)

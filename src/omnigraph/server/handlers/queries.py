@@ -19,6 +19,7 @@ from omnigraph.server.call import ARROW_STREAM, Answer, Call, branch_of, source_
 from omnigraph.server.handlers.branches import list_as_rows, run_statement
 from omnigraph.server.problems import ConditionFailed, HttpProblem
 from omnigraph.server.statements import BranchStatement, branch_statement
+from omnigraph.wire.contracts import CONTRACT_13
 from omnigraph.wire.documents07 import ExplainOutput, QueriesCatalogOutput, WarningOutput
 from omnigraph.wire.requests import (
     BudgetRequest,
@@ -159,8 +160,8 @@ def _read(
     )
     if ARROW_STREAM in call.headers.get("accept", ""):
         return Answer(content=_arrow(result), media_type=ARROW_STREAM)
-    objects = _objects(state, result) if call.is_13 else {}
-    return Answer(call.contract.read(result, warnings, objects))
+    objects = _objects(state, result) if call.documents is CONTRACT_13 else {}
+    return Answer(call.documents.read(result, warnings, objects))
 
 
 def _objects(state: GraphAt, result: Result) -> Objects:
@@ -317,7 +318,7 @@ def _mutate(
         except WrongQueryKind as error:
             message = f"query '{error.query_name}' is a read; use POST /query for reads"
             raise HttpProblem(400, message, cause=error) from None
-    return Answer(call.contract.mutation(call.noted(done)))
+    return Answer(call.documents.mutation(call.noted(done)))
 
 
 def _condition(call: Call) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from omnigraph._version import __version__
 from omnigraph.api.graph_at import entity_document
 from omnigraph.api.handle import newest_state
+from omnigraph.catalog.migrate.report import step_lines
 from omnigraph.catalog.model import Catalog, EdgeType
 from omnigraph.errors import EntityNotFound, PolicyError, QueriesBroken
 from omnigraph.graph.gate import Action, Request
@@ -127,7 +128,7 @@ def list_graphs(call: Call) -> Answer:
     if state.server_gate is None:
         raise HttpProblem(403, "the list of graphs needs a server policy that allows graph_list")
     state.server_gate.check(Request(call.actor, Action.GRAPH_LIST))
-    if not call.is_13:
+    if call.documents is CONTRACT_07:
         listed = [v07.GraphInfo(graph_id=served.id, uri=served.uri) for served in state.graphs]
         return Answer(v07.GraphListResponse(graphs=listed))
     graphs = [
@@ -181,7 +182,7 @@ def find_run(call: Call) -> Answer:
 
 def snapshot(call: Call) -> Answer:
     """Show every table of a branch and its version."""
-    return Answer(call.contract.snapshot(_state(call), FORMAT_STAMP))
+    return Answer(call.documents.snapshot(_state(call), FORMAT_STAMP))
 
 
 def schema(call: Call) -> Answer:
@@ -192,7 +193,7 @@ def schema(call: Call) -> Answer:
         catalog = None
     else:
         catalog = _state(call).catalog
-    document = call.contract.schema(call.graph.schema.source)
+    document = call.documents.schema(call.graph.schema.source)
     if not call.switch("compiled"):
         return Answer(document)
     ir = (catalog or call.graph.schema.catalog).ir
@@ -244,6 +245,7 @@ def apply_schema(call: Call) -> Answer:
             step_count=len(done.plan.steps),
             steps=[step.to_json() for step in done.plan.steps],
             actor_id=call.actor,
+            lines=step_lines(done.plan),
             **receipt_fields(done.receipt),
         )
     )
@@ -259,7 +261,7 @@ def list_commits(call: Call) -> Answer:
     if call.one("number") is not None:
         # A number counts on its branch, which the handle has to be bound to.
         found = graph.checkout(branch).commit(call.integer("number", 0))
-        return Answer(call.contract.commits([found]))
+        return Answer(call.documents.commits([found]))
     is_reverse = call.switch("reverse")
     listed = graph.log(
         branch,
@@ -271,7 +273,7 @@ def list_commits(call: Call) -> Answer:
         merged=call.switch("merged"),
         reverse=is_reverse,
     )
-    return Answer(call.contract.commits(listed[::-1] if is_reverse else listed))
+    return Answer(call.documents.commits(listed[::-1] if is_reverse else listed))
 
 
 def _bound(text: str | None) -> str | datetime | None:
@@ -287,7 +289,7 @@ def _bound(text: str | None) -> str | datetime | None:
 def commit(call: Call) -> Answer:
     """Show one commit of any branch."""
     call.allow(Action.READ)
-    return Answer(call.contract.commit(call.graph.commit(call.path["commit_id"])))
+    return Answer(call.documents.commit(call.graph.commit(call.path["commit_id"])))
 
 
 def status(call: Call) -> Answer:
