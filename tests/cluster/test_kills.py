@@ -18,7 +18,7 @@ from tests.cluster.clusters import (
     WIDER_SCHEMA,
     Cluster,
 )
-from tests.support.fork_server import the_nursery
+from tests.support.fork_server import fork_server
 from tests.support.faults import ENVIRONMENT_VARIABLE, Arm, Kill, describe
 
 PATIENCE_SECONDS = 120
@@ -94,7 +94,7 @@ def killed_at(cluster: Cluster, point: str) -> None:
     """Apply in a process that is killed when it reaches a step."""
     environment = {**os.environ, ENVIRONMENT_VARIABLE: describe([Arm(point, Kill())])}
     with tempfile.NamedTemporaryFile("r") as output:
-        process = the_nursery().start(
+        process = fork_server().start(
             "tests.cluster.dying:apply", [str(cluster.folder)], environment, output.name
         )
         try:

@@ -21,6 +21,7 @@ DIAGNOSTIC = Diagnostic(
 
 SAMPLES = {
     "str": "some text",
+    "ChangesReason": "schema_boundary",
     "int": 7,
     "bool": True,
     "str | None": None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from omnigraph.errors.base import OmnigraphError, Retry
 
@@ -365,13 +365,18 @@ class MergeConflict:
         return document
 
 
+ChangesReason = Literal["parentless_commit", "schema_boundary", "unknown"]
+
+
 class ChangesNotShown(ConflictError):
     """The changes of a commit cannot be listed row by row; `reason` says why."""
 
     code = "OG-C-052"
     retry = Retry.NEVER
 
-    def __init__(self, commit_id: str, reason: str, why: str, type_name: str | None = None) -> None:
+    def __init__(
+        self, commit_id: str, reason: ChangesReason, why: str, type_name: str | None = None
+    ) -> None:
         self.commit_id = commit_id
         self.reason = reason
         self.type_name = type_name

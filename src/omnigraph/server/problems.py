@@ -256,7 +256,7 @@ def _details_13(error: og.OmnigraphError, all_fields: bool) -> dict[str, Any]:
         case og.ChangesNotShown():
             refusal = wire.ChangeDiffRefusalOutput(
                 graph_commit_id=error.commit_id,
-                reason=msgspec.convert(error.reason, wire.ChangeDiffReason),
+                reason=error.reason,
                 type_name=error.type_name or msgspec.UNSET,
             )
             return {"change_diff_refusal": refusal}

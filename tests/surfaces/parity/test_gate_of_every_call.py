@@ -92,7 +92,9 @@ def state(graph):
 
 
 def test_every_public_method_is_listed_as_a_read_or_a_write():
-    for implementation, _ in PAIRS:
+    embedded = [one for one, _ in PAIRS if one.__module__.startswith("omnigraph.api.")]
+    assert len(embedded) == len(READS)
+    for implementation in embedded:
         name = implementation.__name__
         listed = set(READS[name].split()) | {
             call.partition(".")[2] for call in WRITES if call.startswith(f"{name}.")
