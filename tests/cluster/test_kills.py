@@ -18,8 +18,8 @@ from tests.cluster.clusters import (
     WIDER_SCHEMA,
     Cluster,
 )
-from tests.support.fork_server import fork_server
 from tests.support.faults import ENVIRONMENT_VARIABLE, Arm, Kill, describe
+from tests.support.fork_server import fork_server
 
 PATIENCE_SECONDS = 120
 
