@@ -242,10 +242,8 @@ class RemoteHistory(RemoteHandle):
                 return
             page = self._feed_page(wanted, since)
 
-    def _feed_page(
-        self, wanted: list[tuple[str, str]], since: str | None, limit: int = _PAGE_COMMITS
-    ) -> v07.ChangesOutput:
-        query = [*wanted, ("limit", str(limit)), ("details", "true")]
+    def _feed_page(self, wanted: list[tuple[str, str]], since: str | None) -> v07.ChangesOutput:
+        query = [*wanted, ("limit", str(_PAGE_COMMITS)), ("details", "true")]
         query += [] if since is None else [("since", since)]
         return self._call("GET", "/changes", query=query).json(v07.ChangesOutput)
 

@@ -196,7 +196,15 @@ def test_a_read_returns_the_same(pair, case):
     assert remote == embedded
 
 
-def test_an_edge_scan_of_a_remote_graph_streams(pair):
+def test_changes_of_several_pages_are_the_same(pair, monkeypatch):
+    monkeypatch.setattr("omnigraph.client.history._PAGE_COMMITS", 1)
+    monkeypatch.setattr("omnigraph.client.history._PAGE_CHANGES", 1)
+    for case in ("changes", "changes: cursors", "diff"):
+        embedded, remote = (plain(READS[case](graph)) for graph in pair)
+        assert remote == embedded, case
+
+
+def test_a_budget_ends_a_remote_scan_while_it_is_read(pair):
     reader = pair[1].scan("Thing", budget=og.QueryBudget(max_rows=1))
     with pytest.raises(og.errors.QueryBudgetExceeded) as caught:
         reader.read_all()
