@@ -9,11 +9,14 @@ Tests: tests/unit/test_settings.py, tests/docs/test_settings.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from omnigraph.diagnostics import with_hint
 from omnigraph.errors import InvalidSetting
@@ -310,7 +313,24 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     given = os.environ if environment is None else environment
     # Every write reads them. Asking for one that is not set takes longer than passing over a name.
     found = sorted((name for name in given if name in _PLACES), key=_PLACES.__getitem__)
-    return _parsed(tuple((name, text) for name in found if (text := given.get(name)) is not None))
+    settings = _parsed(
+        tuple((name, text) for name in found if (text := given.get(name)) is not None)
+    )
+    scoped = None if environment is not None else _scoped.get()
+    return replace(settings, **scoped) if scoped else settings
+
+
+_scoped: ContextVar[Mapping[str, Any] | None] = ContextVar("omnigraph_settings", default=None)
+
+
+@contextmanager
+def scoped_settings(values: Mapping[str, Any]) -> Iterator[None]:
+    """Let some settings have other values in this thread, and in what `side_by_side` starts from it."""
+    token = _scoped.set(values)
+    try:
+        yield
+    finally:
+        _scoped.reset(token)
 
 
 def read_text(name: str) -> str | None:

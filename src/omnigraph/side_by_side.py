@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from functools import cache
 from typing import Final, TypeVar
 
@@ -34,7 +35,7 @@ def begin(call: Callable[[], _Result]) -> Callable[[], _Result]:
     """Start a call in a thread of its own. The returned function waits for its result or error."""
     pool = ThreadPoolExecutor(1)
     try:
-        later = pool.submit(call)
+        later = pool.submit(copy_context().run, call)
     except RuntimeError:
         # An interpreter that is ending starts no threads.
         later = Future()
@@ -52,7 +53,7 @@ def each(calls: Sequence[Callable[[], _Result]]) -> list[_Result]:
         return [call() for call in calls]
     with ThreadPoolExecutor(min(len(calls) - 1, _AT_ONCE)) as pool:
         try:
-            later = [pool.submit(call) for call in calls[1:]]
+            later = [pool.submit(copy_context().run, call) for call in calls[1:]]
         except RuntimeError:
             # An interpreter that is ending starts no threads.
             return [call() for call in calls]

@@ -232,3 +232,55 @@ def test_a_ledger_of_version_1_is_upgraded_by_the_start(cluster, tmp_path):
         assert readiness(server).json()["state_revision"] == 5
     assert cluster.state["version"] == 2
     assert not cluster.objects.exists("__cluster/lock.json")
+
+
+NOTES = "node Note {\n    slug: String @key\n    vec: Vector(4)?\n    file: Blob?\n}\n"
+NEAREST = """
+query near() {
+    match { $n: Note }
+    return { $n.slug }
+    order { nearest($n.vec, "copper") }
+    limit 1
+}
+"""
+WITH_PROVIDERS = """\
+version: 1
+graphs:
+  plain: {schema: notes.pg}
+  rich:
+    schema: notes.pg
+    embedding_provider: fake
+    external_blobs: {allow: [FOLDER]}
+  poor: {schema: notes.pg, embedding_provider: paid}
+providers:
+  embedding:
+    fake: {kind: mock}
+    paid: {kind: openai, api_key: "${PAID_KEY}"}
+"""
+
+
+def test_a_graph_has_the_provider_and_the_blob_folders_that_are_declared(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_DURABILITY", "none")
+    cluster = Cluster(tmp_path / "cluster")
+    cluster.write("notes.pg", NOTES)
+    cluster.declare(WITH_PROVIDERS.replace("FOLDER", str(tmp_path / "kept")))
+    cluster.converge()
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "a.bin").write_bytes(b"kept outside")
+    row = f'{{"type":"Note","data":{{"slug":"a","vec":[1,0,0,0],"file":"file://{tmp_path}/kept/a.bin"}}}}'
+    asked = {"query": NEAREST}
+    with serving(tmp_path, "--cluster", cluster.folder, "--unauthenticated") as server:
+        readiness(server)
+        for graph_id, status in (("rich", 200), ("plain", 400), ("poor", 503)):
+            load = {"data": row, "mode": "merge"}
+            answer = server.post(f"/graphs/{graph_id}/load", load)
+            assert answer.status_code == status, answer.text
+        assert server.post("/graphs/rich/query", asked).json()["rows"] == [{"n.slug": "a"}]
+        answer = server.post("/graphs/plain/query", asked)
+        assert "no embedding provider is configured" in answer.json()["error"]
+        assert "PAID_KEY" in server.log
+    key = {"PAID_KEY": "sk-secret"}
+    arguments = ("--cluster", cluster.folder, "--unauthenticated", "--require-all-graphs")
+    with serving(tmp_path, *arguments, env=key) as server:
+        assert readiness(server).json()["ready_graph_count"] == 3
+        assert "sk-secret" not in server.log

@@ -17,6 +17,7 @@ from tests.docs.test_user_docs import run as run_in_shell
 
 PAGES = {
     "blobs.md": 4,
+    "clusters.md": 9,
     "configuration.md": 8,
     "data.md": 8,
     "embeddings.md": 5,

@@ -9,7 +9,14 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InvalidSetting
-from omnigraph.settings import VARIABLES, Settings, read_settings, unknown_variables
+from omnigraph.settings import (
+    VARIABLES,
+    Settings,
+    read_settings,
+    scoped_settings,
+    unknown_variables,
+)
+from omnigraph.side_by_side import each
 
 PACKAGE = Path(omnigraph.__file__).parent
 PASSING_ON = {"spark/gateway.py", "spark/tasks.py", "server/command.py", "settings.py"}
@@ -111,3 +118,11 @@ def test_only_the_settings_read_the_environment():
         if environment_reads(path.read_text())
     }
     assert found <= PASSING_ON
+
+
+def test_settings_have_other_values_in_a_scope_and_in_calls_made_from_it(monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_EXTERNAL_BLOBS", "/everywhere")
+    with scoped_settings({"external_blobs": "/here"}):
+        seen = each([lambda: read_settings().external_blobs] * 3)
+        assert seen == ["/here"] * 3
+    assert read_settings().external_blobs == "/everywhere"

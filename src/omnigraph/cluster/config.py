@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from omnigraph.config.reading import read_config_text
 from omnigraph.diagnostics import did_you_mean, shortened
 from omnigraph.documents import DocumentError, DuplicateKey, KeyPath, Place, parse_located
 from omnigraph.errors import ConfigFileError, InputError, StoreCallFailed
+from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.storage.uris import GraphRoot, normalise_root
 
 VERSION: Final = 1
@@ -29,6 +30,19 @@ _ENVIRONMENT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}\Z")
 
 ProviderKind = Literal["gemini", "openai", "openai-compatible", "mock"]
 _PROVIDER_KINDS: Final[tuple[ProviderKind, ...]] = ("gemini", "openai", "openai-compatible", "mock")
+
+_UNUSED: Final[Mapping[ProviderKind, Set[str]]] = {
+    "gemini": {"model"},
+    "openai": set(),
+    "openai-compatible": set(),
+    "mock": {"base_url", "model"},
+}
+_NEEDED: Final[Mapping[ProviderKind, Set[str]]] = {
+    "gemini": {"api_key"},
+    "openai": {"api_key"},
+    "openai-compatible": {"base_url", "model"},
+    "mock": set(),
+}
 
 Queries: TypeAlias = "str | tuple[str, ...] | Mapping[str, str]"
 """A directory or file, several of them, or a file per query name."""
@@ -298,7 +312,15 @@ class _Reader:
         if not isinstance(allowed, list):
             self._invalid((*path, "allow"), "must be a list of URIs")
             return None
-        return tuple(self._text((*path, "allow", at), base) for at, base in enumerate(allowed))
+        bases = tuple(self._text((*path, "allow", at), base) for at, base in enumerate(allowed))
+        for at, base in enumerate(bases):
+            try:
+                if "," in base or not BlobBases.of(base).bases:
+                    raise InputError("")
+            except InputError:
+                message = "must be the address or absolute path of a folder, without a comma"
+                self._invalid((*path, "allow", at), message)
+        return bases
 
     # -- policies and providers -------------------------------------------------------------
 
@@ -333,6 +355,10 @@ class _Reader:
                 for key in ("base_url", "model")
             )
             key = self._api_key((*path, "api_key"), provider.get("api_key"))
+            for field_name in _UNUSED[kind] & {k for k, v in provider.items() if v is not None}:
+                self._invalid((*path, field_name), f"a provider of kind {kind} has no {field_name}")
+            for field_name in _NEEDED[kind] - {k for k, v in provider.items() if v is not None}:
+                self._invalid(path, f"a provider of kind {kind} needs {field_name}")
             yield name, ProviderDeclaration(kind, url, model, key)
 
     def _api_key(self, path: KeyPath, value: object) -> str | None:

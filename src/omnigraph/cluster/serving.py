@@ -10,9 +10,11 @@ import hashlib
 import logging
 from collections.abc import Iterator, Mapping
 
+import msgspec
 from msgspec import Struct
 
 from omnigraph.cluster.addressing import open_cluster
+from omnigraph.cluster.config import ProviderDeclaration
 from omnigraph.cluster.documents import ClusterStop, Diagnostic, Diagnostics
 from omnigraph.cluster.ledger import VERSION, AppliedResource, Ledger, LedgerDraft, text_digest
 from omnigraph.cluster.resources import CLUSTER_SCOPE
@@ -29,6 +31,8 @@ class ServingGraph(Struct, frozen=True):
     uri: str
     queries: Mapping[str, str]
     policy: str | None = None
+    provider: ProviderDeclaration | None = None
+    external_blobs: tuple[str, ...] | None = None
     problem: Diagnostic | None = None
     """Why it must not be opened."""
 
@@ -106,6 +110,8 @@ def _snapshot(store: ClusterStore, stored: StoredLedger, found: Diagnostics) -> 
                 if address.startswith(f"query.{graph_id}.")
             },
             policies.get(f"graph.{graph_id}"),
+            _provider(ledger.resources[f"graph.{graph_id}"].embedding_provider, texts, found),
+            ledger.resources[f"graph.{graph_id}"].external_blobs,
             pending.get(graph_id),
         )
         for graph_id in ledger.graph_ids
@@ -154,6 +160,18 @@ def _policies(ledger: Ledger, texts: Mapping[str, str], found: Diagnostics) -> d
             if address in texts:
                 policies[scope] = texts[address]
     return policies
+
+
+def _provider(
+    name: str | None, texts: Mapping[str, str], found: Diagnostics
+) -> ProviderDeclaration | None:
+    text = None if name is None else texts.get(f"provider.{name}")
+    if text is None:
+        if name is not None:
+            message = "a graph needs it, and it is not applied; run `cluster apply`"
+            found.error("dangling_provider_reference", f"provider.{name}", message)
+        return None
+    return msgspec.json.decode(text, type=ProviderDeclaration)
 
 
 def _pending(store: ClusterStore, found: Diagnostics) -> dict[str, Diagnostic]:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -273,7 +275,8 @@ class Ranks:
         self._expressions.nodes(frame, first)
         self._expressions.nodes(frame, second)
         with ThreadPoolExecutor(max_workers=1) as pool:
-            other = pool.submit(self._list, rank.second, frame, first, limit)
+            ranking = partial(self._list, rank.second, frame, first, limit)
+            other = pool.submit(copy_context().run, ranking)
             return self._list(rank.first, frame, first, limit), other.result()
 
     def _embeds(self, rank: Bm25 | Nearest) -> bool:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl
 
@@ -23,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 
 from omnigraph.errors import QueryCancelled
 from omnigraph.server.bodies import BODY_SECONDS, check_content_type, decode_body, read_body
-from omnigraph.server.call import Answer, Call, ServerState, Stream, wants_all_fields
+from omnigraph.server.call import Answer, Call, ServerState, Stream, Write, wants_all_fields
 from omnigraph.server.graphs import ServedGraph, unknown_graph
 from omnigraph.server.openapi import OPENAPI
 from omnigraph.server.problems import HttpProblem, error_answer
@@ -32,6 +34,7 @@ from omnigraph.server.routes import ONLY_07, ONLY_13, ROUTES, Route
 from omnigraph.server.routes import Scope as RouteScope
 from omnigraph.server.streams import streamed
 from omnigraph.server.tokens import SCHEME, Tokens
+from omnigraph.settings import scoped_settings
 from omnigraph.wire.contracts import (
     ALL_FIELDS,
     CONTRACT_07,
@@ -317,12 +320,21 @@ def _raw_path(scope: Scope) -> bytes:
 
 def _handle(route: Route, call: Call) -> Answer | Stream:
     """In a thread: call the handler and encode its document."""
-    answer = route.handler(call)
-    if isinstance(answer, Stream) or answer.content is not None:
+    settings = {} if call.served is None else call.served.settings
+    with scoped_settings(settings):
+        answer = route.handler(call)
+    if isinstance(answer, Stream):
+        return replace(answer, produce=partial(_produce, settings, answer.produce))
+    if answer.content is not None:
         return answer
     content = _encoder.encode(answer.document)
     media_type = answer.media_type if call.documents is call.contract else ALL_FIELDS
     return Answer(None, answer.status, answer.headers, content, media_type)
+
+
+def _produce(settings: Mapping[str, Any], produce: Callable[[Write], None], write: Write) -> None:
+    with scoped_settings(settings):
+        produce(write)
 
 
 async def _until_gone(request: Request) -> None:

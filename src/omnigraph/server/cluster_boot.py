@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from omnigraph.api.graph import open as open_graph
 from omnigraph.cluster.documents import Diagnostics
@@ -37,6 +38,7 @@ from omnigraph.server.graphs import (
     UnavailableGraph,
     check_graph_id,
 )
+from omnigraph.settings import read_secret
 from omnigraph.stored_queries.registry import QueryEntry, StoredQueries, StoredQuery
 
 log = logging.getLogger("omnigraph.server")
@@ -148,6 +150,7 @@ class _Opening:
             )
             return
         try:
+            settings = _settings(graph)
             queries = _stored_queries(graph.queries)
             handle = open_graph(graph.uri, policy=gate)
             try:
@@ -155,6 +158,8 @@ class _Opening:
             except BaseException:
                 handle.close()
                 raise
+        except _SecretMissing as error:
+            self._block(graph, graphs, gate, "invalid_configuration", str(error))
         except (StoredQueriesBroken, StoredQueriesInvalid) as error:
             self._block(graph, graphs, gate, "invalid_stored_queries", str(error))
         except OmnigraphError as error:
@@ -163,7 +168,7 @@ class _Opening:
             # What a library raises for a damaged file is not ours, and the graph is blocked all the same.
             self._block(graph, graphs, gate, "open_failed", f"{type(error).__name__}: {error}")
         else:
-            graphs.add(ServedGraph(graph.id, graph.uri, handle, gate, queries))
+            graphs.add(ServedGraph(graph.id, graph.uri, handle, gate, queries, settings))
             log.info("graph '%s' at %s, %d stored queries", graph.id, graph.uri, len(queries))
 
     def _block(
@@ -178,6 +183,35 @@ class _Opening:
         log.error("graph '%s' at %s is blocked: %s: %s", graph.id, graph.uri, failure, message)
         self.failed[graph.id] = (code or failure, message)
         graphs.block(UnavailableGraph(graph.id, graph.uri, gate, "blocked", failure))
+
+
+class _SecretMissing(ValueError):
+    pass
+
+
+def _settings(graph: ServingGraph) -> dict[str, Any]:
+    """The settings of a graph: its embedding provider, and where its external blobs may be."""
+    settings: dict[str, Any] = {}
+    if graph.external_blobs is not None:
+        settings["external_blobs"] = ",".join(graph.external_blobs)
+    provider = graph.provider
+    if provider is None:
+        return settings
+    secret = None
+    if provider.api_key is not None:
+        secret = read_secret(provider.api_key)
+        if secret is None:
+            raise _SecretMissing(f"the embedding provider needs the variable {provider.api_key}")
+    settings |= {
+        "embeddings_mock": provider.kind == "mock",
+        "embed_provider": provider.kind,
+        "embed_model": provider.model,
+    }
+    if provider.kind == "gemini":
+        settings |= {"gemini_api_key": secret, "gemini_base_url": provider.base_url}
+    else:
+        settings |= {"openai_api_key": secret, "embed_base_url": provider.base_url}
+    return settings
 
 
 def _stored_queries(texts: Mapping[str, str]) -> StoredQueries:

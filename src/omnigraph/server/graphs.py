@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from omnigraph.errors import PolicyError, ServerConfigError
 from omnigraph.graph.gate import Action, Gate, OpenGate, Request
@@ -53,6 +53,8 @@ class ServedGraph:
     graph: Graph
     gate: Gate = field(default_factory=OpenGate)
     queries: StoredQueries = field(default_factory=StoredQueries)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that have other values for this graph."""
 
 
 Failure = Literal[

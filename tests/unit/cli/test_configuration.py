@@ -231,6 +231,25 @@ def test_a_migration_is_proposed_then_written_and_overwrites_nothing(cli, home, 
     assert (here / "omnigraph.yaml").read_text() == PROJECT
 
 
+def test_the_proposed_cluster_is_valid_once_it_names_the_schema(cli, home, here):
+    policies = "server: {policy: {file: server.yaml}}\n"
+    (here / "omnigraph.yaml").write_text(PROJECT + policies)
+    (here / "server.yaml").write_text(
+        "version: 1\ngroups: {ops: [ada]}\n"
+        "rules: [{id: list, allow: {actors: {group: ops}, actions: [graph_list]}}]\n"
+    )
+    (here / "by_slug.gq").write_text(
+        "query by_slug($slug: String) { match { $a: Author { slug: $slug } } return { $a.slug } }"
+    )
+    (here / "library.pg").write_text("node Author { slug: String @key }")
+    assert cli("config", "migrate", "--write").code == 0
+    proposal = here / "cluster.yaml"
+    assert "schema_file_missing graphs.local.schema" in cli("cluster", "validate").out
+    proposal.write_text(proposal.read_text().replace("schema: TODO", "schema: library.pg"))
+    code, out, _ = cli("cluster", "validate")
+    assert (code, out) == (0, "cluster config valid: 4 resource(s), 3 dependency edge(s)\n")
+
+
 def test_the_report_of_a_migration(cli, here):
     (here / "other.yaml").write_text(PROJECT)
     report = json.loads(cli("config", "migrate", "--config", "other.yaml", "--json").out)
