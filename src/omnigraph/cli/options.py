@@ -303,6 +303,10 @@ class ChosenQuery(NamedTuple):
         return query_source(self.source).text
 
     @property
+    def file(self) -> str | None:
+        return str(self.source) if isinstance(self.source, Path) else None
+
+    @property
     def format(self) -> OutputFormat | None:
         return None if self.alias is None else self.alias.format
 

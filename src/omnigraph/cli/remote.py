@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import quote
 
 from omnigraph.cli.exits import CONDITION_LOST, CommandFailed
+from omnigraph.cli.output.answers import without_details
 from omnigraph.cli.server_calls import (
     ALL_FIELDS,
     CONTRACT_13,
@@ -31,6 +32,15 @@ CONDITION_HEADER: Final = "Omnigraph-If-Graph-Commit"
 _READ: Final = ("query_name", "target", "row_count", "rows")
 _CHANGE: Final = ("branch", "query_name", "affected_nodes", "affected_edges", "actor_id")
 _INGEST: Final = ("uri", "branch", "branch_created", "mode", "tables")
+
+
+_STATUS: Final = (
+    "uri", "branch", "graph_commit_id", "manifest_version", "format_version", "schema_hash",
+    "branches", "moved_branches", "tables", "recovery", "leases", "scratch", "cached_bytes", "advice",
+)  # fmt: skip
+_TABLE_STATUS: Final = (
+    "table_key", "rows", "fragments", "bytes", "indexes", "missing_indexes", "embeddings",
+)  # fmt: skip
 
 
 class ServedGraph(ServerCalls):
@@ -119,6 +129,7 @@ class ServedGraph(ServerCalls):
 
     def _with_commit(self, document: Document) -> Document:
         """A receipt with the commit as contract 0.13 writes it. Older servers leave it out."""
+        document = without_details(document)
         if "commit" in document:
             return document
         commit_id = document.get("graph_commit_id")
@@ -176,13 +187,16 @@ class ServedGraph(ServerCalls):
         """Change the schema, for which contract 0.13 has no route."""
         write = Write(idempotency_key or _new_key())
         needs = ("uri", "applied", "manifest_version", "steps")
-        return self.call(
+        applied = self.call(
             "POST", "/schema/apply", body=body, write=write, contract="0.7", needs=needs
         )
+        return without_details(applied)
 
     def status(self, branch: str) -> Document:
         query = {"branch": branch}
-        return self.call("GET", "/status", query=query, needs=("uri", "branch", "tables"))
+        found = self.call("GET", "/status", query=query, needs=("uri", "branch", "tables"))
+        tables = [_kept(table, _TABLE_STATUS) for table in found["tables"]]
+        return _kept(found, _STATUS) | {"tables": tables}
 
     def graphs(self) -> Document:
         return self.call("GET", "/graphs", adapted13.graphs, on_server=True, needs=("graphs",))
@@ -246,6 +260,11 @@ class ServedGraph(ServerCalls):
 def _new_key() -> str:
     """A key under which the server remembers a write, so that a lost answer can be asked for again."""
     return os.urandom(16).hex()
+
+
+def _kept(document: Document, names: tuple[str, ...]) -> Document:
+    """The document without what only programs need that rebuild objects from it."""
+    return {name: document[name] for name in names if name in document}
 
 
 def _segment(text: str) -> str:

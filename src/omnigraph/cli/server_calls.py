@@ -64,6 +64,8 @@ class ServerCalls:
             self.base, self._graph = nested.groups()
         self._secret = None if token is None else token.secret
         self._context = context
+        self.source_name: str | None = None
+        """The file of the query or schema that is sent; messages name it."""
 
     # -- one call ---------------------------------------------------------------------------
 
@@ -204,6 +206,8 @@ class ServerCalls:
                 problem += "; check that this is the address of an OmniGraph server"
             raise _Refused(UnexpectedAnswer(self.base, problem, reply.status), reply, None)
         error = failure(self.base, reply.status, reply.headers, reply.content)
+        if self.source_name is not None:
+            _rename_source(error, self.source_name)
         if isinstance(error, NotFoundError) and self._graph is None:
             error = _with_graph_hint(error)
         body: Document | None
@@ -263,6 +267,14 @@ def _outcome_unanswered(error: OmnigraphError) -> Document:
     if isinstance(error, ServerUnreachable):
         return _NOT_STARTED
     return {"execution": "not_started", "effects": "none", "action": "reconcile"}
+
+
+def _rename_source(error: OmnigraphError, name: str) -> None:
+    """Name the file of a text in a message, where the server calls it a query or a schema."""
+    message = error.message
+    for text in ("<query>", "<schema>"):
+        message = message.replace(f"{text}:", f"{name}:")
+    error.message, error.args = message, (message,)
 
 
 def _with_graph_hint(error: NotFoundError) -> NotFoundError:

@@ -1,7 +1,7 @@
 """Documents of contract 0.13 in the form of 0.7, for a command that speaks to a server which has only them.
 
 What 0.13 does not say stays unsaid: counts and warnings of receipts, messages of commits, the zone of a
-DateTime. Tests: tests/unit/wire/test_adapted13.py.
+DateTime. Tests: tests/surfaces/remote.
 """
 
 from __future__ import annotations

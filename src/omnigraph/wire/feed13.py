@@ -3,7 +3,7 @@
 A poll covers the commits after a cursor up to the head at its beginning, 128 at most. Its pages may end inside
 a commit; only its last page has a cursor. Cursors and page tokens name the graph, the branch and the filters
 they belong to, and nothing is remembered. The server and the command line call this.
-Tests: tests/server/test_polls.py, tests/unit/cli/test_polls.py.
+Tests: tests/server/test_polls.py, tests/surfaces/remote.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
@@ -73,7 +74,8 @@ def test_an_older_server_works_and_one_of_another_contract_does_not(
     cli, here, library_graph, tmp_path_factory
 ):
     folder = tmp_path_factory.mktemp("older")
-    with serving(folder, library_graph, "--unauthenticated", "--http-api", "0.7") as server:
+    shutil.copytree(library_graph, folder / "g")
+    with serving(folder, folder / "g", "--unauthenticated", "--http-api", "0.7") as server:
         url = f"http://{server.address}"
         assert slugs(cli("query", url, *ALL, "--json")) == ["ada", "bob", "cy"]
         done = json.loads(cli("mutate", url, *ADD, "--json").out)

@@ -62,7 +62,9 @@ def test_help_of_a_family_lists_its_commands(cli, family):
 
 
 def test_every_first_word_that_is_shared_is_a_family():
-    assert FAMILIES.keys() == {e.family for e in COMMANDS.values() if e.name != e.family}
+    shared = {e.family for e in COMMANDS.values() if e.name != e.family}
+    # `changes` is a command of its own, and the first word of others.
+    assert FAMILIES.keys() == shared - {"changes"}
     assert not FAMILIES.keys() & COMMANDS.keys()
 
 

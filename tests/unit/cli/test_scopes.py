@@ -43,6 +43,7 @@ def two(full: str, empty_graph: Path, home: Path) -> str:
 # -- scopes -------------------------------------------------------------------------------------
 
 
+@pytest.mark.acceptance("U-371")
 def test_a_store_is_like_the_address(cli, two):
     assert authors(cli(*QUERY, "--store", "G")) == 3
     assert authors(cli("--store", "G", *QUERY)) == 3
@@ -50,6 +51,7 @@ def test_a_store_is_like_the_address(cli, two):
     assert cli("optimize", "--store", "G").code == 0
 
 
+@pytest.mark.acceptance("U-371")
 @pytest.mark.parametrize(
     "args",
     [
@@ -107,6 +109,7 @@ def test_a_server_that_is_not_defined_or_not_alone_is_refused(cli, two, home):
     assert "exclusive" in cli(*asked, "--server", "dev", "--target", "g").err
 
 
+@pytest.mark.acceptance("U-372")
 def test_the_nearest_scope_wins_and_profile_show_says_so(cli, two, home, monkeypatch):
     operator(
         home,
@@ -154,7 +157,8 @@ def test_a_profile_of_a_server_is_no_storage(cli, two, home):
 def test_a_server_that_does_not_run_is_named(cli, two, home):
     operator(home, "servers: {dev: {url: 'http://127.0.0.1:9/base'}}\n")
     code, out, err = cli(*QUERY, "--server", "dev", "--graph", "team")
-    assert (code, out) == (1, "")
+    assert code == 1
+    assert json.loads(out)["error"].startswith("http://127.0.0.1:9/base: cannot connect")
     assert "http://127.0.0.1:9/base: cannot connect" in err
     assert "check the address and the server" in err
 

@@ -1,7 +1,7 @@
 """`omnigraph changes`, `changes poll`, `changes baseline` and `commit changes`: change feeds.
 
 `changes` shows commits in our own form. The others are the feed of HTTP contract 0.13: pages with a cursor,
-and the baseline from which a copy starts. Tests: tests/unit/cli/test_diff.py, tests/unit/cli/test_polls.py.
+and the baseline from which a copy starts. Tests: tests/unit/cli/test_diff.py, tests/surfaces/remote.
 """
 
 from __future__ import annotations

@@ -110,6 +110,7 @@ def query(
         )
         write_result(result, *look)
         return
+    graph.source_name = query.file
     document = graph.query(
         query=query.text,
         name=query.name,
@@ -215,6 +216,7 @@ def _explain(
             .to_json()
         )
     else:
+        graph.source_name = query.file
         document = graph.explain(
             query=query.text,
             name=query.name,
@@ -279,6 +281,7 @@ def mutate(
                 **body,
             )
         else:
+            graph.source_name = query.file
             document = graph.mutate(
                 query=query.text,
                 name=query.name,

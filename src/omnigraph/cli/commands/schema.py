@@ -134,6 +134,7 @@ def schema_apply(
         for flag, given in (("--engine", engine), ("--master", master), ("--query", queries)):
             if given:
                 refuse_direct(f"`schema apply {flag}`", graph.url)
+        graph.source_name = schema
         document = graph.apply_schema(
             schema_source=schema_source(Path(schema)).text,
             allow_data_loss=allow_data_loss,

@@ -133,8 +133,15 @@ def as_document(answer: Struct) -> dict[str, Any]:
     """A document of the HTTP API as plain values."""
     from msgspec import to_builtins
 
-    document: dict[str, Any] = to_builtins(answer)
-    return document
+    return without_details(to_builtins(answer))
+
+
+_DETAILS = ("operation_id", "created_at", "source_commit_id")
+
+
+def without_details(document: dict[str, Any]) -> dict[str, Any]:
+    """The document of a write without what only programs that rebuild a receipt need."""
+    return {name: value for name, value in document.items() if name not in _DETAILS}
 
 
 def written_lines(document: Mapping[str, Any]) -> list[str]:
