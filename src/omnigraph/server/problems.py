@@ -224,6 +224,12 @@ def _details_07(error: og.OmnigraphError) -> dict[str, Any]:
     return {}
 
 
+_DIFF_REASONS: Final[Mapping[str, wire.ChangeDiffReason]] = {
+    "parentless_commit": "parentless_commit",
+    "schema_boundary": "schema_boundary",
+}
+
+
 def _details_13(error: og.OmnigraphError, all_fields: bool) -> dict[str, Any]:
     match error:
         case og.LanguageError():
@@ -256,7 +262,7 @@ def _details_13(error: og.OmnigraphError, all_fields: bool) -> dict[str, Any]:
         case og.ChangesNotShown():
             refusal = wire.ChangeDiffRefusalOutput(
                 graph_commit_id=error.commit_id,
-                reason=msgspec.convert(error.reason, wire.ChangeDiffReason),
+                reason=_DIFF_REASONS.get(error.reason, "unknown"),
                 type_name=error.type_name or msgspec.UNSET,
             )
             return {"change_diff_refusal": refusal}
