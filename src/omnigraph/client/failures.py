@@ -50,6 +50,8 @@ def failure(server: str, status: int, headers: Mapping[str, str], content: bytes
     if body.exception is not None and status != 401:
         rebuilt = _rebuilt(body, body.exception)
         if rebuilt is not None:
+            if isinstance(rebuilt, errors.TooManyRequests):
+                rebuilt.retry_after = _seconds(headers)
             return rebuilt
     return _by_status(server, status, body.error, headers)
 
@@ -113,8 +115,10 @@ def _by_status(
         case 409 | 412:
             return errors.ConflictError(message)
         case 429:
-            wait = headers.get("retry-after")
-            return errors.TooManyRequests(
-                message if wait is None else f"{message}; retry after {wait} seconds"
-            )
+            return errors.TooManyRequests(message, _seconds(headers))
     return errors.RemoteError(server, message, status)
+
+
+def _seconds(headers: Mapping[str, str]) -> int | None:
+    text = headers.get("retry-after", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

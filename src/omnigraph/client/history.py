@@ -213,15 +213,23 @@ class RemoteHistory(RemoteHandle):
         wanted += [("type_name", name) for name in names]
         wanted += [("kind", kind) for kind in kinds] + [("op", op) for op in ops]
         page = self._feed_page(wanted, since)
-        return self._feed(wanted, since, page)
+        # A feed of several pages ends at the head of its beginning, too.
+        last = None if page.at_head else self.head(on).number
+        return self._feed(wanted, since, page, last)
 
     def _feed(
-        self, wanted: list[tuple[str, str]], since: str | None, page: v07.ChangesOutput
+        self,
+        wanted: list[tuple[str, str]],
+        since: str | None,
+        page: v07.ChangesOutput,
+        last: int | None,
     ) -> Iterator[CommitChanges]:
         while True:
             for document in page.commits:
                 assert document.commit is not UNSET
                 assert document.cursor is not UNSET
+                if last is not None and document.commit.manifest_version > last:
+                    return
                 yield CommitChanges(
                     commit=commit_of(document.commit),
                     changes=self._commit_changes(wanted, since, document),
@@ -234,10 +242,8 @@ class RemoteHistory(RemoteHandle):
                 return
             page = self._feed_page(wanted, since)
 
-    def _feed_page(
-        self, wanted: list[tuple[str, str]], since: str | None, limit: int = _PAGE_COMMITS
-    ) -> v07.ChangesOutput:
-        query = [*wanted, ("limit", str(limit)), ("details", "true")]
+    def _feed_page(self, wanted: list[tuple[str, str]], since: str | None) -> v07.ChangesOutput:
+        query = [*wanted, ("limit", str(_PAGE_COMMITS)), ("details", "true")]
         query += [] if since is None else [("since", since)]
         return self._call("GET", "/changes", query=query).json(v07.ChangesOutput)
 

@@ -39,10 +39,17 @@ class QueryCancelled(LimitError):
 
 
 class TooManyRequests(LimitError):
-    """An actor has too many writes in progress on a server."""
+    """An actor has too many writes in progress on a server.
+
+    `retry_after` has the seconds that the server asks a client to wait.
+    """
 
     code = "OG-B-010"
     retry = Retry.AS_IS
+
+    def __init__(self, message: str, retry_after: int | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
 
 
 class PolicyError(OmnigraphError):

@@ -338,8 +338,9 @@ def test_a_closed_handle_says_so_and_others_stay_open(unchanged):
     assert other.head().number == 2
 
 
-def test_no_thread_is_left_after_close(graph):
-    for number in range(80):
+def test_no_thread_is_left_after_close(graph, implementation):
+    # So many writes begin a compaction in the background.
+    for number in range(80 if implementation.is_embedded else 3):
         graph.upsert("Note", [{"slug": f"s{number}", "text": "t"}])
     graph.close()
     assert [t.name for t in threading.enumerate() if t.name.startswith("omnigraph")] == []
