@@ -45,7 +45,7 @@ def cli(
 
 def test_a_graph_is_created_loaded_branched_changed_and_exported(cli):
     def run(*args: str) -> str:
-        code, out, err = cli(*args)
+        code, out, err = cli(*args, "--quiet")
         assert (code, err) == (0, "")
         return str(out)
 
@@ -64,6 +64,24 @@ def test_a_graph_is_created_loaded_branched_changed_and_exported(cli):
     )
     exported = run("export", URI, "--branch", "draft").splitlines()
     assert [json.loads(line)["data"]["slug"] for line in exported] == ["bob", "cy"]
+
+
+def test_writes_are_announced_and_deletions_need_consent(cli):
+    place = f"s3://{BUCKET}/announced"
+    created = cli("init", "--schema", "library.pg", place)
+    assert created[2] == f"omnigraph init → {place} (direct)\n"
+    add = ("load", place, "--data", "library.jsonl", "--mode")
+    assert f"omnigraph load → {place} (direct)" in cli(*add, "merge")[2]
+    code, out, err = cli(*add, "overwrite")
+    assert (code, out) == (1, "")
+    assert "pass --yes" in err
+    assert cli(*add, "overwrite", "--yes")[0] == 0
+    assert cli("branch", "create", "x", "--uri", place)[0] == 0
+    assert "pass --yes" in cli("branch", "delete", "x", "--uri", place)[2]
+    assert cli("branch", "delete", "x", "--uri", place, "--yes")[0] == 0
+    assert "pass --yes" in cli("cleanup", place, "--keep", "1", "--confirm")[2]
+    assert cli("cleanup", place, "--keep", "1", "--confirm", "--yes")[0] == 0
+    assert cli("merge", "main", "--into", "main", "--dry-run", "--uri", place)[0] == 1
 
 
 def test_a_branch_begins_at_a_tag_and_is_merged_back(cli):

@@ -22,6 +22,7 @@ from omnigraph.client.handle import (
     refuse_view,
     typed_params,
 )
+from omnigraph.client.streams import ARROW, arrow_batches, export_lines
 from omnigraph.errors import EmbeddedOnly, EntityNotFound, InputError, QueryCancelled
 from omnigraph.wire import documents07 as v07
 from omnigraph.wire.values import untagged
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from omnigraph.read.view import ReadView
     from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.commits import CommitId
-
-ARROW = "application/vnd.apache.arrow.stream"
 
 
 class RemoteReads(RemoteHandle):
@@ -227,8 +226,6 @@ class RemoteReads(RemoteHandle):
         budget: QueryBudget | None,
         cancel: CancelToken | None,
     ) -> pa.RecordBatchReader:
-        from omnigraph.client.streams import arrow_batches
-
         body = {
             "type": text_argument("type", type),
             "columns": None if columns is None else list(names_argument("columns", columns)),
@@ -249,8 +246,6 @@ class RemoteReads(RemoteHandle):
         engine: EngineArgument,
         progress: Progress | None,
     ) -> int:
-        from omnigraph.client.streams import export_lines
-
         refuse_engine(engine)
         if format == "parquet":
             raise EmbeddedOnly(

@@ -68,7 +68,7 @@ def changes(
     """Show the row changes of each commit of a branch, oldest first.
 
     The cursor at the end leads to what comes next: pass it to --since another time, and no commit is
-    shown twice or left out.
+    shown twice or left out. `changes poll` and `changes baseline` are the feed of the HTTP API.
     """
     graph = address_or_server(uri, context)
     feed: Feed

@@ -10,8 +10,8 @@ import click
 
 from omnigraph.catalog.migrate.report import plan_lines, step_lines
 from omnigraph.cli.command_table import refuse_direct, refuse_remote
-from omnigraph.cli.context import Context, address_or_server, graph_uri, open_graph
-from omnigraph.cli.exits import FAILURE
+from omnigraph.cli.context import Context, address_or_server, graph_uri, is_local, open_graph
+from omnigraph.cli.exits import FAILURE, echo_write
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
     chosen_engine,
@@ -38,9 +38,12 @@ from omnigraph.read.source_files import schema_source
 @click.option(
     "--force", is_flag=True, help="Overwrite schema files that an unfinished init left behind."
 )
-def init(uri: str, schema_path: str, force: bool) -> None:
+@click.pass_obj
+def init(context: Context, uri: str, schema_path: str, force: bool) -> None:
     """Create an empty graph at URI, a path or s3:// URI. Missing directories are created."""
     refuse_remote("init", uri)
+    if not is_local(uri):
+        echo_write(uri, "direct", quiet=bool(context.options.quiet))
     # Imported here so that help does not wait for the storage engine.
     from omnigraph.api.graph import init
     from omnigraph.cluster.addressing import refuse_managed
