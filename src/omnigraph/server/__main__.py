@@ -59,6 +59,7 @@ names the [exception](errors.md) of the engine: its class, code, retry advice an
 | 429 | `too_many_requests` | the actor has too many writes in progress; see `Retry-After` |
 | 500 | `internal` | storage, an embedding provider or the server failed |
 | 503 | `service_unavailable` | the server is ending, or a write must be recovered first |
+| 503 | `graph_unavailable` | the graph of a cluster is being opened, or has a problem and is blocked |
 
 ## Headers
 
