@@ -199,8 +199,25 @@ def test_a_path_that_cannot_be_a_file_is_reported_as_missing(cluster, name):
 
 _TEXTS = st.sampled_from(["team.pg", "cluster", "../x", "s3://", "${KEY}", "\0", "", "graph.team"])
 _KEYS = st.sampled_from(
-    "version storage state graphs team schema queries file policies applies_to providers embedding "
-    "kind api_key external_blobs allow 1".split()
+    [
+        "version",
+        "storage",
+        "state",
+        "graphs",
+        "team",
+        "schema",
+        "queries",
+        "file",
+        "policies",
+        "applies_to",
+        "providers",
+        "embedding",
+        "kind",
+        "api_key",
+        "external_blobs",
+        "allow",
+        "1",
+    ]
 )
 _DOCUMENTS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | _TEXTS,
