@@ -7,6 +7,7 @@ import signal
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -153,3 +154,28 @@ def test_the_same_on_an_object_store(s3_cluster, name, point):
 
 def test_a_deletion_that_was_killed_is_finished_on_an_object_store(s3_cluster):
     kill_and_apply_again(s3_cluster, "deletion", "cluster.after_graph_delete")
+
+
+def test_of_many_processes_that_apply_at_once_each_converges_or_fails_clearly(any_cluster):
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = [f"{folder}/{number}" for number in range(4)]
+        for output in outputs:
+            open(output, "w").close()
+        processes = [
+            the_nursery().start(
+                "tests.cluster.dying:apply", [str(any_cluster.folder)], dict(os.environ), output
+            )
+            for output in outputs
+        ]
+        codes = [process.wait(PATIENCE_SECONDS) for process in processes]
+        texts = [Path(output).read_text() for output in outputs]
+    assert 0 in codes, texts
+    for code, text in zip(codes, texts, strict=True):
+        if code == 0:
+            assert "converged: yes" in text
+        else:
+            assert "state_lock_held" in text
+    assert any_cluster.state["state_revision"] == 1
+    assert any_cluster.listed("recoveries") == []
+    assert not any_cluster.objects.exists("__cluster/lock.json")
+    assert any_cluster.ok("plan")["changes"] == []

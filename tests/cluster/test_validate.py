@@ -5,8 +5,13 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omnigraph.cli.main import main
+from omnigraph.cluster.config import parse_config
+from omnigraph.cluster.documents import Diagnostics
 from tests.cluster.clusters import ONE_GRAPH, POLICY, QUERY, SCHEMA, SERVER_POLICY, Cluster
 
 
@@ -184,3 +189,46 @@ def test_people_read_counts_and_diagnostics(cluster, capsys):
     assert first == "cluster config invalid"
     assert second.startswith("ERROR  schema_file_missing graphs.team.schema: ")
     assert third.startswith("WARN  query_typecheck_skipped graphs.team.queries: ")
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "team.pg/inside", "'nul\\0'", "queries"])
+def test_a_path_that_cannot_be_a_file_is_reported_as_missing(cluster, name):
+    cluster.declare(ONE_GRAPH.replace("team.pg", name))
+    assert "schema_file_missing" in cluster.run("validate").codes
+
+
+_TEXTS = st.sampled_from(["team.pg", "cluster", "../x", "s3://", "${KEY}", "\0", "", "graph.team"])
+_KEYS = st.sampled_from(
+    [
+        "version",
+        "storage",
+        "state",
+        "graphs",
+        "team",
+        "schema",
+        "queries",
+        "file",
+        "policies",
+        "applies_to",
+        "providers",
+        "embedding",
+        "kind",
+        "api_key",
+        "external_blobs",
+        "allow",
+        "1",
+    ]
+)
+_DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=5),
+    max_leaves=25,
+)
+
+
+@given(_DOCUMENTS)
+def test_any_document_is_valid_or_has_diagnostics(document):
+    found = Diagnostics()
+    config = parse_config(yaml.safe_dump(document), found)
+    assert (config is None) is not found.ok
+    assert all(one.line is None or one.line > 0 for one in found)

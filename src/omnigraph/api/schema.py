@@ -139,3 +139,12 @@ class Schema:
             progress=progress or SILENT,
         )
         return SchemaApplication(core.parts).apply(desired, options)
+
+    def _restate(self, source: str) -> None:
+        """Store another text of the accepted schema, for clusters, whose files have comments."""
+        from omnigraph.read.source_files import schema_source
+        from omnigraph.schema import SchemaApplication
+
+        core = self._graph._writable("store a schema text")
+        self._graph._allow(Action.SCHEMA_APPLY, target_branch=MAIN)
+        SchemaApplication(core.parts).restate(schema_source(source))

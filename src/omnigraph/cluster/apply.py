@@ -3,7 +3,7 @@
 A run writes a sidecar before it creates, migrates or deletes a graph, and one ledger at the end. Whatever stops it in
 between, the next run settles the sidecars and goes on. Graphs are created and migrated first, then the catalog is
 filled, and approved deletions come last. The first failure ends the work on graphs; what does not depend on it is still
-applied. Tests: tests/behaviour/cluster/test_apply.py, tests/crash/test_cluster_kills.py.
+applied. Tests: tests/cluster/test_apply.py, tests/cluster/test_kills.py.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Reads `cluster.yaml`: graphs, policies, providers and where the cluster is stored.
 
 Every problem is reported, with line and column, and not only the first. Files that the declaration names are
-not opened here. Tests: tests/unit/cluster/test_config.py.
+not opened here. Tests: tests/cluster/test_validate.py.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Set
 from pathlib import Path
@@ -138,7 +139,7 @@ def _provider_semantics(provider: ProviderDeclaration) -> dict[str, Any]:
 
 def read_config(folder: Path, found: Diagnostics) -> ClusterConfig | None:
     """The declaration of a directory; None if it has a problem, which is then in `found`."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         found.error("config_dir_not_found", str(folder), "there is no such directory")
         return None
     path = folder / FILE_NAME

@@ -2,7 +2,7 @@
 
 A ledger of version 1 is read as one of version 2 without a `ledger_id`; the next write gives it one. Every
 value here is valid JSON of one object in storage; reading and writing them is `store`.
-Tests: tests/unit/cluster/test_ledger.py.
+Tests: tests/cluster/test_records.py.
 """
 
 from __future__ import annotations

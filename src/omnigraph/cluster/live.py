@@ -93,7 +93,8 @@ def migrate(graph: Graph, schema: str) -> int:
 
     Raises `OmnigraphError`.
     """
-    graph.schema.apply(schema, message="cluster apply")
+    if not graph.schema.apply(schema, message="cluster apply").applied:
+        graph.schema._restate(schema)
     return graph.head().number
 
 

@@ -1,7 +1,7 @@
 """`cluster status`, `refresh`, `import`, `observe` and `force-unlock`: what is recorded, and what is really there.
 
 `status` looks at records only. `refresh` and `import` also open every declared graph, read-only, and write what
-they see into the ledger; repairing it is left to `apply`. Tests: tests/behaviour/cluster/test_observe.py.
+they see into the ledger; repairing it is left to `apply`. Tests: tests/cluster/test_records.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compares a declaration with a ledger: the changes, what a run does about each, and its stages in order.
 
 Nothing is read or written here. `plan` prints what this module returns and `apply` walks the same stages; when a
-stage fails, the dispositions are computed again with the failure. Tests: tests/unit/cluster/test_plan.py.
+stage fails, the dispositions are computed again with the failure. Tests: tests/cluster/test_apply.py.
 """
 
 from __future__ import annotations

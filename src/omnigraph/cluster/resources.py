@@ -1,11 +1,12 @@
 """The declared resources of a cluster: files read, digests, dependencies, and every rule a declaration obeys.
 
-Nothing of the storage root is read here. Tests: tests/unit/cluster/test_resources.py.
+Nothing of the storage root is read here. Tests: tests/cluster/test_validate.py.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -268,7 +269,7 @@ class _Files:
     def _query_files(self, entry: str, path: str, place: Place | None) -> Iterator[str]:
         """The files that an entry stands for: itself, or those of a directory."""
         directory = self._locate(entry, path, place)
-        if directory is None or not directory.is_dir():
+        if directory is None or not os.path.isdir(directory):
             if directory is not None:
                 yield entry
             return
@@ -415,7 +416,7 @@ class _Files:
         located = self._folder
         for part in given.parts:
             located = located / part
-            if located.is_symlink():
+            if os.path.islink(located):
                 message = f"'{written}' goes through the symbolic link {located}"
                 self._found.error("config_path_symlink", path, message, place)
                 return None

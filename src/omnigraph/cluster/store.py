@@ -3,7 +3,7 @@
 All of it goes through the object adapter, so a directory and an `s3://` address behave the same. The ledger is
 replaced only if it is still what the command has read. The lock is a record that one command creates and
 removes; it does not expire. Catalog files are named after their content and never deleted.
-Tests: tests/behaviour/cluster.
+Tests: tests/cluster/test_records.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Only forward: a finished operation is recorded in the ledger, an operation that did nothing is forgotten, and
 everything else stays for an operator. Nothing of a graph is deleted here. Sidecars that are settled are removed by
-the caller, after it has written the ledger. Tests: tests/behaviour/cluster/test_sweep.py, tests/crash.
+the caller, after it has written the ledger. Tests: tests/cluster/test_sweep.py, tests/cluster/test_kills.py.
 """
 
 from __future__ import annotations

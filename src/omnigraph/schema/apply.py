@@ -175,9 +175,6 @@ class SchemaApplication:
             plan = plan_migration(accepted.ir, declared, allow_data_loss=options.allow_data_loss)
             refuse_unsupported(plan, desired)
             if not plan.steps:
-                # Comments and layout are part of the source, but not of the accepted types.
-                if declared.hash == accepted.hash and desired.text != accepted.source:
-                    parts.objects.write_text(SOURCE_FILE, desired.text)
                 return SchemaApplyResult(plan, nothing_done(state, _draft(accepted, options)))
             check_reserved_names(desired)
             ir = carry_identities(accepted.ir, declared, plan, self._columns_ever())
@@ -191,6 +188,17 @@ class SchemaApplication:
             if options.allow_data_loss:
                 self._remove_dropped(work, snapshot, draft, each, lock)
         return SchemaApplyResult(plan, receipt_of(commit, target.catalog))
+
+    def restate(self, desired: Source) -> None:
+        """Store another text of the accepted schema, which differs in comments or layout only.
+
+        A text that means something else is left alone. No commit is made.
+        """
+        with self._locked():
+            accepted = self._parts.schemas.contract()
+            is_same = build_declared(desired).hash == accepted.hash
+            if is_same and desired.text != accepted.source:
+                self._parts.objects.write_text(SOURCE_FILE, desired.text)
 
     def _replayed(
         self, commit: CommitRecord, desired: Source, options: SchemaApplyOptions

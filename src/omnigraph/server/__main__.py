@@ -62,6 +62,7 @@ names the [exception](errors.md) of the engine: its class, code, retry advice an
 | 431 | `bad_request` | the request line and the headers are too large |
 | 500 | `internal` | storage, an embedding provider or the server failed |
 | 503 | `service_unavailable` | the server is ending, or a write must be recovered first |
+| 503 | `graph_unavailable` | the graph of a cluster is being opened, or has a problem and is blocked |
 
 ## Headers
 
