@@ -164,7 +164,7 @@ def test_the_wheel_has_the_package_and_no_tests(wheel):
 @pytest.mark.parametrize("made", [linked, pytest.param(installed, marks=pytest.mark.slow)])
 def test_the_base_alone_loads_and_answers_and_says_how_to_get_spark(wheel, tmp_path, made):
     base = made(wheel, tmp_path)
-    assert base.ok("omnigraph version") == f"omnigraph {__version__}\n"
+    assert base.ok("omnigraph --version") == f"omnigraph {__version__}\n"
     assert base.ok("omnigraph errors T6").startswith("T6: ")
     base.ok("omnigraph init --schema s.pg g")
     loaded = base.ok("omnigraph load g --data seed.jsonl --mode append --json")
