@@ -162,7 +162,7 @@ def test_of_many_processes_that_apply_at_once_each_converges_or_fails_clearly(an
         for output in outputs:
             open(output, "w").close()
         processes = [
-            the_nursery().start(
+            fork_server().start(
                 "tests.cluster.dying:apply", [str(any_cluster.folder)], dict(os.environ), output
             )
             for output in outputs
