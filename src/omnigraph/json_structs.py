@@ -7,13 +7,14 @@ Tests: tests/formats.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from threading import Lock
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 S = TypeVar("S", bound=Struct)
+T = TypeVar("T")
 
 
 class Document(Struct, frozen=True):
@@ -41,20 +42,18 @@ def struct_from(made: type[S], source: object, **values: Any) -> S:
     return made(**found, **values)
 
 
-def prepare_structs() -> int:
-    """Make all structs of loaded modules ready to be decoded by several threads; how many there are.
+_described: set[object] = set()
+_describing = Lock()
 
-    msgspec describes a type at its first use. When two threads come first at once, the process ends with a
-    memory error, so a process with threads describes its types before it starts them.
+
+def described(kind: T) -> T:
+    """The type itself, which several threads can decode at once from now on.
+
+    msgspec describes a struct when it is decoded first. If two threads do so together, one of them may
+    use a description that is not complete, and the process ends with a memory error.
     """
-    found = 0
-    waiting: list[type[Struct]] = [Struct]
-    while waiting:
-        for made in waiting.pop().__subclasses__():
-            waiting.append(made)
-            if made.__module__.partition(".")[0] == "omnigraph":
-                # A type whose fields name what only checkers import is never decoded.
-                with suppress(NameError, TypeError):
-                    msgspec.json.Decoder(made)
-                    found += 1
-    return found
+    if kind not in _described:
+        with _describing:
+            msgspec.json.Decoder(kind)
+            _described.add(kind)
+    return kind

@@ -1,50 +1,76 @@
-"""Structs are described before threads decode them."""
+"""Structs are described once, before threads decode them."""
 
 from __future__ import annotations
 
-import re
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import omnigraph
-from omnigraph.server.boot import _DECODING
 
 SOURCES = Path(omnigraph.__file__).parent
-DECODES = re.compile(r"msgspec\.json\.decode\([^\n]*type=|msgspec\.convert\(")
-_ENGINE = ("catalog", "read", "storage", "versioning")
+DECODERS = {"json.decode", "msgpack.decode", "json.Decoder", "msgpack.Decoder", "convert"}
 
-# Threads that decode a prepared type for the first time, at once and switching often.
+# Threads that decode new types at once and switch often. Without `described` the process is killed.
 _RACE = """
 import sys, threading
 import msgspec
-from omnigraph.json_structs import prepare_structs
-from omnigraph.versioning.manifest_state import Checkpoint
-assert prepare_structs() > 5
+from msgspec import defstruct
+from omnigraph.json_structs import described
+
 sys.setswitchinterval(1e-6)
-barrier = threading.Barrier(8)
-def decode():
+TEXT = b'{"m":{"i":{"a":1},"l":[{"a":2}]},"d":{}}'
+
+def decode(barrier, kinds):
     barrier.wait()
-    try:
-        msgspec.json.decode(b"{}", type=Checkpoint)
-    except msgspec.DecodeError:
-        pass
-threads = [threading.Thread(target=decode) for _ in range(8)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
+    for kind in kinds:
+        try:
+            msgspec.json.decode(TEXT, type=described(kind))
+        except msgspec.ValidationError:
+            pass
+
+for number in range(150):
+    inner = defstruct(f"I{number}", [("a", int), *((f"x{n}", int, 0) for n in range(30))])
+    middle = defstruct(f"M{number}", [("i", inner), ("l", list[inner])])
+    outer = defstruct(f"O{number}", [("m", middle), ("d", dict[str, middle])])
+    barrier = threading.Barrier(8)
+    kinds = (outer, middle, inner)
+    threads = [threading.Thread(target=decode, args=(barrier, kinds)) for _ in range(8)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
 """
 
 
-def test_prepared_types_are_decoded_by_several_threads_at_once():
-    subprocess.run([sys.executable, "-c", _RACE], check=True, timeout=60)
+def test_types_are_decoded_first_by_several_threads_at_once():
+    subprocess.run([sys.executable, "-c", _RACE], check=True, timeout=120)
 
 
-def test_a_server_prepares_every_module_of_the_engine_that_decodes():
-    decoding = {
-        ".".join(("omnigraph", *path.relative_to(SOURCES).with_suffix("").parts))
-        for package in _ENGINE
-        for path in (SOURCES / package).rglob("*.py")
-        if DECODES.search(path.read_text())
-    }
-    # Counts of rows, a type of the standard library.
-    assert decoding - {"omnigraph.storage.indexes"} <= set(_DECODING)
+def decodings(path: Path) -> Iterator[str]:
+    """The calls inside functions that decode a type which is not described."""
+    for function in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Call):
+                continue
+            name = ast.unparse(node.func).removeprefix("msgspec.")
+            if name not in DECODERS or not ast.unparse(node.func).startswith("msgspec."):
+                continue
+            named = [keyword.value for keyword in node.keywords if keyword.arg == "type"]
+            given = node.args[: 1 if name.endswith("Decoder") else 2]
+            places = named or (given[-1:] if name in ("convert", "json.Decoder") else [])
+            for kind in map(ast.unparse, places):
+                if not kind.startswith(("described(", "dict[")):
+                    yield f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+
+
+def test_every_type_that_a_function_decodes_is_described():
+    found = [
+        call
+        for path in SOURCES.rglob("*.py")
+        if path.name != "json_structs.py"
+        for call in decodings(path)
+    ]
+    assert found == [], "wrap the type: `described(…)`"

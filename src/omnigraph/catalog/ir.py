@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from omnigraph.json_structs import described
 from omnigraph.language.types import PropType
 
 IR_VERSION: Final = 2
@@ -163,7 +164,7 @@ def schema_from_json(document: Any) -> SchemaIR:
         version = document.get("ir_version") if isinstance(document, dict) else document
         raise ValueError(f"schema IR version {version} is not {IR_VERSION}")
     try:
-        return msgspec.convert(_from_stored(document), SchemaIR)
+        return msgspec.convert(_from_stored(document), described(SchemaIR))
     except (TypeError, AttributeError) as error:
         raise ValueError(f"not a schema IR document: {error!r}") from error
 

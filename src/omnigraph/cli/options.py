@@ -20,6 +20,7 @@ from omnigraph.cli.context import (
     served_graph,
 )
 from omnigraph.errors import InputError, UsageError
+from omnigraph.json_structs import described
 
 if TYPE_CHECKING:
     from omnigraph.cli.remote import ServedGraph
@@ -206,7 +207,7 @@ def _settings(given: Sequence[str]) -> dict[str, object]:
             raise click.BadParameter("write it as NAME=VALUE.")
         found[name] = value
     try:
-        checked = msgspec.convert(found, SettingsRequest, strict=False)
+        checked = msgspec.convert(found, described(SettingsRequest), strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"--set: {error}") from None
     return {name: value for name, value in msgspec.to_builtins(checked).items() if name in found}

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from omnigraph.errors import MergeConflict
 from omnigraph.history.commits import Commit, Receipt, from_micros
+from omnigraph.json_structs import described
 from omnigraph.versioning.branch_names import MAIN, BranchName
 from omnigraph.versioning.commits import CommitId, Counts, OperationKind, Warning
 from omnigraph.wire import documents07 as v07
@@ -102,7 +103,7 @@ def load_of(document: v07.IngestOutput, base: str | None) -> LoadResult:
         branch=document.branch,
         base_branch=base,
         branch_created=document.branch_created,
-        mode=msgspec.convert(document.mode, LoadMode),
+        mode=msgspec.convert(document.mode, described(LoadMode)),
         rows_loaded={table.table_key: table.rows_loaded for table in document.tables},
         load_id=document.load_id,
         replayed=document.replayed is True,
@@ -142,7 +143,7 @@ def _dry_run(document: v07.BranchMergeOutput | v07.AppliedCommitOutput) -> dict[
     conflicts = [] if document.conflicts is UNSET else document.conflicts
     return {
         "dry_run": True,
-        "conflicts": msgspec.convert(conflicts, tuple[MergeConflict, ...]),
+        "conflicts": msgspec.convert(conflicts, described(tuple[MergeConflict, ...])),
         "conflicts_total": document.conflicts_total,
     }
 
@@ -173,7 +174,7 @@ def result_of(table: pa.Table) -> Result:
     from omnigraph.read.result import Result
 
     about = json.loads(table.schema.metadata[b"omnigraph"])
-    types = msgspec.convert(about["prop_types"], tuple[PropType, ...])
+    types = msgspec.convert(about["prop_types"], described(tuple[PropType, ...]))
     return Result(
         about["query_name"],
         table.replace_schema_metadata(None),
@@ -195,7 +196,9 @@ def explanation_of(document: v07.ExplainOutput) -> Explanation:
         snapshot=document.target.snapshot,
         commit_id=document.graph_commit_id,
         looks_up=document.looks_up,
-        steps=msgspec.convert(msgspec.to_builtins(document.steps), tuple[ExplainedStep, ...]),
+        steps=msgspec.convert(
+            msgspec.to_builtins(document.steps), described(tuple[ExplainedStep, ...])
+        ),
         seconds=None if total is UNSET else total / 1e3,
     )
 
@@ -250,13 +253,13 @@ def status_of(document: v07.StatusOutput, snapshot: Snapshot) -> GraphStatus:
         uri=document.uri,
         snapshot=snapshot,
         branches=document.branches,
-        moved=msgspec.convert(document.moved_branches, tuple[MovedBranch, ...]),
-        tables=msgspec.convert(tables, tuple[TableStatus, ...]),
+        moved=msgspec.convert(document.moved_branches, described(tuple[MovedBranch, ...])),
+        tables=msgspec.convert(tables, described(tuple[TableStatus, ...])),
         recovery=RecoveryStatus(
             tuple(document.pending),
             tuple(Quarantined(one["name"], one["reason"]) for one in document.quarantined),
         ),
-        leases=msgspec.convert(document.lease_notes, tuple[LeaseNote, ...]),
+        leases=msgspec.convert(document.lease_notes, described(tuple[LeaseNote, ...])),
         scratch=tuple(document.scratch),
         cached_bytes=document.cached_bytes,
     )

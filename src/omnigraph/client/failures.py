@@ -15,6 +15,7 @@ import msgspec
 from omnigraph import errors
 from omnigraph.diagnostics import Diagnostic, shortened
 from omnigraph.errors import LoadProblem, MergeConflict, OmnigraphError
+from omnigraph.json_structs import described
 from omnigraph.wire.errors import ExceptionOutput
 
 _KINDS: Final[Mapping[str, Any]] = {
@@ -43,7 +44,7 @@ class ErrorBody(msgspec.Struct, kw_only=True):
 def failure(server: str, status: int, headers: Mapping[str, str], content: bytes) -> OmnigraphError:
     """The exception of an answer whose status says that the call failed."""
     try:
-        body = msgspec.json.decode(content, type=ErrorBody)
+        body = msgspec.json.decode(content, type=described(ErrorBody))
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = shortened(content.decode("utf-8", "replace").strip(), 200)
         return _by_status(server, status, text or f"HTTP status {status}", headers)
@@ -85,7 +86,7 @@ def restored(cls: type[OmnigraphError], message: str, fields: Mapping[str, Any])
 def _value(name: str, value: Any) -> Any:
     kind = _KINDS.get(name)
     if kind is not None:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, described(kind))
     return tuple(value) if isinstance(value, list) else value
 
 

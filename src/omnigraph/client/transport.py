@@ -34,6 +34,7 @@ from omnigraph.errors import (
     ServerUnreachable,
     UnexpectedAnswer,
 )
+from omnigraph.json_structs import described
 
 if TYPE_CHECKING:
     import ssl
@@ -68,7 +69,7 @@ class Reply:
     def json(self, kind: type[T]) -> T:
         """The document. Raises `UnexpectedAnswer` if it is not one of this kind."""
         try:
-            return msgspec.json.decode(self.content, type=kind)
+            return msgspec.json.decode(self.content, type=described(kind))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             problem = f"the answer is not the expected document: {error}"
             raise UnexpectedAnswer(self.server, problem, self.status) from None

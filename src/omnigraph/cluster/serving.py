@@ -20,6 +20,7 @@ from omnigraph.cluster.ledger import VERSION, AppliedResource, Ledger, LedgerDra
 from omnigraph.cluster.resources import CLUSTER_SCOPE
 from omnigraph.cluster.store import STATE_PATH, ClusterStore, StoredLedger, is_in_catalog
 from omnigraph.errors import ServerConfigError, StorageError
+from omnigraph.json_structs import described
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +172,7 @@ def _provider(
             message = "a graph needs it, and it is not applied; run `cluster apply`"
             found.error("dangling_provider_reference", f"provider.{name}", message)
         return None
-    return msgspec.json.decode(text, type=ProviderDeclaration)
+    return msgspec.json.decode(text, type=described(ProviderDeclaration))
 
 
 def _pending(store: ClusterStore, found: Diagnostics) -> dict[str, Diagnostic]:

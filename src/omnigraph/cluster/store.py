@@ -34,7 +34,7 @@ from omnigraph.cluster.ledger import (
 )
 from omnigraph.errors import ObjectMissing, StorageError, StoreCallFailed
 from omnigraph.faults import declare
-from omnigraph.json_structs import json_lines
+from omnigraph.json_structs import described, json_lines
 from omnigraph.settings import read_settings
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import VersionToken, open_store, probe_store
@@ -189,7 +189,7 @@ class ClusterStore:
         except StorageError as error:
             raise ClusterStop("state_lock_read_error", where, str(error)) from error
         try:
-            lock = msgspec.json.decode(text, type=LockRecord)
+            lock = msgspec.json.decode(text, type=described(LockRecord))
         except msgspec.DecodeError as error:
             raise ClusterStop("invalid_state_lock", where, f"{error}") from None
         if lock.version != RECORD_VERSION:
@@ -356,12 +356,12 @@ class ClusterStore:
         invalid, unsupported = codes
         where = self.root.join(path)
         try:
-            version = msgspec.json.decode(text, type=_Versioned).schema_version
+            version = msgspec.json.decode(text, type=described(_Versioned)).schema_version
             if version != RECORD_VERSION:
                 message = f"it has version {version}; this version knows {RECORD_VERSION}"
                 found.warning(unsupported, where, message)
                 return None
-            return msgspec.json.decode(text, type=made)
+            return msgspec.json.decode(text, type=described(made))
         except msgspec.DecodeError as error:
             found.warning(invalid, where, f"{error}")
             return None
@@ -396,11 +396,11 @@ def _graph_path(graph_id: str) -> str:
 
 def _parse_ledger(text: str, where: str) -> Ledger:
     try:
-        version = msgspec.json.decode(text, type=_LedgerVersion).version
+        version = msgspec.json.decode(text, type=described(_LedgerVersion)).version
         if version not in (1, VERSION):
             message = f"the ledger has version {version}; this version knows 1 and {VERSION}"
             raise ClusterStop("unsupported_state_version", where, message)
-        ledger = msgspec.json.decode(text, type=Ledger)
+        ledger = msgspec.json.decode(text, type=described(Ledger))
     except msgspec.DecodeError as error:
         raise ClusterStop("invalid_state_json", where, f"{error}") from None
     if (version == VERSION) != (ledger.ledger_id is not None):

@@ -15,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from omnigraph.json_structs import described
+
 _CODE: Final = re.compile(r"[STLQ]\d+|OG-[A-Z]+-\d{3}")
 _TEXTS: Final = files(__name__)
 
@@ -57,7 +59,7 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def parse_family(text: str) -> Family:
     """One data file. Raises `ValueError` for malformed TOML and for unknown or missing fields."""
-    return msgspec.convert(tomllib.loads(text), Family)
+    return msgspec.convert(tomllib.loads(text), described(Family))
 
 
 def index_codes(codes: Iterable[ErrorCode]) -> Mapping[str, ErrorCode]:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from omnigraph.errors import ObjectMissing
-from omnigraph.json_structs import json_line
+from omnigraph.json_structs import described, json_line
 from omnigraph.read.positions import Mask, RowIds
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
@@ -68,7 +68,7 @@ class _Header(Struct, frozen=True, tag=_FORMAT, tag_field="format", rename={"fra
     @classmethod
     def parse(cls, text: bytes) -> _Header:
         """Raises `ValueError` for an invalid header."""
-        return msgspec.json.decode(text, type=cls)
+        return msgspec.json.decode(text, type=described(cls))
 
     def fragment_numbers(self, table: Table, rows: pa.Table) -> npt.NDArray[np.int32]:
         """The number of each row's fragment in this header, by row address; -1 if unknown."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
+from omnigraph.json_structs import described
 from omnigraph.server.problems import HttpProblem
 from omnigraph.wire.errors import ResourceLimitOutput
 
@@ -90,7 +91,7 @@ def decode_body(body: bytes, kind: type[Any]) -> Any:
     """A JSON body as a struct. Raises `HttpProblem` 400 for bad JSON, 422 for a wrong shape."""
     decoder = _decoders.get(kind)
     if decoder is None:
-        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+        decoder = _decoders[kind] = msgspec.json.Decoder(described(kind))
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:

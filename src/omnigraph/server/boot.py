@@ -9,7 +9,6 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +16,6 @@ from omnigraph.api.graph import open as open_graph
 from omnigraph.config.legacy import LegacyConfig, StoredQueryFile
 from omnigraph.errors import ServerConfigError
 from omnigraph.graph.gate import Gate, OpenGate
-from omnigraph.json_structs import prepare_structs
 from omnigraph.policy.document import PolicyKind
 from omnigraph.policy.gate import PolicyGate, open_gate
 from omnigraph.server.graphs import (
@@ -34,34 +32,6 @@ from omnigraph.stored_queries.registry import QueryEntry, StoredQueries, read_re
 log = logging.getLogger("omnigraph.server")
 
 OPENED_AT_ONCE: Final = 4
-
-
-_DECODING: Final = (
-    "omnigraph.catalog.ir",
-    "omnigraph.cluster.store",
-    "omnigraph.read.text_indexes",
-    "omnigraph.server.routes",
-    "omnigraph.storage.refs",
-    "omnigraph.versioning.audit",
-    "omnigraph.versioning.commits",
-    "omnigraph.versioning.contract",
-    "omnigraph.versioning.locks.file_lock",
-    "omnigraph.versioning.locks.lease_object",
-    "omnigraph.versioning.manifest",
-    "omnigraph.versioning.manifest_state",
-    "omnigraph.versioning.recovery.sidecar",
-    "omnigraph.versioning.tags",
-    "omnigraph.versioning.upgrade.convert",
-    "omnigraph.wire.contracts",
-)
-"""The modules whose structs are decoded by the threads that open graphs and answer requests."""
-
-
-def prepare_threads() -> None:
-    """Load and describe all that threads decode, before there are any."""
-    for name in _DECODING:
-        import_module(name)
-    prepare_structs()
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,13 +128,12 @@ def command(
 
     from omnigraph.server.admission import Admission
     from omnigraph.server.app import App
-    from omnigraph.server.boot import ProjectBoot, choose_source, prepare_threads
+    from omnigraph.server.boot import ProjectBoot, choose_source
     from omnigraph.server.call import ServerState
     from omnigraph.server.cluster_boot import ClusterBoot
     from omnigraph.server.graphs import Access
     from omnigraph.server.lifecycle import listen, serve
 
-    prepare_threads()
     settings = read_settings()
     tokens = read_tokens(os.environ)
     boot: ProjectBoot | ClusterBoot

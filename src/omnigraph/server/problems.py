@@ -15,6 +15,7 @@ import msgspec
 
 from omnigraph import errors as og
 from omnigraph.diagnostics import Diagnostic, cut_values
+from omnigraph.json_structs import described
 from omnigraph.wire import errors as wire
 from omnigraph.wire.contracts import CONTRACT_13, Contract, named
 
@@ -163,11 +164,12 @@ def _additions(error: og.OmnigraphError) -> dict[str, Any]:
     found: dict[str, Any] = {"exception": describe(error)}
     if diagnostics := _diagnostics(error):
         found["diagnostics"] = [
-            msgspec.convert(one.to_json(), wire.DiagnosticOutput) for one in diagnostics
+            msgspec.convert(one.to_json(), described(wire.DiagnosticOutput)) for one in diagnostics
         ]
     if isinstance(error, og.LoadError):
         found["load_errors"] = [
-            msgspec.convert(one.to_json(), wire.LoadErrorOutput) for one in error.load_errors
+            msgspec.convert(one.to_json(), described(wire.LoadErrorOutput))
+            for one in error.load_errors
         ]
         found["load_errors_total"] = error.load_errors_total
     if isinstance(error, og.HeadMoved):
@@ -213,7 +215,9 @@ def _details_07(error: og.OmnigraphError) -> dict[str, Any]:
         case og.MergeConflicts():
             found = [one.to_json() for one in error.conflicts]
             return {
-                "merge_conflicts": [msgspec.convert(one, wire.MergeConflictOutput) for one in found]
+                "merge_conflicts": [
+                    msgspec.convert(one, described(wire.MergeConflictOutput)) for one in found
+                ]
             }
         case og.ExpectedVersionMismatch():
             return {
@@ -234,7 +238,7 @@ def _details_13(error: og.OmnigraphError, all_fields: bool) -> dict[str, Any]:
                     wire.MergeConflictOutput13(
                         **named(one.table_key),
                         entity_id=one.row_id,
-                        kind=msgspec.convert(one.kind, wire.MergeConflictKindOutput),
+                        kind=msgspec.convert(one.kind, described(wire.MergeConflictKindOutput)),
                         message=cut_values(one.message),
                         **_sides(one) if all_fields else {},
                     )

@@ -27,6 +27,7 @@ from lance.file import LanceFileSession
 from msgspec import Struct
 
 from omnigraph.errors import FileDamaged, ForkInUse, ObjectMissing, StoreCallFailed
+from omnigraph.json_structs import described
 from omnigraph.storage.failures import Failure, classify, is_vanished_ref, naming_failures
 from omnigraph.storage.lineage import version_file
 from omnigraph.storage.objects import ObjectStore
@@ -112,7 +113,7 @@ def read_ref(path: str, name: str, objects: ObjectStore) -> StoredBranch | None:
 
 def parse_ref(text: str | bytes) -> StoredBranch:
     """What a ref says. Raises `ValueError` for one that is damaged."""
-    ref = msgspec.json.decode(text, type=_Ref)
+    ref = msgspec.json.decode(text, type=described(_Ref))
     return StoredBranch(ref.parent_branch, ref.parent_version, ref.metadata or {})
 
 

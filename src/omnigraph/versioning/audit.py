@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from omnigraph.errors import ManifestDamaged
-from omnigraph.json_structs import Document, json_line
+from omnigraph.json_structs import Document, described, json_line
 from omnigraph.versioning.commits import CommitId, OperationId, TableId
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
@@ -83,8 +83,12 @@ class RecordedAudit:
     @classmethod
     def from_metadata(cls, text: str, sequence: int) -> RecordedAudit:
         """Raises `ValueError` for a kind this version does not know."""
-        audit = msgspec.json.decode(text, type=RecoveryAudit)
-        return cls(audit, msgspec.json.decode(text, type=_AuditedCommit).graph_commit_id, sequence)
+        audit = msgspec.json.decode(text, type=described(RecoveryAudit))
+        return cls(
+            audit,
+            msgspec.json.decode(text, type=described(_AuditedCommit)).graph_commit_id,
+            sequence,
+        )
 
 
 class _AuditedCommit(Struct, frozen=True):

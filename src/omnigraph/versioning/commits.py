@@ -10,7 +10,7 @@ from typing import Any, Final, NewType
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from omnigraph.json_structs import Document, json_line, struct_from
+from omnigraph.json_structs import Document, described, json_line, struct_from
 
 CommitId = NewType("CommitId", str)
 OperationId = NewType("OperationId", str)
@@ -137,7 +137,7 @@ class CommitRecord:
     @classmethod
     def from_metadata(cls, text: str, sequence: int, branch: str | None) -> CommitRecord:
         """The commit of a row; the sequence in the text wins. Raises `ValueError`."""
-        stored = msgspec.json.decode(text, type=_CommitMetadata)
+        stored = msgspec.json.decode(text, type=described(_CommitMetadata))
         fields = msgspec.structs.asdict(stored)
         parent, number = fields.pop("parent_commit_id"), fields.pop("seq")
         draft = CommitDraft(**{**fields, "write_key": stored.write_key or None})

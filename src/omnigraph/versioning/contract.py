@@ -26,7 +26,7 @@ from omnigraph.catalog.ir import SchemaIR, compact_json, schema_from_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import LanguageError, ObjectMissing, SchemaContractBroken, StoreCallFailed
 from omnigraph.faults import declare
-from omnigraph.json_structs import json_lines
+from omnigraph.json_structs import described, json_lines
 from omnigraph.language.syntax import Source
 from omnigraph.side_by_side import each
 from omnigraph.storage.objects import ObjectStore, VersionToken
@@ -210,7 +210,7 @@ def _read_state(text: str) -> str:
 
 def recorded_hash(text: str) -> str:
     """The hash a recorded state names. Raises `ValueError`."""
-    return msgspec.json.decode(text, type=_SchemaState).schema_ir_hash
+    return msgspec.json.decode(text, type=described(_SchemaState)).schema_ir_hash
 
 
 def _pretty(document: Any) -> str:

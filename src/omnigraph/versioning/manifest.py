@@ -24,6 +24,7 @@ from omnigraph.errors import (
     TableMissing,
     UnknownVersion,
 )
+from omnigraph.json_structs import described
 from omnigraph.limits import (
     CHECKPOINT_INTERVAL,
     HEAD_NOTE_BYTES,
@@ -479,13 +480,13 @@ def _is_published(operation: Mapping[str, Any]) -> bool:
 
 
 def _outcome(operation: Mapping[str, Any]) -> Outcome:
-    return msgspec.json.decode(operation["metadata"], type=OperationMetadata).outcome
+    return msgspec.json.decode(operation["metadata"], type=described(OperationMetadata)).outcome
 
 
 def _load_note(row: Mapping[str, Any]) -> LoadNote | None:
     if row["object_type"] != "load_id":
         return None
-    return msgspec.json.decode(row["metadata"], type=LoadNote)
+    return msgspec.json.decode(row["metadata"], type=described(LoadNote))
 
 
 def _continued(known: KnownState, table: Table) -> ManifestState | None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ManifestDamaged
-from omnigraph.json_structs import struct_from
+from omnigraph.json_structs import described, struct_from
 from omnigraph.limits import MANIFEST_SCANNED_ROWS, MANIFEST_SMALL_ROWS
 from omnigraph.storage.filters import And, Comparison, Filter
 from omnigraph.storage.indexes import damaged_indexes
@@ -110,7 +110,7 @@ class HeadNote(msgspec.Struct, frozen=True):
     def parse(cls, text: str) -> HeadNote | None:
         """A note, if it is one that this version can use."""
         try:
-            note = msgspec.json.decode(text, type=cls)
+            note = msgspec.json.decode(text, type=described(cls))
         except msgspec.DecodeError:
             return None
         return note if note.format == FORMAT_STAMP else None
@@ -140,7 +140,9 @@ def replay(state: ManifestState, rows: Iterable[Mapping[str, Any]]) -> ManifestS
             case "graph_commit":
                 sequence = row["commit_seq"]
                 head = CommitId(row["table_key"].removeprefix("commit:"))
-                schema_ref = msgspec.json.decode(row["metadata"], type=_SchemaRef).schema_ref
+                schema_ref = msgspec.json.decode(
+                    row["metadata"], type=described(_SchemaRef)
+                ).schema_ref
     missing = sorted(set(tables) - set(registered))
     if missing:
         raise ManifestDamaged(f"the manifest names versions of unregistered tables {missing}")
@@ -191,7 +193,9 @@ def _scanned_state(table: Table, sequence: int | None) -> ManifestState:
 
 
 def _checkpoint_state(table: Table, text: str) -> ManifestState:
-    return ManifestState.from_checkpoint(table.branch, msgspec.json.decode(text, type=Checkpoint))
+    return ManifestState.from_checkpoint(
+        table.branch, msgspec.json.decode(text, type=described(Checkpoint))
+    )
 
 
 def _newest_checkpoint(checkpoints: pa.ChunkedArray, sequence: int | None) -> int:
@@ -214,7 +218,7 @@ def read_rows(table: Table, wanted: Filter) -> list[dict[str, Any]]:
 def _registration(row: Mapping[str, Any]) -> TableRegistration:
     if row["location"] is None or row["metadata"] is None:
         raise ManifestDamaged(f"the registration of table {row['table_key']} is incomplete")
-    noted = msgspec.json.decode(row["metadata"], type=RegistrationMetadata)
+    noted = msgspec.json.decode(row["metadata"], type=described(RegistrationMetadata))
     table_id = TableId(row["table_key"])
     return struct_from(TableRegistration, noted, table_id=table_id, location=row["location"])
 

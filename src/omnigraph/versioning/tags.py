@@ -22,7 +22,7 @@ from omnigraph.errors import (
     TagExists,
     TagNotFound,
 )
-from omnigraph.json_structs import Document
+from omnigraph.json_structs import Document, described
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.ids import made_at
@@ -91,7 +91,9 @@ class Tags:
 
     def _read(self, name: str) -> StoredTag:
         try:
-            return msgspec.json.decode(self._objects.read_text(_path(name)), type=StoredTag)
+            return msgspec.json.decode(
+                self._objects.read_text(_path(name)), type=described(StoredTag)
+            )
         except ValueError as error:
             # What it protects is not known, so nothing may be removed.
             raise ManifestDamaged(f"tag '{name}' cannot be read: {error}") from error

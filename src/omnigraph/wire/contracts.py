@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from omnigraph.json_structs import described
 from omnigraph.wire import documents07 as v07
 from omnigraph.wire import documents13 as v13
 
@@ -128,7 +129,7 @@ class Contract07:
         return v07.BranchMergeOutput(
             source=result.source,
             target=result.target,
-            outcome=msgspec.convert(result.outcome.value, v07.MergeOutcome),
+            outcome=msgspec.convert(result.outcome.value, described(v07.MergeOutcome)),
             actor_id=result.receipt.actor_id,
             commit=None if commit is None else CONTRACT_13.commit(commit),
             source_commit_id=result.source_commit_id,
@@ -139,7 +140,7 @@ class Contract07:
         )
 
     def commit(self, commit: Commit) -> v07.CommitOutput:
-        document = msgspec.convert(commit.to_json(), v07.CommitOutput)
+        document = msgspec.convert(commit.to_json(), described(v07.CommitOutput))
         if not commit.warnings:
             return document
         return msgspec.structs.replace(document, warnings=_warnings(commit.warnings))
@@ -149,7 +150,7 @@ class Contract07:
 
     def snapshot(self, state: GraphAt, format_stamp: int) -> v07.SnapshotOutput:
         document = state.to_json() | {"graph_commit_id": state.commit_id}
-        return msgspec.convert(document, v07.SnapshotOutput)
+        return msgspec.convert(document, described(v07.SnapshotOutput))
 
     def schema(self, source: str) -> v07.SchemaOutput:
         return v07.SchemaOutput(schema_source=source)
@@ -202,7 +203,7 @@ class Contract13:
         return v13.BranchMergeOutput(
             source=result.source,
             target=result.target,
-            outcome=msgspec.convert(result.outcome.value, v07.MergeOutcome),
+            outcome=msgspec.convert(result.outcome.value, described(v07.MergeOutcome)),
             actor_id=result.receipt.actor_id,
             commit=None if commit is None else self.commit(commit),
             branch_deleted=UNSET if deleted is None else deleted,

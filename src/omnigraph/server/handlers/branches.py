@@ -9,6 +9,7 @@ import msgspec
 
 from omnigraph.errors import InputError, NotFoundError, OmnigraphError
 from omnigraph.graph.gate import Action
+from omnigraph.json_structs import described
 from omnigraph.server.admission import BRANCH_OPERATION_BYTES
 from omnigraph.server.call import MAIN, Answer, Call, branch_of
 from omnigraph.server.problems import HttpProblem, error_answer
@@ -170,7 +171,7 @@ def delete_tag(call: Call) -> Answer:
 
 
 def _tag(tag: Tag) -> TagOutput:
-    return msgspec.convert(tag.to_json(), TagOutput)
+    return msgspec.convert(tag.to_json(), described(TagOutput))
 
 
 # -- statements -----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from omnigraph.graph.gate import Action
+from omnigraph.json_structs import described
 from omnigraph.server.call import ARROW_STREAM, Answer, Call, Stream, branch_of
 from omnigraph.server.handlers.scans import arrow_stream
 from omnigraph.server.problems import HttpProblem
@@ -40,7 +41,7 @@ def diff(call: Call) -> Answer | Stream:
     if _wants_arrow(call):
         return _as_arrow(call, found.changes, body.values)
     document = found.to_json(rows=body.rows, limit=body.limit or DIFF_LIMIT, cursor=body.cursor)
-    return Answer(msgspec.convert(document, DiffOutput))
+    return Answer(msgspec.convert(document, described(DiffOutput)))
 
 
 def changes(call: Call) -> Answer | Stream:
@@ -72,7 +73,7 @@ def changes(call: Call) -> Answer | Stream:
         "next_cursor": found[-1].cursor if found else since,
         "at_head": not found or found[-1].at_head,
     }
-    return Answer(msgspec.convert(document, ChangesOutput))
+    return Answer(msgspec.convert(document, described(ChangesOutput)))
 
 
 def _wants_arrow(call: Call) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 from omnigraph.api.handle import newest_state
 from omnigraph.errors import BranchNotFound, LoadError, UnknownPropertiesRefused
 from omnigraph.graph.gate import Action
+from omnigraph.json_structs import described
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.server.call import MAIN, Answer, Call, Stream, Write, branch_of
 from omnigraph.server.problems import HttpProblem
@@ -241,7 +242,7 @@ def _unread(number: str) -> None:
 def load_parts(call: Call) -> Answer:
     """Load the sources of a Python call as one commit."""
     try:
-        body = msgspec.msgpack.decode(call.body, type=LoadPartsRequest)
+        body = msgspec.msgpack.decode(call.body, type=described(LoadPartsRequest))
     except (msgspec.DecodeError, RecursionError) as error:
         raise HttpProblem(400, f"the request body is not valid: {error}") from None
     into, source = _target(call, body.branch, body.from_, must_exist=False)

@@ -12,6 +12,7 @@ import msgspec
 from omnigraph.diff.diff import ChangeFilter
 from omnigraph.errors import ChangeFeedGap, CommitNotFound
 from omnigraph.graph.gate import Action
+from omnigraph.json_structs import described
 from omnigraph.server.call import Answer, Call, Stream, Write, branch_of
 from omnigraph.server.problems import HttpProblem
 from omnigraph.wire import feed13
@@ -78,7 +79,7 @@ def _limit(call: Call) -> int:
 def _wanted(call: Call) -> ChangeFilter:
     settings = dict(setting.partition("=")[::2] for setting in call.query.get("set", ()))
     try:
-        msgspec.convert(settings, SettingsRequest, strict=False)
+        msgspec.convert(settings, described(SettingsRequest), strict=False)
     except msgspec.ValidationError as error:
         raise HttpProblem(400, f"query parameter 'set': {error}") from None
     return ChangeFilter.parse(*(call.query.get(name, ()) for name in ("type", "kind", "op")))

@@ -13,6 +13,7 @@ from omnigraph.api.graph_at import node_documents
 from omnigraph.api.handle import newest_state
 from omnigraph.errors import HeadMoved, UnknownParameter, WrongQueryKind
 from omnigraph.graph.gate import Action
+from omnigraph.json_structs import described
 from omnigraph.plan.params import JsonParameters
 from omnigraph.read.budget import QueryBudget
 from omnigraph.server.call import ARROW_STREAM, Answer, Call, branch_of, source_text
@@ -131,7 +132,7 @@ def explain(call: Call) -> Answer:
         ),
     )
     flat = {"looks_up": found.looks_up, "steps": msgspec.to_builtins(found.steps)}
-    return Answer(msgspec.convert(found.to_json() | flat, ExplainOutput))
+    return Answer(msgspec.convert(found.to_json() | flat, described(ExplainOutput)))
 
 
 def _read(
@@ -345,7 +346,7 @@ def list_queries(call: Call) -> Answer:
     """List the stored queries that are exposed."""
     call.allow(Action.READ, "main")
     listed = [msgspec.to_builtins(one) for one in call.target.queries.exposed()]
-    return Answer(msgspec.convert({"queries": listed}, QueriesCatalogOutput))
+    return Answer(msgspec.convert({"queries": listed}, described(QueriesCatalogOutput)))
 
 
 def invoke(call: Call) -> Answer:

@@ -15,6 +15,7 @@ from omnigraph.catalog.model import Catalog, EdgeType
 from omnigraph.errors import EntityNotFound, PolicyError, QueriesBroken
 from omnigraph.graph.gate import Action, Request
 from omnigraph.history.commits import from_micros
+from omnigraph.json_structs import described
 from omnigraph.server.call import MAIN, Answer, Call, branch_of, source_text
 from omnigraph.server.counters import MEDIA_TYPE, series
 from omnigraph.server.problems import HttpProblem
@@ -208,7 +209,7 @@ def plan_schema(call: Call) -> Answer:
         source_text(body.schema_source), allow_data_loss=body.allow_data_loss
     )
     document = plan.document(call.uri)
-    return Answer(msgspec.convert(document, v07.SchemaPlanOutput))
+    return Answer(msgspec.convert(document, described(v07.SchemaPlanOutput)))
 
 
 def apply_schema(call: Call) -> Answer:
@@ -305,7 +306,7 @@ def status(call: Call) -> Answer:
         "quarantined": [one.to_json() for one in found.recovery.quarantined],
         "lease_notes": [one.to_json() for one in found.leases],
     }
-    return Answer(msgspec.convert(document, v07.StatusOutput))
+    return Answer(msgspec.convert(document, described(v07.StatusOutput)))
 
 
 # -- one entity -----------------------------------------------------------------------------
@@ -368,7 +369,7 @@ def entity_history(call: Call) -> Answer:
 
 
 def _entity_change(change: EntityChange, *, is_typed: bool) -> v07.EntityChangeOutput:
-    document = msgspec.convert(change.to_json(), v07.EntityChangeOutput)
+    document = msgspec.convert(change.to_json(), described(v07.EntityChangeOutput))
     if not is_typed:
         return document
     return msgspec.structs.replace(

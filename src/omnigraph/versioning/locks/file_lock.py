@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from omnigraph.errors import StoreCallFailed
+from omnigraph.json_structs import described
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks.process_lock import (
@@ -136,7 +137,7 @@ def _write_note(handle: int, operation: str) -> None:
 def _holder(handle: int) -> Holder | None:
     """The last holder recorded in the file, which may be changing right now."""
     with suppress(OSError, ValueError):
-        return msgspec.json.decode(os.pread(handle, _NOTE_BYTES, 0), type=Holder)
+        return msgspec.json.decode(os.pread(handle, _NOTE_BYTES, 0), type=described(Holder))
     return None
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from omnigraph.errors import ObjectMissing, StoreCallFailed
-from omnigraph.json_structs import Document
+from omnigraph.json_structs import Document, described
 from omnigraph.limits import LEASE_LOSS_SECONDS, LEASE_RENEW_SECONDS, LEASE_TTL_SECONDS
 from omnigraph.storage.objects import ObjectStore, VersionToken
 from omnigraph.versioning.ids import new_ulid, now_micros
@@ -146,7 +146,7 @@ class LeaseObject:
 
 def _parse(text: str) -> LeaseNote | None:
     try:
-        return msgspec.json.decode(text, type=LeaseNote)
+        return msgspec.json.decode(text, type=described(LeaseNote))
     except ValueError:
         return None
 

@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from omnigraph.errors import ObjectMissing, StorageError
 from omnigraph.faults import declare
-from omnigraph.json_structs import json_lines, struct_from
+from omnigraph.json_structs import described, json_lines, struct_from
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.versioning.branch_names import MAIN, public_name
 from omnigraph.versioning.commits import (
@@ -247,12 +247,12 @@ class Sidecar:
     @classmethod
     def from_text(cls, text: str) -> Sidecar:
         """Raises `ValueError` for a text that does not describe a sidecar."""
-        version = msgspec.json.decode(text, type=_Stamp).schema_version
+        version = msgspec.json.decode(text, type=described(_Stamp)).schema_version
         if version not in (SIDECAR_VERSION, SHARED_SIDECAR_VERSION):
             raise ValueError(
                 f"its format is {version}, this release reads {SIDECAR_VERSION} and {SHARED_SIDECAR_VERSION}"
             )
-        stored = msgspec.json.decode(text, type=_StoredSidecar)
+        stored = msgspec.json.decode(text, type=described(_StoredSidecar))
         draft = CommitDraft(
             operation_id=stored.operation_id,
             created_at=int(stored.started_at),

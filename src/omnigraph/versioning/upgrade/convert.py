@@ -23,6 +23,7 @@ from omnigraph.catalog.compile import build_declared
 from omnigraph.catalog.identity import IdCounter, allocate_identities
 from omnigraph.catalog.ir import IR_VERSION, SchemaIR, schema_from_json
 from omnigraph.errors import LanguageError, ManifestDamaged, SchemaContractBroken
+from omnigraph.json_structs import described
 from omnigraph.language.syntax import Source
 from omnigraph.limits import CHECKPOINT_INTERVAL
 from omnigraph.storage.filters import Comparison
@@ -359,5 +360,7 @@ def _keys(manifest: Table) -> set[str]:
     rows = manifest.read(["table_key", "metadata"], filter=wanted).to_pylist()
     if is_older_format(manifest.schema):
         return {row["table_key"] for row in rows}
-    registered = (msgspec.json.decode(r["metadata"], type=RegistrationMetadata) for r in rows)
+    registered = (
+        msgspec.json.decode(r["metadata"], type=described(RegistrationMetadata)) for r in rows
+    )
     return {f"{table.kind}:{table.name}" for table in registered}
