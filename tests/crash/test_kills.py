@@ -30,7 +30,12 @@ for _module in pkgutil.walk_packages(omnigraph.__path__, "omnigraph."):
     if not _module.name.endswith(("__main__", ".cli.entry")):
         importlib.import_module(_module.name)
 
-POINTS = [point.name for point in FAULT_POINTS.all() if point.name not in NEEDS_OBJECT_STORE]
+POINTS = [
+    point.name
+    for point in FAULT_POINTS.all()
+    if point.name not in NEEDS_OBJECT_STORE and not point.name.startswith("cluster.")
+]
+"""The steps of a graph's writers; those of clusters are in tests/cluster/test_kills.py."""
 THOROUGH = [
     "load append",
     "delete",
