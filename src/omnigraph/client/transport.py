@@ -440,7 +440,7 @@ class _Kept:
 
     @property
     def is_usable(self) -> bool:
-        """False if it was closed, has bytes nobody asked for, or belongs to a parent process."""
+        """False if it was closed, has bytes that were not asked for, or belongs to a parent process."""
         socket = self.connection.sock
         if self._process != os.getpid() or socket is None:
             return False
@@ -468,7 +468,7 @@ class Incoming:
         self.closed = False
 
     def read(self, size: int | None = -1) -> bytes:
-        """Up to so many bytes. Raises `UnexpectedAnswer` if the answer ends early."""
+        """Up to `size` bytes. Raises `UnexpectedAnswer` if the answer ends early."""
         try:
             data = self._answer.read() if size is None or size < 0 else self._answer.read(size)
         except _NOT_CONNECTED as error:

@@ -151,7 +151,7 @@ class ClusterStore:
         try:
             is_ours = self._objects.write_text_if_absent(LOCK_PATH, json_lines(lock)) is not None
         except StorageError as error:
-            # The write may have happened all the same, and nobody else would remove that lock.
+            # The write may have happened all the same, and no other process would remove that lock.
             with suppress(ClusterStop):
                 if self.read_lock() == lock:
                     return lock.lock_id

@@ -92,7 +92,7 @@ class BackgroundCompactor:
     def __init__(
         self, parts: GraphParts, committed: Callable[[CommitRecord], None] = lambda _: None
     ) -> None:
-        """`committed` is told of every compaction, while the branch is locked."""
+        """`committed` is called for every compaction, while the branch is locked."""
         self._parts = parts
         self._committed = committed
         self._guard = Lock()

@@ -21,7 +21,7 @@ from omnigraph.config.operator import Display
 from omnigraph.errors import InputError, LegacyConfigError
 from omnigraph.settings import Settings
 
-FILE = Path("/work/team/omnigraph.yaml")
+FILE = Path("/srv/team/omnigraph.yaml")
 
 EVERYTHING = """\
 project: {name: team}
@@ -64,7 +64,7 @@ def test_every_key_is_read_and_paths_begin_at_the_file():
         project_name="team",
         graphs={
             "local": LegacyGraph(
-                "/work/team/graphs/team.omni",
+                "/srv/team/graphs/team.omni",
                 policy_file=folder / "policy.yaml",
                 queries={
                     "by_slug": StoredQueryFile(folder / "q/by_slug.gq"),
