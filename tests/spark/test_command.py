@@ -27,7 +27,9 @@ def test_both_engines_print_equal_documents(spark, tmp_path, monkeypatch, capsys
         load = ["load", engine, "--data", "town.jsonl", "--mode", "append", "--json"]
         assert main([*load, "--engine", engine]) == 0
         document = json.loads(capsys.readouterr().out)
-        passing = {"uri", "graph_commit_id", "parent_commit_id", "load_id"}
+        commit = document["commit"]
+        assert commit["graph_commit_id"] == document["graph_commit_id"]
+        passing = {"uri", "graph_commit_id", "parent_commit_id", "load_id", "commit"}
         documents[engine] = {k: v for k, v in document.items() if k not in passing}
     assert documents["inline"].pop("engine") == "inline"
     assert documents["spark"].pop("engine") == "spark"
