@@ -71,7 +71,7 @@ class PolicyGate:
     ) -> Decision:
         """Whether the policy permits an action, and why. Raises `PolicyUndecided`.
 
-        Branch names are compared without spaces around them, so that a padded name is no way around the
+        Branch names are compared without spaces around them, so that a padded name does not avoid the
         protection of a branch.
         """
         branch, target_branch = _trimmed(branch), _trimmed(target_branch)

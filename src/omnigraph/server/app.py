@@ -50,7 +50,7 @@ access_log = logging.getLogger("omnigraph.server.access")
 HttpApi = Literal["both", "0.13", "0.7"]
 READ_THREADS: Final = 32
 WRITE_THREADS: Final = 64
-"""Writers of one branch share a turn, so many of them wait together."""
+"""Writers of one branch share a turn, so a large number of them can wait together."""
 STREAM_THREADS: Final = 128
 """Each reader of a stream has one as long as it reads, however slowly."""
 UNWATCHED_SECONDS: Final = 0.05
