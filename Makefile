@@ -75,6 +75,10 @@ docs: install ## Regenerate the reference pages that tests compare with the code
 	$(BIN)/python -m omnigraph.api.reference > docs/user/python.md
 	$(BIN)/python -m omnigraph.server > docs/user/http.md
 
+.PHONY: site
+site: install ## Build the documentation site into build/site; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 .PHONY: constraints
 constraints: install ## Resolve the newest versions and rewrite constraints.txt
 	@tools/constraints.sh

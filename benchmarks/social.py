@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -80,13 +80,15 @@ def timed(engine: Engine, question: Question) -> tuple[float, Rows]:
     return time.perf_counter() - started, rows
 
 
-def warm(engines: dict[str, Engine], runs: int) -> Iterator[Measured]:
+def warm(
+    engines: dict[str, Engine], runs: int, questions: Sequence[Question] = QUESTIONS
+) -> Iterator[Measured]:
     """The same question again and again.
 
     Engines take turns of some runs, so that a busy moment of the machine meets all of them; the first
     run of a turn does not count, as it finds the processor's caches full of another engine's data.
     """
-    for question in QUESTIONS:
+    for question in questions:
         same_answer(question, {name: engine.ask(question) for name, engine in engines.items()})
         for engine in engines.values():
             settle(partial(engine.ask, question))

@@ -1,88 +1,118 @@
 #!/usr/bin/env bash
-# The product as it stands, on the workshop example. Every command is shown before it runs.
+# A tour of the product on a newspaper archive. Every command is shown before it runs; nothing leaves this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cp examples/workshop/* "$work"
+server=
+finish() {
+    if [[ -n "$server" ]]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    fi
+    rm -rf "$work"
+}
+trap finish EXIT
+cp examples/archive/* "$work"
 cd "$work"
+export OMNIGRAPH_HOME="$work/.omnigraph" # whatever this machine is configured for stays out of the tour
+unset OMNIGRAPH_PROFILE
 
-bold=$'\033[1m' plain=$'\033[0m'
-[[ -t 1 && -z "${NO_COLOR:-}" ]] || bold='' plain=''
+bold=$'\033[1m' dim=$'\033[2m' plain=$'\033[0m'
+[[ -t 1 && -z "${NO_COLOR:-}" ]] || bold='' dim='' plain=''
 
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
-run() { printf '$ %s\n' "$*"; "$@"; }
+show() { printf '%s$ %s%s\n' "$dim" "$*" "$plain"; }
+run() { show "$@" && "$@"; }
 run_failing() {
-    printf '$ %s\n' "$*"
+    show "$@"
     if "$@"; then
         echo "this command was expected to fail" >&2
         exit 1
     fi
 }
+SECONDS=0
+graph=graphs/archive.omni
 
-say "A schema is code."
+say "1  A cluster is a directory: schemas, queries and policies are files, checked together."
 run cat schema.pg
+run cat cluster.yaml
+run omnigraph cluster validate
+run omnigraph cluster apply --as emma
 
-say "Queries are code, checked against it."
-run omnigraph lint --schema schema.pg --query queries.gq
+say "2  Load 112,400 records with text and vectors, as Spark tasks: one commit, or none."
+python generate.py
+run ls -sh archive.jsonl
+run omnigraph load $graph --data archive.jsonl --mode append --engine spark --as emma -m "the archive"
 
-say "A mistake is shown where it stands, with what was probably meant."
-run_failing omnigraph lint --schema schema.pg --query mistake.gq
-run omnigraph errors T6
+say "3  One query filters, searches words and vectors, and ranks both together. First on the command line …"
+run sed -n '/query search/,/^}/p' queries.gq
+run omnigraph query $graph --query queries.gq --name search --params-file question.json
+say "   … and the same from Python."
+run cat search.py
+run python search.py $graph
 
-say "Both languages have one layout."
-run omnigraph fmt --diff untidy.gq
+say "4  Queries follow edges."
+run omnigraph query $graph --query queries.gq --name read_by_peers --params '{"who": "author-7"}'
 
-say "A graph is created from the schema and filled with one atomic load, which computes missing vectors."
-export OMNIGRAPH_EMBEDDINGS_MOCK=1 # instead of a provider, so that the demo needs no key
-run omnigraph init --schema schema.pg workshop.omni
-run omnigraph load workshop.omni --data seed.jsonl --mode append -m "the workshop as we found it"
+say "5  A branch copies nothing. Work on it, and see what it would bring."
+run omnigraph branch create --uri $graph review
+run omnigraph mutate $graph --query queries.gq --name publish --branch review --as rita --params \
+    '{"slug": "scoop", "title": "A new comet", "body": "a comet near the lighthouse", "who": "author-7", "on": "2024-06-01"}'
+run omnigraph mutate $graph --query queries.gq --name retitle --branch review --as rita \
+    --params '{"slug": "article-41", "title": "What the review calls it"}'
+run omnigraph diff main review --uri $graph
 
-say "The same records as Spark tasks, on a Java that came with the package: the same graph."
-run omnigraph init --schema schema.pg twin.omni
-run omnigraph load twin.omni --data seed.jsonl --mode append --engine spark
-cmp <(omnigraph export workshop.omni | grep '"type"') <(omnigraph export twin.omni | grep '"type"')
+say "6  Meanwhile an editor changes the same title on main: the merge reports the conflict, and nothing is written."
+run omnigraph mutate $graph --query queries.gq --name retitle --as emma \
+    --params '{"slug": "article-41", "title": "What main calls it"}'
+run_failing omnigraph merge review --uri $graph
+say "   Decide, and merge as one commit."
+run omnigraph merge review --uri $graph --strategy theirs --as emma -m "the review wins"
+run omnigraph log $graph --graph
 
-say "Bad records are all reported, and nothing of the load is visible."
-run_failing omnigraph load workshop.omni --data damaged.jsonl --mode append
+say "7  Every commit can be read as it was."
+first=$(omnigraph commit list $graph | sed -n 2p | cut -d' ' -f1)
+run omnigraph query $graph --query queries.gq --name article --params '{"slug": "article-41"}'
+run omnigraph query $graph --query queries.gq --name article --params '{"slug": "article-41"}' --snapshot "$first"
+run cat history.py
+run python history.py $graph
+run omnigraph branch delete --uri $graph review
 
-say "Queries follow edges, negate, count and order."
-run omnigraph query workshop.omni --query queries.gq --name taught_by --params '{"who": "ada"}'
-run omnigraph query workshop.omni --query queries.gq --name busiest_sheds
+say "8  Serve the cluster. The policy decides who may do what, in the engine."
+run cat newsroom.yaml
+export OMNIGRAPH_SERVER_BEARER_TOKENS_JSON='{"rita": "rita-token", "emma": "emma-token"}'
+show "omnigraph-server --cluster . &"
+omnigraph-server --cluster . --bind 127.0.0.1:0 --log-level warning >address 2>server.log &
+server=$!
+for _ in {1..300}; do
+    [[ -s address ]] && break
+    kill -0 "$server" 2>/dev/null || { cat server.log >&2; exit 1; }
+    sleep 0.1
+done
+url=http://$(cut -d= -f2 address)
+python - "$url" <<'WAIT'
+import sys, time, urllib.request
+for _ in range(300):
+    try:
+        urllib.request.urlopen(sys.argv[1] + "/readyz").read()
+        break
+    except OSError:
+        time.sleep(0.1)
+WAIT
+export OMNIGRAPH_BEARER_TOKEN=rita-token
+run omnigraph query sections --server "$url" --graph archive
+run_failing omnigraph mutate retitle --server "$url" --graph archive \
+    --params '{"slug": "article-41", "title": "Mine"}'
+OMNIGRAPH_BEARER_TOKEN=emma-token run omnigraph mutate retitle --server "$url" --graph archive \
+    --params '{"slug": "article-41", "title": "What the editor calls it"}'
+run cat remote.py
+run python remote.py "$url"
 
-say "One query filters and ranks, by meaning and by words."
-run omnigraph query workshop.omni --query queries.gq --name like_this \
-    --params '{"text": "who turns on a lathe", "since": "2020-01-01"}'
+say "9  Deploy a new schema to the running server: checked first, migrated, served. No other graph would notice."
+sed -i.before 's/    city: String?/    city: String?\n    pen_name: String?/' schema.pg
+export OMNIGRAPH_BEARER_TOKEN=emma-token
+run omnigraph cluster plan --server "$url"
+run omnigraph cluster apply --server "$url"
 
-say "A branch copies nothing; what is loaded or changed there stays there."
-run omnigraph branch create --uri workshop.omni review/newcomers
-run omnigraph --as ada load workshop.omni --data newcomers.jsonl --mode merge --branch review/newcomers
-run omnigraph --as ada mutate workshop.omni --query queries.gq --name lend \
-    --params '{"who": "ada", "code": "sa-1"}' --branch review/newcomers
-run omnigraph query workshop.omni --query queries.gq --name busiest_sheds --branch review/newcomers
-run omnigraph snapshot workshop.omni --branch review/newcomers
-
-say "A diff shows what the branch would bring."
-run omnigraph diff main review/newcomers --uri workshop.omni
-
-say "Meanwhile main goes on: files of other programs are loaded as a mapping says."
-run cat stock.yaml
-run omnigraph load workshop.omni --mapping stock.yaml --mode append -m "the new tools"
-
-say "A merge brings the branch to main as one commit."
-run omnigraph merge review/newcomers --uri workshop.omni -m "welcome"
-run omnigraph log workshop.omni --graph
-
-say "Nothing is lost: every commit can be read as it was."
-first=$(omnigraph commit list workshop.omni | sed -n 2p | cut -d' ' -f1)
-run omnigraph query workshop.omni --query queries.gq --name busiest_sheds
-run omnigraph query workshop.omni --query queries.gq --name busiest_sheds --snapshot "$first"
-
-say "An export loads back into an equal graph, as JSON lines or from Parquet files."
-run omnigraph export workshop.omni --type Tool
-run omnigraph export workshop.omni --format parquet --out backup
-
-say "The same in Python: the graph now and then, a branch from an earlier commit, a migration plan."
-run cat library.py
-run python library.py
+printf '\n%sThat was the tour: %d seconds.%s docs/user/quickstart.md starts from here.\n' "$bold" "$SECONDS" "$plain"

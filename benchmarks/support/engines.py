@@ -83,7 +83,10 @@ class LadybugDB:
             peer._run(f"COPY {name} FROM $rows", {"rows": nodes})
         for name, edges in network.edges.items():
             source, target = network.ends[name]
-            peer._run(f"CREATE REL TABLE {name}(FROM {source} TO {target})")
+            more = [f"{f.name} {_cypher_type(f.type)}" for f in list(edges.schema)[2:]]
+            peer._run(
+                f"CREATE REL TABLE {name}({', '.join([f'FROM {source} TO {target}', *more])})"
+            )
             peer._run(f"COPY {name} FROM $rows", {"rows": edges})
         peer._run("CHECKPOINT")
         peer.close()
@@ -125,7 +128,8 @@ class DuckDB:
             peer._connection.register("rows", rows)
             peer._connection.execute(f"CREATE TABLE {name} AS SELECT * FROM rows")
         for name, rows in network.edges.items():
-            peer._connection.register("rows", rows.rename_columns(["source", "target"]))
+            names = ["source", "target", *rows.column_names[2:]]
+            peer._connection.register("rows", rows.rename_columns(names))
             peer._connection.execute(f"CREATE TABLE {name} AS SELECT * FROM rows")
         peer._connection.execute("CHECKPOINT")
         peer.close()
@@ -149,7 +153,8 @@ ENGINES: dict[str, type[OmniGraph] | type[LadybugDB] | type[DuckDB]] = {
 
 
 def _with_text_ends(edges: pa.Table) -> pa.Table:
-    return pa.table({name: edges[name].cast(pa.string()) for name in ("from", "to")})
+    ends = {name: edges[name].cast(pa.string()) for name in ("from", "to")}
+    return pa.table({**{name: edges[name] for name in edges.column_names}, **ends})
 
 
 def _cypher_type(kind: pa.DataType) -> str:

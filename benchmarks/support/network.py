@@ -20,7 +20,7 @@ node Country { number: I64 @key  name: String }
 node Interest { number: I64 @key  name: String }
 edge Follows: Person -> Person
 edge LivesIn: Person -> City
-edge HasInterest: Person -> Interest
+edge HasInterest: Person -> Interest { level: I32 }
 edge CityIn: City -> State
 edge StateIn: State -> Country
 """
@@ -98,7 +98,7 @@ def generate(sizes: Sizes, seed: int = 7) -> Network:
     edges = {
         "Follows": _edges(*_follows(sizes, chance)),
         "LivesIn": _edges(everyone, _uneven(cities, persons, chance)),
-        "HasInterest": _edges(*_interests(sizes, chance)),
+        "HasInterest": _with_levels(_edges(*_interests(sizes, chance)), seed),
         "CityIn": _edges(np.arange(cities), state_of),
         "StateIn": _edges(np.arange(states), country_of),
     }
@@ -175,6 +175,11 @@ def _interests(sizes: Sizes, chance: np.random.Generator) -> tuple[Numbers, Numb
         + chance.integers(0, len(INTERESTS), count)
     )
     return keys // len(INTERESTS), keys % len(INTERESTS)
+
+
+def _with_levels(edges: pa.Table, seed: int) -> pa.Table:
+    levels = np.random.default_rng(seed + 1).integers(1, 11, edges.num_rows)
+    return edges.append_column("level", pa.array(levels, pa.int32()))
 
 
 def _edges(sources: Numbers, targets: Numbers) -> pa.Table:

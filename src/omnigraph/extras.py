@@ -59,10 +59,11 @@ SERVER: Final = Extra(
         "uvicorn": ">=0.54",
         "httptools": ">=0.9",
         "cedarpy": ">=4.12,<5",
+        "mcp": ">=2.3,<3",
     },
 )
 
-_SINGLE: Final = {"pandas": SPARK.libraries["pandas"], "polars": ">=1"}
+_SINGLE: Final = {"pandas": SPARK.libraries["pandas"], "polars": ">=1", "networkx": ">=3"}
 """Data frame libraries; used if they are installed."""
 
 

@@ -144,6 +144,14 @@ KNOWN_FILES: Final = 4096
 """Small files whose ids and endpoints a process remembers after writing them. Dozens per table are in use;
 older ones have been compacted."""
 
+KNOWN_IDS_BYTES: Final = 64 * 1024 * 1024
+"""Hashes of ids that a process keeps of files it looks into again and again: those of eight million rows."""
+
+LOOKUPS_BEFORE_LEARNING: Final = 8
+ROWS_LEARNT_PER_LOOKUP: Final = 1000
+"""Reading and hashing this many ids of a file takes about as long as one look-up in it. Files whose ids were
+looked for that often are likely to be asked for more."""
+
 INDEX_LAG_ROWS: Final = 1000
 """Unindexed rows before a compaction extends an index. Scanning this many adjacent rows is fast, and
 extending an index is the slowest part of a compaction."""
@@ -277,3 +285,6 @@ the column need more partitions than its own vectors."""
 BLOB_READ_BYTES: Final = 4 * 1024 * 1024
 """Bytes of a blob that are read at a time. Larger reads are not faster, and a blob may be larger than
 the memory."""
+
+GQ_LANGUAGE: Final = "2.1+1"
+"""The language of queries: the version of the common language, and our steps beyond it."""

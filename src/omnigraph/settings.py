@@ -40,11 +40,14 @@ _CACHED_ENVIRONMENTS: Final = 16
 class Settings(Struct, frozen=True):
     """The values of all variables; a variable that is not set has its default."""
 
+    base_url: str | None = None
     bearer_token: str | None = None
     bind: str | None = None
+    ca_file: str | None = None
     cache_dir: str | None = None
     config: str | None = None
     debug: str | None = None
+    default_branch: str | None = None
     durability: Literal["fsync", "none"] = "fsync"
     embed_base_url: str | None = None
     embed_model: str | None = None
@@ -58,8 +61,10 @@ class Settings(Struct, frozen=True):
     expand_indexed_max_hops: int = LOOKUP_MAX_HOPS
     external_blobs: str = ""
     gemini_base_url: str | None = None
+    graph_id: str | None = None
     home: str = "~/.omnigraph"
     http_api: Literal["both", "0.13", "0.7"] | None = None
+    ledger_poll_seconds: int = 5
     lock_wait_ms: int = LOCK_WAIT_MS
     log_level: Literal["debug", "info", "warning", "error"] | None = None
     max_bytes: int = QUERY_MAX_BYTES
@@ -80,8 +85,10 @@ class Settings(Struct, frozen=True):
     spark_cache: str | None = None
     spark_master: str | None = None
     suppress_yaml_deprecation: str | None = None
+    token: str | None = None
     traversal_mode: Literal["auto", "indexed", "csr"] = "auto"
     unauthenticated: str | None = None
+    uri: str | None = None
     aws_access_key_id: str | None = None
     aws_allow_http: str | None = None
     aws_endpoint_url: str | None = None
@@ -94,6 +101,7 @@ class Settings(Struct, frozen=True):
     java_home: str | None = None
     no_color: str | None = None
     openai_api_key: str | None = None
+    pager: str | None = None
     pyspark_python: str | None = None
     spark_user: str | None = None
     term: str | None = None
@@ -160,8 +168,14 @@ _WAIT: Final = _number(
 )
 
 VARIABLES: Final = (
+    Variable("OMNIGRAPH_BASE_URL", _TEXT, "server of `omnigraph mcp`, if no graph is named"),
     Variable("OMNIGRAPH_BEARER_TOKEN", _TEXT, "token for servers that have none of their own"),
     Variable("OMNIGRAPH_BIND", Kind("HOST:PORT", str), "where the server listens"),
+    Variable(
+        "OMNIGRAPH_CA_FILE",
+        Kind("a file", str),
+        "certificates (PEM) that https servers are checked with, instead of those of the system",
+    ),
     Variable(
         "OMNIGRAPH_CACHE_DIR",
         Kind("a directory", str),
@@ -169,6 +183,7 @@ VARIABLES: Final = (
     ),
     Variable("OMNIGRAPH_CONFIG", Kind("a file", str), "project file instead of `./omnigraph.yaml`"),
     Variable("OMNIGRAPH_DEBUG", _TEXT, "any value: internal errors show their stack trace"),
+    Variable("OMNIGRAPH_DEFAULT_BRANCH", _TEXT, "branch of `omnigraph mcp`, as `--branch`"),
     Variable(
         "OMNIGRAPH_DURABILITY",
         _choice("fsync", "none", allows_empty=False),
@@ -210,9 +225,15 @@ VARIABLES: Final = (
         "where blobs may be kept outside of a graph",
     ),
     Variable("OMNIGRAPH_GEMINI_BASE_URL", _TEXT, "another address for Gemini"),
+    Variable("OMNIGRAPH_GRAPH_ID", _TEXT, "graph of `OMNIGRAPH_BASE_URL`; without it `default`"),
     Variable("OMNIGRAPH_HOME", Kind("a folder", str), "folder of `config.yaml` and `credentials`"),
     Variable(
         "OMNIGRAPH_HTTP_API", _choice("both", "0.13", "0.7"), "contracts that the server offers"
+    ),
+    Variable(
+        "OMNIGRAPH_LEDGER_POLL_SECONDS",
+        _AMOUNT,
+        "how often a server looks for a new revision of its cluster; 0 turns it off",
     ),
     Variable("OMNIGRAPH_LOCK_WAIT_MS", _WAIT, "how long a writer waits for the lock of a branch"),
     Variable(
@@ -274,6 +295,7 @@ VARIABLES: Final = (
         _TEXT,
         "any value: no notice about keys of `omnigraph.yaml`",
     ),
+    Variable("OMNIGRAPH_TOKEN", _TEXT, "token for `OMNIGRAPH_BASE_URL`, if no other is found"),
     Variable(
         "OMNIGRAPH_TRAVERSAL_MODE",
         _choice("auto", "indexed", "csr"),
@@ -283,6 +305,11 @@ VARIABLES: Final = (
         "OMNIGRAPH_UNAUTHENTICATED",
         Kind("any text but `0` and `false`", str),
         "serve without tokens, as `--unauthenticated`",
+    ),
+    Variable(
+        "OMNIGRAPH_URI",
+        Kind("a path or an address", str),
+        "graph of commands that are given none",
     ),
     Variable("AWS_ACCESS_KEY_ID", _TEXT, "key of an S3-compatible store"),
     Variable("AWS_ALLOW_HTTP", _TEXT, "`true`: reach the store without TLS"),
@@ -296,6 +323,7 @@ VARIABLES: Final = (
     Variable("JAVA_HOME", _TEXT, "Java that runs Spark instead of the bundled one"),
     Variable("NO_COLOR", _TEXT, "any value: no colours"),
     Variable("OPENAI_API_KEY", _TEXT, "key for OpenAI or a compatible server"),
+    Variable("PAGER", _TEXT, "program that shows long output on a terminal; `cat`: none"),
     Variable("PYSPARK_PYTHON", _TEXT, "Python that Spark starts on executors"),
     Variable("SPARK_USER", _TEXT, "user that Spark sees where the system knows none"),
     Variable("TERM", _TEXT, "`dumb`: no colours and no progress bars"),
@@ -310,14 +338,42 @@ _DEFAULTS: Final = Settings()
 
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """The settings of this moment. Raises `InvalidSetting`, which names the variable."""
-    given = os.environ if environment is None else environment
-    # Every write reads them. Asking for one that is not set takes longer than passing over a name.
-    found = sorted((name for name in given if name in _PLACES), key=_PLACES.__getitem__)
-    settings = _parsed(
-        tuple((name, text) for name in found if (text := given.get(name)) is not None)
-    )
-    scoped = None if environment is not None else _scoped.get()
+    if environment is not None:
+        return _settings_in(environment)
+    settings, scoped = _own.read(), _scoped.get()
     return replace(settings, **scoped) if scoped else settings
+
+
+class _OwnEnvironment:
+    """The environment of this process. Every call reads it, and it hardly ever changes.
+
+    Comparing the dictionary behind `os.environ` with what it was takes a microsecond, going through its
+    names a hundred times as long.
+    """
+
+    def __init__(self) -> None:
+        self._read: tuple[dict[Any, Any], Settings] | None = None
+
+    def read(self) -> Settings:
+        stored: dict[Any, Any] | None = getattr(os.environ, "_data", None)
+        if stored is None:
+            return _settings_in(os.environ)
+        known = self._read
+        if known is None or known[0] != stored:
+            copy = dict(stored)
+            known = copy, _settings_in(os.environ)
+            if copy == stored:
+                self._read = known
+        return known[1]
+
+
+def _settings_in(given: Mapping[str, str]) -> Settings:
+    # Asking for one that is not set takes longer than passing over a name.
+    found = sorted((name for name in given if name in _PLACES), key=_PLACES.__getitem__)
+    return _parsed(tuple((name, text) for name in found if (text := given.get(name)) is not None))
+
+
+_own: Final = _OwnEnvironment()
 
 
 _scoped: ContextVar[Mapping[str, Any] | None] = ContextVar("omnigraph_settings", default=None)

@@ -37,8 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 class _Plugin:
     def __init__(self) -> None:
-        self._catalogue = read_catalogue()
-        self._record = Record(self._catalogue)
+        catalogue = read_catalogue()
+        self._ids = catalogue.ids
+        self._record = Record(catalogue)
         self._worst: dict[str, str] = {}
 
     @pytest.hookimpl(wrapper=True)
@@ -67,7 +68,7 @@ class _Plugin:
         for marker in item.iter_markers("acceptance"):
             if not marker.args:
                 raise InvalidMarker("the acceptance marker needs at least one row id")
-            if unknown := [id for id in marker.args if id not in self._catalogue.ids]:
+            if unknown := [id for id in marker.args if id not in self._ids]:
                 raise InvalidMarker(f"unknown acceptance row {', '.join(map(repr, unknown))}")
             if extra := marker.kwargs.keys() - {"partly"}:
                 raise InvalidMarker(f"unknown keyword {', '.join(sorted(extra))}; use partly=…")

@@ -52,7 +52,7 @@ node B { x: I32  y: String  @key(x, y)  d: F64?  reals: [F32]?  days: [Date]?  v
 node C { t: String?  u: U32?  pic: Blob? }
 node Void { k: String @key  i: I32? }
 edge Knows: A -> A { w: I32? }
-edge Likes: A -> A { }
+edge Likes: A -> A { far: U32?  w: I32? }
 edge Owns: A -> B { since: Date? }
 edge Next: B -> B { }
 edge Of: C -> A { }

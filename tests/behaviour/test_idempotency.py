@@ -22,6 +22,7 @@ from omnigraph.errors import (
     IdempotencyKeyReused,
     InputError,
     LoadIdReused,
+    RecoveryPending,
     StorageError,
 )
 from omnigraph.versioning.recovery.recover import Recovery
@@ -151,6 +152,44 @@ def test_a_repeat_after_an_unknown_outcome_writes_once(
     assert again.receipt.replayed
     assert again.receipt.graph_commit_id == repeated.receipt.graph_commit_id
     assert write.count(graph) == 1
+    check_recovered(graph)
+
+
+UPKEEP: dict[str, tuple[str, Callable[[Graph], Any]]] = {
+    "optimize": ("optimize.post_phase_b_pre_manifest_commit", lambda g: g.maintenance.optimize()),
+    "indexes": (
+        "ensure_indices.post_phase_b_pre_manifest_commit",
+        lambda g: g.maintenance.ensure_indexes(),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UPKEEP)
+def test_a_call_that_takes_no_key_is_repeated_as_its_error_says(graph, monkeypatch, kind):
+    point, make = UPKEEP[kind]
+    for number in range(3):
+        graph.mutate(NOTE, {"what": f"{number}"})
+    graph.maintenance.wait()
+
+    def fail(*_):
+        raise StorageError("the store is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Recovery, "_undo", fail)
+        with (
+            armed(point, FailStorage(), times=1),
+            pytest.raises(CommitStateUnknown) as caught,
+        ):
+            make(graph)
+    assert not caught.value.takes_key
+    assert caught.value.retry.value == "as is"
+    assert "key" not in str(caught.value).replace(graph.uri, "")
+    with pytest.raises(RecoveryPending, match=r"graph\.maintenance\.recover\(\)"):
+        graph.maintenance.optimize()
+    graph.maintenance.recover()
+    make(graph)
+    graph.maintenance.optimize()
+    assert _events(graph) == 3
     check_recovered(graph)
 
 

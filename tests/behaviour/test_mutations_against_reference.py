@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from omnigraph.api.graph import init
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.errors import ExternalBlobRefused, OmnigraphError
-from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import QueryFile
+from omnigraph.language.query.print_file import print_queries
 from omnigraph.language.syntax import Source
 from omnigraph.mutation import MutationIds, prepare_mutation
 from omnigraph.plan.compile import compile_query

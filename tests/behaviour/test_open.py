@@ -21,6 +21,7 @@ from omnigraph.errors import (
     StorageError,
     UnsafeStore,
 )
+from omnigraph.storage import local_objects
 from omnigraph.storage.memory_objects import bucket_of
 from omnigraph.storage.uris import normalise_root
 from omnigraph.versioning.contract import CONTRACT_FILES, IR_FILE, SOURCE_FILE, STATE_FILE
@@ -289,7 +290,11 @@ def test_a_manifest_without_checkpoint_is_refused(graph, backstage):
 
 
 @pytest.mark.acceptance("S-011")
-def test_an_open_graph_notices_that_its_schema_file_was_edited(graph, backstage):
+@pytest.mark.parametrize("slack_seconds", [2, -1], ids=["read", "known by their stamp"])
+def test_an_open_graph_notices_that_its_schema_file_was_edited(
+    graph, backstage, monkeypatch, slack_seconds
+):
+    monkeypatch.setattr(local_objects, "CLOCK_SLACK_NS", slack_seconds * 10**9)
     graph._snapshot()
     backstage.objects.write_text(SOURCE_FILE, SCHEMA.replace("age: I32?", "age: I64?"))
     for read in READS_UNDER_THE_SCHEMA:

@@ -292,7 +292,7 @@ def test_a_condition_selects_rows(graph, type_name, where, params, expected):
 def test_a_bad_condition_is_shown_with_its_place(graph):
     with pytest.raises(ParseError) as caught:
         reader(graph, "Thing", where="small >")
-    assert str(caught.value).startswith("<where>:1:8: parse error: expected a literal")
+    assert str(caught.value).startswith("<where>:1:8: parse error: expected an expression")
     assert "the end of the condition" in str(caught.value)
     with pytest.raises(ParseError, match="expected the end of the condition"):
         reader(graph, "Thing", where="small > 1 }")

@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
-from omnigraph.errors import EmbeddingNotConfigured
+from omnigraph.errors import EmbeddingNotConfigured, TypeCheckError
 from omnigraph.providers.clients import MockProvider, Task
 from tests.support.workshop import WORKSHOP, WORKSHOP_ROWS
 
@@ -88,6 +88,14 @@ def _ordered(graph: Graph, rest: str, **parameters: Any) -> list[str]:
 
 
 # -- vectors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.acceptance("L-310")
+def test_a_vector_may_have_negative_numbers_and_text_is_not_added_to_numbers(pages):
+    nearest = "nearest($p.vec, [-1.0, 0.0, 0.0])"
+    assert _ordered(pages, f"order {{ {nearest} }} limit 1") == ["p2"]
+    with pytest.raises(TypeCheckError, match="T60: cannot compute String"):
+        _ask(pages, "$p: Page", "$p.title + 1")
 
 
 @pytest.mark.acceptance("L-179", "L-180", "L-202")
@@ -300,6 +308,11 @@ def test_fused_ranks(pages):
     found = _ask(pages, "$p: Page", shown, "order { s } limit 3", v=[1, 0, 0])
     assert [slug for slug, _ in found] == ["p1", "p4", "p3"]
     assert [s for _, s in found] == pytest.approx([0.032522, 0.016393, 0.016129], abs=1e-6)
+
+
+@pytest.mark.acceptance("L-365")
+def test_the_best_fused_ranks_can_be_skipped(pages):
+    assert _ordered(pages, f"order {{ {RRF} }} offset 1 limit 2", v=[1, 0, 0]) == ["p4", "p3"]
 
 
 def test_a_fused_rank_with_its_own_constant(pages):

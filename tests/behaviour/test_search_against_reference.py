@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from omnigraph.api.graph import open as open_graph
 from omnigraph.catalog.compile import compile_schema
-from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import QueryFile
+from omnigraph.language.query.print_file import print_queries
 from omnigraph.language.syntax import Source
 from tests.behaviour.random_reads import SEARCHES, changes, images, parameter_values, views
 from tests.behaviour.read_answers import asked, assert_right, graph_of, image_of

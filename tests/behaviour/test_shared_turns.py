@@ -503,8 +503,9 @@ def _rows(graph: Graph, type: str) -> list[dict[str, Any]]:
     return sorted(rows, key=repr)
 
 
-def test_a_write_that_comes_during_a_turn_is_published_with_it(local_uri):
+def test_a_write_that_comes_during_a_turn_is_published_with_it(local_uri, monkeypatch):
     """Three writers share a turn: the third comes when the first two have begun."""
+    monkeypatch.setattr("omnigraph.commit.turn.MAX_TURN_SECONDS", 60.0)
     graph, turn, publishes = init(local_uri, SCHEMA), Pause(), list[object]()
     graph.insert("Person", [{"name": "first"}])
     alone, tables = Pause(), "mutation.post_table_commit"

@@ -91,3 +91,37 @@ def test_a_profile_selects_a_graph_of_a_cluster_under_its_policy(
     capsys.readouterr()
     assert main(["optimize", "--profile", "p"]) == 1
     assert "applied: shop, team" in capsys.readouterr().err
+
+
+CASES = """\
+version: 1
+cases:
+  - {id: staff-reads, actor: ada, action: read, branch: main, expect: allow}
+  - {id: guests-do-not, actor: eve, action: read, branch: main, expect: deny}
+"""
+
+
+def test_the_applied_policy_is_validated_tested_and_explained(cluster, capsys, tmp_path):
+    cluster.converge()
+    (tmp_path / "cases.yaml").write_text(CASES)
+    named = ["--cluster", str(cluster.folder), "--cluster-graph", "team", "--json"]
+    assert main(["policy", "validate", *named]) == 0
+    assert json.loads(capsys.readouterr().out)["actors"] == 1
+    assert main(["policy", "test", "--tests", str(tmp_path / "cases.yaml"), *named]) == 0
+    assert json.loads(capsys.readouterr().out) == {"ok": True, "cases": 2}
+    explain = ["policy", "explain", "--actor", "eve", "--action", "read", "--branch", "main"]
+    assert main([*explain, *named]) == 0
+    assert json.loads(capsys.readouterr().out)["decision"] == "deny"
+    assert main(["policy", "test", *named]) == 2
+
+
+def test_the_applied_queries_are_listed_and_validated(cluster, capsys):
+    cluster.converge()
+    named = ["--cluster", str(cluster.folder), "--cluster-graph", "team", "--json"]
+    assert main(["queries", "list", *named]) == 0
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)["queries"]] == ["people"]
+    assert main(["queries", "validate", *named]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+    unknown = ["--cluster", str(cluster.folder), "--cluster-graph", "teem"]
+    assert main(["queries", "list", *unknown]) == 1
+    assert "is not applied in cluster" in capsys.readouterr().err

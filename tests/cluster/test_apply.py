@@ -340,7 +340,7 @@ def test_people_read_what_was_done(cluster, capsys):
     ]
     assert lines[-2:] == [
         "revision 1, converged: yes, ledger written: yes",
-        "servers pick it up when they are restarted",
+        "running servers pick it up within seconds",
     ]
     assert main(["cluster", "plan", *args]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "  no changes"

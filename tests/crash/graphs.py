@@ -39,6 +39,9 @@ node Company { name: String @key }
 edge Knows: Person -> Person { since: Date? }
 edge WorksAt: Person -> Company { @unique(src, dst) }
 """
+SIZED_SCHEMA = SCHEMA.replace(
+    "Company { name: String @key", "Company { name: String @key  size: I32?  founded: I32"
+)
 NEXT_SCHEMA = """
 node Person { name: String @key  age: I32? @index  nick: String? }
 node Company { title: String @key @rename_from("name")  size: I32 @backfill(1) }
@@ -132,6 +135,14 @@ def only_main(root: Path) -> None:
     found = [person("ada", 41), person("bo", 29), company("acme")]
     edges = [edge("Knows", "ada", "bo"), edge("WorksAt", "bo", "acme")]
     init(root, SCHEMA).load(rows(*found, *edges), "append")
+
+
+@Builder
+def with_sizes(root: Path) -> None:
+    """Values that a change of the schema requires, and no branch."""
+    graph = init(root, SIZED_SCHEMA)
+    data = {"type": "Company", "data": {"name": "acme", "size": 3, "founded": 1999}}
+    graph.load(rows(person("ada", 41), json.dumps(data)), "append")
 
 
 @on(people)

@@ -28,6 +28,7 @@ from tests.crash import graphs
 from tests.crash.graphs import (
     NEXT_SCHEMA,
     SCHEMA,
+    SIZED_SCHEMA,
     Builder,
     company,
     edge,
@@ -296,6 +297,19 @@ def _apply_schema(uri: str) -> None:
     open_graph(uri).as_actor("ada").schema.apply(NEXT_SCHEMA)
 
 
+def _apply_wider(uri: str) -> None:
+    """Writes a column in place of another, and validates rows of two tables."""
+    text = SCHEMA.replace("age: I32?", "age: I64? @index\n    @range(age, 0..90)")
+    text = text.replace("@unique(src, dst)", "@unique(src, dst) @unique(dst)")
+    open_graph(uri).as_actor("ada").schema.apply(text)
+
+
+def _apply_required(uri: str) -> None:
+    """Changes a table in three commits: columns, whether two may hold nulls, and an index."""
+    text = SIZED_SCHEMA.replace("size: I32?", "size: I32 @index\n    nick: String?")
+    open_graph(uri).schema.apply(text.replace("founded: I32", "founded: I32?"))
+
+
 def _apply_names(uri: str) -> None:
     """Touches no table."""
     old, new = "Company { name: String @key", 'Company { title: String @key @rename_from("name")'
@@ -418,6 +432,8 @@ KINDS = {
         Kind("optimize", graphs.fragmented, _optimize),
         Kind("cleanup", graphs.fragmented, _cleanup),
         Kind("schema apply", graphs.only_main, _apply_schema),
+        Kind("schema apply of wider numbers", graphs.only_main, _apply_wider),
+        Kind("schema apply of required values", graphs.with_sizes, _apply_required),
         Kind("schema apply without tables", graphs.only_main, _apply_names),
         Kind(
             "schema apply with data loss",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from msgspec.structs import fields
 
 from omnigraph.config.legacy import NEW_HOMES, parse_legacy_config
 from omnigraph.config.operator import Binding, Display, OperatorConfig, parse_operator_config

@@ -407,7 +407,7 @@ RELAXED = settings(
 
 def test_histories_with_crashes_end_where_the_reference_graph_says():
     run_state_machine_as_test(
-        Histories, settings=settings(RELAXED, max_examples=8, stateful_step_count=15)
+        Histories, settings=settings(RELAXED, max_examples=4, stateful_step_count=15)
     )
 
 

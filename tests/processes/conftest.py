@@ -100,6 +100,11 @@ def object_place(request: pytest.FixtureRequest) -> Place:
     return found
 
 
+STORES_IN_SLOW_TESTS = [pytest.param(name, marks=pytest.mark.slow) for name in ("s3", "seaweed")]
+local_first = pytest.mark.parametrize("place", ["local", *STORES_IN_SLOW_TESTS], indirect=True)
+"""Outside the slow tests, the local disk alone: another test of the file does the like on S3."""
+
+
 @pytest.fixture(params=["local", "s3", pytest.param("seaweed", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest) -> Place:
     """Every store that several processes can share."""

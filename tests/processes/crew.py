@@ -97,7 +97,7 @@ class Crew:
             try:
                 while any(self._tend(member) for member in members):
                     assert time.monotonic() < deadline, "the crew does not get done"
-                    time.sleep(0.005)
+                    time.sleep(0.02)
             finally:
                 for process in self._running.values():
                     process.kill()

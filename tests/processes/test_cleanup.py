@@ -152,7 +152,7 @@ def test_cleaners_take_nothing_from_branches_that_are_made_and_written_meanwhile
     place: Place, tmp_path: Path
 ) -> None:
     crew = BesideCleaners(place, tmp_path)
-    crew.work(5, kill_every=2)
+    crew.work(3, kill_every=1.4)
     crew.check()
 
 

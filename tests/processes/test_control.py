@@ -17,10 +17,11 @@ from tests.support.faults import Arm, Kill
 
 
 @pytest.mark.acceptance("S-004")
+@pytest.mark.parametrize("rounds", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("store", ["local", "s3"])
-def test_of_several_inits_in_processes_exactly_one_succeeds(request, run, store):
+def test_of_several_inits_in_processes_exactly_one_succeeds(request, run, store, rounds):
     place = request.getfixturevalue(f"{store}_place")
-    for round in range(3 if store == "local" else 1):
+    for round in range(rounds):
         uri = f"{place.uri}/{round}"
         schemas = [SCHEMA + f"node Mine{n} {{ name: String @key }}\n" for n in range(4)]
         won = run(place, [("init_graph", uri, schema) for schema in schemas])
@@ -35,11 +36,14 @@ def test_of_several_inits_in_processes_exactly_one_succeeds(request, run, store)
 # -- branches --------------------------------------------------------------------------------
 
 
-def test_of_several_creates_and_deletes_in_processes_exactly_one_succeeds(local_place, run):
+@pytest.mark.parametrize("branches", [3, pytest.param(6, marks=pytest.mark.slow)])
+def test_of_several_creates_and_deletes_in_processes_exactly_one_succeeds(
+    local_place, run, branches
+):
     graph = init(local_place.uri, SCHEMA)
     graph.branches.create("other")
     Backstage(local_place.uri).publish("other")
-    names = [f"race/{number}" for number in range(6)]
+    names = [f"race/{number}" for number in range(branches)]
     sources = ["main", "other", "main", "other"]
     made = run(
         local_place, [("create_branches", local_place.uri, names, source) for source in sources]

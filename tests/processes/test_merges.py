@@ -12,7 +12,7 @@ from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from tests.behaviour.graphs import SCHEMA
 from tests.processes.children import child
-from tests.processes.conftest import Place
+from tests.processes.conftest import Place, local_first
 from tests.support.faults import Arm, Kill
 
 MERGED = "branch_merge.post_phase_b_pre_manifest_commit"
@@ -43,7 +43,7 @@ def check_merges_at_once(place: Place, run, workers: str, times: int) -> None:
 
 
 def test_branches_merged_into_main_and_back_at_the_same_time_lose_nothing(local_place, run):
-    check_merges_at_once(local_place, run, "abc", 4)
+    check_merges_at_once(local_place, run, "abc", 2)
 
 
 @pytest.mark.slow
@@ -51,6 +51,7 @@ def test_merges_at_the_same_time_lose_nothing_for_longer(place, run):
     check_merges_at_once(place, run, "abcd", 10)
 
 
+@local_first
 def test_the_same_merge_by_several_processes_is_made_once(place, run):
     graph = init(place.uri, SCHEMA)
     graph.branches.create("f")

@@ -39,25 +39,26 @@ def check_rows(uri: str, branch: str | None) -> None:
     assert kinds.count("graph_commit") == kinds.count("operation")
 
 
+@pytest.mark.parametrize("times", [7, pytest.param(15, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("processes", "locked"), [(4, False), (2, True)])
-def test_processes_publish_to_one_branch(local_place, run, processes, locked):
+def test_processes_publish_to_one_branch(local_place, run, processes, locked, times):
     graph = init(local_place.uri, SCHEMA)
     results = run(
         local_place,
         [
-            ("publish_many", local_place.uri, ["main"] * 15, locked, f"act-{number}")
+            ("publish_many", local_place.uri, ["main"] * times, locked, f"act-{number}")
             for number in range(processes)
         ],
     )
     made = [published for result in results for published in result]
-    assert len(made) == 15 * processes
+    assert len(made) == times * processes
     for result in results:
         assert result == sorted(result, key=lambda published: published[2])
     check_history(graph, "main", made)
     check_history(open_graph(local_place.uri), "main", made)
     check_rows(local_place.uri, None)
     for number in range(processes):
-        assert len(graph.log(actor=f"act-{number}", reverse=True)) == 15
+        assert len(graph.log(actor=f"act-{number}", reverse=True)) == times
 
 
 def test_processes_publish_to_branches_of_their_own(local_place, run):
@@ -96,9 +97,10 @@ def test_a_reader_never_sees_a_hole_while_others_publish(local_place, run):
 
 
 @pytest.mark.acceptance("S-188")
-def test_one_operation_published_by_four_processes_is_one_commit(local_place, run):
+@pytest.mark.parametrize("rounds", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_one_operation_published_by_four_processes_is_one_commit(local_place, run, rounds):
     graph = init(local_place.uri, SCHEMA)
-    for round in range(3):
+    for round in range(rounds):
         operation = new_ulid()
         results = run(local_place, [("publish_operation", local_place.uri, operation)] * 4)
         assert len(set(results)) == 1
@@ -122,10 +124,11 @@ def test_one_load_made_by_several_processes_is_one_commit(place, run):
         assert (again.replayed, again.receipt.graph_commit_id) == (True, results[0][0])
 
 
+@pytest.mark.parametrize("processes", [3, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("types", [("Person",), ("Person", "Company")])
-def test_processes_load_into_one_type_and_into_different_ones(place, run, types):
+def test_processes_load_into_one_type_and_into_different_ones(place, run, types, processes):
     graph = init(place.uri, SCHEMA)
-    processes, rows = 4, 6 if place.uri.startswith("/") else 2
+    rows = 6 if place.uri.startswith("/") else 2
     plans = [[types[number % len(types)]] * rows for number in range(processes)]
     results = run(place, [("load_many", place.uri, plan, f"p{n}-") for n, plan in enumerate(plans)])
     check_history(graph, "main", [published for result in results for published in result])
@@ -145,7 +148,7 @@ def test_processes_load_into_one_type_and_into_different_ones(place, run, types)
     assert backstage.objects.list_dir("__recovery") == []
 
 
-@pytest.mark.parametrize("branches", [["main"] * 8, ["main", "feature"]])
+@pytest.mark.parametrize("branches", [["main"] * 4, ["main", "feature"]])
 def test_processes_publish_on_an_object_store(object_place, run, branches):
     graph = init(object_place.uri, SCHEMA)
     graph.branches.create("feature")

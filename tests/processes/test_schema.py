@@ -27,7 +27,7 @@ def staged(uri: str) -> list[str]:
     return [name for name in CONTRACT_FILES if objects.exists(f"{name}{STAGED}")]
 
 
-@pytest.mark.parametrize("store", ["local", "s3"])
+@pytest.mark.parametrize("store", ["local", pytest.param("s3", marks=pytest.mark.slow)])
 def test_two_change_the_schema_while_others_write(request, run, store):
     place = request.getfixturevalue(f"{store}_place")
     init(place.uri, schema(0))

@@ -90,7 +90,7 @@ class Fleet:
                 assert time.monotonic() < hang, "the writers make no progress"
                 for number in list(self._running):
                     self._tend(number, life)
-                time.sleep(0.005)
+                time.sleep(0.02)
             self._stop.touch()
             ends = {process.wait(300) for process in self._running.values()}
             assert ends <= {0, -signal.SIGKILL}
@@ -243,7 +243,7 @@ def test_killed_processes_with_several_writers_lose_nothing_and_write_nothing_tw
     local_place, tmp_path
 ):
     fleet = Fleet(local_place, tmp_path, processes=2)
-    fleet.work(16, life=6, kills=4, writes=60)
+    fleet.work(6, life=3, kills=3, writes=40)
     fleet.check(samples=10)
 
 

@@ -83,7 +83,7 @@ def begin(place, tmp_path, *jobs):
 @pytest.mark.acceptance("S-157", "S-144")
 def test_killed_writers_lose_nothing_that_was_acknowledged(place, tmp_path):
     crew = begin(place, tmp_path)
-    members = writers(all_of_it, rounds(place, 18, 9), mortals=rounds(place, 4, 2))
+    members = writers(all_of_it, rounds(place, 10, 4), mortals=rounds(place, 4, 2))
     crew.work(members)
     assert crew.check(members)["done"] == sum(len(member.jobs) for member in members)
 
@@ -137,7 +137,7 @@ def check_demolition(place, tmp_path, count):
 
 
 def test_no_edge_dangles_while_nodes_are_deleted_and_branches_come_and_go(local_place, tmp_path):
-    check_demolition(local_place, tmp_path, 18)
+    check_demolition(local_place, tmp_path, 12)
 
 
 @pytest.mark.slow
@@ -149,11 +149,12 @@ def test_no_edge_dangles_for_a_long_time(place, tmp_path):
 
 
 @pytest.mark.acceptance("S-051", "S-052", "S-158")
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("rows", ["own", "shared"])
-def test_updates_at_the_same_time_all_succeed(place, run, tmp_path, rows):
+def test_updates_at_the_same_time_all_succeed(place, run, tmp_path, rows, times):
     """Four processes of two threads each, every handle older than what the others write."""
     graph = init(place.uri, SCHEMA)
-    processes, threads, count = 4, 2, rounds(place, 6, 2)
+    processes, threads, count = 4, 2, times * rounds(place, 2, 1)
     keys = [f"p{n}" for n in range(processes * threads)] if rows == "own" else ["p0"]
     graph.load(lines(*(person(key, 0) for key in keys)), "merge")
     before = graph._snapshot().version
@@ -287,16 +288,17 @@ def test_an_edge_whose_end_goes_although_its_branch_is_locked_is_taken_back(plac
         ("recovery.sidecar_written", 2, "RolledBack"),
     ],
 )
+@pytest.mark.parametrize("openers", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_processes_that_open_together_recover_an_operation_once(
-    place, run, tmp_path, point, rows_after, kind
+    place, run, tmp_path, point, rows_after, kind, openers
 ):
     graph = two_ends(place)
     query = 'query q() { insert Person { name: "cy" } insert WorksAt { from: "cy", to: "acme" } }'
     arguments = (place.uri, query, str(tmp_path / "report"), True)
     killed = child(place, [Arm(point, Kill())], "writing.mutate_once", *arguments)
     assert killed.wait(60) == -signal.SIGKILL
-    opened = run(place, [("writing.open_and_count", place.uri)] * 4)
-    assert opened == [(3, 1)] * 4
+    opened = run(place, [("writing.open_and_count", place.uri)] * openers)
+    assert opened == [(3, 1)] * openers
     assert [audit.audit.kind.value for audit in graph.maintenance.recoveries()] == [kind]
     assert len(exported(graph, "main").splitlines()) == rows_after
     check_recovered(graph, place)

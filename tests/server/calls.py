@@ -80,6 +80,22 @@ def _calls() -> Iterable[Call]:
     yield Call("getCaller", denied=200)
     yield Call("metrics", ((Action.GRAPH_LIST, None, None),), denied=200)
 
+    # -- the cluster, which the server of these calls does not have (test_deployments.py) ----
+    bundle = {
+        "version": 1,
+        "canonical_root": "/",
+        "config_digest": "",
+        "config_semantics": "{}",
+        "resources": {},
+        "sources": {},
+    }
+    name = "01ARZ3NDEKTSV4RRFFQ69G5FAV:1:01ARZ3NDEKTSV4RRFFQ69G5FAV"
+    plan = {"deployment": bundle}
+    yield Call("planDeployment", body=plan, status=404, denied=404)
+    yield Call("deploy", body=plan | {"deployment_id": name}, status=404, denied=404)
+    yield Call("getDeployments", status=404, denied=404)
+    yield Call("getDeployment", path={"deployment_id": name}, status=404, denied=404)
+
     # -- queries ----------------------------------------------------------------------------
     read = {"query": LIB, "name": READ, "branch": "<branch>"}
     on_branch: Asked = (R, "<branch>", None)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import httpx
 
 import omnigraph as og
-from tests.support.fork_server import fork_server
+from tests.support.fork_server import ForkedProcess, fork_server
 
 H = {"Omnigraph-Http-Api": "0.13"}
 """The header of contract 0.13."""
@@ -54,7 +55,12 @@ query add_author($slug: String, $born: I32) { insert Author { slug: $slug, born:
 query set_born($slug: String, $born: I32) { update Author set { born: $born } where slug = $slug }
 """
 
-_RUN = "import sys; from omnigraph.server.command import run; sys.exit(run(sys.argv[1:]))"
+COMMAND = (
+    "-c",
+    "import sys; from omnigraph.server.command import run; sys.exit(run(sys.argv[1:]))",
+)
+"""The server as a command of its own, where the process itself is tested."""
+
 _CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("OMNIGRAPH_")}
 START_SECONDS = 30
 
@@ -71,10 +77,13 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return _CLEAN | {"OMNIGRAPH_DURABILITY": "none"} | dict(extra or {})
 
 
+Process = subprocess.Popen[bytes] | ForkedProcess
+
+
 class Server:
     """A running server process and a client of it."""
 
-    def __init__(self, process: subprocess.Popen[str], address: str, log: Path) -> None:
+    def __init__(self, process: Process, address: str, log: Path) -> None:
         self.process = process
         self.address = address
         self._log = log
@@ -129,35 +138,51 @@ def serving(
     folder: Path,
     *arguments: str | Path,
     env: Mapping[str, str] | None = None,
-    command: tuple[str, ...] = ("-c", _RUN),
+    command: tuple[str, ...] | None = None,
 ) -> Iterator[Server]:
-    """A server on a free port; it is ended with the block."""
-    log = folder / "server.log"
-    with log.open("w", encoding="utf-8") as errors:
-        process = subprocess.Popen(
-            [sys.executable, *command, *map(str, arguments), "--bind", "127.0.0.1:0"],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=environment(env),
-        )
-    assert process.stdout is not None
+    """A server on a free port; it is ended with the block.
+
+    It is a fork of a process that has imported everything, unless `command` tells Python what to run.
+    """
+    out, log = folder / "server.out", folder / "server.log"
+    process = _start([*map(str, arguments), "--bind", "127.0.0.1:0"], out, log, env, command)
     try:
-        line = process.stdout.readline()
+        while not (line := out.read_text()).endswith("\n"):
+            assert process.poll() is None, log.read_text(encoding="utf-8")
+            time.sleep(0.005)
         name, _, address = line.strip().partition("=")
         assert name == "OMNIGRAPH_LISTEN_ADDR", log.read_text(encoding="utf-8")
         server = Server(process, address, log)
         with server.client:
             yield server
     finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(timeout=START_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        process.stdout.close()
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=START_SECONDS)
+        except (subprocess.TimeoutExpired, TimeoutError):
+            process.kill()
+            process.wait()
+
+
+def _start(
+    arguments: list[str],
+    out: Path,
+    err: Path,
+    env: Mapping[str, str] | None,
+    command: tuple[str, ...] | None,
+) -> Process:
+    out.write_bytes(b"")
+    err.write_bytes(b"")
+    if command is None:
+        given = [arguments, str(out), str(err), os.getcwd()]
+        return fork_server().start("tests.server.starting:start", given, environment(env))
+    with out.open("wb") as output, err.open("wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, *command, *arguments],
+            stdout=output,
+            stderr=errors,
+            env=environment(env),
+        )
 
 
 def refused(*arguments: str | Path, env: Mapping[str, str] | None = None) -> str:
@@ -165,9 +190,7 @@ def refused(*arguments: str | Path, env: Mapping[str, str] | None = None) -> str
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         given = [*map(str, arguments), "--bind", "127.0.0.1:0"]
-        process = fork_server().start(
-            "tests.server.starting:start", [given, str(out), str(err)], environment(env)
-        )
+        process = _start(given, out, err, env, command=None)
         try:
             code = process.wait(START_SECONDS)
         finally:

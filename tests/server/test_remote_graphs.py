@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 
+import httpx
 import pyarrow as pa
 import pytest
 
@@ -16,11 +17,11 @@ from omnigraph.errors import (
     CommitStateUnknown,
     EmbeddedOnly,
     HeadMoved,
-    InputError,
     NotFoundError,
     PolicyDenied,
     ServerUnreachable,
     Unauthenticated,
+    UnexpectedAnswer,
 )
 from tests.server.serving import LIB, library, serving
 from tests.server.test_policies import POLICY, TOKENS
@@ -144,8 +145,9 @@ def test_a_branch_is_looked_for_when_connecting(guarded):
 
 def test_a_server_of_contract_13_alone_says_what_it_needs(tmp_path):
     arguments = (library(tmp_path), "--unauthenticated", "--http-api", "0.13")
-    with serving(tmp_path, *arguments) as server, pytest.raises((InputError, NotFoundError)):
+    with serving(tmp_path, *arguments) as server, pytest.raises(UnexpectedAnswer) as caught:
         og.connect(f"http://{server.address}")
+    assert "--http-api both" in str(caught.value)
 
 
 def test_what_is_not_remote_says_so(guarded, tmp_path):
@@ -169,13 +171,42 @@ def test_what_is_not_remote_says_so(guarded, tmp_path):
 # -- large answers and requests -------------------------------------------------------------
 
 
-def test_a_load_larger_than_the_limit_is_refused_and_nothing_is_written(guarded):
-    big = pa.table({"slug": ["x" * 40_000_000]})
-    with og.connect(guarded, token="t-root") as graph:
-        before = graph.head().id
-        with pytest.raises(InputError, match="larger than 33,554,432 bytes"):
+def test_a_load_larger_than_one_request_is_sent_in_parts_and_is_one_commit(guarded):
+    count = 90_000
+    big = pa.table({"slug": [f"{number:0400}" for number in range(count)]})
+    with og.connect(guarded, token="t-root", branch="main") as main:
+        graph = main.branches.create("large")
+        before = graph.head()
+        done = graph.insert("Author", big, idempotency_key="large-1")
+        assert done.receipt.counts["node:Author"].inserted == count
+        assert graph.head().id == done.receipt.graph_commit_id
+        assert graph.log(limit=2)[1].id == before.id
+        again = graph.insert("Author", big, idempotency_key="large-1")
+        assert again.receipt.replayed
+        with pytest.raises(og.errors.LoadError):
             graph.insert("Author", big)
-        assert graph.head().id == before
+        main.branches.delete("large")
+
+
+def test_parts_of_a_load_need_the_right_to_write_and_fit_together(guarded):
+    def send(token, **query):
+        return httpx.post(
+            f"{guarded}/load/parts",
+            params=query,
+            content=b"12345",
+            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/msgpack"},
+        )
+
+    name = {"upload": "upload-of-one"}
+    assert send("t-amy", **name).status_code == 403
+    assert send("t-root", upload="../x").status_code == 400
+    assert send("t-root", **name, offset=5).status_code == 409
+    assert send("t-root", **name).status_code == 204
+    assert send("t-root", **name).status_code == 204, "sent again, it is there already"
+    assert send("t-root", **name, offset=7).status_code == 409
+    assert send("t-root", **name, offset=2**31).status_code == 413
+    assert send("t-root", **name, offset=5, last="true").status_code == 409
+    assert send("t-root", **name, last="true").status_code == 400
 
 
 def test_a_conditional_write_that_loses_is_head_moved(guarded):
@@ -247,3 +278,20 @@ def test_threads_share_a_handle(guarded):
         for thread in threads:
             thread.join()
         assert len(found) == 40
+
+
+@pytest.mark.parametrize("text", [LIB, LIB.rstrip("\n"), LIB.replace("\n", " ")])
+def test_a_key_is_the_same_write_beside_storage_and_through_a_server(tmp_path, text):
+    root = library(tmp_path)
+    with (
+        og.open(root) as local,
+        serving(tmp_path, root, "--unauthenticated") as server,
+        og.connect(f"http://{server.address}") as remote,
+    ):
+        for number, (first, second) in enumerate(((local, remote), (remote, local))):
+            params = {"slug": f"k{number}", "born": 1}
+            keyed = {"name": "add_author", "idempotency_key": f"once-{number}"}
+            one = first.mutate(text, params, **keyed)
+            two = second.mutate(text if number else text.rstrip("\n"), params, **keyed)
+            assert two.receipt.replayed
+            assert two.receipt.graph_commit_id == one.receipt.graph_commit_id

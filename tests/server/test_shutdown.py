@@ -11,7 +11,7 @@ import time
 import pytest
 
 import omnigraph as og
-from tests.server.serving import library, serving
+from tests.server.serving import COMMAND, library, serving
 
 ROWS = 60_000
 DATA = "".join(f'{{"type":"Author","data":{{"slug":"big{n}","born":{n}}}}}\n' for n in range(ROWS))
@@ -45,7 +45,7 @@ def wait_for(condition, seconds=30):
 @pytest.mark.acceptance("U-358")
 def test_a_signal_lets_running_writes_finish(tmp_path):
     root = library(tmp_path)
-    with serving(tmp_path, root, "--unauthenticated") as server:
+    with serving(tmp_path, root, "--unauthenticated", command=COMMAND) as server:
         with send_load(server) as raw:
             wait_for(lambda: running_writes(server) == 1)
             server.process.send_signal(signal.SIGTERM)
@@ -65,7 +65,7 @@ def test_a_signal_lets_running_writes_finish(tmp_path):
 def test_the_grace_time_ends(tmp_path):
     root = library(tmp_path)
     options = ("--unauthenticated", "--shutdown-grace-seconds", "0")
-    with serving(tmp_path, root, *options) as server, send_load(server):
+    with serving(tmp_path, root, *options, command=COMMAND) as server, send_load(server):
         wait_for(lambda: running_writes(server) == 1)
         assert server.stop() == 2
     with og.open(root) as graph:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from tests.server.serving import serving
+from tests.server.serving import COMMAND, serving
 
 SCHEMA = "node Page { slug: String @key  text: String }\n"
 MIB = 1_048_576
@@ -61,7 +61,7 @@ def pages(folder, rows, text_bytes):
 @pytest.mark.acceptance("U-335", partly="a pause of two seconds in 24 MB")
 def test_an_export_waits_for_its_reader(tmp_path):
     root = pages(tmp_path, 6000, 4000)
-    with serving(tmp_path, root, "--unauthenticated") as server:
+    with serving(tmp_path, root, "--unauthenticated", command=COMMAND) as server:
         assert exported(server, 2, 192 * MIB)[0] == 6000
 
 
@@ -69,6 +69,6 @@ def test_an_export_waits_for_its_reader(tmp_path):
 @pytest.mark.acceptance("U-335")
 def test_a_large_export_waits_a_minute_for_its_reader(tmp_path):
     root = pages(tmp_path, 25_000, 4000)
-    with serving(tmp_path, root, "--unauthenticated") as server:
+    with serving(tmp_path, root, "--unauthenticated", command=COMMAND) as server:
         lines, size = exported(server, 60, 640 * MIB)
     assert (lines, size > 100 * 10**6) == (25_000, True)

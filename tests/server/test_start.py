@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.serving import LIB, H, refused, serving
+from tests.server.serving import COMMAND, LIB, H, refused, serving
 
 ONE = "OMNIGRAPH_SERVER_BEARER_TOKEN"
 FILE = "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE"
@@ -24,7 +24,7 @@ def closed(graph_root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("closed")
     (folder / "tokens.json").write_text('{" amy ": " t-amy ", "root": "t-root"}')
     env = {ONE: "t-default", FILE: str(folder / "tokens.json"), JSON: '{"no": "t-no"}'}
-    with serving(folder, graph_root, "--unauthenticated", env=env) as running:
+    with serving(folder, graph_root, "--unauthenticated", env=env, command=COMMAND) as running:
         yield running
 
 
@@ -69,7 +69,9 @@ def test_tokens_that_are_refused(env, said):
 
 def test_other_starts_that_are_refused(tmp_path):
     assert "no graph to serve" in refused("--unauthenticated")
-    assert "no graph at" in refused(tmp_path / "nope.omni", "--unauthenticated")
+    said = refused(tmp_path / "nope.omni", "--unauthenticated")
+    assert "no graph at" in said
+    assert f"`omnigraph init --schema FILE {tmp_path}/nope.omni` creates one" in said
 
 
 @pytest.mark.acceptance("U-068", partly="a server with a policy")

@@ -28,7 +28,8 @@ from omnigraph.errors import StorageError
 from omnigraph.faults import FAULT_POINTS, FaultPoint, FaultPoints
 
 DECLARED_IN: Final = (
-    "omnigraph.cluster.apply",
+    "omnigraph.cluster.deployment",
+    "omnigraph.cluster.run",
     "omnigraph.cluster.store",
     "omnigraph.commit.background",
     "omnigraph.commit.writer",
@@ -38,7 +39,7 @@ DECLARED_IN: Final = (
     "omnigraph.maintenance.cleanup",
     "omnigraph.maintenance.indexes",
     "omnigraph.merge.table_merge",
-    "omnigraph.mutation.statements",
+    "omnigraph.mutation.writes",
     "omnigraph.providers.documents",
     "omnigraph.schema.apply",
     "omnigraph.schema.tables",

@@ -51,11 +51,13 @@ class ForkedProcess:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        deadline = None if timeout is None else time.monotonic() + timeout
+        began = time.monotonic()
         while (code := self.poll()) is None:
-            if deadline is not None and time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if timeout is not None and waited > timeout:
                 raise TimeoutError(f"process {self.pid} has not ended in {timeout} s")
-            time.sleep(0.002)
+            # Asking costs time of both processes: often at first, then as often as is noticed.
+            time.sleep(min(0.002 + waited / 20, 0.02))
         return code
 
     def send_signal(self, number: int) -> None:
@@ -67,14 +69,14 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """The process that makes the others. It ends with the tests."""
+    """The process that makes the others, with these modules in it. It ends with the tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Sequence[str] = IMPORTED) -> None:
         ours, theirs = Pipe()
         # The one thread that numbers would be crunched by, and that a fork would lose.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno()), *modules],
             cwd=PROJECT,
             env=environment,
             pass_fds=[theirs.fileno()],
@@ -113,9 +115,9 @@ def fork_server() -> ForkServer:
 # -- in the fork server -----------------------------------------------------------------------
 
 
-def serve(orders: Connection) -> None:
+def serve(orders: Connection, modules: Sequence[str]) -> None:
     """Start processes and tell how they ended, until nothing more is asked for."""
-    for module in IMPORTED:
+    for module in modules:
         import_module(module)
     while True:
         try:
@@ -160,4 +162,4 @@ def _work(
 
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])))
+    serve(Connection(int(sys.argv[1])), sys.argv[2:])

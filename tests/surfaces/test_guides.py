@@ -22,11 +22,16 @@ PAGES = {
     "data.md": 8,
     "embeddings.md": 5,
     "graphs.md": 10,
+    "history.md": 2,
     "merging.md": 15,
     "maintenance.md": 8,
     "policy.md": 7,
     "queries.md": 4,
+    "pictures.md": 0,
     "quickstart.md": 10,
+    "quickstart-python.md": 0,
+    "search.md": 5,
+    "shell.md": 2,
     "stored-queries.md": 3,
 }
 """The pages that run, each with the number of commands there are at least."""
@@ -101,11 +106,13 @@ def run_python(page: Path, folder: Path) -> str:
     """What the Python sessions of a page print differently, after its commands were run."""
     report = io.StringIO()
     runner = doctest.DocTestRunner(verbose=False)
+    names: dict[str, object] = {}
     for block in blocks_of(page):
         if block.language == "pycon":
             test = doctest.DocTestParser().get_doctest(block.text, {}, str(block), page.name, 0)
+            test.globs = names  # The blocks of a page are one session.
             with chdir(folder):
-                runner.run(test, out=report.write)
+                runner.run(test, out=report.write, clear_globs=False)
     return report.getvalue()
 
 

@@ -19,7 +19,13 @@ from omnigraph.settings import (
 from omnigraph.side_by_side import each
 
 PACKAGE = Path(omnigraph.__file__).parent
-PASSING_ON = {"spark/gateway.py", "spark/tasks.py", "server/command.py", "settings.py"}
+PASSING_ON = {
+    "cli/terminal.py",
+    "spark/gateway.py",
+    "spark/tasks.py",
+    "server/command.py",
+    "settings.py",
+}
 """Modules that hand the environment to other processes or take secrets out of it, and the one that reads it."""
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from omnigraph.history.refs import Ref
     from omnigraph.load.run import LoadResult
     from omnigraph.mutation.run import MutationResult
-    from omnigraph.plan.ir import MutationPlan
+    from omnigraph.plan.changes import MutationPlan
     from omnigraph.progress import Progress
     from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.branches import BranchRef
@@ -57,7 +57,8 @@ class Changes(HasBranches):
         >>> done.affected_nodes
         1
         """
-        from omnigraph.commit.keys import keyed_request
+        from omnigraph.commit.keys import keyed_request, keyed_text
+        from omnigraph.mutation.match_reader import MatchReader
         from omnigraph.mutation.run import MutationOptions, Mutator
         from omnigraph.plan.params import bind_host_values
 
@@ -68,15 +69,21 @@ class Changes(HasBranches):
             optional_text("message", message),
             commit_argument("expected_head", expected_head),
         )
-        mutator = Mutator(core.parts, core.writer)
+        matches = MatchReader(core.tables, core.reader, self._view)
+        mutator = Mutator(core.parts, core.writer, matches)
 
         def compiled_under(
             contract: SchemaContract,
         ) -> tuple[MutationPlan, Mapping[str, object], MutationOptions]:
             compiled = core.reader.queries.compile(source, query_name, contract.catalog)
             plan = compiled.mutation_plan()
+            if plan.has_match and (self._view.hidden_types or self._view.hidden_properties):
+                # What the view hides does not exist for a pattern.
+                seen = self._view
+                compiled = core.reader.queries.compile(source, query_name, contract.catalog, seen)
+                plan = compiled.mutation_plan()
             bound = bind_host_values(plan.parameters, params or {})
-            request = keyed_request(idempotency_key, "mutate", compiled.text, bound)
+            request = keyed_request(idempotency_key, "mutate", keyed_text(compiled.text), bound)
             return plan, bound, MutationOptions(request, self._actor, text, head)
 
         known = core.known_schema(ref) if idempotency_key is None and head is None else None

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.catalog.model import Catalog
+    from omnigraph.language.query.ast import QueryFile
+    from omnigraph.language.syntax import Source
     from omnigraph.progress import Progress
     from omnigraph.read.budget import CancelToken, QueryBudget
     from omnigraph.read.entities import Blob, BlobLocation
@@ -120,8 +122,52 @@ class GraphAt:
         <pyarrow.lib.ChunkedArray object at ...>
         ...
         """
+        from omnigraph.read.source_files import query_source
+        from omnigraph.read.text_statements import chosen_settings, leading_statements, limited
+
+        text = query_source(source)
+        file = leading_statements(text)
+        if file is not None:
+            chosen = chosen_settings(file)
+            if chosen:
+                from omnigraph.read.budget import QueryBudget
+
+                budget = limited(budget or QueryBudget.from_environment(), chosen)
+                exact = chosen.get("exact", "true" if exact else "false") == "true"
+            if file.statement is not None:
+                return self._statement(file, text, chosen, name, view)
         reading = self._reading(source, name, view, budget, cancel, exact)
         return self._core.reader.run(reading, params or {})
+
+    def _statement(
+        self,
+        file: QueryFile,
+        text: Source,
+        chosen: dict[str, int | str],
+        name: str | None,
+        view: ReadView | None,
+    ) -> Result:
+        """The answer of a statement that stands alone in a text."""
+        from omnigraph.errors import QuerySelectionError
+        from omnigraph.language.query.file_statements import Explain, Show
+        from omnigraph.read.result import Result
+        from omnigraph.read.text_statements import explained_rows, shown_settings
+
+        statement = file.statement
+        if name is not None:
+            raise QuerySelectionError("a statement has no name; leave --name out")
+        if isinstance(statement, Show):
+            word, (table, types) = "show", shown_settings(statement, chosen)
+        elif isinstance(statement, Explain):
+            span = statement.query.span
+            query = text.text[span.start : span.end]
+            word, (table, types) = "explain", explained_rows(self.explain(query, view=view))
+        else:
+            message = "branch statements do not run as a query; use the branch commands"
+            raise QuerySelectionError(message)
+        target = None if self._is_newest else self.commit_id
+        branch = self.branch if target is None else None
+        return Result(word, table, types, branch=branch, snapshot=target, commit_id=self.commit_id)
 
     def explain(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, runtime_checkable
 
 from omnigraph.limits import MAX_LOAD_ERRORS
 
@@ -103,7 +103,7 @@ class SchemaProtocol(Protocol):
     @property
     def catalog(self) -> Catalog: ...
 
-    def diagram(self) -> str: ...
+    def diagram(self, format: Literal["mermaid", "svg"] = "mermaid") -> str: ...
 
     def plan(self, new: str | Path, *, allow_data_loss: bool = False) -> MigrationPlan: ...
 

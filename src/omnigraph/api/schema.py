@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from omnigraph.api.arguments import commit_argument, optional_text
 from omnigraph.api.handle import GraphHandle
@@ -70,17 +70,20 @@ class Schema:
         """
         return self._graph._view.restrict(self._graph._core.schemas.contract().catalog)
 
-    def diagram(self) -> str:
-        """The schema as a Mermaid class diagram, which GitHub and notebooks render.
+    def _repr_svg_(self) -> str:
+        return self.diagram("svg")
+
+    def diagram(self, format: Literal["mermaid", "svg"] = "mermaid") -> str:
+        """The schema as a Mermaid class diagram, which GitHub renders, or as an SVG picture.
 
         >>> print(graph.schema.diagram())
         classDiagram
             class Note {
         ...
         """
-        from omnigraph.catalog.model import mermaid
+        from omnigraph.pictures.schema import diagram
 
-        return mermaid(self.catalog)
+        return diagram(self.catalog, format)
 
     def plan(self, new: str | Path, *, allow_data_loss: bool = False) -> MigrationPlan:
         """The steps that lead to another schema, unsupported ones included. Changes nothing.
@@ -113,12 +116,13 @@ class Schema:
 
         Dropped data stays readable at earlier commits until cleanup; with `allow_data_loss` it is
         deleted at once. Raises `UnsupportedMigration`, `SchemaApplyBlocked` while other branches
-        exist, and `QueriesBroken` when one of `queries` does not fit the new schema.
+        exist, `QueriesBroken` when one of `queries` does not fit the new schema, and
+        `SchemaViolated` with all stored rows that violate it.
 
         >>> graph.schema.apply(graph.schema.source + "node City { name: String @key }").applied
         True
         """
-        from omnigraph.commit.keys import keyed_request
+        from omnigraph.commit.keys import keyed_request, keyed_text
         from omnigraph.progress import SILENT
         from omnigraph.read.source_files import query_source, schema_source
         from omnigraph.schema import SchemaApplication, SchemaApplyOptions
@@ -129,7 +133,9 @@ class Schema:
         handle._allow(Action.SCHEMA_APPLY, target_branch=MAIN)
         desired = schema_source(new)
         options = SchemaApplyOptions(
-            request=keyed_request(idempotency_key, "schema_apply", desired.text, allow_data_loss),
+            request=keyed_request(
+                idempotency_key, "schema_apply", keyed_text(desired.text), allow_data_loss
+            ),
             allow_data_loss=allow_data_loss,
             actor=handle.actor,
             message=optional_text("message", message),

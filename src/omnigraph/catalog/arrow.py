@@ -34,7 +34,11 @@ def arrow_type(prop_type: PropType) -> pa.DataType:
     if prop_type.is_vector:
         item = pa.field("item", pa.float32(), nullable=True)
         return pa.list_(item, prop_type.dimension)
-    scalar = _SCALARS[prop_type.scalar]
+    if prop_type.fields is not None:
+        parts = [pa.field(name, arrow_type(kind)) for name, kind in prop_type.fields]
+        scalar = pa.struct(parts)
+    else:
+        scalar = _SCALARS[prop_type.scalar]
     return pa.list_(pa.field("item", scalar, nullable=True)) if prop_type.list else scalar
 
 

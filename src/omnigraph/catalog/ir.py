@@ -189,7 +189,7 @@ def _to_stored(value: Any) -> Any:
             return {"Check": body}
         case {"type": str(kind), "columns": columns}:
             return {kind: list(columns)}
-        case {"scalar": scalar, "dimension": dimension, **rest}:
+        case {"scalar": scalar, "dimension": dimension, "fields": _, **rest}:
             shown = scalar if dimension is None else {scalar: dimension}
             return {"scalar": shown, **_to_stored(rest)}
         case {"name": name, "value": text, "arguments": arguments}:

@@ -6,7 +6,7 @@ order, so iteration never depends on hashing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from omnigraph.catalog.ir import (
     AnnotationIR,
     CardinalityIR,
     CheckIR,
+    ConstraintIR,
     EdgeIR,
     IndexIR,
     KeyIR,
@@ -186,6 +187,22 @@ def _edge_type(edge: EdgeIR) -> EdgeType:
         index_groups=_groups(edge, IndexIR, order),
         annotations=edge.annotations,
     )
+
+
+def edge_identity(constraints: Sequence[ConstraintIR], numbers: Mapping[str, int]) -> Group | None:
+    """The tuple that identifies the edges of a type with these constraints.
+
+    `numbers` are the identities of its properties; one that has none yet comes last.
+    """
+    last = max(numbers.values(), default=0) + 1
+
+    def order(column: str) -> tuple[int, int]:
+        if column in ENDPOINTS:
+            return (0, ENDPOINTS.index(column))
+        return (1, numbers.get(column, last))
+
+    groups = (tuple(sorted(c.columns, key=order)) for c in constraints if isinstance(c, UniqueIR))
+    return _edge_identity(tuple(groups), order)
 
 
 def _edge_identity(unique_groups: tuple[Group, ...], order: _ColumnOrder) -> Group | None:

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, NoReturn
 
-from omnigraph.errors import UsageError
-
 
 class Plane(Enum):
     """How a command reaches a graph, in the order the help lists them."""
@@ -47,12 +45,18 @@ _SCOPES = {
 }
 
 
-def refuse_scopes(command: str, plane: Plane, given: Mapping[str, str | None]) -> None:
+TAKE_SERVERS = frozenset(["cluster plan", "cluster apply", "cluster status"])
+"""Commands of the control plane that a server can carry out."""
+
+
+def refuse_scopes(
+    command: str, plane: Plane, given: Mapping[str, str | None], *, takes_server: bool = False
+) -> None:
     """Raise if an option that selects a graph means nothing to a command of this plane."""
     if plane is Plane.DATA or command == "profile":
         return
     for name, flag in _SCOPES.items():
-        if given.get(name) is None:
+        if given.get(name) is None or (name == "server" and takes_server):
             continue
         advice = _INSTEAD_FOR.get(command, _INSTEAD[plane])
         if name in ("server", "graph"):
@@ -61,12 +65,15 @@ def refuse_scopes(command: str, plane: Plane, given: Mapping[str, str | None]) -
             continue
         else:
             what = f"{flag} does not apply"
+        from omnigraph.errors import UsageError
+
         raise UsageError(f"`{command}` is a {plane.value}-plane command; {what}. {advice}")
 
 
 def refuse_remote(command: str, uri: str) -> None:
     """Raise when a storage-plane command is pointed at a server instead of at storage."""
     from omnigraph.config.selection import is_remote, without_secrets
+    from omnigraph.errors import UsageError
 
     if is_remote(uri):
         raise UsageError(
@@ -78,10 +85,48 @@ def refuse_remote(command: str, uri: str) -> None:
 def refuse_direct(what: str, uri: str) -> NoReturn:
     """Raise for a command or option that works on storage alone and was pointed at a server."""
     from omnigraph.config.selection import without_secrets
+    from omnigraph.errors import UsageError
 
     raise UsageError(
         f"{what} needs direct storage access; {without_secrets(uri)} is a remote server"
     )
+
+
+TASKS = {
+    "Start": ("init", "load", "embed", "shell", "demo", "spark", "completion", "version"),
+    "Look": (
+        "query", "explain", "alias", "diff", "log", "commit", "changes", "bisect", "snapshot",
+        "status", "export", "blob", "analyze", "explore", "errors",
+    ),
+    "Change": (
+        "mutate", "branch", "merge", "revert", "cherry-pick", "tag", "pin", "schema", "lint", "fmt",
+    ),
+    "Share": ("login", "logout", "profile", "config", "graphs", "queries", "policy", "mcp"),
+    "Maintain": ("optimize", "ensure-indices", "cleanup", "verify", "repair", "cluster"),
+}  # fmt: skip
+"""What the help lists commands by: the first words of the commands for each task, in order."""
+
+
+def families_by_task(families: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
+    """The rows of the help; a family that no task names is with the last one."""
+    found = {
+        task: [(name, families[name]) for name in names if name in families]
+        for task, names in TASKS.items()
+    }
+    named = {name for names in TASKS.values() for name in names}
+    *_, last = found.values()
+    last += [row for row in families.items() if row[0] not in named]
+    return found
+
+
+_PAGED = frozenset(
+    (
+        "query", "explain", "alias", "diff", "log", "commit list", "commit show", "commit changes",
+        "changes", "changes poll", "snapshot", "status", "errors", "schema show", "schema plan",
+        "branch list", "tag list", "queries list", "lint", "verify", "bisect",
+    )
+)  # fmt: skip
+_INTERACTIVE = frozenset(("shell", "login", "mcp", "explore"))
 
 
 class CommandEntry(NamedTuple):
@@ -96,6 +141,16 @@ class CommandEntry(NamedTuple):
     plane: Plane
     help: str
     hidden: bool = False
+
+    @property
+    def is_paged(self) -> bool:
+        """Whether output that is longer than a terminal goes through a pager there."""
+        return self.name in _PAGED
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether the command talks to the terminal by itself."""
+        return self.name in _INTERACTIVE
 
     @property
     def family(self) -> str:
@@ -143,6 +198,7 @@ _ENTRIES = (
         "changes baseline", "changes", Plane.DATA, "Write all entities and the cursor to poll from."
     ),
     CommandEntry("log", "history", Plane.DATA, "Show commit history, newest first."),
+    CommandEntry("bisect", "bisect", Plane.DATA, "Find the commit that made an assertion fail."),
     CommandEntry("revert", "merge", Plane.DATA, "Undo a commit's changes in a new commit."),
     CommandEntry("cherry-pick", "merge", Plane.DATA, "Apply a commit's changes to another branch."),
     CommandEntry("commit list", "history", Plane.DATA, "List a branch's commits."),
@@ -158,6 +214,7 @@ _ENTRIES = (
         "status", "maintenance", Plane.DATA, "Show sizes, index coverage and pending work."
     ),
     CommandEntry("graphs list", "refs", Plane.DATA, "List the graphs of a server."),
+    CommandEntry("shell", "shell", Plane.DATA, "Ask for queries on a graph that stays open."),
     CommandEntry("schema show", "schema", Plane.DATA, "Print the schema source."),
     CommandEntry("schema apply", "schema", Plane.DATA, "Migrate the graph to a new schema."),
     CommandEntry(
@@ -199,6 +256,7 @@ _ENTRIES = (
     CommandEntry(
         "cluster force-unlock", "cluster", Plane.CONTROL, "Remove the lock of a dead command."
     ),
+    CommandEntry("mcp", "mcp", Plane.DATA, "Serve a graph to an agent over MCP."),
     CommandEntry("queries list", "queries", Plane.SESSION, "List stored queries."),
     CommandEntry("policy validate", "policy", Plane.SESSION, "Validate a policy file."),
     CommandEntry("policy test", "policy", Plane.SESSION, "Run the test cases of a policy."),
@@ -216,6 +274,7 @@ _ENTRIES = (
     CommandEntry(
         "spark warm", "session", Plane.SESSION, "Prepare a cache that makes Spark start faster."
     ),
+    CommandEntry("completion", "session", Plane.SESSION, "Print the completion script of a shell."),
     CommandEntry("errors", "session", Plane.SESSION, "Explain error codes."),
     CommandEntry("version", "version", Plane.SESSION, "Print the version."),
 )

@@ -15,7 +15,6 @@ import click
 
 from omnigraph.cli.command_table import Plane, refuse_direct, refuse_remote, refuse_scopes
 from omnigraph.cli.exits import echo_write, warn
-from omnigraph.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,12 +61,14 @@ class GlobalOptions(NamedTuple):
 class Context:
     """One invocation: its global options, and the configuration files, read once when needed."""
 
-    def __init__(self, options: GlobalOptions, plane: Plane, command: str) -> None:
+    def __init__(
+        self, options: GlobalOptions, plane: Plane, command: str, *, takes_server: bool = False
+    ) -> None:
         self.options = options
         self.plane = plane
         self.command = command
         self._target: Target | None = None
-        refuse_scopes(command, plane, options._asdict())
+        refuse_scopes(command, plane, options._asdict(), takes_server=takes_server)
 
     @cached_property
     def legacy(self) -> LegacyConfig:
@@ -125,12 +126,16 @@ class Context:
             first.cell_layout or second.cell_layout or unset.overlong,
         )
 
-    def select(self, uri: str | None, alias_graph: str | None = None) -> Target | None:
-        """The graph that the command line and the files select, if they do.
+    def select(
+        self, uri: str | None, alias_graph: str | None = None, *, nearby: bool = True
+    ) -> Target | None:
+        """The graph that the command line, the environment and the files select, if they do.
+
+        Without `nearby`, a graph in the current folder is not one of them.
 
         The variables of the project file are in the environment from now on.
         """
-        from omnigraph.config.selection import AddressOptions, select_target
+        from omnigraph.config.selection import AddressOptions, find_nearby_graph, select_target
         from omnigraph.settings import add_variables, read_settings
 
         self._refuse_two_addresses(uri)
@@ -138,7 +143,7 @@ class Context:
             self._target = self._cluster_target(self.options.cluster)
             return self._target
         add_variables(self.dotenv)
-        legacy, options = self.legacy, self.options
+        legacy, options, settings = self.legacy, self.options, read_settings()
         given = AddressOptions(
             uri,
             options.store,
@@ -152,7 +157,9 @@ class Context:
             self.operator,
             legacy,
             alias_graph=alias_graph,
-            env_profile=read_settings().profile,
+            environment=settings.uri,
+            env_profile=settings.profile,
+            find_nearby=find_nearby_graph if nearby else None,
         )
         if self._target is None and options.graph is not None:
             raise click.UsageError("--graph names a graph on a server and requires --server.")
@@ -163,6 +170,25 @@ class Context:
 
         root = None if "://" in cluster else self.operator.clusters.get(cluster)
         return ClusterTarget(root or cluster, "--cluster", self.options.cluster_graph)
+
+    def cluster_root(self) -> str | None:
+        """The storage root, directory or address of the cluster in `--cluster`, if it is given."""
+        if self.options.cluster is None:
+            return None
+        return self._cluster_target(self.options.cluster).root
+
+    def server_target(self) -> RemoteTarget | None:
+        """The server that `--server` names, for commands about a server as a whole."""
+        from omnigraph.config.selection import AddressOptions, RemoteTarget, select_target
+        from omnigraph.settings import add_variables
+
+        if self.options.server is None:
+            return None
+        add_variables(self.dotenv)
+        given = AddressOptions(server=self.options.server)
+        found = select_target(given, self.operator, self.legacy)
+        assert isinstance(found, RemoteTarget)
+        return found
 
     def open_cluster(self, target: ClusterTarget) -> EmbeddedTarget:
         """The graph of a cluster as storage. Its policy holds for commands of the data plane."""
@@ -178,6 +204,7 @@ class Context:
 
     def _refuse_two_addresses(self, uri: str | None) -> None:
         from omnigraph.config.selection import without_secrets
+        from omnigraph.errors import UsageError
 
         options = self.options
         if (options.cluster is None) != (options.cluster_graph is None):
@@ -246,7 +273,7 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
         ["--quiet"],
         is_flag=True,
         default=None,
-        help="Do not name the target of writes that leave this machine.",
+        help="Show no progress, and do not name the target of writes that leave this machine.",
         hidden=hidden,
         expose_value=False,
         callback=remember,
@@ -259,6 +286,15 @@ def remember(ctx: click.Context, param: click.Parameter, value: str | bool | Non
     # click shares `meta` between a command and its parents, and parses the root first.
     if value is not None:
         ctx.meta[f"{_META}{param.name}"] = value
+
+
+def merge_uri_option(ctx: click.Context) -> None:
+    """Put the graph that `--uri` names where the argument URI would be."""
+    given = ctx.meta.get(f"{_META}uri_option")
+    if given is not None and "uri" in ctx.params:
+        if ctx.params["uri"] is not None:
+            raise click.UsageError("the graph is given twice; use --uri or URI.")
+        ctx.params["uri"] = given
 
 
 def current_context() -> Context:
@@ -277,12 +313,16 @@ def select_graph(
 ) -> EmbeddedTarget | RemoteTarget:
     """The graph that a command was given, if it is one this version can reach."""
     from omnigraph.config.selection import ClusterTarget
+    from omnigraph.errors import UsageError
 
     target = context.select(uri, alias_graph)
     if uri is not None and context.options.project_graph is not None:
         warn(f"a graph address is given, so --target {context.options.project_graph} is ignored")
     if target is None:
-        raise UsageError("URI must be provided via <URI>, --target, or config")
+        raise UsageError(
+            "URI must be provided via <URI>, --target, or config; OMNIGRAPH_URI and a graph in this "
+            "folder work too"
+        )
     return context.open_cluster(target) if isinstance(target, ClusterTarget) else target
 
 

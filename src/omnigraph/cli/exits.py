@@ -1,6 +1,6 @@
 """Exit codes, error output, the hints that name commands, and colour.
 
-0 success, 1 failure, 2 wrong use of the command line, 4 a condition was lost, 75 the server takes no more
+0 success, 1 failure, 2 wrong use of the command line, 4 a condition was lost, 5 waiting has ended and the work goes on, 75 the server takes no more
 writes now, 130 after an interrupt (`cli/entry.py` has the other signals). Product errors never show a stack trace. An internal error shows one only when
 `OMNIGRAPH_DEBUG` is set. Error messages are the same for every caller; only the hints name commands.
 Text is coloured only when its stream is a terminal that can show it and `NO_COLOR` is not set."""
@@ -10,30 +10,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from shlex import quote
-from typing import Any, Final, Literal, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO
 
 import click
 
-from omnigraph.errors import (
-    AlreadyInitialized,
-    CommitStateUnknown,
-    DanglingEdges,
-    GraphNotFound,
-    HeadMoved,
-    LanguageError,
-    MissingExtra,
-    OmnigraphError,
-    RecoveryPending,
-    RecoveryQuarantined,
-    RepairRefused,
-    TableDrift,
-    Unauthenticated,
-    UnknownParameter,
-)
+if TYPE_CHECKING:
+    from omnigraph.errors import HeadMoved, OmnigraphError
 
 SUCCESS: Final = 0
 FAILURE: Final = 1
 CONDITION_LOST: Final = 4
+NOT_DONE_YET: Final = 5
 TRY_LATER: Final = 75
 INTERRUPTED: Final = 130
 
@@ -67,15 +54,38 @@ def _wants_traces() -> bool:
     return read_text("OMNIGRAPH_DEBUG") is not None
 
 
-def report(error: Exception) -> int:
+def report_document(document: Mapping[str, Any]) -> None:
+    """Print an error document as one line on standard error."""
+    import json
+
+    print(json.dumps(document, ensure_ascii=False), file=sys.stderr)
+
+
+def _error_document(error: OmnigraphError) -> dict[str, Any]:
+    from omnigraph.errors import LanguageError
+
+    document: dict[str, Any] = {"error": error.message, "error_code": error.code}
+    if isinstance(error, LanguageError):
+        document["diagnostics"] = [one.to_json() for one in error.diagnostics]
+    if hint := hint_for(error):
+        document["hint"] = hint
+    return document
+
+
+def report(error: Exception, *, as_json: bool = False) -> int:
     """Print a failure to standard error and give the exit code for it."""
     if isinstance(error, CommandFailed):
         if error.document is not None:
             from omnigraph.cli.output.answers import write_document
 
             write_document(error.document, sys.stdout)
-        report(error.error)
+        report(error.error, as_json=as_json)
         return error.code
+    from omnigraph.errors import LanguageError, OmnigraphError
+
+    if as_json and isinstance(error, OmnigraphError):
+        report_document(_error_document(error))
+        return FAILURE
     if isinstance(error, LanguageError):
         # File positions come first, as editors expect.
         message = str(error)
@@ -90,6 +100,9 @@ def report(error: Exception) -> int:
     else:
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         message = f"internal error: {what}\nset OMNIGRAPH_DEBUG=1 to see the stack trace"
+    if as_json:
+        report_document({"error": message})
+        return FAILURE
     headline, newline, rest = message.partition("\n")
     print(f"{Style.of(sys.stderr).error(headline)}{newline}{rest}", file=sys.stderr)
     return FAILURE
@@ -97,31 +110,36 @@ def report(error: Exception) -> int:
 
 def hint_for(error: OmnigraphError) -> str | None:
     """The command to run next, if one always applies."""
+    # Imported here because help waits for no exception.
+    from omnigraph import errors
+
     match error:
-        case GraphNotFound(uri=uri):
+        case errors.GraphNotFound(uri=uri):
             return f"`omnigraph init --schema FILE {quote(uri)}` creates one"
-        case AlreadyInitialized(is_complete=False):
+        case errors.AlreadyInitialized(is_complete=False):
             return "`omnigraph init --force` replaces what an unfinished init left"
-        case AlreadyInitialized():
+        case errors.AlreadyInitialized():
             return "--force replaces what an unfinished init left, never a graph"
-        case CommitStateUnknown(is_load=True, idempotency_key=key):
+        case errors.CommitStateUnknown(takes_key=False):
+            return "repeat the command; it completes or undoes the commit first"
+        case errors.CommitStateUnknown(is_load=True, idempotency_key=key):
             return f"repeat the command with --load-id {quote(key)}"
-        case CommitStateUnknown(idempotency_key=key):
+        case errors.CommitStateUnknown(idempotency_key=key):
             return f"if the command has --idempotency-key, repeat it with {quote(key)} there"
-        case Unauthenticated():
+        case errors.Unauthenticated():
             return (
                 "`omnigraph login NAME` stores a token for a server of the operator config; "
                 "OMNIGRAPH_BEARER_TOKEN is used for any server"
             )
-        case DanglingEdges():
+        case errors.DanglingEdges():
             return "--cascade deletes the edges"
-        case UnknownParameter():
+        case errors.UnknownParameter():
             return "--params and --params-file take a JSON object, one key per declared parameter"
-        case MissingExtra(missing="the extra 'spark'", feature="engine 'spark'"):
+        case errors.MissingExtra(missing="the extra 'spark'", feature="engine 'spark'"):
             return "--engine inline works without it"
-        case TableDrift() | RecoveryQuarantined() | RecoveryPending():
+        case errors.TableDrift() | errors.RecoveryQuarantined() | errors.RecoveryPending():
             return "`omnigraph repair` shows what it would do"
-        case RepairRefused():
+        case errors.RepairRefused():
             return (
                 "`omnigraph repair --confirm --force` accepts what is there, "
                 "`omnigraph repair --confirm --force --rollback` discards it"
@@ -159,12 +177,25 @@ class Style:
         return click.style(text, bold=True) if self.enabled else text
 
 
+WAITING: Final = "omnigraph.waiting"
+"""Where the context of a command keeps its line about a long wait; `omnigraph.cli.terminal` has it."""
+
+
+def end_waiting() -> None:
+    """Remove the line about waiting, if there is one: something else is written now."""
+    context = click.get_current_context(silent=True)
+    if context is not None and (waiting := context.meta.get(WAITING)) is not None:
+        waiting.end()
+
+
 def warn(message: str) -> None:
     """Print a warning to standard error."""
+    end_waiting()
     print(f"{Style.of(sys.stderr).warning('warning:')} {message}", file=sys.stderr)
 
 
 def echo_write(target: str, how: Literal["direct", "served"], *, quiet: bool) -> None:
     """Name the command and the target of a write that leaves this machine, on standard error."""
     if not quiet:
+        end_waiting()
         print(f"{click.get_current_context().command_path} → {target} ({how})", file=sys.stderr)

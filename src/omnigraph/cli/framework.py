@@ -7,6 +7,7 @@ command's function returns nothing, or an exit code. Tests: tests/unit/cli/test_
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
@@ -18,33 +19,80 @@ from omnigraph.cli.command_table import (
     COMMANDS,
     FAMILIES,
     LEGEND,
+    TAKE_SERVERS,
     CommandEntry,
     Plane,
+    families_by_task,
     label,
     rewrite,
 )
-from omnigraph.cli.context import BranchOption, Context, GlobalOptions, global_options
+from omnigraph.cli.context import (
+    BranchOption,
+    Context,
+    GlobalOptions,
+    global_options,
+    merge_uri_option,
+)
 from omnigraph.cli.exits import warn
-from omnigraph.diagnostics import did_you_mean
 
 
 class PlaneCommand(click.Command):
     """A command of one plane. Its context object is the `Context` of the invocation."""
 
-    def __init__(self, *args: Any, plane: Plane, label: str, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        plane: Plane,
+        label: str,
+        entry_name: str = "",
+        is_paged: bool = False,
+        is_interactive: bool = False,
+        takes_server: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.entry_name = entry_name
+        self.is_paged = is_paged
+        self.is_interactive = is_interactive
         self.plane = plane
         self.label = label
+        self.takes_server = takes_server
         # `log --graph` means the drawing: a command's own option wins over the global one.
         own = {flag for param in self.params for flag in param.opts}
         self.params += (p for p in global_options(hidden=True) if own.isdisjoint(p.opts))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            flags = {flag for param in self.get_params(ctx) for flag in param.opts}
+            raise _unknown_option(ctx, error.option_name, flags) from None
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from omnigraph.cli.examples import examples_of
+
+        if lines := examples_of(self.entry_name):
+            with formatter.section("Examples"):
+                for line in lines:
+                    formatter.write(f"{' ' * formatter.current_indent}{line}\n")
+
     def invoke(self, ctx: click.Context) -> Any:
-        ctx.obj = context = Context(GlobalOptions.of(ctx), self.plane, self.label)
+        ctx.obj = context = Context(
+            GlobalOptions.of(ctx), self.plane, self.label, takes_server=self.takes_server
+        )
+        merge_uri_option(ctx)
         for param in self.params:
             if isinstance(param, BranchOption) and ctx.params[param.name or ""] is None:
                 ctx.params[param.name or ""] = context.default_branch
-        return super().invoke(ctx)
+        # A stream that was closed when the process started is None.
+        if not any(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr)):
+            return super().invoke(ctx)
+        from omnigraph.cli.terminal import on_terminal
+
+        is_paged = self.is_paged and not ctx.params.get("follow")
+        text = None if self.is_interactive or context.options.quiet else self.label
+        with on_terminal(waiting=text, paged=is_paged):
+            return super().invoke(ctx)
 
 
 def declare(name: str) -> Callable[[Callable[..., int | None]], PlaneCommand]:
@@ -55,6 +103,10 @@ def declare(name: str) -> Callable[[Callable[..., int | None]], PlaneCommand]:
         cls=PlaneCommand,
         plane=entry.plane,
         label=label(name),
+        takes_server=name in TAKE_SERVERS,
+        entry_name=name,
+        is_paged=entry.is_paged,
+        is_interactive=entry.is_interactive,
         short_help=entry.help,
         hidden=entry.hidden,
     )
@@ -67,7 +119,18 @@ def load_command(entry: CommandEntry) -> PlaneCommand:
     return command
 
 
-class Family(click.Group):
+class _SuggestingGroup(click.Group):
+    """A group that names the closest option when it is given one that it does not have."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            flags = {flag for param in self.get_params(ctx) for flag in param.opts}
+            raise _unknown_option(ctx, error.option_name, flags) from None
+
+
+class Family(_SuggestingGroup):
     """Commands that share their first word, as in `branch create` and `branch list`."""
 
     def __init__(self, name: str) -> None:
@@ -94,7 +157,7 @@ class Family(click.Group):
             formatter.write_dl([(word, entry.help) for word, entry in self._entries.items()])
 
 
-class Root(click.Group):
+class Root(_SuggestingGroup):
     """The `omnigraph` command: knows all names and imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -125,22 +188,40 @@ class Root(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        legend = []
-        for plane in Plane:
-            rows: dict[str, str] = {}
-            for entry in _visible():
-                if entry.plane is plane:
-                    rows.setdefault(entry.family, FAMILIES.get(entry.family, entry.help))
-            if rows:
-                legend.append((plane.value, LEGEND[plane]))
-                with formatter.section(f"{plane.value.capitalize()} plane"):
-                    formatter.write_dl(list(rows.items()))
+        families: dict[str, str] = {}
+        planes: dict[Plane, list[str]] = {plane: [] for plane in Plane}
+        for entry in _visible():
+            families.setdefault(entry.family, FAMILIES.get(entry.family, entry.help))
+            if entry.family not in planes[entry.plane]:
+                planes[entry.plane].append(entry.family)
+        for task, rows in families_by_task(families).items():
+            with formatter.section(task):
+                formatter.write_dl(rows)
         with formatter.section("COMMANDS BY PLANE"):
+            legend = [(p.value, f"{LEGEND[p]}: {', '.join(names)}") for p, names in planes.items()]
             formatter.write_dl(legend)
+        formatter.write_paragraph()
+        formatter.write_text(
+            "`omnigraph COMMAND --help` shows the options of a command and examples."
+        )
 
 
 def _visible() -> Iterable[CommandEntry]:
     return (entry for entry in COMMANDS.values() if not entry.hidden)
+
+
+def _unknown_option(ctx: click.Context, name: str, flags: Iterable[str]) -> click.UsageError:
+    """The error for an option that a command does not have, with the closest one that it has."""
+    from omnigraph.diagnostics import did_you_mean
+
+    long = [flag for flag in flags if flag.startswith("--")]
+    written = name if name.startswith("--") else f"-{name}"
+    hint = did_you_mean(written, long)
+    if hint is None and len(matching := [flag for flag in long if flag.startswith(written)]) == 1:
+        hint = f"did you mean `{matching[0]}`?"
+    return click.UsageError(
+        f"No such option '{name}'.{f' {hint.capitalize()}' if hint else ''}", ctx
+    )
 
 
 def _refuse_unknown(
@@ -149,5 +230,7 @@ def _refuse_unknown(
     """Fail with the closest name, unless a shell is only asking what could be completed."""
     if word in known or ctx.resilient_parsing:
         return
+    from omnigraph.diagnostics import did_you_mean
+
     hint = did_you_mean(word, suggested)
     ctx.fail(f"No such command '{word}'." + (f" {hint.capitalize()}" if hint else ""))

@@ -11,9 +11,8 @@ import click
 
 from omnigraph._version import __version__
 from omnigraph.cli.context import global_options
-from omnigraph.cli.exits import FAILURE, INTERRUPTED, SUCCESS, report
+from omnigraph.cli.exits import FAILURE, INTERRUPTED, SUCCESS, report, report_document
 from omnigraph.cli.framework import Root
-from omnigraph.diagnostics import cut_values
 from omnigraph.interrupts import ending
 
 
@@ -44,15 +43,21 @@ root = Root(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the result is the exit code of the process."""
     _prepare_stdout()
-    code = _run(argv)
+    as_json = "--json" in (sys.argv[1:] if argv is None else argv)
+    code = _run(argv, as_json)
     _warn_of_settings()
     return _flush(code)
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run(argv: Sequence[str] | None, as_json: bool) -> int:
     try:
         code = root.main(argv, prog_name="omnigraph", standalone_mode=False)
     except click.ClickException as error:
+        if as_json:
+            report_document({"error": error.format_message()})
+            return error.exit_code
+        from omnigraph.diagnostics import cut_values
+
         shown = io.StringIO()
         error.show(shown)
         click.echo(cut_values(shown.getvalue()), nl=False, err=True)
@@ -61,7 +66,7 @@ def _run(argv: Sequence[str] | None) -> int:
         return INTERRUPTED
     except Exception as error:
         # Libraries turn an interrupt into errors of their own.
-        return INTERRUPTED if ending.is_set() else report(error)
+        return INTERRUPTED if ending.is_set() else report(error, as_json=as_json)
     return code if isinstance(code, int) else SUCCESS
 
 

@@ -27,12 +27,25 @@ if TYPE_CHECKING:
     from omnigraph.config.legacy import QueryFileAlias
     from omnigraph.config.operator import OutputFormat
     from omnigraph.config.selection import RemoteTarget
+    from omnigraph.language.types import PropType
     from omnigraph.plan.params import JsonParameters
     from omnigraph.spark.choice import Engine, EngineChoice
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+
+file_json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print a JSON document about the file of --out."
+)
+
+
+def refuse_json_of_data(as_json: bool, out: str | None) -> None:
+    """Raise a usage error for `--json` where standard output takes the data itself."""
+    if as_json and out is None:
+        raise click.UsageError(
+            "--json describes the file of --out; without it the data is printed."
+        )
 
 
 project_file_option = click.option(
@@ -59,8 +72,16 @@ def project_options(function: F) -> F:
 
 
 def uri_argument(function: F) -> F:
-    """Declare the graph, for commands that are about the graph as a whole."""
-    return click.argument("uri", required=False)(project_options(function))
+    """Declare the graph, for commands that are about the graph as a whole: by place or by name."""
+    option = click.option(
+        "--uri",
+        "uri_option",
+        metavar="URI",
+        expose_value=False,
+        callback=remember,
+        help="Graph path or URI, instead of URI.",
+    )
+    return click.argument("uri", required=False)(option(project_options(function)))
 
 
 def cluster_options(function: F) -> F:
@@ -220,12 +241,13 @@ yes_option = click.option(
 
 def require_consent(what: str, target: str, *, yes: bool) -> None:
     """Ask before something is deleted that is not on this machine. Raises `UsageError` without consent."""
-    from omnigraph.cli.exits import wants_json
+    from omnigraph.cli.exits import end_waiting, wants_json
 
     if yes:
         return
     if wants_json() or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"{what} on {target} needs consent; pass --yes")
+    end_waiting()
     if not click.confirm(f"{what} on {target}?", err=True):
         raise UsageError(f"{what} on {target} was not confirmed; nothing was changed")
 
@@ -262,6 +284,7 @@ class ParamsOptions(TypedDict):
 
     params: str | None
     params_file: str | None
+    assignments: tuple[str, ...]
 
 
 class QueryOptions(ParamsOptions):
@@ -334,7 +357,15 @@ def params_options(function: F) -> F:
     """Declare the options of `ParamsOptions`."""
     file = click.option("--params-file", metavar="FILE", help="File with the parameters.")
     text = click.option("--params", metavar="JSON", help="Parameters as a JSON object.")
-    return text(file(function))
+    one = click.option(
+        "-p",
+        "--param",
+        "assignments",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="One parameter, as text that fits its type; wins over --params. Repeatable.",
+    )
+    return one(text(file(function)))
 
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
@@ -405,7 +436,8 @@ def chosen_query(
     if words and uri is not None:
         raise click.UsageError("the graph is given twice; use --uri or URI.")
     source = _source(options, context)
-    return ChosenQuery(words[0] if words else uri, source, options["name"], _params(options))
+    params = _params(options) | _assigned(options, source, options["name"])
+    return ChosenQuery(words[0] if words else uri, source, options["name"], params)
 
 
 def _stored(options: QueryOptions, context: Context) -> StoredQuery | None:
@@ -420,7 +452,7 @@ def _stored(options: QueryOptions, context: Context) -> StoredQuery | None:
         return None
     if options["name"] is not None:
         raise click.UsageError("--name selects a query of a file; a stored query has its own name.")
-    return StoredQuery(target, words[0], _params(options))
+    return StoredQuery(target, words[0], _params(options) | _assigned(options))
 
 
 def _is_address(word: str) -> bool:
@@ -440,13 +472,15 @@ def _aliased(
     alias, words, uri = context.alias(name, mutating=mutating), options["words"], options["uri"]
     params = _params(options)
     if isinstance(alias, StoredQueryAlias):
+        params |= _assigned(options)
         call = stored_query_call(alias, words, params, context.operator)
         return StoredQuery(call.target, call.query, call.params, is_alias=True, format=alias.format)
-    if words and context.select(uri, alias.graph) is None:
+    if words and context.select(uri, alias.graph, nearby=False) is None:
         uri, words = words[0], words[1:]
-    bound = bind_arguments(alias, words, params)
     source = context.legacy.find_query_file(alias.query)
-    return ChosenQuery(uri, source, options["name"] or alias.query_name, bound, alias)
+    chosen = options["name"] or alias.query_name
+    bound = bind_arguments(alias, words, params | _assigned(options, source, chosen))
+    return ChosenQuery(uri, source, chosen, bound, alias)
 
 
 def _source(options: QueryOptions, context: Context) -> str | Path:
@@ -464,7 +498,57 @@ def _source(options: QueryOptions, context: Context) -> str | Path:
     return context.legacy.find_query_file(path)
 
 
-def _params(options: ParamsOptions) -> Mapping[str, object]:
+def _assigned(
+    options: ParamsOptions, source: str | Path | None = None, name: str | None = None
+) -> dict[str, object]:
+    """The parameters given one by one. Raises a usage error for one without a value or given twice."""
+    found: dict[str, object] = {}
+    if not options["assignments"]:
+        return found
+    declared = _declared_parameters(source, name)
+    for given in options["assignments"]:
+        parameter, equals, value = given.partition("=")
+        parameter = parameter.removeprefix("$")
+        if not equals or not parameter:
+            raise click.UsageError(f"-p takes NAME=VALUE, not '{given}'.")
+        if parameter in found:
+            raise click.UsageError(f"-p gives the parameter '{parameter}' twice.")
+        found[parameter] = parameter_value(declared.get(parameter), value)
+    return found
+
+
+def parameter_value(declared: PropType | None, text: str) -> object:
+    """The value of a parameter given as text: as it is where text is expected, otherwise JSON if it can be."""
+    from omnigraph.config.selection import parse_argument
+    from omnigraph.language.types import Scalar
+
+    texts = (Scalar.STRING, Scalar.DATE, Scalar.DATETIME, Scalar.BLOB)
+    if declared is not None and declared.scalar in texts and not declared.list:
+        return None if declared.nullable and text == "null" else text
+    return parse_argument(text)
+
+
+def _declared_parameters(source: str | Path | None, name: str | None) -> dict[str, PropType]:
+    """The types of a query's parameters, as far as they can be told; running it says why not."""
+    from omnigraph.errors import OmnigraphError
+    from omnigraph.language.query.parse import parse_queries
+    from omnigraph.read.source_files import query_source
+
+    if source is None:
+        return {}
+    try:
+        queries = parse_queries(query_source(source)).queries
+    except OmnigraphError:
+        return {}
+    return {
+        parameter.name: parameter.type.type
+        for query in queries
+        if name in (None, query.name.text)
+        for parameter in query.parameters
+    }
+
+
+def _params(options: ParamsOptions) -> dict[str, object]:
     from omnigraph.json_text import JsonError, parse_json
 
     text, path = options["params"], options["params_file"]

@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
+
+from omnigraph.cli.exits import end_waiting
 from omnigraph.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -27,6 +30,14 @@ def _is_dumb() -> bool:
     return read_text("TERM") == "dumb"
 
 
+def _is_quiet() -> bool:
+    from omnigraph.cli.context import Context
+
+    context = click.get_current_context(silent=True)
+    found = None if context is None else context.find_object(Context)
+    return found is not None and bool(found.options.quiet)
+
+
 @contextmanager
 def progress(text: str, *, as_json: bool = False) -> Iterator[Progress]:
     """Show progress until the block ends; the operation reports its stages."""
@@ -34,9 +45,10 @@ def progress(text: str, *, as_json: bool = False) -> Iterator[Progress]:
         lines = _Lines()
         yield lines
         lines.finish()
-    elif not sys.stderr.isatty() or _is_dumb():
+    elif sys.stderr is None or not sys.stderr.isatty() or _is_dumb() or _is_quiet():
         yield SILENT
     else:
+        end_waiting()
         with _display() as display:
             yield _Bars(display, text)
 

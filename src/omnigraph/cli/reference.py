@@ -12,6 +12,7 @@ from inspect import cleandoc
 import click
 
 from omnigraph.cli.command_table import COMMANDS, FAMILIES, LEGEND, SPELLINGS, CommandEntry, Plane
+from omnigraph.cli.examples import examples_of
 from omnigraph.cli.framework import Family, load_command
 from omnigraph.cli.main import root
 
@@ -20,11 +21,21 @@ _INTRODUCTION = """\
 
 <!-- Made by `python -m omnigraph.cli.reference`; changes by hand are lost. -->
 
-Results go to standard output; warnings and errors go to standard error. With `--json` a command
-prints one JSON document, and an error is still plain text on standard error. It starts with
-`error[CODE]:`, which `omnigraph errors CODE` explains, unless it is about a place in a file. If a server
-has refused the command, `--json` prints its error document too; for a write, `command_outcome` in it says
-whether something may have changed and what to do.
+Results go to standard output; warnings and errors go to standard error. An error starts with
+`error[CODE]:`, which `omnigraph errors CODE` explains, unless it is about a place in a file. With `--json` a
+command prints one JSON document, and an error is one line of JSON on standard error, with `error`,
+`error_code`, and where they apply `hint` and `diagnostics`. If a server has refused the command, its error
+document is on standard output too; for a write, `command_outcome` in it says whether something may have
+changed and what to do.
+
+## The graph of a command
+
+A command finds its graph in the first of these: the argument URI or `--uri`, `--store`, `--target`, or
+`--server` with `--graph`; `--profile`; `OMNIGRAPH_URI`; `OMNIGRAPH_PROFILE`; `cli.graph` of the project file;
+the defaults of the operator config; the graph that the current folder is, or the only one in it.
+`omnigraph profile show` says which one it is, and why.
+
+## Exit codes
 
 | Exit code | Meaning |
 |---|---|
@@ -44,8 +55,19 @@ Errors show the first 200 characters of a value and how many it has. JSON that i
 parameters, decisions of a merge or a specification, is refused with line and column when it is broken, and
 when an object has a key twice.
 
-Output is coloured on a terminal, unless `NO_COLOR` is set. A defect of the program itself is
+On a terminal, output is coloured unless `NO_COLOR` is set, and goes through `PAGER` (by default `less`) when it
+is longer than the screen; `PAGER=cat` turns that off. A command that takes more than a second says so.
+`--quiet` shows no progress. In a pipe there is plain text and none of this. A defect of the program itself is
 reported as `internal error`; `OMNIGRAPH_DEBUG=1` adds the stack trace.
+
+## Completion
+
+Commands, options and choices are completed with Tab:
+
+```sh
+omnigraph completion bash > ~/.local/share/bash-completion/completions/omnigraph
+mkdir -p ~/.zfunc && omnigraph completion zsh > ~/.zfunc/_omnigraph   # with fpath+=~/.zfunc before compinit
+```
 """
 
 
@@ -73,7 +95,9 @@ def _command(entry: CommandEntry, ctx: click.Context) -> str:
     usage = command.get_usage(sub_ctx).removeprefix("Usage: ")
     text = f"## `{entry.name}`\n\n```\n{usage}\n```\n\n{cleandoc(command.help or '')}\n"
     options = _options(command, sub_ctx)
-    return f"{text}\n{options}" if options else text
+    examples = "".join(f"{line}\n" for line in examples_of(entry.name))
+    parts = [text, options, f"```sh\n{examples}```\n" if examples else ""]
+    return "\n".join(part for part in parts if part)
 
 
 def _options(command: click.Command, ctx: click.Context) -> str:

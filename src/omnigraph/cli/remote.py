@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import Final
 from urllib.parse import quote
 
+import msgspec
+
 from omnigraph.cli.exits import CONDITION_LOST, CommandFailed
 from omnigraph.cli.output.answers import without_details
 from omnigraph.cli.server_calls import (
@@ -24,6 +26,7 @@ from omnigraph.cli.server_calls import (
     parameters,
 )
 from omnigraph.client.transport import Incoming, Reply, Write
+from omnigraph.client.uploads import MSGPACK, PART_BYTES, PATH, upload_parts
 from omnigraph.errors import UnexpectedAnswer
 from omnigraph.wire import adapted13
 
@@ -143,9 +146,30 @@ class ServedGraph(ServerCalls):
         # A server of contract 0.7 reads the id in the body, one of 0.13 the header.
         sent = {**body, "load_id": key}
         write = Write(key, is_load=True)
+        if len(body["data"]) > PART_BYTES:  # type: ignore[arg-type]
+            return self._with_commit(self._load_parts(body, write))
         return self._with_commit(
             self.call("POST", "/load", adapted13.ingest, body=sent, write=write, needs=_INGEST)
         )
+
+    def _load_parts(self, body: Mapping[str, object], write: Write) -> Document:
+        """Load a text that is larger than one request may be."""
+        given = {name: value for name, value in body.items() if value is not None}
+        data = str(given.pop("data")).encode("utf-8", "surrogatepass")
+        branch = str(given.get("branch") or "main")
+        whole = msgspec.msgpack.encode({"parts": [{"json": data}], **given})
+        for query, part, is_last in upload_parts(whole, branch):
+            found = self.call(
+                "POST",
+                PATH,
+                adapted13.ingest,
+                query=query,
+                content=part,
+                content_type=MSGPACK,
+                write=write if is_last else None,
+                needs=_INGEST if is_last else (),
+            )
+        return found
 
     @contextmanager
     def export(self, **body: object) -> Iterator[Iterator[bytes]]:

@@ -109,6 +109,9 @@ class ServerCalls:
         contract: ContractVersion | None = None,
         on_server: bool = False,
         needs: tuple[str, ...] = (),
+        timeout: float | None = None,
+        content: bytes | None = None,
+        content_type: str | None = None,
     ) -> Document:
         """Send a request and return its document, which must have the fields that are needed.
 
@@ -126,6 +129,8 @@ class ServerCalls:
                     path,
                     query=parameters(query or {}),
                     body=None if body is None else _given(body),
+                    content=content,
+                    content_type=content_type,
                     headers=headers,
                     accept="application/json"
                     if spoken == "0.7"
@@ -133,11 +138,14 @@ class ServerCalls:
                     write=write,
                     on_server=on_server,
                     passes=REFUSED,
+                    timeout=timeout,
                 )
             finally:
                 sender.close()
             if reply.status >= 300:
                 self._refuse(reply)
+            if reply.status == 204:
+                return {}
             document = _document(reply)
             if spoken != "0.7" and ALL_FIELDS not in reply.headers["content-type"]:
                 try:

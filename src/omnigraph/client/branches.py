@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.arguments import text_argument
 from omnigraph.client import documents
+from omnigraph.client.addresses import path_segment
 from omnigraph.client.handle import RemoteHandle, keyed, new_key, refuse_engine, write_fields
-from omnigraph.client.transport import Write, path_segment
+from omnigraph.client.transport import Write
 from omnigraph.diagnostics import with_hint
 from omnigraph.errors import BranchInUse, InputError, NotFoundError
 from omnigraph.versioning.branch_names import MAIN

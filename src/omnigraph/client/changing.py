@@ -1,11 +1,11 @@
-"""The calls of a remote graph that change rows. Sources of a load are read here and sent as one request."""
+"""The calls of a remote graph that change rows. Sources of a load are read here; a load is one commit, however many requests it takes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -20,6 +20,7 @@ from omnigraph.client.handle import (
     typed_params,
     write_fields,
 )
+from omnigraph.client.uploads import MSGPACK, PATH, upload_parts
 from omnigraph.errors import EmbeddedOnly, InputError, LoadSourceError
 from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.wire import documents07 as v07
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from omnigraph.mutation.run import MutationResult
     from omnigraph.progress import Progress
     from omnigraph.spark.choice import EngineArgument
-
-MSGPACK: Final = "application/msgpack"
 
 
 class RemoteChanges(RemoteHandle):
@@ -205,13 +204,15 @@ class RemoteChanges(RemoteHandle):
         return self._load(body, new_key(idempotency_key), None)
 
     def _load(self, body: dict[str, Any], key: str, base: str | None) -> LoadResult:
-        reply = self._call(
-            "POST",
-            "/load/parts",
-            content=msgspec.msgpack.encode(body),
-            content_type=MSGPACK,
-            write=keyed(key, is_load=True),
-        )
+        for query, content, is_last in upload_parts(msgspec.msgpack.encode(body), body["branch"]):
+            reply = self._call(
+                "POST",
+                PATH,
+                query=query.items(),
+                content=content,
+                content_type=MSGPACK,
+                write=keyed(key, is_load=True) if is_last else None,
+            )
         return documents.load_of(reply.json(v07.IngestOutput), base)
 
 

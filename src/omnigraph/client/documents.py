@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from omnigraph.load.run import LoadResult
     from omnigraph.maintenance.status import GraphStatus
     from omnigraph.merge.merger import AppliedCommit, MergeResult
+    from omnigraph.mutation.returned import Returned
     from omnigraph.mutation.run import MutationResult
     from omnigraph.read.explain import Explanation
     from omnigraph.read.result import Result
@@ -92,7 +93,19 @@ def mutation_of(document: v07.ChangeOutput) -> MutationResult:
         branch=document.branch,
         affected_nodes=document.affected_nodes,
         affected_edges=document.affected_edges,
+        returned=tuple(_returned(one) for one in document.returned or ()),
     )
+
+
+def _returned(document: v07.ReturnedOutput) -> Returned:
+    """Rows as JSON has them: a date is a text."""
+    import pyarrow as pa
+
+    from omnigraph.mutation.returned import Returned
+
+    rows = msgspec.json.decode(document.rows)
+    table = pa.table({name: [row[name] for row in rows] for name in document.columns})
+    return Returned(document.statement, table, ())
 
 
 def load_of(document: v07.IngestOutput, base: str | None) -> LoadResult:
@@ -168,7 +181,23 @@ def catalog_of(document: v07.SchemaOutput) -> Catalog:
     return Catalog.from_ir(schema_from_json(document.schema_ir))
 
 
-def result_of(table: pa.Table) -> Result:
+def results_of(content: bytes) -> Result:
+    """A result from its Arrow stream, with the further results that follow it."""
+    import pyarrow as pa
+
+    source = pa.BufferReader(content)
+    with pa.ipc.open_stream(source) as stream:
+        table = stream.read_all()
+    names = json.loads(table.schema.metadata[b"omnigraph"]).get("results", ())
+    result, further = _result_of(table), {}
+    for name in names:
+        with pa.ipc.open_stream(source) as stream:
+            further[name] = _result_of(stream.read_all())
+    result.results = further
+    return result
+
+
+def _result_of(table: pa.Table) -> Result:
     """A result from its rows; the metadata of their schema says what was read."""
     from omnigraph.language.types import PropType
     from omnigraph.read.result import Result

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.api.arguments import optional_text, text_argument
 from omnigraph.client import documents
 from omnigraph.client.blobs import RemoteBlobs
 from omnigraph.client.branches import RemoteMerges
 from omnigraph.client.changing import RemoteChanges
+from omnigraph.client.failures import failure
 from omnigraph.client.handle import (
     RemoteHandle,
     keyed,
@@ -24,8 +25,8 @@ from omnigraph.client.handle import (
 )
 from omnigraph.client.history import RemoteHistory
 from omnigraph.client.reading import RemoteReads
-from omnigraph.client.transport import TIMEOUT_SECONDS, Transport
-from omnigraph.errors import EmbeddedOnly
+from omnigraph.client.transport import TIMEOUT_SECONDS, Reply, Transport
+from omnigraph.errors import EmbeddedOnly, UnexpectedAnswer
 from omnigraph.settings import read_settings
 from omnigraph.versioning.branch_names import MAIN
 from omnigraph.wire import documents07 as v07
@@ -95,9 +96,23 @@ def connect(
     given = read_settings().bearer_token if token is None else token
     name, bound = optional_text("graph", graph), text_argument("branch", branch)
     transport = Transport(url, given, graph=name, timeout=timeout)
-    caller = transport.call("GET", "/caller", on_server=True).json(v07.CallerOutput)
+    reply = transport.call("GET", "/caller", on_server=True, passes=(400,))
+    if reply.status == 400:
+        _refuse_contract(reply)
+    caller = reply.json(v07.CallerOutput)
     opened = RemoteGraph(transport, bound, caller.actor_id)
     return opened if bound == MAIN else opened.checkout(bound)
+
+
+def _refuse_contract(reply: Reply) -> NoReturn:
+    """Raise for a server that answers nothing without a version header."""
+    if reply.json(dict).get("code") == "api_contract_mismatch":
+        problem = (
+            "the server offers only HTTP contract 0.13, and og.connect needs the one without a version "
+            "header; start it with `--http-api both`"
+        )
+        raise UnexpectedAnswer(reply.server, problem, reply.status)
+    raise failure(reply.server, reply.status, reply.headers, reply.content)
 
 
 def _reconnected(transport: Transport, branch: str, actor: str | None) -> RemoteGraph:
@@ -137,11 +152,14 @@ class RemoteSchema:
         found = self._graph._get("/schema", v07.SchemaOutput, ("compiled", "true"))
         return documents.catalog_of(found)
 
-    def diagram(self) -> str:
-        """The schema as a Mermaid class diagram, which GitHub and notebooks render."""
-        from omnigraph.catalog.model import mermaid
+    def _repr_svg_(self) -> str:
+        return self.diagram("svg")
 
-        return mermaid(self.catalog)
+    def diagram(self, format: Literal["mermaid", "svg"] = "mermaid") -> str:
+        """The schema as a Mermaid class diagram, which GitHub and notebooks render."""
+        from omnigraph.pictures.schema import diagram
+
+        return diagram(self.catalog, format)
 
     def plan(self, new: str | Path, *, allow_data_loss: bool = False) -> MigrationPlan:
         """The steps that lead to another schema, unsupported ones included. Changes nothing."""

@@ -129,7 +129,7 @@ class RemoteHistory(RemoteHandle):
 
     def commit(self, ref: Ref) -> Commit:
         """One commit, on whichever branch it is. Raises `CommitNotFound`."""
-        from omnigraph.client.transport import path_segment
+        from omnigraph.client.addresses import path_segment
 
         if isinstance(ref, int) and not isinstance(ref, bool):
             return self._numbered(ref, self._branch)

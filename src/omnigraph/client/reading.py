@@ -158,15 +158,12 @@ class RemoteReads(RemoteHandle):
         cancel: CancelToken | None,
         exact: bool,
     ) -> Result:
-        import pyarrow as pa
-
         body, text = self._read_body(target, source, params, name, budget, exact)
         with named_source(text, "<query>"):
             reply = self._call(
                 "POST", "/query", body=body, accept=ARROW, cancelled=_cancelled(cancel)
             )
-        with pa.ipc.open_stream(reply.content) as stream:
-            return documents.result_of(stream.read_all())
+        return documents.results_of(reply.content)
 
     def _explain(
         self,
@@ -266,7 +263,7 @@ def _cancelled(cancel: CancelToken | None) -> Any:
 
 
 def entity_path(type: str, id: str) -> str:
-    from omnigraph.client.transport import path_segment
+    from omnigraph.client.addresses import path_segment
 
     if not isinstance(type, str):
         raise InputError(f"type must be the name of a type, not a {_kind(type)}")

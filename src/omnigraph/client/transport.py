@@ -15,14 +15,15 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode
 from weakref import WeakSet, finalize
 
 import msgspec
+from msgspec import Struct
 
 from omnigraph._version import __version__
+from omnigraph.client.addresses import checked_token, parsed_address, path_segment
 from omnigraph.client.failures import failure
 from omnigraph.diagnostics import shortened
 from omnigraph.errors import (
@@ -35,6 +36,7 @@ from omnigraph.errors import (
     UnexpectedAnswer,
 )
 from omnigraph.json_structs import described
+from omnigraph.settings import read_settings
 
 if TYPE_CHECKING:
     import ssl
@@ -54,11 +56,11 @@ PART_BYTES: Final = 262_144
 CANCEL_SECONDS: Final = 0.02
 """How often a call that can be cancelled looks whether it was."""
 
+_CHECK_ADDRESS: Final = "check the address and the server"
 _NOT_CONNECTED: Final = (OSError, http.client.HTTPException)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A complete answer. Names of headers are in lower case."""
 
     status: int
@@ -75,8 +77,7 @@ class Reply:
             raise UnexpectedAnswer(self.server, problem, self.status) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """What is known of a request that changes something.
 
     With a key a lost answer is a `CommitStateUnknown` that names it, without one an `AnswerLost`.
@@ -86,8 +87,7 @@ class Write:
     is_load: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     method: str
     target: str
     body: Body | None
@@ -116,8 +116,8 @@ class Transport:
         timeout: float | None = TIMEOUT_SECONDS,
     ) -> None:
         """Connects when the first call is made. Raises `InputError` for a wrong address or token."""
-        self._scheme, self._host, self._port, self._prefix = _address(url)
-        self._token = _checked_token(token)
+        self._scheme, self._host, self._port, self._prefix = parsed_address(url)
+        self._token = checked_token(token)
         self.graph = graph
         self.contract: ContractVersion = contract
         self.timeout = timeout
@@ -151,7 +151,6 @@ class Transport:
             kept.close()
 
     def release(self) -> None:
-        """Close the connection of this thread. A later call opens a new one."""
         self._drop()
 
     # -- calls ------------------------------------------------------------------------------
@@ -391,7 +390,9 @@ class Transport:
             made.connect()
         except (OSError, UnicodeError) as error:
             made.close()
-            problem = f"cannot connect ({_reason(error)}); check the address and the server"
+            is_unknown = "CERTIFICATE_VERIFY_FAILED" in str(error)
+            advice = "name its authority in OMNIGRAPH_CA_FILE" if is_unknown else _CHECK_ADDRESS
+            problem = f"cannot connect ({_reason(error)}); {advice}"
             raise ServerUnreachable(self.server, problem) from error
         return made
 
@@ -399,13 +400,17 @@ class Transport:
         if self._tls is None:
             import ssl
 
-            self._tls = ssl.create_default_context()
+            file = read_settings().ca_file
+            try:
+                self._tls = ssl.create_default_context(cafile=file)
+            except OSError as error:
+                problem = f"OMNIGRAPH_CA_FILE names {file}, which cannot be read: {_reason(error)}"
+                raise InputError(problem) from None
         return self._tls
 
     @property
     def _kept(self) -> _Kept | None:
-        kept: _Kept | None = getattr(self._local, "kept", None)
-        return kept
+        return getattr(self._local, "kept", None)
 
     def _keep(self, kept: _Kept) -> None:
         """Keep a connection for the next call of this thread, unless it has one already."""
@@ -555,44 +560,5 @@ def _reason(error: BaseException) -> str:
     return shortened(text, 200)
 
 
-# -- addresses ------------------------------------------------------------------------------
-
-
-def _address(url: str) -> tuple[str, str, int, str]:
-    """Scheme, host, port and path prefix. Raises `InputError`."""
-    if not isinstance(url, str):
-        raise InputError("url must be a string such as 'https://host:8080'")
-    try:
-        parts = urlsplit(url.strip())
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port, parts = None, None, urlsplit("")
-    if parts.username is not None or parts.password is not None:
-        raise InputError("url must not contain a user or password; pass token")
-    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-        raise InputError(f"url must be an address such as 'https://host:8080', not '{url}'")
-    if not (url.isascii() and url.isprintable()) or " " in url:
-        raise InputError("url must be printable ASCII text without spaces")
-    usual = 443 if parts.scheme == "https" else 80
-    return parts.scheme, host, usual if port is None else port, parts.path.rstrip("/")
-
-
-def _checked_token(token: object) -> str | None:
-    if token is None:
-        return None
-    if not isinstance(token, str) or not token:
-        raise InputError("token must be text that is not empty")
-    if not (token.isascii() and token.isprintable()) or " " in token:
-        raise InputError("token must be printable ASCII text without spaces")
-    return token
-
-
-def path_segment(text: str) -> str:
-    """A name as one segment of a path."""
-    return quote(text, safe="")
-
-
-def _without_token(
-    url: str, graph: str | None, contract: ContractVersion, timeout: float | None
-) -> Transport:
+def _without_token(url: str, graph: str | None, contract: ContractVersion, timeout: Any) -> Any:
     return Transport(url, graph=graph, contract=contract, timeout=timeout)

@@ -71,6 +71,16 @@ def applied_policy(cluster: str, graph: str | None) -> str | None:
     return None
 
 
+def applied_queries(cluster: str, graph: str | None) -> dict[str, str]:
+    """The texts of the stored queries that are applied for a graph, by name. Raises `UsageError`."""
+    from omnigraph.cluster.serving import read_snapshot
+
+    find_graph(cluster, graph)
+    served = read_snapshot(cluster).graphs
+    chosen = next(one for one in served if graph is None or one.id == graph)
+    return dict(chosen.queries)
+
+
 def _open_ledger(cluster: str) -> tuple[ClusterStore, Ledger]:
     try:
         store = open_cluster(cluster)

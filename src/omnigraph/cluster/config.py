@@ -174,6 +174,21 @@ def parse_config(text: str, found: Diagnostics) -> ClusterConfig | None:
     return _Reader(document.places, found).config(document.value)
 
 
+def parse_semantics(text: str, found: Diagnostics) -> ClusterConfig | None:
+    """The declaration that `ClusterConfig.semantics` has written; None if it is not valid."""
+    try:
+        document = json.loads(text)
+        for provider in (document.get("providers") or {}).values():
+            if provider.get("api_key") is not None:
+                provider["api_key"] = f"${{{provider['api_key']}}}"
+    except (ValueError, RecursionError, AttributeError, TypeError):
+        found.error("invalid_cluster_yaml", FILE_NAME, "the config of the bundle is not valid")
+        return None
+    if "providers" in document:
+        document["providers"] = {"embedding": document["providers"]}
+    return _Reader({}, found).config(document)
+
+
 def storage_root(config: ClusterConfig, folder: Path) -> GraphRoot:
     """Where a cluster is stored. Raises `ClusterStop`."""
     storage = config.storage

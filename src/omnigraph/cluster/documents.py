@@ -11,7 +11,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from omnigraph.cluster.ledger import GraphObservation, ResourceStatus, Tombstone
+from omnigraph.cluster.ledger import (
+    DeploymentResult,
+    GraphObservation,
+    ResourceStatus,
+    Tombstone,
+)
 from omnigraph.documents import Place
 
 Severity = Literal["error", "warning"]
@@ -239,3 +244,79 @@ class UnlockOutput(Output, frozen=True, kw_only=True):
 
     state_observations: StateObservations | None
     lock_removed: bool
+
+
+# -- deployments through a server -----------------------------------------------------------
+
+
+class OutstandingDeployment(Struct, frozen=True, tag_field="status", tag="outstanding"):
+    """A deployment that was accepted and has no result yet."""
+
+    id: str
+    graphs: Mapping[str, str]
+    """What it does to graphs."""
+
+
+class CompleteDeployment(Struct, frozen=True, tag_field="status", tag="complete"):
+    """A deployment with its result."""
+
+    result: DeploymentResult
+
+
+class OtherDeployment(Struct, frozen=True, tag_field="status", tag="identity_mismatch"):
+    """The sequence number belongs to a deployment of another name."""
+
+
+class ExpiredDeployment(Struct, frozen=True, tag_field="status", tag="result_expired"):
+    """The result is older than those that the ledger keeps."""
+
+    acceptance: Literal["unknown"] = "unknown"
+    outcome: Literal["unknown"] = "unknown"
+
+
+class UnrecordedDeployment(Struct, frozen=True, tag_field="status", tag="not_recorded"):
+    """No deployment of that sequence number was accepted."""
+
+
+class ForeignDeployment(Struct, frozen=True, tag_field="status", tag="different_ledger"):
+    """The id names another ledger."""
+
+
+Lookup = (
+    OutstandingDeployment
+    | CompleteDeployment
+    | OtherDeployment
+    | ExpiredDeployment
+    | UnrecordedDeployment
+    | ForeignDeployment
+)
+
+
+class DeploymentOutput(Struct, frozen=True):
+    """What a server says of one deployment."""
+
+    deployment: Lookup
+    active: bool
+    """Whether the server has installed exactly this result, and all its graphs are ready."""
+    in_progress: bool
+
+
+class DeploymentStatus(Struct, frozen=True, kw_only=True):
+    """The ledger as a client needs it to name the next deployment."""
+
+    canonical_root: str
+    ledger_id: str
+    state_revision: int
+    result_revision: int
+    next_sequence: int
+    lock_id: str | None
+    outstanding_id: str | None
+    lookup: None = None
+
+
+class DeploymentStatusOutput(Struct, frozen=True):
+    """What a server says of deployments as a whole."""
+
+    status: DeploymentStatus
+    active: bool
+    in_progress: bool

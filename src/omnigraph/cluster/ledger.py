@@ -125,6 +125,22 @@ class DeploymentResult(Struct, frozen=True, kw_only=True):
     converged: bool
 
 
+class Outstanding(Struct, frozen=True, kw_only=True):
+    """A deployment that a server has accepted and not finished."""
+
+    id: str
+    input_digest: str
+    authority: Authority
+    base: str | None
+    graphs: Mapping[str, GraphResult]
+    """What it is to do to graphs."""
+    targets: Mapping[str, str | None]
+    """The digests of all resources that it changes; None for those that go."""
+    lock_id: str | None
+    host: str
+    pid: int
+
+
 class Ledger(_Recorded, frozen=True, omit_defaults=False, kw_only=True):
     """What is applied, and what is known about it."""
 
@@ -137,7 +153,7 @@ class Ledger(_Recorded, frozen=True, omit_defaults=False, kw_only=True):
     approval_records: Mapping[str, ApprovalRecord] = {}
     recovery_records: Mapping[str, RecoveryRecord] = {}
     observations: Mapping[str, GraphObservation | Tombstone] = {}
-    outstanding: Mapping[str, Any] | None = None
+    outstanding: Outstanding | None = None
     deployment_results: tuple[DeploymentResult, ...] = ()
 
     @property
@@ -171,6 +187,8 @@ class LedgerDraft:
         self.recoveries = dict(base.recovery_records)
         self.observations = dict(base.observations)
         self.results = base.deployment_results
+        self.outstanding = base.outstanding
+        self.next_sequence = base.next_sequence
 
     def record(self, address: str, resource: AppliedResource) -> None:
         """Note a resource as applied."""
@@ -191,6 +209,18 @@ class LedgerDraft:
                     recorded, digest=composite_digest(graph_id, self.digests)
                 )
 
+    def accept(self, outstanding: Outstanding) -> None:
+        """Note that a deployment begins. Its sequence number is used up."""
+        self.outstanding = outstanding
+        self.next_sequence += 1
+
+    def complete(self, result: DeploymentResult) -> None:
+        """Record how a deployment has ended."""
+        self.results = (*self.results, result)[-MAX_RESULTS:]
+        if self.outstanding is None:
+            self.next_sequence += 1
+        self.outstanding = None
+
     @property
     def digests(self) -> dict[str, str]:
         return {address: resource.digest for address, resource in self.resources.items()}
@@ -206,8 +236,6 @@ class LedgerDraft:
             version=VERSION,
             ledger_id=self.ledger_id,
             state_revision=self._base.state_revision + 1,
-            next_sequence=self._base.next_sequence
-            + (self.results != self._base.deployment_results),
         )
 
     def preview(self) -> Ledger:
@@ -226,7 +254,9 @@ class LedgerDraft:
             approval_records=self.approvals,
             recovery_records=self.recoveries,
             observations=dict(sorted(self.observations.items())),
-            deployment_results=self.results[-MAX_RESULTS:],
+            deployment_results=self.results,
+            outstanding=self.outstanding,
+            next_sequence=self.next_sequence,
         )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from omnigraph.api.graph import Graph, init, open
-from omnigraph.cluster.documents import MigrationPreview
+from omnigraph.cluster.documents import Change, Diagnostics, MigrationPreview
 from omnigraph.cluster.ledger import GraphObservation, now, text_digest
+from omnigraph.cluster.plan import ClusterPlan
+from omnigraph.cluster.resources import Desired
 from omnigraph.cluster.store import ClusterStore
 from omnigraph.errors import (
     BranchLocked,
@@ -103,8 +106,32 @@ def was_rejected(error: OmnigraphError) -> bool:
     return isinstance(error, _REJECTIONS) and not isinstance(error, BranchLockLost)
 
 
+def other_branches(store: ClusterStore, graph_id: str) -> list[str]:
+    """The branches of a graph besides main. Raises `OmnigraphError`."""
+    with open(store.graph_uri(graph_id), read_only=True) as graph:
+        return sorted(name for name in graph.branches if name != graph.branch)
+
+
 def preview(store: ClusterStore, graph_id: str, schema: str) -> MigrationPreview:
     """What a schema change would do. Raises `OmnigraphError`."""
     with open(store.graph_uri(graph_id), read_only=True) as graph:
         plan = graph.schema.plan(schema)
         return MigrationPreview(plan.supported, [step.to_json() for step in plan.steps])
+
+
+def with_previews(
+    store: ClusterStore, desired: Desired, made: ClusterPlan, found: Diagnostics
+) -> ClusterPlan:
+    """A plan with the migration of every schema that changes."""
+
+    def previewed(change: Change) -> Change:
+        if change.kind != "schema" or change.operation != "update":
+            return change
+        text = desired.resources[change.resource].text or ""
+        try:
+            return structs.replace(change, migration=preview(store, change.graph_id, text))
+        except OmnigraphError as error:
+            found.warning("schema_preview_unavailable", change.resource, str(error))
+            return change
+
+    return replace(made, changes=tuple(map(previewed, made.changes)))

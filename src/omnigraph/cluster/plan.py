@@ -50,10 +50,10 @@ class WritePayload:
 
 @dataclass(frozen=True, slots=True)
 class DeleteGraph:
-    """Remove a graph, which an operator has approved."""
+    """Remove a graph. Without an approval, whoever deploys may apply schemas to it."""
 
     graph_id: str
-    approval: Approval
+    approval: Approval | None = None
 
 
 Stage: TypeAlias = CreateGraph | ApplySchema | WritePayload | DeleteGraph
@@ -91,15 +91,22 @@ def make_plan(
     ledger: Ledger,
     approvals: Sequence[Approval],
     hindrances: Hindrances | None = None,
+    *,
+    needs_approvals: bool = True,
 ) -> ClusterPlan:
-    """What a run of `apply` would do, or has done if stages of it failed."""
+    """What a run of `apply` would do, or has done if stages of it failed.
+
+    Without `needs_approvals` every graph may be deleted.
+    """
     changes = list(find_changes(desired, ledger))
     unused = [
         one
         for one in approvals
         if one.consumed_at is None and one.approval_id not in ledger.approval_records
     ]
-    approved: dict[str, Approval] = {}
+    approved: dict[str, Approval | None] = {}
+    if not needs_approvals:
+        approved = {change.resource: None for change in gated_changes(changes)}
     stale: list[Approval] = []
     for change in gated_changes(changes):
         for one in unused:
@@ -178,7 +185,7 @@ class _Context:
         self,
         desired: Desired,
         changes: Sequence[Change],
-        approved: Mapping[str, Approval],
+        approved: Mapping[str, Approval | None],
         hindrances: Hindrances,
     ) -> None:
         self._desired = desired
@@ -274,7 +281,7 @@ class _Context:
         return schema is not None and self._schema(schema)[0] != "applied"
 
 
-def _stages(changes: Sequence[Change], approved: Mapping[str, Approval]) -> Iterator[Stage]:
+def _stages(changes: Sequence[Change], approved: Mapping[str, Approval | None]) -> Iterator[Stage]:
     done = [change for change in changes if change.disposition == "applied"]
     for change in done:
         if change.kind == "graph" and change.operation == "create":

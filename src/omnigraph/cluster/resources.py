@@ -6,7 +6,6 @@ Nothing of the storage root is read here. Tests: tests/cluster/test_validate.py.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -23,6 +22,7 @@ from omnigraph.cluster.documents import (
     ResourceSummary,
     ValidateOutput,
 )
+from omnigraph.cluster.files import DeclarationFiles, FilesOnDisk, PathRefused
 from omnigraph.cluster.ledger import AppliedResource, composite_digest, text_digest
 from omnigraph.documents import Place
 from omnigraph.errors import (
@@ -82,7 +82,7 @@ def validate(folder: Path) -> ValidateOutput:
     """Check a declaration with all its files. Reads nothing of the storage root."""
     found = Diagnostics()
     config = read_config(folder, found)
-    resources = {} if config is None else _Files(folder, config, found).resources()
+    resources = {} if config is None else _Files(FilesOnDisk(folder), config, found).resources()
     return ValidateOutput(
         ok=found.ok,
         config_dir=str(folder),
@@ -100,9 +100,14 @@ def validate(folder: Path) -> ValidateOutput:
 def read_desired(folder: Path, found: Diagnostics) -> Desired | None:
     """What a directory declares; None if it has a problem, which is then in `found`."""
     config = read_config(folder, found)
-    if config is None:
-        return None
-    resources = _Files(folder, config, found).resources()
+    return None if config is None else make_desired(folder, config, FilesOnDisk(folder), found)
+
+
+def make_desired(
+    folder: Path, config: ClusterConfig, files: DeclarationFiles, found: Diagnostics
+) -> Desired | None:
+    """What a config and the files it names declare; None if there is a problem."""
+    resources = _Files(files, config, found).resources()
     if not found.ok:
         return None
     digest = hashlib.sha256(f"cluster-config\0{config.semantics()}\0".encode())
@@ -149,7 +154,7 @@ class _Declared(Struct, frozen=True):
     """A file that the declaration names: where, as what, and its text."""
 
     path: str
-    file: Path
+    file: Path | None
     source: Source
 
 
@@ -161,8 +166,8 @@ class _QueryFile(Struct, frozen=True):
 class _Files:
     """Reads the files of a declaration and collects what is wrong with them."""
 
-    def __init__(self, folder: Path, config: ClusterConfig, found: Diagnostics) -> None:
-        self._folder = folder
+    def __init__(self, files: DeclarationFiles, config: ClusterConfig, found: Diagnostics) -> None:
+        self._files = files
         self._config = config
         self._found = found
         self._parsed: dict[Path, _QueryFile | None] = {}
@@ -269,12 +274,12 @@ class _Files:
     def _query_files(self, entry: str, path: str, place: Place | None) -> Iterator[str]:
         """The files that an entry stands for: itself, or those of a directory."""
         directory = self._locate(entry, path, place)
-        if directory is None or not os.path.isdir(directory):
+        if directory is None or not self._files.is_directory(directory):
             if directory is not None:
                 yield entry
             return
         try:
-            names = sorted(file.name for file in directory.iterdir() if file.suffix == ".gq")
+            names = self._files.query_files(directory)
         except OSError as error:
             message = f"{entry}: {(error.strerror or 'unreadable').lower()}"
             self._found.error("query_dir_unreadable", path, message, place)
@@ -397,30 +402,19 @@ class _Files:
         if located is None:
             return None
         try:
-            source = read_source(located)
+            text = self._files.text(located)
         except SourceUnreadable as error:
             self._found.error(missing, path, str(error), place)
             return None
         # Messages about the text name the file as the declaration does.
-        return _Declared(written, located, Source(written, source.text))
+        return _Declared(written, self._files.on_disk(located), Source(written, text))
 
     def _locate(self, written: str, path: str, place: Place | None) -> Path | None:
-        """The file of a path. A relative one stays in the directory and goes through no link."""
-        given = Path(written)
-        if given.is_absolute():
-            return given
-        if ".." in given.parts:
-            message = f"'{written}' leads out of the directory of {FILE_NAME}"
-            self._found.error("config_path_escape", path, message, place)
+        try:
+            return self._files.locate(written)
+        except PathRefused as refused:
+            self._found.error(refused.code, path, str(refused), place)
             return None
-        located = self._folder
-        for part in given.parts:
-            located = located / part
-            if os.path.islink(located):
-                message = f"'{written}' goes through the symbolic link {located}"
-                self._found.error("config_path_symlink", path, message, place)
-                return None
-        return located
 
 
 def _resource(address: str, kind: str, declared: _Declared) -> Resource:

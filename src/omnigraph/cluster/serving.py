@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from omnigraph.cluster.addressing import open_cluster
 from omnigraph.cluster.config import ProviderDeclaration
+from omnigraph.cluster.deployment import settle_at_boot
 from omnigraph.cluster.documents import ClusterStop, Diagnostic, Diagnostics
 from omnigraph.cluster.ledger import VERSION, AppliedResource, Ledger, LedgerDraft, text_digest
 from omnigraph.cluster.resources import CLUSTER_SCOPE
@@ -30,6 +31,7 @@ class ServingGraph(Struct, frozen=True):
 
     id: str
     uri: str
+    schema_digest: str | None
     queries: Mapping[str, str]
     policy: str | None = None
     provider: ProviderDeclaration | None = None
@@ -47,6 +49,8 @@ class ServingSnapshot(Struct, frozen=True):
     state_cas: str
     digest: str
     """Of all applied resources."""
+    deployment_id: str | None = None
+    """The deployment whose result came last."""
 
     @property
     def has_policy(self) -> bool:
@@ -55,15 +59,28 @@ class ServingSnapshot(Struct, frozen=True):
 
 def read_snapshot(cluster: str) -> ServingSnapshot:
     """What to serve. Raises `ServerConfigError` with every problem that concerns the whole cluster."""
+    try:
+        return snapshot_of(open_cluster(cluster), cluster)
+    except ClusterStop as stop:
+        found = Diagnostics()
+        found.add(stop.diagnostic)
+        raise not_ready(cluster, found) from None
+
+
+def snapshot_of(store: ClusterStore, cluster: str) -> ServingSnapshot:
+    """What to serve of a storage root, after an interrupted deployment was settled.
+
+    Raises `ServerConfigError`.
+    """
     found = Diagnostics()
     snapshot = None
     try:
-        store = open_cluster(cluster)
         stored = store.read_ledger()
         if stored is None:
             message = "there is no ledger; run `cluster apply` first"
             raise ClusterStop("cluster_state_missing", store.where(STATE_PATH), message)
-        snapshot = _snapshot(store, _upgraded(store, stored), found)
+        stored = settle_at_boot(store, _upgraded(store, stored))
+        snapshot = _snapshot(store, stored, found)
     except ClusterStop as stop:
         found.add(stop.diagnostic)
     except StorageError as error:
@@ -97,7 +114,7 @@ def _snapshot(store: ClusterStore, stored: StoredLedger, found: Diagnostics) -> 
     ledger = stored.ledger
     texts = dict(_payloads(store, ledger.resources, found))
     policies = _policies(ledger, texts, found)
-    pending = _pending(store, found)
+    pending = _outstanding(ledger) | _pending(store, found)
     digest = hashlib.sha256()
     for address, resource in sorted(ledger.resources.items()):
         digest.update(f"{address}\0{resource.digest}\0".encode())
@@ -105,6 +122,7 @@ def _snapshot(store: ClusterStore, stored: StoredLedger, found: Diagnostics) -> 
         ServingGraph(
             graph_id,
             store.graph_uri(graph_id),
+            ledger.digest(f"schema.{graph_id}"),
             {
                 address.removeprefix(f"query.{graph_id}."): text
                 for address, text in texts.items()
@@ -123,6 +141,7 @@ def _snapshot(store: ClusterStore, stored: StoredLedger, found: Diagnostics) -> 
         ledger.state_revision,
         stored.cas,
         digest.hexdigest(),
+        ledger.deployment_results[-1].id if ledger.deployment_results else None,
     )
 
 
@@ -173,6 +192,19 @@ def _provider(
             found.error("dangling_provider_reference", f"provider.{name}", message)
         return None
     return msgspec.json.decode(text, type=described(ProviderDeclaration))
+
+
+def _outstanding(ledger: Ledger) -> dict[str, Diagnostic]:
+    """Graphs that another server is changing, or has been changing when it died."""
+    outstanding = ledger.outstanding
+    if outstanding is None:
+        return {}
+    message = f"deployment {outstanding.id} has no result yet"
+    return {
+        graph_id: Diagnostic("deployment_outstanding", "error", f"graph.{graph_id}", message)
+        for graph_id, one in outstanding.graphs.items()
+        if one.outcome in ("schema", "deleted")
+    }
 
 
 def _pending(store: ClusterStore, found: Diagnostics) -> dict[str, Diagnostic]:

@@ -31,6 +31,13 @@ class Session:
         self._store: ClusterStore | None = None
         self._acquired: str | None = None
 
+    @classmethod
+    def of_desired(cls, desired: Desired, store: ClusterStore, operation: str) -> Session:
+        """A command on a declaration that was read already."""
+        made = cls(desired.folder, operation)
+        made.desired, made._config, made._store = desired, desired.config, store
+        return made
+
     @property
     def ledger(self) -> Ledger:
         """The ledger as it was read or written last; an empty one if there is none."""
@@ -40,6 +47,11 @@ class Session:
     def store(self) -> ClusterStore:
         assert self._store is not None, "the config was read"
         return self._store
+
+    @property
+    def lock_id(self) -> str | None:
+        """The lock that this command has taken."""
+        return self._acquired
 
     @contextmanager
     def stops_reported(self) -> Iterator[None]:

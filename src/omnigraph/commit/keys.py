@@ -51,6 +51,11 @@ def keyed_request(key: str | None, *asked: object) -> KeyedRequest:
     return KeyedRequest(key, sha256(text.encode(errors="surrogatepass")).hexdigest())
 
 
+def keyed_text(text: str) -> str:
+    """A query or schema as a key is bound to it: files end with a line break, texts in code often do not."""
+    return text if text.endswith("\n") else text + "\n"
+
+
 def check_key(what: str, key: str) -> None:
     """Raises `InputError` for an idempotency key or load id that cannot be used."""
     plain = key.isascii() and all(c.isalnum() or c in "._:-" for c in key)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct, field
 
 from omnigraph.config.operator import (
     OUTPUT_FORMATS,
@@ -56,8 +57,7 @@ NEW_HOMES: Final[Mapping[str, str]] = MappingProxyType(
 """Where each key went, in the order in which notices list them."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredQueryFile:
+class StoredQueryFile(Struct, frozen=True):
     """One entry of a registry of stored queries."""
 
     file: Path
@@ -65,8 +65,7 @@ class StoredQueryFile:
     tool_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LegacyGraph:
+class LegacyGraph(Struct, frozen=True):
     """A graph with a name."""
 
     uri: str
@@ -75,8 +74,7 @@ class LegacyGraph:
     queries: Mapping[str, StoredQueryFile] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryFileAlias:
+class QueryFileAlias(Struct, frozen=True):
     """A short name for a query in a file, with the parameters its positional arguments fill."""
 
     name: str
@@ -93,8 +91,7 @@ class QueryFileAlias:
         return self.command in ("change", "mutate")
 
 
-@dataclass(frozen=True, slots=True)
-class LegacyConfig:
+class LegacyConfig(Struct, frozen=True):
     """The file; everything is unset without a file, and paths then begin at the current directory."""
 
     path: Path | None = None

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, TypeVar, get_args
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct, field
 
 from omnigraph.config.reading import Section, read_config_text
 from omnigraph.errors import OperatorConfigError
@@ -31,8 +32,7 @@ _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _GRAPH_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Display:
+class Display(Struct, frozen=True):
     """How results are printed; None where nothing is said."""
 
     output: OutputFormat | None = None
@@ -40,8 +40,7 @@ class Display:
     cell_layout: CellLayout | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """What a profile, or the defaults, select: a server, a cluster or a store; nothing if all are None."""
 
     server: str | None = None
@@ -54,8 +53,7 @@ class Binding:
         return self.server is None and self.cluster is None and self.store is None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredQueryAlias:
+class StoredQueryAlias(Struct, frozen=True):
     """A short name for a stored query on a server, with the parameters its positional arguments fill."""
 
     name: str
@@ -67,8 +65,7 @@ class StoredQueryAlias:
     format: OutputFormat | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorConfig:
+class OperatorConfig(Struct, frozen=True):
     """The file; everything is unset without a file."""
 
     path: Path

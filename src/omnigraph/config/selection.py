@@ -7,11 +7,12 @@ cluster. Nothing is opened here, and no token is looked up. Tests: tests/unit/co
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from omnigraph.config.legacy import LegacyConfig, QueryFileAlias, StoredQueryFile
 from omnigraph.config.operator import (
@@ -26,8 +27,7 @@ from omnigraph.errors import UsageError
 from omnigraph.json_text import JsonError, parse_json
 
 
-@dataclass(frozen=True, slots=True)
-class AddressOptions:
+class AddressOptions(Struct, frozen=True):
     """The options that select a graph, as they were given."""
 
     uri: str | None = None
@@ -38,8 +38,7 @@ class AddressOptions:
     profile: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedTarget:
+class EmbeddedTarget(Struct, frozen=True):
     """Storage that this process opens.
 
     `name` is that of the graph in a project file, if it was selected by it. Then the policy and stored
@@ -66,8 +65,7 @@ class EmbeddedTarget:
         return self.policy_file or self.policy_text
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteTarget:
+class RemoteTarget(Struct, frozen=True):
     """A graph behind a server. `graph` is None on a server of a single graph.
 
     `credentials.find_token(target.url, operator, target.token_variable, dotenv)` finds its token.
@@ -85,8 +83,7 @@ class RemoteTarget:
         return self.base_url if self.graph is None else f"{self.base_url}/graphs/{self.graph}"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterTarget:
+class ClusterTarget(Struct, frozen=True):
     """A graph of a cluster whose storage this process opens."""
 
     root: str
@@ -117,12 +114,15 @@ def select_target(
     legacy: LegacyConfig,
     *,
     alias_graph: str | None = None,
+    environment: str | None = None,
     env_profile: str | None = None,
+    find_nearby: Callable[[], str | None] | None = None,
 ) -> Target | None:
-    """The graph that options and files select, or None. Raises `UsageError`.
+    """The graph that options, environment and files select, or None. Raises `UsageError`.
 
-    An explicit address wins over the graph of an alias, that over a profile, that over `cli.graph` of the
-    project file, and that over the defaults of the operator config.
+    An explicit address wins over the graph of an alias, that over a profile, that over `OMNIGRAPH_URI`
+    (`environment`), that over a profile of the environment, that over `cli.graph` of the project file, that
+    over the defaults of the operator config, and that over a graph in the current folder.
     """
     if options.uri is not None:
         return _at(options.uri, "URI", legacy)
@@ -136,6 +136,8 @@ def select_target(
         return _named(alias_graph, "the alias", legacy)
     if options.profile is not None:
         return _profile(options.profile, f"--profile {options.profile}", options, operator, legacy)
+    if environment is not None and options.graph is None:
+        return _at(environment, "OMNIGRAPH_URI", legacy)
     if env_profile is not None:
         return _profile(env_profile, "OMNIGRAPH_PROFILE", options, operator, legacy)
     if legacy.graph is not None and options.graph is None:
@@ -143,7 +145,29 @@ def select_target(
     if not operator.defaults.is_empty:
         origin = f"defaults in {operator.path}"
         return _bound(operator.defaults, options.graph, origin, operator, legacy)
-    return None
+    nearby = None if find_nearby is None or options.graph is not None else find_nearby()
+    return None if nearby is None else _at(nearby, "the current folder", legacy)
+
+
+_GRAPH_FILE: Final = "_schema.pg"
+_MANIFEST: Final = "__manifest"
+
+
+def find_nearby_graph() -> str | None:
+    """The graph that the current folder is, or the only one in it. Raises `UsageError` for several."""
+    if _is_graph(Path()):
+        return "."
+    found = sorted(entry.name for entry in Path().iterdir() if _is_graph(entry))
+    if len(found) > 1:
+        raise UsageError(f"this folder has several graphs ({', '.join(found)}); name one of them")
+    return found[0] if found else None
+
+
+def _is_graph(folder: Path) -> bool:
+    try:
+        return (folder / _GRAPH_FILE).is_file() and (folder / _MANIFEST).is_dir()
+    except OSError:
+        return False
 
 
 def _at(uri: str, origin: str, legacy: LegacyConfig) -> Target:
@@ -245,8 +269,7 @@ def _listed(names: Sequence[str]) -> str:
 Alias: TypeAlias = QueryFileAlias | StoredQueryAlias
 
 
-@dataclass(frozen=True, slots=True)
-class StoredQueryCall:
+class StoredQueryCall(Struct, frozen=True):
     """A stored query to run on a server, with its parameters; without any, no body is sent."""
 
     target: RemoteTarget
@@ -291,7 +314,7 @@ def bind_arguments(
             f"alias '{alias.name}' got {len(arguments)} positional arguments and {takes}"
         )
     bound = dict(alias.params) if isinstance(alias, StoredQueryAlias) else {}
-    bound.update(zip(alias.args, map(_argument, arguments), strict=False))
+    bound.update(zip(alias.args, map(parse_argument, arguments), strict=False))
     bound.update(params)
     return bound
 
@@ -307,7 +330,8 @@ def stored_query_call(
     return StoredQueryCall(target, alias.query, bind_arguments(alias, arguments, params))
 
 
-def _argument(text: str) -> object:
+def parse_argument(text: str) -> object:
+    """A value given as text: JSON where it can be, and text otherwise."""
     try:
         value: object = parse_json(text)
     except JsonError:

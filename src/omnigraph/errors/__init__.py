@@ -14,11 +14,14 @@
     │   │   └── WrongQueryKind   a mutation where a read is wanted, or the reverse
     │   ├── ParameterError       a parameter is missing or has the wrong type
     │   │   └── UnknownParameter  the parameter is not declared
+    │   ├── IntegerOverflow      an integer of a result or a value leaves 64 bits
+    │   ├── ParameterOutOfRange  a parameter's value cannot be used where it stands
     │   ├── HostValueError       the engine cannot represent a Python value
     │   ├── UsageError           arguments contradict each other
     │   ├── InvalidBranchName
     │   ├── HandleClosed         a call on a closed handle
     │   ├── InvalidTagName
+    │   ├── UnusableWeight       an edge's weight is negative or no number
     │   ├── InvalidSetting       an environment variable has an invalid value
     │   ├── AmbiguousRef         several commits match an abbreviated id; lists some
     │   ├── ReadOnlyHandle       a write on a read-only handle
@@ -26,6 +29,7 @@
     │   ├── LoadSourceError      a load source cannot be read, or its type is not known
     │   ├── ExportError          a type or value cannot be exported
     │   ├── AssignmentError      a mutation assigns a value that does not match its property
+    │   ├── DifferentValues      a change by pattern gives one entity several values
     │   ├── ExternalBlobRefused  a blob URI is not under an allowed base
     │   ├── NotABlob             a blob call names a property of another type
     │   ├── BlobRangeError       a blob read starts past the end
@@ -43,6 +47,7 @@
     │   ├── LoadError            a load has invalid records; lists them
     │   ├── DanglingEdges        an overwrite deletes nodes that edges need; lists the edges
     │   ├── UnknownPropertiesRefused  a strict load has undeclared properties; lists them
+    │   ├── SchemaViolated       stored rows violate a desired schema; lists the problems
     │   └── MutationError        a mutation would write invalid rows; lists the problems
     ├── ConflictError            another change, branch or setting conflicts
     │   ├── AlreadyInitialized   the location holds a graph
@@ -173,6 +178,7 @@ from omnigraph.errors.data import LoadProblem as LoadProblem
 from omnigraph.errors.data import MutationError as MutationError
 from omnigraph.errors.data import QueriesBroken as QueriesBroken
 from omnigraph.errors.data import SchemaError as SchemaError
+from omnigraph.errors.data import SchemaViolated as SchemaViolated
 from omnigraph.errors.data import UnknownPropertiesRefused as UnknownPropertiesRefused
 from omnigraph.errors.data import UnknownProperty as UnknownProperty
 from omnigraph.errors.data import UnsupportedMigration as UnsupportedMigration
@@ -186,6 +192,7 @@ from omnigraph.errors.inputs import CommitBranchGone as CommitBranchGone
 from omnigraph.errors.inputs import CommitNotFound as CommitNotFound
 from omnigraph.errors.inputs import ConfigFileError as ConfigFileError
 from omnigraph.errors.inputs import CredentialsError as CredentialsError
+from omnigraph.errors.inputs import DifferentValues as DifferentValues
 from omnigraph.errors.inputs import EntityNotFound as EntityNotFound
 from omnigraph.errors.inputs import ExportError as ExportError
 from omnigraph.errors.inputs import ExternalBlobRefused as ExternalBlobRefused
@@ -194,6 +201,7 @@ from omnigraph.errors.inputs import HandleClosed as HandleClosed
 from omnigraph.errors.inputs import HistoryRemoved as HistoryRemoved
 from omnigraph.errors.inputs import HostValueError as HostValueError
 from omnigraph.errors.inputs import InputError as InputError
+from omnigraph.errors.inputs import IntegerOverflow as IntegerOverflow
 from omnigraph.errors.inputs import InvalidBranchName as InvalidBranchName
 from omnigraph.errors.inputs import InvalidSetting as InvalidSetting
 from omnigraph.errors.inputs import InvalidTagName as InvalidTagName
@@ -205,6 +213,7 @@ from omnigraph.errors.inputs import NotABlob as NotABlob
 from omnigraph.errors.inputs import NotFoundError as NotFoundError
 from omnigraph.errors.inputs import OperatorConfigError as OperatorConfigError
 from omnigraph.errors.inputs import ParameterError as ParameterError
+from omnigraph.errors.inputs import ParameterOutOfRange as ParameterOutOfRange
 from omnigraph.errors.inputs import QuerySelectionError as QuerySelectionError
 from omnigraph.errors.inputs import ReadOnlyHandle as ReadOnlyHandle
 from omnigraph.errors.inputs import RefNotFound as RefNotFound
@@ -215,6 +224,7 @@ from omnigraph.errors.inputs import UnknownColumn as UnknownColumn
 from omnigraph.errors.inputs import UnknownParameter as UnknownParameter
 from omnigraph.errors.inputs import UnknownType as UnknownType
 from omnigraph.errors.inputs import UnknownVersion as UnknownVersion
+from omnigraph.errors.inputs import UnusableWeight as UnusableWeight
 from omnigraph.errors.inputs import UsageError as UsageError
 from omnigraph.errors.inputs import WrongQueryKind as WrongQueryKind
 from omnigraph.errors.remote import AnswerLost as AnswerLost

@@ -23,7 +23,7 @@ class OmnigraphError(Exception):
 
     code: ClassVar[str] = "OG-X-000"
     kind: ClassVar[str] = "internal"
-    retry: ClassVar[Retry] = Retry.NEVER
+    retry: Retry = Retry.NEVER
 
     def __init__(self, message: str) -> None:
         message = cut_values(message)

@@ -225,6 +225,26 @@ class UnknownPropertiesRefused(ConstraintError):
         super().__init__("\n".join(lines))
 
 
+class SchemaViolated(ConstraintError):
+    """Stored rows violate rules of the desired schema; nothing was changed.
+
+    `problems` has the first problems of each kind and type, `problems_total` counts all of them.
+    """
+
+    code = "OG-D-005"
+
+    def __init__(self, problems: Sequence[str], total: int) -> None:
+        self.problems = tuple(problems)
+        self.problems_total = total
+        noun = "violation" if total == 1 else "violations"
+        lines = [f"schema apply: {total:,} {noun} of the new schema in stored rows"]
+        lines += (f"  {problem}" for problem in self.problems)
+        if total > len(self.problems):
+            lines.append(f"  … and {total - len(self.problems):,} more")
+        lines.append("nothing was changed; change these rows first, or the schema")
+        super().__init__("\n".join(lines))
+
+
 class MutationError(ConstraintError):
     """A mutation would write rows that violate the schema; nothing was changed.
 

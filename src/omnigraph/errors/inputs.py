@@ -26,6 +26,40 @@ class SourceUnreadable(InputError):
         super().__init__(f"{path}: {reason}; {advice}")
 
 
+class IntegerOverflow(InputError):
+    """A value that a result or a change needs left the range of 64-bit integers."""
+
+    code = "OG-I-067"
+
+    def __init__(self) -> None:
+        super().__init__("integer overflow: a computed value does not fit 64 bits")
+
+
+class DifferentValues(InputError):
+    """A change by pattern gives one entity several values; nothing was changed."""
+
+    code = "OG-I-026"
+
+    def __init__(self, type_name: str, id: str, column: str) -> None:
+        self.type_name = type_name
+        self.id = id
+        what = f"property '{column}'" if column[:1] not in "#$" else "what `return` shows"
+        super().__init__(
+            f"different values for one entity: the match has several rows for {type_name} '{id}', "
+            f"which differ in {what}; nothing was changed"
+        )
+
+
+class ParameterOutOfRange(InputError):
+    """A parameter has the right type, and a value that cannot be used where it stands."""
+
+    code = "OG-I-070"
+
+    def __init__(self, parameter: str, problem: str) -> None:
+        self.parameter = parameter
+        super().__init__(f"parameter '{parameter}' {problem}")
+
+
 class QuerySelectionError(InputError):
     """The source does not contain exactly the requested query."""
 
@@ -449,3 +483,17 @@ class BlobMissing(NotFoundError):
         self.id = id
         self.property = property
         super().__init__(f"{type_name} '{id}' has no blob in '{property}'")
+
+
+class UnusableWeight(InputError):
+    """An edge that a weighted shortest path may use has a negative weight, or one that is no number."""
+
+    code = "OG-I-068"
+
+    def __init__(self, edge_type: str, property: str) -> None:
+        self.edge_type = edge_type
+        self.property = property
+        super().__init__(
+            f"negative weight: `{property}` of an edge of type {edge_type} is negative or NaN; "
+            "shortest paths need weights of 0 or more"
+        )

@@ -20,7 +20,8 @@ class CommitStateUnknown(StorageError):
     """A write was started and left to recovery, which will complete or undo it.
 
     Repeating the call with `idempotency_key` is always safe: if the write was published, its
-    receipt comes back. `reason` is what interrupted the write, if known. A client that lost the
+    receipt comes back. A call that `takes_key` is False for, such as `optimize`, is repeated as it
+    is, after a recovery. `reason` is what interrupted the write, if known. A client that lost the
     answer of a server knows neither the operation nor the commit; both are None then.
     """
 
@@ -34,21 +35,27 @@ class CommitStateUnknown(StorageError):
         idempotency_key: str,
         *,
         is_load: bool = False,
+        takes_key: bool = True,
         reason: str | None = None,
     ) -> None:
         self.operation_id = operation_id
         self.commit_id = commit_id
         self.idempotency_key = idempotency_key
         self.is_load = is_load
+        self.takes_key = takes_key
         self.reason = reason
-        # Inserts and upserts are loads, too.
-        argument = f"load_id='{idempotency_key}' (idempotency_key for insert and upsert)"
-        if not is_load:
-            argument = f"idempotency_key='{idempotency_key}'"
+        if not takes_key:
+            self.retry = Retry.AS_IS
+            advice = "graph.maintenance.recover() completes or undoes it; then repeat the call"
+        else:
+            # Inserts and upserts are loads, too.
+            argument = f"load_id='{idempotency_key}' (idempotency_key for insert and upsert)"
+            if not is_load:
+                argument = f"idempotency_key='{idempotency_key}'"
+            advice = f"repeat the call with {argument}: it returns the receipt if the commit was published"
         what = "the write" if commit_id is None else f"commit {commit_id}"
         super().__init__(
-            f"could not confirm {what}{'' if reason is None else f' ({reason})'}; "
-            f"repeat the call with {argument}: it returns the receipt if the commit was published"
+            f"could not confirm {what}{'' if reason is None else f' ({reason})'}; {advice}"
         )
 
 
@@ -204,8 +211,8 @@ class RecoveryPending(RecoveryError):
         self.sidecars = tuple(sidecars)
         pending = ", ".join(sidecars)
         super().__init__(
-            f"{operation} requires a clean recovery state; pending: {pending}. Open the graph "
-            f"read-write to recover; if {'it remains' if len(sidecars) == 1 else 'any remains'}, "
+            f"{operation} requires a clean recovery state; pending: {pending}. Call "
+            f"graph.maintenance.recover(); if {'it remains' if len(sidecars) == 1 else 'any remains'}, "
             "call graph.maintenance.repair()"
         )
 

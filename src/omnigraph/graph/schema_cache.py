@@ -1,14 +1,14 @@
 """The accepted schema of an open graph, compiled once.
 
-On a local disk and in memory its files are read at every use, so that an edit of them by hand is found
-out at once. On an object store they are read when a graph is opened, and again when the newest commit
+On a local disk and in memory every use looks at its files, so that an edit of them by hand is found out
+at once: by their stamps, and only if these tell of a change by reading them. On an object store they are read when a graph is opened, and again when the newest commit
 was made under another schema: reading them takes three requests.
 `KnownSchema` is what an open graph knows of a branch without reading storage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -18,6 +18,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.errors import SchemaContractBroken
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.versioning.contract import (
+    CONTRACT_FILES,
     ContractFiles,
     SchemaContract,
     check_files,
@@ -37,10 +38,13 @@ class SchemaCache:
         """`read` says what the files hold, for a graph that is not stored as it is read."""
         self._objects = objects
         self._read = read or partial(read_files, objects)
+        self._stamp = None if read else partial(objects.stamp, CONTRACT_FILES)
         self.is_converted = read is not None
         self._stand_in: ContractFiles | None = None
         self._lock = Lock()
         self._known: tuple[ContractFiles, SchemaContract] | None = None
+        self._stamped: tuple[Hashable, SchemaContract] | None = None
+        """The contract of files that show without being read whether they are as they were."""
         self.past = lru_cache(maxsize=32)(self._read_past)
         self.past_under = lru_cache(maxsize=32)(self._restate)
 
@@ -75,6 +79,16 @@ class SchemaCache:
 
         `read` is another way to read them, for one who has just listed them.
         """
+        stamp = None if self._stamp is None or read else self._stamp()
+        stamped = self._stamped
+        if stamp is not None and stamped is not None and stamped[0] == stamp:
+            return stamped[1]
+        contract = self._newest(read)
+        if stamp is not None:
+            self._stamped = stamp, contract
+        return contract
+
+    def _newest(self, read: Callable[[], ContractFiles] | None) -> SchemaContract:
         files = (read or self._read)()
         if self._stand_in is not None and None in (files.ir, files.state):
             files = replace(self._stand_in, source=files.source)

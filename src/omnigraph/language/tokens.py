@@ -40,7 +40,7 @@ _TOKEN = re.compile(
       (?P<trivia>[ \t\r\n]++)
     | (?P<word>[A-Za-z_][A-Za-z0-9_]*+)
     | (?P<variable>\$[a-z_][A-Za-z0-9_]*+)
-    | (?P<symbol>->|\.\.|>=|<=|!=|[{}()\[\]:,@?.=<>-])
+    | (?P<symbol>->|\.\.|>=|<=|!=|[{}()\[\]:,@?.=<>|*+%;-]|/(?![/*]))
     | (?P<float>[0-9]++\.[0-9]++)
     | (?P<integer>[0-9]++)
     | (?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")
@@ -150,6 +150,8 @@ _BAD_TEXT = {
     ";": "there are no statement terminators; leave out the `;`",
     "'": 'strings are written in double quotes: `"…"`',
     "*": "`*` has no meaning here",
+    "!": "`!` has no meaning alone; write `not` or `!=`",
+    "&": "write `and` between two conditions",
 }
 
 
@@ -275,14 +277,15 @@ class TokenReader:
 
     # -- errors -----------------------------------------------------------------------------
 
-    def fail(self, message: str, known: Iterable[str] = ()) -> NoReturn:
+    def fail(self, message: str, known: Iterable[str] = (), hint: str | None = None) -> NoReturn:
         """Raise a grammar error at the cursor. `known` are words that would have been right here."""
         kind, text = self.kinds[self.at], self.texts[self.at]
         span = self.token_span(self.at)
-        hint = did_you_mean(text, known) if kind == WORD else None
-        if kind == BAD:
+        if hint is None and kind == WORD:
+            hint = did_you_mean(text, known)
+        if kind == BAD or (kind == SYMBOL and text in _BAD_TEXT):
             found = _BAD_TEXT.get(text, f"unexpected character {text!r}")
-            raise self.error(self._syntax_code, f"{message}; {found}", span)
+            raise self.error(self._syntax_code, f"{message}; {found}", span, hint)
         found = self.end_name if kind == END else f"`{_shorten(text)}`"
         raise self.error(self._syntax_code, f"{message}, found {found}", span, hint)
 

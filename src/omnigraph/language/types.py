@@ -23,6 +23,8 @@ class Scalar(Enum):
     DATETIME = "DateTime"
     DATE = "Date"
     VECTOR = "Vector"
+    OBJECT = "Object"
+    """The named values of an entity. Only results have it."""
 
     @property
     def is_integer(self) -> bool:
@@ -40,7 +42,7 @@ class Scalar(Enum):
 _INTEGERS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
 _FLOATS = frozenset({Scalar.F32, Scalar.F64})
 
-SCALAR_NAMES = {s.value: s for s in Scalar if s is not Scalar.VECTOR}
+SCALAR_NAMES = {s.value: s for s in Scalar if s not in (Scalar.VECTOR, Scalar.OBJECT)}
 
 F32_MAX = 3.4028234663852886e38
 """The largest finite single-precision number."""
@@ -61,6 +63,8 @@ class PropType(Struct, frozen=True):
     list: bool = False
     dimension: int | None = None
     enum_values: tuple[str, ...] | None = None
+    fields: tuple[tuple[str, PropType], ...] | None = None
+    """The names and types of an object's values."""
 
     def __post_init__(self) -> None:
         if (self.scalar is Scalar.VECTOR) != (self.dimension is not None):
@@ -103,12 +107,20 @@ class PropType(Struct, frozen=True):
         """A single String or enum."""
         return self.scalar is Scalar.STRING and not self.list
 
+    @property
+    def is_object(self) -> bool:
+        """An object, not a list of objects."""
+        return self.scalar is Scalar.OBJECT and not self.list
+
     def required(self) -> PropType:
         return replace(self, nullable=False)
 
+    def optional(self) -> PropType:
+        return replace(self, nullable=True)
+
     def element(self) -> PropType:
         """The type of one list element."""
-        return PropType(self.scalar)
+        return PropType(self.scalar, fields=self.fields)
 
 
 def compatible(left: PropType, right: PropType) -> bool:

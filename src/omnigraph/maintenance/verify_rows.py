@@ -100,13 +100,18 @@ class TableCheck:
         findings: Findings,
         progress: Progress,
         fragments: Sequence[int] | None = None,
+        constants: Mapping[str, pa.Scalar] | None = None,
     ) -> None:
-        """`fragments` are the numbers of readable fragments; all are tried by default."""
+        """`fragments` are the numbers of readable fragments; all are tried by default. `constants` are
+        the values of properties that the table does not have yet, the same in all rows.
+        """
         self._declared = declared
         self._table = table
         self._findings = findings
         self._progress = progress
         self._stored = property_columns(declared, table.schema)
+        known = declared.properties.keys() - self._stored.keys()
+        self._constants = {n: value for n, value in (constants or {}).items() if n in known}
         every = (fragment.id for fragment in table.fragments())
         self._fragments = list(every if fragments is None else fragments)
 
@@ -138,6 +143,17 @@ class TableCheck:
         else:
             result.ids = np.sort(_together(seen.tuples[("id",)]))
         return result
+
+    def check_rows(self) -> None:
+        """Verify rows only. Raises `StoreCallFailed` if they cannot be read."""
+        seen = _Seen(self._declared)
+        for batch in self._batches(self._fragments):
+            self._progress.advance(batch.num_rows)
+            self._add(batch, seen)
+        self._findings.take(seen.findings)
+        self._check_unique(seen)
+        if isinstance(self._declared, EdgeType):
+            self._check_cardinality(self._declared, seen)
 
     # -- columns ----------------------------------------------------------------------------
 
@@ -202,7 +218,7 @@ class TableCheck:
         if not fragments:
             return
         every = [*self._stored.values(), ROW_ADDRESS]
-        wanted = every if names is None else [self._stored[name] for name in names]
+        wanted = every if names is None else [self._stored[n] for n in names if n in self._stored]
         is_all = len(fragments) == len(self._table.fragments())
         for batch in self._table.scan(wanted, fragment_ids=None if is_all else fragments):
             try:
@@ -219,6 +235,9 @@ class TableCheck:
         columns: Columns = {}
         unfit: dict[str, Mask] = {}
         for name in names:
+            if name in self._constants:
+                columns[name] = pa.repeat(self._constants[name], batch.num_rows)
+                continue
             column, misfits = batch.column(self._stored[name]), None
             prop = self._declared.properties.get(name)
             if prop is not None and not prop.type.is_blob:
@@ -230,7 +249,7 @@ class TableCheck:
 
     def _add(self, batch: pa.RecordBatch, seen: _Seen) -> None:
         seen.rows += batch.num_rows
-        columns, unfit = self._typed(batch, self._stored)
+        columns, unfit = self._typed(batch, [*self._stored, *self._constants])
         batch_check = _BatchCheck(self._declared, columns, seen.findings)
         for name, misfits in unfit.items():
             batch_check.unfit(self._declared.properties[name], batch[self._stored[name]], misfits)
@@ -248,11 +267,14 @@ class TableCheck:
     # -- uniqueness -------------------------------------------------------------------------
 
     def _check_repeated(self, seen: _Seen) -> None:
+        self._repeated(("id",), seen, ProblemKind.DUPLICATE_ID)
+        self._check_unique(seen)
+
+    def _check_unique(self, seen: _Seen) -> None:
         unkeyable = unkeyable_column(self._declared)
         if unkeyable is not None:
             text = unsupported_unique(self._declared, *unkeyable)
             self._findings.extend(ProblemKind.DUPLICATE_VALUE, seen.rows, [text])
-        self._repeated(("id",), seen, ProblemKind.DUPLICATE_ID)
         for group in _unique_groups(self._declared):
             self._repeated(group, seen, ProblemKind.DUPLICATE_VALUE)
 

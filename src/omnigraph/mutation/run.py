@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -16,13 +16,22 @@ from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.schema_cache import KnownSchema
 from omnigraph.history.commits import Receipt, WriteResult, nothing_done, receipt_of
 from omnigraph.mutation import MutationIds, PreparedMutation, prepare_mutation
-from omnigraph.plan.ir import (
+from omnigraph.mutation.match_reader import MatchReader
+from omnigraph.mutation.returned import Returned
+from omnigraph.plan.changes import (
+    Action,
     DeleteEdges,
+    DeleteMatched,
     DeleteNodes,
     InsertEdge,
     InsertNode,
+    MatchChange,
     MutationPlan,
+    PlainStatement,
+    UpdateEdges,
+    UpdateMatched,
     UpdateNodes,
+    Upsert,
 )
 from omnigraph.providers.documents import DocumentVectors
 from omnigraph.rows.blob_bases import BlobBases
@@ -61,27 +70,35 @@ class MutationResult(WriteResult):
     branch: str
     affected_nodes: int
     affected_edges: int
+    returned: tuple[Returned, ...] = ()
+    """What the statements with a `return` wrote. A repeated call with a key does not have it."""
 
     def __repr__(self) -> str:
         nodes, edges = counted(self.affected_nodes, "node"), counted(self.affected_edges, "edge")
         return self._repr_with(f"{self.query_name}, {nodes} and {edges} affected")
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        document: dict[str, Any] = {
             "branch": self.branch,
             "query_name": self.query_name,
             "affected_nodes": self.affected_nodes,
             "affected_edges": self.affected_edges,
             **self.receipt.to_json(),
         }
+        if self.returned:
+            document["returned"] = [found.to_json() for found in self.returned]
+        return document
 
 
 class Mutator:
     """Runs mutations on the branches of one graph."""
 
-    def __init__(self, parts: GraphParts, writer: TableWriter) -> None:
+    def __init__(
+        self, parts: GraphParts, writer: TableWriter, matches: MatchReader | None = None
+    ) -> None:
         self._parts = parts
         self._writer = writer
+        self._matches = matches
 
     def mutate(
         self,
@@ -145,7 +162,7 @@ class Mutator:
             if snapshot.catalog.ir != contract.catalog.ir:
                 raise SchemaMoved()
             prepared = prepare_mutation(
-                plan, parameters, snapshot, self._parts.tables, ids, vectors, blobs
+                plan, parameters, snapshot, self._parts.tables, ids, vectors, blobs, self._matches
             )
             return prepared.change
 
@@ -197,6 +214,7 @@ class Mutator:
             branch=branch.public,
             affected_nodes=prepared.affected_nodes,
             affected_edges=prepared.affected_edges,
+            returned=prepared.returned,
         )
 
 
@@ -212,16 +230,32 @@ def _if_it_holds(prepare: Callable[[Snapshot], Change], checked: Snapshot) -> Ch
 def _tables_of(plan: MutationPlan, catalog: Catalog) -> frozenset[str]:
     """The tables that the statements may change. Deleting nodes deletes their edges."""
     keys: set[str] = set()
-    for statement in plan.statements:
+
+    def with_edges(name: str) -> Iterator[str]:
+        yield catalog.nodes[name].table_key
+        for edge in catalog.edges.values():
+            if name in (edge.from_type, edge.to_type):
+                yield edge.table_key
+
+    statements: list[PlainStatement | Action] = []
+    for written in plan.statements:
+        statements += written.actions if isinstance(written, MatchChange) else (written,)
+    nodes = {node.table_key: name for name, node in catalog.nodes.items()}
+    for statement in statements:
         match statement:
             case InsertNode(node_type=name) | UpdateNodes(node_type=name):
                 keys.add(catalog.nodes[name].table_key)
-            case InsertEdge(edge_type=name) | DeleteEdges(edge_type=name):
-                keys.add(catalog.edges[name].table_key)
+            case InsertEdge() | UpdateEdges() | DeleteEdges():
+                keys.add(catalog.edges[statement.edge_type].table_key)
+            case Upsert(table_key=key):
+                keys.add(key)
+            case UpdateMatched(table_keys=found):
+                keys.update(found)
             case DeleteNodes(node_type=name):
-                keys.add(catalog.nodes[name].table_key)
-                edges = (e for e in catalog.edges.values() if name in (e.from_type, e.to_type))
-                keys.update(edge.table_key for edge in edges)
+                keys.update(with_edges(name))
+            case DeleteMatched(targets=targets):
+                for key in (key for _, found in targets for key in found):
+                    keys.update(with_edges(nodes[key]) if key in nodes else (key,))
             case _:
                 assert_never(statement)
     return frozenset(keys)

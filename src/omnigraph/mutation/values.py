@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from omnigraph.catalog.arrow import arrow_type
 from omnigraph.errors import AssignmentError, ExternalBlobRefused
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.rows.blob_bases import BlobBases
@@ -41,6 +44,25 @@ def stored_value(given: Any, name: str, wanted: PropType, blobs: BlobBases) -> S
         return _scalar(given, name, wanted.scalar)
     except Misfit as misfit:
         raise AssignmentError(name, str(misfit)) from None
+
+
+def stored_column(values: pa.Array, name: str, wanted: PropType) -> pa.Array:
+    """Computed values as a property will hold them. Raises `AssignmentError` for one it cannot."""
+    kind = arrow_type(wanted)
+    if values.type == kind:
+        return values
+    try:
+        if pa.types.is_floating(values.type) and pa.types.is_floating(kind):
+            cast = values.cast(kind, safe=False)
+            if not pc.all(pc.fill_null(pc.is_finite(cast), True)).as_py():
+                raise AssignmentError(
+                    name, f"property '{name}': value out of range for {wanted.scalar.value}"
+                )
+            return cast
+        return values.cast(kind)
+    except pa.ArrowInvalid:
+        problem = f"property '{name}': value out of range for {wanted.scalar.value}"
+        raise AssignmentError(name, problem) from None
 
 
 def _scalar(given: Any, name: str, scalar: Scalar) -> StoredValue:

@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.commit.change import SeenRows
-from omnigraph.read.view import id_filter
+from omnigraph.read.row_values import RowCondition
+from omnigraph.read.view import stored_filter
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
-from omnigraph.storage.filters import And, Comparison, Filter, In, Or, bind, matches
+from omnigraph.storage.filters import And, Filter, In, Or, bind, matches
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.versioning.snapshot_rows import SnapshotRows, carried_blobs, few, rows_by_id
@@ -146,23 +147,25 @@ class WorkingTable:
 
     # -- questions --------------------------------------------------------------------------
 
-    def matching(self, condition: Comparison, columns: Sequence[str]) -> Found:
-        """The rows that satisfy a predicate on a property, with the named columns."""
-        nothing = pa.schema([self.schema.field(name) for name in columns]).empty_table()
-        if condition.value is None:
-            return Found(nothing, nothing)
-        by_id = id_filter(self.declared, condition)
-        if by_id is None:
+    def matching(self, condition: RowCondition, columns: Sequence[str]) -> Found:
+        """The rows that meet a condition, with the named columns."""
+        if condition.is_never_met:
+            none = self.schema.empty_table().select(columns)
+            return Found(none, none)
+        if condition.ids is None:
             self._committed.note_scan(self.declared)
         else:
-            self._committed.note_ids(self.declared, pa.array([by_id.value], pa.utf8()))
-        wanted = by_id or self._stored(condition)
+            self._committed.note_ids(self.declared, pa.array(condition.ids, pa.utf8()))
         pending = self.overlay.rows()
-        if pending.num_rows:
-            pending = pending.filter(matches(bind(condition, self.schema), pending))
+        if pending.num_rows and condition.predicate is not None:
+            pending = pending.filter(matches(bind(condition.predicate, self.schema), pending))
+        needed = list(dict.fromkeys([*columns, *condition.columns]))
+        table = self._table()
+        schema = self.schema if table is None else table.schema
+        wanted = stored_filter(self.declared, condition.predicate, schema)
+        committed = self._read(wanted, needed, noting=condition.ids is not None)
         return Found(
-            nothing if wanted is None else self._read(wanted, columns, noting=by_id is not None),
-            pending.select(columns),
+            condition.keep(committed).select(columns), condition.keep(pending).select(columns)
         )
 
     def with_ends_in(self, ends: Sequence[str], nodes: pa.Array) -> Found:
@@ -179,6 +182,10 @@ class WorkingTable:
 
     def with_ids(self, ids: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows that have the ids, with the id and the named columns."""
+        return self.found(ids, columns).rows()
+
+    def found(self, ids: pa.Array, columns: Sequence[str]) -> Found:
+        """The same, by where they are."""
         names = ["id", *columns]
         pending = self.overlay.rows()
         pending = pending.filter(pc.is_in(pending.column("id"), value_set=ids)).select(names)
@@ -186,10 +193,19 @@ class WorkingTable:
         self._committed.note_ids(self.declared, others)
         table = self._table() if len(others) else None
         if table is None:
-            return pending
+            return Found(pending.slice(0, 0), pending)
         found = rows_by_id(self.declared, table, others, columns)
         self._seen.append(found.select(list(ROW_ADDRESS_COLUMNS)))
-        return pa.concat_tables([found.select(names).cast(pending.schema), pending])
+        return Found(found.select(names).cast(pending.schema), pending)
+
+    def visible(self) -> pa.Table:
+        """All rows, with all columns."""
+        names = self.schema.names
+        return pa.concat_tables([self._scan(None, names), self.overlay.rows().select(names)])
+
+    def note_read(self) -> None:
+        """Note that any committed row may be read."""
+        self._committed.note_scan(self.declared)
 
     def missing(self, ids: Sequence[str]) -> set[str]:
         """Those of the ids that no row has."""
@@ -236,19 +252,12 @@ class WorkingTable:
 
     # -- committed rows ---------------------------------------------------------------------
 
-    def _stored(self, condition: Comparison) -> Filter | None:
-        """The predicate on the stored column; None when the column holds nothing but nulls."""
-        column = self._column(condition.column)
-        if column is None:
-            return None
-        return Comparison(column, condition.operator, condition.value)
-
     def _column(self, name: str) -> str | None:
         """Where a table version that has rows keeps a property."""
         prop = self.declared.properties.get(name)
         column = name if prop is None else prop.column
         table = self._table()
-        return column if table is not None and column in table.schema.names else None
+        return column if table is not None and table.schema.get_field_index(column) >= 0 else None
 
     def _table(self) -> Table | None:
         if not self._committed.has_rows(self.declared):

@@ -11,11 +11,15 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import QuerySelectionError, WrongQueryKind
 from omnigraph.language.query.ast import Query, QueryFile
-from omnigraph.language.query.parse import parse_queries
+from omnigraph.language.query.parse import parse_text
 from omnigraph.language.syntax import Source
 from omnigraph.limits import COMPILE_CACHE_ENTRIES
+from omnigraph.plan.changes import (
+    MutationPlan,
+    Plan,
+)
 from omnigraph.plan.check_read import check_read
-from omnigraph.plan.ir import MutationPlan, Plan, ReadPlan
+from omnigraph.plan.ir import ReadPlan
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class CompiledQuery:
     @cached_property
     def text(self) -> str:
         """The query in the standard layout, without comments: what two requests are compared by."""
-        from omnigraph.language.format import print_queries
+        from omnigraph.language.query.print_file import print_queries
 
         return print_queries(QueryFile((self.query,)))
 
@@ -67,7 +71,10 @@ def compile_checked(source: Source, catalog: Catalog, query: Query) -> CompiledQ
 
 def compile_query(source: Source, catalog: Catalog, name: str | None = None) -> CompiledQuery:
     """Compile the named query of a source, or its only one. Raises `LanguageError`."""
-    return compile_checked(source, catalog, select_query(parse_queries(source), name))
+    file = parse_text(source)
+    if file.statement is not None:
+        raise QuerySelectionError("the text is a statement, not a query")
+    return compile_checked(source, catalog, select_query(file, name))
 
 
 def select_query(file: QueryFile, name: str | None) -> Query:

@@ -12,10 +12,22 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from omnigraph.catalog.model import Catalog, NodeType
-from omnigraph.language.query.ast import Operator
+from omnigraph.language.query.ast import Junction, Operator
 from omnigraph.language.types import Scalar
-from omnigraph.plan.ir import Constant, Direction, Filter, Param, Prop
+from omnigraph.plan.ir import (
+    Comparison,
+    Constant,
+    Expr,
+    Filter,
+    Logical,
+    Not,
+    NullTest,
+    Param,
+    Prop,
+    TextMatch,
+)
 from omnigraph.plan.steps import (
+    Apply,
     Arrangement,
     Check,
     Connected,
@@ -25,10 +37,19 @@ from omnigraph.plan.steps import (
     Hop,
     Join,
     Lacks,
+    LeftCount,
+    LeftJoin,
+    Present,
+    Route,
     Scan,
+    ScanEdges,
     Step,
     Subpattern,
+    With,
     Without,
+    further_subpatterns,
+    inner_steps,
+    subpattern_of,
 )
 
 _EQUAL_SHARE: Final = 0.05
@@ -36,6 +57,14 @@ _RANGE_SHARE: Final = 0.33
 _DIFFERENT_SHARE: Final = 0.9
 _TEXT_SHARE: Final = 0.1
 """Assumed shares of rows that pass a comparison."""
+
+_SHARES: Final = {
+    Operator.EQ: _EQUAL_SHARE,
+    Operator.NE: _DIFFERENT_SHARE,
+    Operator.CONTAINS: _TEXT_SHARE,
+    Operator.STARTS_WITH: _TEXT_SHARE,
+    Operator.ENDS_WITH: _TEXT_SHARE,
+}
 
 
 LOOKUP_COST: Final = 3000.0
@@ -64,20 +93,18 @@ class Sizes:
     def edges(self, edge: str) -> float:
         return float(self.rows.get(f"edge:{edge}", 0))
 
-    def start_type(self, hop: Hop) -> str:
-        """The type of the nodes a hop starts from."""
-        edge = self.catalog.edges[hop.edge]
-        return edge.from_type if hop.direction is Direction.OUT else edge.to_type
+    def edge_rows(self, hop: Hop) -> float:
+        """The number of edges of a hop, each once per direction."""
+        return sum(self.edges(edge) for edge, _ in hop.members)
 
     def degree(self, hop: Hop) -> float:
         """Average number of edges that a hop finds at one node."""
-        return self.edges(hop.edge) / self.nodes(self.start_type(hop))
+        return self.edge_rows(hop) / self.nodes(hop.start_type)
 
     def fan_out(self, hop: Hop) -> float:
         """Average number of nodes that a hop reaches from one node."""
-        edge = self.catalog.edges[hop.edge]
         degree = self.degree(hop)
-        if not edge.is_self_typed:
+        if not hop.chains:
             return degree if hop.low <= 1 else 0.0
         reached = sum(degree**depth for depth in range(hop.low, min(hop.high, 6) + 1))
         return min(reached, self.nodes(hop.node_type))
@@ -104,16 +131,27 @@ class Sizes:
         return share
 
     def _share(self, node: NodeType, condition: Filter) -> float:
-        left = condition.left
-        match condition.operator:
-            case Operator.EQ:
-                if isinstance(left, Prop) and isinstance(condition.right, Constant | Param):
-                    return self.equal(node.name, left)
+        return self._expression_share(node, condition.condition)
+
+    def _expression_share(self, node: NodeType, condition: Expr) -> float:
+        match condition:
+            case Comparison(Prop() as left, Operator.EQ, Constant() | Param()):
+                return self.equal(node.name, left)
+            case Comparison(Prop() as left, Operator.IN, Constant(tuple() as values)):
+                return min(self.equal(node.name, left) * len(values), 1.0)
+            case Comparison(_, operator):
+                return _SHARES.get(operator, _RANGE_SHARE)
+            case NullTest(_, negated):
+                return _DIFFERENT_SHARE if negated else _EQUAL_SHARE
+            case Not(operand):
+                return 1.0 - self._expression_share(node, operand)
+            case Logical(junction, operands):
+                shares = (self._expression_share(node, operand) for operand in operands)
+                if junction is Junction.AND:
+                    return math.prod(shares)
+                return 1.0 - math.prod(1.0 - share for share in shares)
+            case TextMatch():
                 return _EQUAL_SHARE
-            case Operator.NE:
-                return _DIFFERENT_SHARE
-            case Operator.CONTAINS | Operator.STARTS_WITH:
-                return _TEXT_SHARE
             case _:
                 return _RANGE_SHARE
 
@@ -131,6 +169,7 @@ def lookup_cost(arrangement: Arrangement, sizes: Sizes) -> LookupCost:
     """Cost of finding the rows of an arrangement and one property of each by look-ups."""
     total = LookupCost()
     rows = _steps(total, arrangement.steps, sizes, 1.0)
+    _steps(total, arrangement.values, sizes, rows)
     if arrangement.enough is not None:
         rows = min(rows, arrangement.enough)
     total.units += LOOKUP_COST + ROW_COST * rows
@@ -151,11 +190,22 @@ def _steps(total: LookupCost, steps: Iterable[Step], sizes: Sizes, rows: float) 
                 _hop(total, step.hop, sizes, rows)
             case Connected():
                 _edges(total, step.hop, sizes, rows)
-            case Count() | Has() | Lacks():
+            case ScanEdges():
+                edges = sizes.edge_rows(step.hop)
+                total.units += LOOKUP_COST + SCANNED_COST * edges + ROW_COST * left
+                total.frontier = max(total.frontier, edges)
+            case Route():
+                _hop(total, step.hop, sizes, rows)
+            case Count() | Has() | Lacks() | LeftCount():
                 _subpattern(total, step.subpattern, sizes, rows)
-            case Without():
+            case Without() | With() | LeftJoin():
                 _steps(total, step.inner, sizes, rows)
-            case Check():
+            case Apply():
+                if isinstance(step.inner, Subpattern):
+                    _subpattern(total, step.inner, sizes, rows)
+                else:
+                    _steps(total, step.inner, sizes, rows)
+            case Check() | Present():
                 pass
             case _:
                 assert_never(step)
@@ -176,21 +226,18 @@ def _scan(total: LookupCost, step: Scan, sizes: Sizes) -> None:
 
 
 def _is_about_key(condition: Filter, step: Scan, sizes: Sizes) -> bool:
-    left, right = condition.left, condition.right
-    key = sizes.catalog.nodes[step.node_type].key
-    return (
-        condition.operator.value == "="
-        and isinstance(left, Prop)
-        and isinstance(right, Constant | Param)
-        and key == (left.property,)
-    )
+    match condition.condition:
+        case Comparison(Prop(_, name), Operator.EQ, Constant() | Param()):
+            return sizes.catalog.nodes[step.node_type].key == (name,)
+        case _:
+            return False
 
 
 def _hop(total: LookupCost, hop: Hop, sizes: Sizes, rows: float) -> None:
     """Add the cost of the edges of each step of a hop and the nodes they lead to."""
     total.hops = max(total.hops, hop.high)
     degree = sizes.degree(hop)
-    last = hop.high if sizes.catalog.edges[hop.edge].is_self_typed else 1
+    last = hop.high if hop.chains else 1
     frontier = rows
     for _ in range(min(last, 6)):
         _edges(total, hop, sizes, frontier)
@@ -199,7 +246,7 @@ def _hop(total: LookupCost, hop: Hop, sizes: Sizes, rows: float) -> None:
 
 
 def _edges(total: LookupCost, hop: Hop, sizes: Sizes, frontier: float) -> None:
-    frontier = min(frontier, sizes.nodes(sizes.start_type(hop)))
+    frontier = min(frontier, sizes.nodes(hop.start_type))
     total.frontier = max(total.frontier, frontier)
     total.units += LOOKUP_COST + (ID_COST + ROW_COST * sizes.degree(hop)) * frontier
 
@@ -209,44 +256,34 @@ def _subpattern(total: LookupCost, subpattern: Subpattern, sizes: Sizes, rows: f
     reached = min(rows * sizes.fan_out(subpattern.hop), sizes.nodes(subpattern.hop.node_type))
     if subpattern.conditions:
         total.units += LOOKUP_COST + ROW_COST * reached
-    for further in (*subpattern.subpatterns, *subpattern.without):
+    for further in further_subpatterns(subpattern):
         _subpattern(total, further, sizes, reached)
 
 
 def hops_of(steps: Iterable[Step]) -> Iterator[Hop]:
-    """Every hop of the steps, those of subpatterns and negations too."""
+    """Every hop of the steps, those of subpatterns and blocks too."""
     for step in steps:
-        match step:
-            case Follow() | Connected():
-                yield step.hop
-            case Count() | Has() | Lacks():
-                yield from _subpattern_hops(step.subpattern)
-            case Without():
-                yield from hops_of(step.inner)
-            case Scan() | Join() | Check():
-                pass
-            case _:
-                assert_never(step)
+        if isinstance(step, Follow | Connected | ScanEdges | Route):
+            yield step.hop
+        subpattern = subpattern_of(step)
+        if subpattern is not None:
+            yield from _subpattern_hops(subpattern)
+        yield from hops_of(inner_steps(step))
 
 
 def _subpattern_hops(subpattern: Subpattern) -> Iterator[Hop]:
     yield subpattern.hop
-    for further in (*subpattern.subpatterns, *subpattern.without):
+    for further in further_subpatterns(subpattern):
         yield from _subpattern_hops(further)
 
 
-def node_types(steps: Iterable[Step], sizes: Sizes) -> frozenset[str]:
+def node_types(steps: Iterable[Step]) -> frozenset[str]:
     """The node types that the steps read."""
     found: set[str] = set()
     for step in steps:
-        match step:
-            case Scan() | Join():
-                found.add(step.node_type)
-            case Without():
-                found |= node_types(step.inner, sizes)
-            case _:
-                pass
+        if isinstance(step, Scan | Join):
+            found.add(step.node_type)
+        found |= node_types(inner_steps(step))
     for hop in hops_of(steps):
-        edge = sizes.catalog.edges[hop.edge]
-        found |= {edge.from_type, edge.to_type}
+        found |= {hop.start_type, hop.node_type}
     return frozenset(found)

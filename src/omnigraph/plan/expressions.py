@@ -1,318 +1,45 @@
-"""Expressions of a query, from syntax to typed plan expressions, and the names they may use."""
+"""Expressions of a query, from syntax to typed plan expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum
-from itertools import count
-from typing import NoReturn, assert_never
+from typing import assert_never
 
-from omnigraph.catalog.model import NodeType, Property
-from omnigraph.diagnostics import counted, did_you_mean
-from omnigraph.errors import TypeCheckError
+from omnigraph.diagnostics import did_you_mean
 from omnigraph.language.query import ast
-from omnigraph.language.query.ast import ANONYMOUS, Query
-from omnigraph.language.syntax import Name, Source, Span
-from omnigraph.language.types import PropType, Scalar, compatible
-from omnigraph.language.values import parse_date, parse_datetime
-from omnigraph.limits import MAX_VECTOR_DIMENSION
+from omnigraph.language.query.print_expression import print_expression
+from omnigraph.language.syntax import Name
+from omnigraph.language.types import PropType, Scalar
+from omnigraph.plan.constants import (
+    NOW,
+    InferredParameters,
+    constant,
+    is_number_list,
+    vector_constant,
+)
 from omnigraph.plan.ir import (
-    DATETIME_TYPE,
-    NOW_PARAMETER,
+    ID_TYPE,
+    MATCH_TYPE,
     Aggregated,
+    Block,
+    BlockValue,
     Bm25,
     Constant,
     EntityId,
     Expr,
-    LiteralValue,
+    MakeObject,
     Nearest,
     Param,
-    ParameterSpec,
     Prop,
     Rrf,
+    SystemField,
     TextMatch,
+    has_aggregate,
+    variables_of,
 )
-
-_PLAIN_CODES = frozenset({"T31", "T32", "T33", "T34", "T35", "T36", "T37"})
-"""Codes that their messages do not begin with."""
-
-
-class TypeErrors:
-    """Raises the type errors of one source."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    def fail(self, span: Span, code: str, message: str, hint: str | None = None) -> NoReturn:
-        shown = message if code in _PLAIN_CODES else f"{code}: {message}"
-        category = TypeCheckError.category
-        raise TypeCheckError([self.source.diagnose(span, category, code, shown, hint)])
-
-
-class BoundVariable:
-    """A node variable: `name` in the plan, which differs from the text only to avoid a clash."""
-
-    __slots__ = ("name", "node_type")
-
-    def __init__(self, name: str, node_type: NodeType) -> None:
-        self.name = name
-        self.node_type = node_type
-
-
-class Scope:
-    """Variables bound so far in one clause list, on top of those of the enclosing lists."""
-
-    def __init__(self, parameters: Mapping[str, PropType], *, parent: Scope | None = None) -> None:
-        self.parameters = parameters
-        self.parent = parent
-        self._own: dict[str, BoundVariable] = {}
-        self._introduced: frozenset[str] = frozenset()
-        self._depth: int = parent._depth + 1 if parent else 0
-        self._anonymous: Iterator[int] = parent._anonymous if parent else count(1)
-
-    def find(self, name: str) -> BoundVariable | None:
-        """The variable of this name, from here or from an enclosing list."""
-        scope: Scope | None = self
-        while scope is not None:
-            found = scope._own.get(name)
-            if found is not None:
-                return found
-            scope = scope.parent
-        return None
-
-    def introduces(self, names: Iterable[str]) -> None:
-        """Say which variables the clause list binds, also further down in the text."""
-        self._introduced = frozenset(names)
-
-    def _is_taken_by_enclosing(self, name: str) -> bool:
-        scope = self.parent
-        while scope is not None and name not in scope._introduced:
-            scope = scope.parent
-        return scope is not None
-
-    def introduce(self, name: str, node_type: NodeType) -> BoundVariable:
-        """Bind a new variable. Every `$_` is a variable of its own that nothing can refer to.
-
-        A variable of a `not` block that an enclosing list binds later in the text is another
-        variable; the mark `#`, which no source can contain, keeps the two apart in the plan. One
-        mark per level of nesting, because the enclosing list may have to mark its own as well.
-        """
-        if name == ANONYMOUS:
-            return BoundVariable(f"_#{next(self._anonymous)}", node_type)
-        unique = name + "#" * self._depth if self._is_taken_by_enclosing(name) else name
-        variable = BoundVariable(unique, node_type)
-        self._own[name] = variable
-        return variable
-
-    def names(self) -> list[str]:
-        """All variable names in reach, for hints."""
-        inherited = self.parent.names() if self.parent else []
-        return [*inherited, *self._own]
-
-    @property
-    def own(self) -> Mapping[str, BoundVariable]:
-        return self._own
-
-
-def parameter_types(errors: TypeErrors, query: Query) -> dict[str, PropType]:
-    """The declared parameters of a query, each with a type that can exist."""
-    types: dict[str, PropType] = {}
-    for parameter in query.parameters:
-        if parameter.name == NOW_PARAMETER:
-            message = f"parameter `${parameter.name}` is reserved for runtime timestamp injection"
-            errors.fail(parameter.variable.span, "T31", message)
-        dimension = parameter.type.type.dimension
-        if dimension is not None and not 1 <= dimension <= MAX_VECTOR_DIMENSION:
-            written = errors.source.text[parameter.type.span.start : parameter.type.span.end]
-            message = f"unknown parameter type `{written[:40]}` for `${parameter.name}`"
-            errors.fail(parameter.type.span, "T32", message)
-        types[parameter.name] = parameter.type.type
-    return types
-
-
-def parameter_specs(query: Query) -> tuple[ParameterSpec, ...]:
-    return tuple(ParameterSpec(p.name, p.type.type) for p in query.parameters)
-
-
-def find_property(errors: TypeErrors, node_type: NodeType, name: Name, code: str) -> Property:
-    """A property of a node type, or the error that names the type and the closest property."""
-    prop = node_type.properties.get(name.text)
-    if prop is None:
-        hint = did_you_mean(name.text, node_type.properties)
-        if name.text == "id":
-            hint = "return the variable itself to get the id"
-        message = f"type `{node_type.name}` has no property `{name}`"
-        errors.fail(name.span, code, message, hint)
-    return prop
-
-
-NOW = Param(NOW_PARAMETER, DATETIME_TYPE)
-
-
-class InferredParameters(dict[str, PropType]):
-    """The parameters of a text that declares none: each has the type of its first use.
-
-    Any of them may be null.
-    """
-
-    def infer(self, name: str, prop_type: PropType) -> PropType:
-        scalar, is_list, dimension = prop_type.scalar, prop_type.list, prop_type.dimension
-        return self.setdefault(name, PropType(scalar, True, is_list, dimension))
-
-
-class Use(Enum):
-    """What a value is for; matching a list property means membership, assigning it means a list."""
-
-    MATCH = "match"
-    ASSIGN = "mutation"
-
-
-def constant(errors: TypeErrors, literal: ast.Literal) -> Constant:
-    """A literal as a typed constant. Bad dates and mixed or nested lists are refused here."""
-    match literal:
-        case ast.StringLiteral(value):
-            return Constant(value, PropType(Scalar.STRING))
-        case ast.IntegerLiteral(value):
-            return Constant(value, PropType(Scalar.I64))
-        case ast.FloatLiteral():
-            return Constant(literal.value, PropType(Scalar.F64))
-        case ast.BoolLiteral(value):
-            return Constant(value, PropType(Scalar.BOOL))
-        case ast.DateLiteral(text) | ast.DateTimeLiteral(text):
-            is_date = isinstance(literal, ast.DateLiteral)
-            try:
-                days_or_millis = parse_date(text) if is_date else parse_datetime(text)
-            except ValueError as error:
-                errors.fail(literal.span, "T36", str(error))
-            return Constant(days_or_millis, PropType(Scalar.DATE) if is_date else DATETIME_TYPE)
-        case ast.ListLiteral():
-            return _list_constant(errors, literal)
-        case _:
-            assert_never(literal)
-
-
-def _list_constant(errors: TypeErrors, literal: ast.ListLiteral) -> Constant:
-    items: list[LiteralValue] = []
-    first: PropType | None = None
-    for item in literal.items:
-        if isinstance(item, ast.ListLiteral):
-            errors.fail(item.span, "T37", "nested list literals are not supported")
-        typed = constant(errors, item)
-        if first is None:
-            first = typed.type
-        elif not compatible(first, typed.type):
-            message = "list literal elements must share a compatible scalar type"
-            errors.fail(item.span, "T37", message)
-        items.append(typed.value)
-    scalar = first.scalar if first else Scalar.STRING
-    return Constant(tuple(items), PropType(scalar, list=True))
-
-
-def is_number_list(literal: object) -> bool:
-    """Whether a literal can stand for a vector."""
-    return isinstance(literal, ast.ListLiteral) and all(
-        isinstance(item, ast.IntegerLiteral | ast.FloatLiteral) for item in literal.items
-    )
-
-
-def property_value(
-    errors: TypeErrors,
-    parameters: Mapping[str, PropType],
-    prop: Name,
-    prop_type: PropType,
-    value: ast.Value,
-    use: Use,
-) -> Constant | Param:
-    """The value given for a property, checked against the property's type."""
-    match value:
-        case ast.Now():
-            if prop_type.scalar is not Scalar.DATETIME or prop_type.list:
-                message = f"cannot assign/compare DateTime with {prop_type.display}"
-                errors.fail(value.span, "T7", f"{message} for property `{prop}`")
-            return NOW
-        case ast.Variable():
-            return _parameter_value(errors, parameters, prop, prop_type, value, use)
-        case _:
-            return _literal_value(errors, prop, prop_type, value, use)
-
-
-def _parameter_value(
-    errors: TypeErrors,
-    parameters: Mapping[str, PropType],
-    prop: Name,
-    prop_type: PropType,
-    variable: ast.Variable,
-    use: Use,
-) -> Param:
-    if isinstance(parameters, InferredParameters) and variable.name != NOW_PARAMETER:
-        parameters.infer(variable.name, prop_type)
-    given = parameters.get(variable.name)
-    if given is None:
-        message = f"{use.value} variable `${variable.name}` is not a declared parameter"
-        errors.fail(variable.span, "T14", message, did_you_mean(variable.name, parameters))
-    if use is Use.MATCH and prop_type.list:
-        if given.list:
-            message = f"list equality is not supported (property `{prop}`); match one element"
-            errors.fail(variable.span, "T7", message)
-        if not compatible(given, prop_type.element()):
-            message = f"cannot compare {given.display} membership against {prop_type.display}"
-            errors.fail(variable.span, "T7", f"{message} for property `{prop}`")
-    elif not _assignable(given, prop_type, use):
-        message = f"cannot assign/compare {given.display} with {prop_type.display}"
-        errors.fail(variable.span, "T7", f"{message} for property `{prop}`")
-    return Param(variable.name, given)
-
-
-def _assignable(given: PropType, prop_type: PropType, use: Use) -> bool:
-    if use is Use.ASSIGN and prop_type.is_blob and given.is_text:
-        return True
-    return compatible(given, prop_type) and given.dimension == prop_type.dimension
-
-
-def _literal_value(
-    errors: TypeErrors, prop: Name, prop_type: PropType, literal: ast.Literal, use: Use
-) -> Constant:
-    if prop_type.is_vector and is_number_list(literal):
-        assert isinstance(literal, ast.ListLiteral)
-        if len(literal.items) != prop_type.dimension:
-            message = f"property `{prop}` has type {prop_type.required().display} but got vector"
-            found = f"literal with {counted(len(literal.items), 'element')}"
-            errors.fail(literal.span, "T3", f"{message} {found}")
-        return vector_constant(literal)
-    typed = constant(errors, literal)
-    if use is Use.MATCH and prop_type.list:
-        if typed.type.list:
-            message = f"list equality is not supported (property `{prop}`); match one element"
-            errors.fail(literal.span, "T3", message)
-        if not compatible(typed.type, prop_type.element()):
-            message = f"property `{prop}` has type {prop_type.display} but membership match got"
-            errors.fail(literal.span, "T3", f"{message} {typed.type.display}")
-        return typed
-    if not compatible(typed.type, prop_type):
-        message = f"property `{prop}` has type {prop_type.display} but got {typed.type.display}"
-        errors.fail(literal.span, "T3", message)
-    if prop_type.enum_values is not None and typed.value not in prop_type.enum_values:
-        expected = ", ".join(prop_type.enum_values)
-        message = f"property `{prop}` expects one of [{expected}], got '{typed.value}'"
-        hint = did_you_mean(str(typed.value), prop_type.enum_values)
-        errors.fail(literal.span, "T3", message, hint)
-    return typed
-
-
-def vector_constant(literal: ast.ListLiteral) -> Constant:
-    """A list of numbers as a vector of their count. The caller has checked both."""
-    numbers = tuple(
-        float(item.value)
-        for item in literal.items
-        if isinstance(item, ast.IntegerLiteral | ast.FloatLiteral)
-    )
-    return Constant(numbers, PropType(Scalar.VECTOR, dimension=len(numbers)))
-
-
-# -- expressions -------------------------------------------------------------------------------
-
-
-Aliases = Mapping[str, Expr]
+from omnigraph.plan.mentions import mentions_outer
+from omnigraph.plan.operators import Aliases, OperatorChecker
+from omnigraph.plan.scope import Bound, BoundEdge, BoundNode, BoundPath, Scope
+from omnigraph.plan.type_errors import TypeErrors, find_property
 
 _TEXT_CODES = {
     ast.TextFunction.SEARCH: "T19",
@@ -322,7 +49,12 @@ _TEXT_CODES = {
 _MAX_EDITS = 2
 
 
-class ExpressionChecker:
+def _has_extremes(kind: PropType) -> bool:
+    ordered = (Scalar.STRING, Scalar.BOOL, Scalar.DATE, Scalar.DATETIME)
+    return kind.scalar in ordered or kind.scalar.is_numeric
+
+
+class ExpressionChecker(OperatorChecker):
     """Types the expressions of one clause list."""
 
     def __init__(self, errors: TypeErrors, scope: Scope) -> None:
@@ -336,10 +68,20 @@ class ExpressionChecker:
                 return self.property(expression)
             case ast.Variable():
                 return self.variable(expression)
+            case ast.SystemAccess():
+                return self._system_access(expression)
+            case ast.Exists() | ast.AggregateBlock():
+                return self._block(expression)
             case ast.Now():
                 return NOW
             case ast.Aggregate():
                 return self._aggregate(expression, aliases)
+            case ast.WholeEntity():
+                message = f"${expression.variable.name}.* is an object"
+                self._errors.fail(expression.span, "T65", message, "use one of its properties")
+            case ast.SystemReference(name):
+                message = f"`@{name}` has no variable"
+                self._errors.fail(expression.span, "T6", message, f"write `$x.@{name}`")
             case ast.AliasReference():
                 return self._alias(expression, aliases or {})
             case ast.TextCall():
@@ -361,21 +103,118 @@ class ExpressionChecker:
             ):
                 return constant(self._errors, expression)
             case _:
-                assert_never(expression)
+                found = self.operator(expression, aliases)
+                assert found is not None, "every other expression is an operator"
+                return found
 
-    def property(self, access: ast.PropertyAccess, code: str = "T6") -> Prop:
-        variable, prop = self._declared(access, code)
-        return Prop(variable, prop.name, prop.type)
+    def is_undeclared(self, expression: ast.Expression) -> bool:
+        return (
+            isinstance(expression, ast.Variable)
+            and isinstance(self._scope.parameters, InferredParameters)
+            and expression.name not in self._scope.parameters
+            and self._scope.find(expression.name) is None
+        )
 
-    def _declared(self, access: ast.PropertyAccess, code: str) -> tuple[str, Property]:
-        """The name of a variable, and what its type declares."""
-        variable = self._scope.find(access.variable.name)
-        if variable is None:
-            hint = did_you_mean(access.variable.name, self._scope.names())
-            message = f"variable `${access.variable.name}` is not bound"
-            self._errors.fail(access.variable.span, code, message, hint)
-        prop = find_property(self._errors, variable.node_type, access.property, code)
-        return variable.name, prop
+    def infer(self, expression: ast.Expression, wanted: PropType) -> None:
+        parameters = self._scope.parameters
+        if self.is_undeclared(expression):
+            assert isinstance(expression, ast.Variable)
+            assert isinstance(parameters, InferredParameters)
+            parameters.infer(expression.name, wanted)
+
+    def property(self, access: ast.PropertyAccess, code: str = "T6") -> Prop | SystemField:
+        """A property of a node or edge, or a part of a path."""
+        bound = self._bound(access.variable, code)
+        if isinstance(bound, BoundNode):
+            kind = find_property(self._errors, bound.node_type, access.property, code).type
+        else:
+            kind = self._common_property(bound, access.property, code)
+        kind = kind.optional() if bound.optional else kind
+        name = access.property.text
+        if isinstance(bound, BoundPath):
+            return SystemField(bound.name, name, kind)
+        return Prop(bound.name, name, kind)
+
+    def node_property(self, access: ast.PropertyAccess, code: str, word: str) -> Prop:
+        """A property of a node: text and rank functions take no others."""
+        bound = self._bound(access.variable, code)
+        if not isinstance(bound, BoundNode):
+            kind = "edge" if isinstance(bound, BoundEdge) else "path"
+            message = f"{kind} variable `${access.variable.name}` cannot be used in {word}"
+            self._errors.fail(access.span, "T23", message)
+        found = self.property(access, code)
+        assert isinstance(found, Prop)
+        return found
+
+    def _bound(self, variable: ast.Variable, code: str) -> Bound:
+        found = self._scope.find(variable.name)
+        if found is None:
+            hint = did_you_mean(variable.name, self._scope.names())
+            message = f"variable `${variable.name}` is not bound"
+            self._errors.fail(variable.span, code, message, hint)
+        return found
+
+    def _common_property(self, bound: BoundEdge | BoundPath, name: Name, code: str) -> PropType:
+        """A property that every edge type of a variable has, or a part of a path."""
+        kind = bound.properties.get(name.text)
+        if kind is None:
+            hint = did_you_mean(name.text, bound.properties)
+            if name.text in ("id", "src", "dst", "type") and isinstance(bound, BoundEdge):
+                hint = f"write `@{name}`"
+            is_edge = isinstance(bound, BoundEdge)
+            shown = f"type `{bound.shown_type}`" if is_edge else "a path"
+            message = f"{shown} has no property `{name}`"
+            self._errors.fail(name.span, code, message, hint)
+        return kind
+
+    def _system_access(self, access: ast.SystemAccess) -> Expr:
+        bound, name = self._bound(access.variable, "T6"), access.field.text
+        fields = {BoundNode: ("id", "type"), BoundEdge: ("id", "type", "src", "dst")}
+        known = fields.get(type(bound), ())
+        if name not in known:
+            shown = f"`${access.variable.name}` of type `{bound.shown_type}`"
+            hint = did_you_mean(name, known)
+            self._errors.fail(access.span, "T6", f"{shown} has no property `@{name}`", hint)
+        kind = ID_TYPE.optional() if bound.optional else ID_TYPE
+        if name == "id":
+            return EntityId(bound.name, kind)
+        return SystemField(bound.name, name, kind)
+
+    # -- blocks -----------------------------------------------------------------------------
+
+    def _block(self, written: ast.Exists | ast.AggregateBlock) -> BlockValue:
+        scope = self._scope
+        if scope.check_pattern is None:
+            word = "exists" if isinstance(written, ast.Exists) else written.function.value
+            self._errors.fail(written.span, "T44", f"`{word}` cannot appear in a change")
+        if not mentions_outer(written.clauses, scope):
+            word = "exists" if isinstance(written, ast.Exists) else written.function.value
+            message = f"{word} block must reference at least one variable bound outside of it"
+            self._errors.fail(written.span, "T39", message)
+        inner = Scope(scope.parameters, parent=scope)
+        pattern = scope.check_pattern(inner, written.clauses)
+        outer = pattern.outer_variables()
+        known = sorted((v, b.name, b.shown_type) for v in scope.names() if (b := scope.find(v)))
+        name = scope.block_name(f"{print_expression(written)} {known}")
+        if isinstance(written, ast.Exists):
+            block = Block(tuple(sorted(outer)), pattern)
+            return BlockValue(name, block, None, None, False, MATCH_TYPE)
+        function, argument = written.function, None
+        if function is ast.AggregateFunction.COLLECT:
+            self._errors.fail(written.span, "T40", "collect cannot be a block")
+        kind = PropType(Scalar.I64)
+        if written.argument is not None:
+            within = ExpressionChecker(self._errors, inner)
+            as_call = ast.Aggregate(function, written.argument, span=written.span)
+            checked = within.check(as_call)
+            assert isinstance(checked, Aggregated)
+            argument, kind = checked.argument, checked.type
+            outer |= variables_of(argument) - pattern.introduced.keys()
+        elif function is not ast.AggregateFunction.COUNT:
+            message = f"{function.value} block needs an argument: `{function.value}($x.p) {{ … }}`"
+            self._errors.fail(written.span, "T40", message)
+        block = Block(tuple(sorted(outer)), pattern)
+        return BlockValue(name, block, function, argument, written.distinct, kind)
 
     def variable(self, variable: ast.Variable) -> Param | EntityId:
         """A parameter, or else the id of a bound variable."""
@@ -387,7 +226,11 @@ class ExpressionChecker:
             hint = did_you_mean(variable.name, (*self._scope.parameters, *self._scope.names()))
             message = f"variable `${variable.name}` is not bound"
             self._errors.fail(variable.span, "T33", message, hint)
-        return EntityId(bound.name)
+        if isinstance(bound, BoundPath):
+            message = f"path variable `${variable.name}` has no value of its own"
+            hint = f"read `${variable.name}.length`, `.cost`, `.nodes` or `.edges`"
+            self._errors.fail(variable.span, "T23", message, hint)
+        return EntityId(bound.name, ID_TYPE.optional() if bound.optional else ID_TYPE)
 
     def _alias(self, reference: ast.AliasReference, aliases: Aliases) -> Expr:
         expression = aliases.get(reference.name.text)
@@ -401,11 +244,44 @@ class ExpressionChecker:
 
     def _aggregate(self, aggregate: ast.Aggregate, aliases: Aliases | None) -> Aggregated:
         function = aggregate.function
-        argument = self.check(aggregate.argument, aliases)
-        if isinstance(argument, Aggregated):
+        argument: Expr
+        is_collected = function is ast.AggregateFunction.COLLECT
+        if is_collected and isinstance(aggregate.argument, ast.WholeEntity):
+            argument = self.entity(aggregate.argument)
+            if aggregate.distinct:
+                message = (
+                    f"${aggregate.argument.variable.name}.* is an object, which is not compared"
+                )
+                self._errors.fail(aggregate.argument.span, "T65", message)
+        else:
+            argument = self.check(aggregate.argument, aliases)
+        if has_aggregate(argument):
             message = f"{function.value} cannot be applied to another aggregate"
             self._errors.fail(aggregate.argument.span, "T8", message)
-        return Aggregated(function, argument, self._aggregate_type(aggregate, argument))
+        if aggregate.distinct and argument.type.is_blob:
+            message = f"distinct values of {argument.type.display} cannot be found"
+            self._errors.fail(aggregate.argument.span, "T8", message)
+        kind = self._aggregate_type(aggregate, argument)
+        return Aggregated(function, argument, kind, aggregate.distinct)
+
+    def entity(self, whole: ast.WholeEntity) -> MakeObject:
+        """`$x.*`: the id and all properties that can be shown."""
+        bound = self._bound(whole.variable, "T33")
+        if isinstance(bound, BoundPath):
+            message = f"path variable `${whole.variable.name}` has no properties of its own"
+            self._errors.fail(whole.span, "T23", message)
+        kind = ID_TYPE.optional() if bound.optional else ID_TYPE
+        fields: list[tuple[str, Expr]] = [("@id", EntityId(bound.name, kind))]
+        if isinstance(bound, BoundEdge):
+            names = ("type", "src", "dst")
+            fields += [(f"@{name}", SystemField(bound.name, name, kind)) for name in names]
+        for name, found in bound.properties.items():
+            if not (found.is_vector or found.is_blob):
+                shown = found.optional() if bound.optional else found
+                fields.append((name, Prop(bound.name, name, shown)))
+        kinds = tuple((name, value.type) for name, value in fields)
+        kind = PropType(Scalar.OBJECT, nullable=True, fields=kinds)
+        return MakeObject(bound.name, tuple(fields), kind)
 
     def _aggregate_type(self, aggregate: ast.Aggregate, argument: Expr) -> PropType:
         function = aggregate.function
@@ -421,11 +297,15 @@ class ExpressionChecker:
                     self._errors.fail(aggregate.argument.span, "T8", message)
                 return PropType(Scalar.F64, nullable=True)
             case ast.AggregateFunction.MIN | ast.AggregateFunction.MAX:
-                text_or_number = given.scalar is Scalar.STRING or given.scalar.is_numeric
-                if is_node or given.list or not text_or_number:
-                    message = f"{function.value} requires numeric or string type, got {shown}"
+                if is_node or given.list or not _has_extremes(given):
+                    message = f"{function.value} requires numbers, text, Bool or dates, got {shown}"
                     self._errors.fail(aggregate.argument.span, "T8", message)
                 return PropType(given.scalar, nullable=True, enum_values=given.enum_values)
+            case ast.AggregateFunction.COLLECT:
+                if given.list or given.is_vector or given.is_blob:
+                    message = f"collect takes scalars and objects, got {shown}"
+                    self._errors.fail(aggregate.argument.span, "T8", message)
+                return PropType(given.scalar, list=True, fields=given.fields)
             case _:
                 assert_never(function)
 
@@ -452,7 +332,7 @@ class ExpressionChecker:
         if not isinstance(expression, ast.PropertyAccess):
             message = f"{word} field must be String property of a variable, as in `$x.title`"
             self._errors.fail(expression.span, code, message)
-        field = self.property(expression)
+        field = self.node_property(expression, "T6", word)
         if not field.type.is_text:
             message = f"{word} field must be String, got {field.type.display}"
             self._errors.fail(expression.span, code, message)
@@ -468,12 +348,14 @@ class ExpressionChecker:
         return query
 
     def _nearest(self, call: ast.NearestCall) -> Nearest:
-        field = self.property(call.field, code="T15")
+        field = self.node_property(call.field, "T15", "nearest")
         if not field.type.is_vector:
             message = f"nearest requires a Vector property, got {field.type.display}"
             self._errors.fail(call.field.span, "T15", message)
-        _, prop = self._declared(call.field, "T15")
-        return Nearest(field, self._nearest_query(call, field.type), prop.embed_model)
+        bound = self._bound(call.field.variable, "T15")
+        assert isinstance(bound, BoundNode)
+        model = bound.node_type.properties[field.property].embed_model
+        return Nearest(field, self._nearest_query(call, field.type), model)
 
     def _nearest_query(self, call: ast.NearestCall, vector: PropType) -> Expr:
         if isinstance(call.query, ast.ListLiteral) and is_number_list(call.query):

@@ -12,8 +12,12 @@ from omnigraph.errors import LanguageError
 from omnigraph.language.query.ast import Query
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.syntax import Source
+from omnigraph.plan.changes import (
+    MutationPlan,
+    Plan,
+    UpdateNodes,
+)
 from omnigraph.plan.compile import compile_checked
-from omnigraph.plan.ir import MutationPlan, Plan, UpdateNodes
 
 Severity = Literal["error", "warning", "info"]
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

@@ -44,7 +44,10 @@ class Mode(Enum):
 def bind_parameters(
     parameters: Iterable[ParameterSpec], given: object, mode: Mode = Mode.STANDARD
 ) -> BoundParameters:
-    """Convert a JSON object of parameters. Raises `ParameterError` that names the parameter."""
+    """Convert a JSON object of parameters. Raises `ParameterError` that names the parameter.
+
+    A parameter with a default that is not given stays absent: see `omnigraph.read.defaults`.
+    """
     if given is None:
         given = {}
     if not isinstance(given, Mapping):
@@ -54,6 +57,8 @@ def bind_parameters(
     bound: BoundParameters = {}
     for parameter in specs:
         name, wanted = parameter.name, parameter.type
+        if parameter.default is not None and name not in given:
+            continue
         value = given.get(name)
         if value is None:
             if not wanted.nullable:

@@ -206,10 +206,46 @@ def _grouped(codes: Codes, size: int) -> Groups:
 def key_of(values: pa.Array) -> GroupKey:
     """Equal values as equal codes; nulls are equal, and so are zeros and NaNs."""
     keys = sort_keys(values, descending=False)
-    distinct, codes = np.unique(keys[-1], return_inverse=True)
+    ranks = keys[-1]
+    present = ranks if len(keys) == 1 else ranks[keys[0] != 0]
+    low, high = (int(present.min()), int(present.max())) if len(present) else (0, 0)
+    if high - low <= MAX_CODE_SPREAD * len(ranks):
+        # Close enough together to be codes as they are.
+        codes, size = ranks - low, high - low + 1
+    else:
+        distinct, codes = np.unique(ranks, return_inverse=True)
+        size = len(distinct)
     if len(keys) > 1:
         codes = np.where(keys[0] == 0, 0, codes + 1)
-    return GroupKey(np.asarray(codes, np.int64), len(distinct) + 1)
+    return GroupKey(np.asarray(codes, np.int64), size + 1)
+
+
+def distinct_rows(values: pa.Array, groups: Groups) -> tuple[Positions, Groups]:
+    """The first row of each value in each group, and the grouping of these rows; nulls are left out."""
+    present = _present(values)
+    rows = np.arange(len(values)) if present is None else np.flatnonzero(present)
+    key = key_of(values)
+    group = (rows if groups.codes is None else groups.codes[rows]).astype(np.int64)
+    value = key.codes[rows]
+    pairs = _grouped(group * key.size + value, groups.count * key.size)
+    assert pairs.example is not None, "rows were grouped by codes"
+    chosen = rows[pairs.example]
+    codes = chosen if groups.codes is None else groups.codes[chosen]
+    return chosen, Groups(np.asarray(codes, np.int64), groups.count, None)
+
+
+def collect(values: pa.Array, codes: Codes, count: int, order: Positions) -> pa.Array:
+    """The values of each group as a list, in a row order; nulls are left out."""
+    present = _present(values)
+    if present is not None:
+        order = order[present[order]]
+    group = codes[order]
+    ends = np.cumsum(np.bincount(group, minlength=count))
+    offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
+    items = values.take(pa.array(order[np.argsort(group, kind="stable")]))
+    items = items.combine_chunks() if isinstance(items, pa.ChunkedArray) else items
+    kind = pa.list_(pa.field("item", items.type))
+    return pa.ListArray.from_arrays(offsets, items, type=kind)
 
 
 def aggregate(

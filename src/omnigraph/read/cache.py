@@ -264,13 +264,17 @@ class CachedColumns:
 
     def _keep(self, kind: str, column: str, value: Sized) -> None:
         self._cache.put((kind, *self._identity, column), value)
-        latest = Note(self._identity)
-        self._cache.put((f"latest {kind}", self._numbering.table.path, column), latest)
+        self._cache.put(self._latest_key(kind, column), Note(self._identity))
+
+    def _latest_key(self, kind: str, column: str) -> tuple[object, ...]:
+        """Where it is noted which version a structure was cached for last; a type may get wider."""
+        table = self._numbering.table
+        return (f"latest {kind}", table.path, column, str(table.schema.field(column).type))
 
     def _earlier(self, kind: str, column: str) -> tuple[Any, FragmentDiff] | None:
         """The structure cached last for a column and how its version differs; None if unusable."""
         numbering = self._numbering
-        latest: Identity | None = self._cache.note((f"latest {kind}", numbering.table.path, column))
+        latest: Identity | None = self._cache.note(self._latest_key(kind, column))
         if latest is None:
             return None
         known: Numbering | None = self._cache.get(("rows", *latest))

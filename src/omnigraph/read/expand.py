@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.plan.ir import Direction
+from omnigraph.plan.ir import Direction, Member
 from omnigraph.plan.steps import Hop
 from omnigraph.read.adjacency import (
     Adjacency,
@@ -26,7 +26,8 @@ from omnigraph.read.adjacency import (
     sum_by,
 )
 from omnigraph.read.budget import Meter
-from omnigraph.read.lookup import LookupEdges
+from omnigraph.read.edge_rows import MEMBER_BITS
+from omnigraph.read.joined import Neighbours, distinct_pairs
 from omnigraph.read.positions import (
     Mask,
     Positions,
@@ -46,8 +47,6 @@ PAIRS_PER_BLOCK: Final = 1 << 19
 """Pairs that a search follows at a time. With fewer, threads contend over short steps; with more, the
 allocator returns fresh pages for each array."""
 
-_REVERSE: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}
-
 
 class Expander:
     """Follows edges of one graph within a budget. Only visible nodes are reached."""
@@ -64,24 +63,28 @@ class Expander:
         """
         if not self.is_possible(hop):
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        if (hop.low, hop.high) == (1, 1) or not self._chains(hop):
+        if hop.is_single:
             return self._single(hop, sources)
         distinct, inverse = distinct_positions(sources)
         starts, nodes = starts_and_nodes(list(self._search(hop, distinct)))
         if inverse is None:
             return starts, nodes
-        return _repeat_per_row(inverse, starts, nodes, len(distinct))
+        return repeat_per_row(inverse, starts, nodes, len(distinct))
 
     def counts(self, hop: Hop, sources: Positions) -> Counts:
-        """The number of nodes a hop reaches from each of some distinct sources."""
-        if self.is_single(hop):
+        """The number of nodes a hop reaches from each of some distinct sources, or of edges."""
+        if hop.edges_apart:
+            return self._edge_counts(hop, sources)
+        if hop.is_single:
             adjacency = self._source.neighbours(hop, len(sources))
             spans = adjacency.spans(sources)
             nodes = self._source.nodes(hop.node_type)
             is_as_built = isinstance(adjacency, Adjacency) and not len(adjacency.changed)
             if is_as_built and nodes.is_whole and nodes.visible is None:
                 return spans[1]
-            rows, _ = self._follow(hop, adjacency, sources, spans)
+            rows, reached = self._follow(hop, adjacency, sources, spans)
+            if hop.only is None:
+                rows, _ = distinct_pairs(rows, reached)
             return sum_by(rows, None, len(sources))
         found = np.zeros(len(sources), np.int64)
         for layer in self._search(hop, sources):
@@ -90,14 +93,11 @@ class Expander:
 
     def is_possible(self, hop: Hop) -> bool:
         """Whether the edge can be chained as often as the hop demands."""
-        return hop.low <= 1 or self._chains(hop)
-
-    def is_single(self, hop: Hop) -> bool:
-        return hop.low <= 1 and (hop.high == 1 or not self._chains(hop))
+        return hop.low <= 1 or hop.chains
 
     def degrees(self, hop: Hop, size: int) -> Counts:
         """The number of visible nodes a single hop reaches from each of `size` sources."""
-        adjacency = self._source.adjacency(hop.edge, hop.direction)
+        adjacency = self._source.adjacency(*_only(hop))
         visible = self._source.nodes(hop.node_type).visible
         if visible is None:
             return adjacency.degrees(size)
@@ -115,36 +115,96 @@ class Expander:
 
         Other nodes weigh nothing. Few nodes are followed back to the sources.
         """
+        edge, direction = _only(hop)
         if len(nodes) <= MAX_REVERSE_NODE_SHARE * self._source.nodes(hop.node_type).size:
-            back = self._source.adjacency(hop.edge, _REVERSE[hop.direction])
+            back = self._source.adjacency(edge, direction.reversed)
             spans = back.spans(nodes)
             self._meter.check(int(spans[1].sum()))
             rows, sources = back.neighbours(nodes, spans)
             return sum_by(sources, None if weights is None else weights[rows], size)
         all_weights = np.zeros(self._source.nodes(hop.node_type).size, np.int64)
         all_weights[nodes] = 1 if weights is None else weights
-        adjacency = self._source.adjacency(hop.edge, hop.direction)
+        adjacency = self._source.adjacency(edge, direction)
         return adjacency.sum_over_neighbours(all_weights, size)
 
     def connects(self, hop: Hop, sources: Positions, targets: Positions) -> Mask:
         """Whether a hop leads from each source to its target."""
         if not self.is_possible(hop):
             return np.zeros(len(sources), np.bool_)
-        if self.is_single(hop):
+        if hop.is_single:
             return self._source.neighbours(hop, len(sources)).has(sources, targets)
         starts, nodes = self.reach(hop, sources)
         found = np.sort(pair_keys(starts, nodes))
         return in_sorted(found, pair_keys(np.arange(len(sources)), targets))
 
-    def _chains(self, hop: Hop) -> bool:
-        return self._source.catalog.edges[hop.edge].is_self_typed
+    # -- edges apart ------------------------------------------------------------------------
 
-    def _single(self, hop: Hop, sources: Positions) -> tuple[Positions, Positions]:
+    def edges(self, hop: Hop, sources: Positions) -> tuple[Positions, Positions, Positions]:
+        """The visible edges of a hop: the index of the source, the edge, and the node it leads to.
+
+        An edge that joins a node with itself is found once.
+        """
+        found = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        names = hop.edge_types
+        for edge, direction in hop.members:
+            visible = self._source.edges(edge)
+            at_nodes = visible.at_nodes(direction)
+            self._meter.check(int(at_nodes.counts(sources).sum()), 24)
+            rows, edges = at_nodes.follow(sources)
+            seen = visible.visible_mask(edges)
+            if seen is not None:
+                rows, edges = rows[seen], edges[seen]
+            nodes = at_nodes.far(edges)
+            if direction is Direction.IN and (edge, Direction.OUT) in hop.members:
+                kept = nodes != sources[rows]
+                rows, edges, nodes = rows[kept], edges[kept], nodes[kept]
+            number = names.index(edge)
+            for parts, part in zip(
+                found, (rows, edges | number << MEMBER_BITS, nodes), strict=True
+            ):
+                parts.append(part)
+        rows, edges, nodes = (np.concatenate(parts) for parts in found)
+        return rows, edges, nodes
+
+    def ends_of(self, hop: Hop, edges: Positions) -> tuple[Positions, Positions, Positions]:
+        """Both ends of some edges of a hop, once per direction: start, edge and node led to."""
+        found = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        numbers = edges >> MEMBER_BITS
+        for edge, direction in hop.members:
+            number = hop.edge_types.index(edge)
+            own = edges if len(hop.edge_types) == 1 else edges[numbers == number]
+            ends = self._source.edges(edge).ends(own - (number << MEMBER_BITS))
+            near, far = ends if direction is Direction.OUT else ends[::-1]
+            if direction is Direction.IN and (edge, Direction.OUT) in hop.members:
+                kept = near != far
+                near, own, far = near[kept], own[kept], far[kept]
+            for parts, part in zip(found, (near, own, far), strict=True):
+                parts.append(part)
+        near, edges, far = (np.concatenate(parts) for parts in found)
+        return near, edges, far
+
+    def _edge_counts(self, hop: Hop, sources: Positions) -> Counts:
+        """The number of visible edges of a hop at each source."""
+        if hop.only is not None:
+            edge, direction = hop.only
+            rows = self._source.edges(edge)
+            if rows.is_whole and rows.visible is None:
+                return rows.at_nodes(direction).counts(sources)
+        return sum_by(self.edges(hop, sources)[0], None, len(sources))
+
+    def step(self, hop: Hop, sources: Positions) -> tuple[Positions, Positions]:
+        """The nodes that one edge of a hop leads to, some of them repeatedly: source index and node."""
         adjacency = self._source.neighbours(hop, len(sources))
         return self._follow(hop, adjacency, sources, adjacency.spans(sources))
 
+    # -- single hops ------------------------------------------------------------------------
+
+    def _single(self, hop: Hop, sources: Positions) -> tuple[Positions, Positions]:
+        found = self.step(hop, sources)
+        return found if hop.only is not None else distinct_pairs(*found)
+
     def _follow(
-        self, hop: Hop, adjacency: Adjacency | LookupEdges, sources: Positions, spans: Spans
+        self, hop: Hop, adjacency: Neighbours, sources: Positions, spans: Spans
     ) -> tuple[Positions, Positions]:
         self._meter.check(int(spans[1].sum()))
         rows, nodes = adjacency.neighbours(sources, spans)
@@ -183,7 +243,12 @@ class Expander:
             yield distance, frontier.layer
 
 
-def _repeat_per_row(
+def _only(hop: Hop) -> Member:
+    assert hop.only is not None, "degrees are those of one edge type in one direction"
+    return hop.only
+
+
+def repeat_per_row(
     inverse: Positions, starts: Positions, nodes: Positions, distinct: int
 ) -> tuple[Positions, Positions]:
     """Results per distinct start, repeated for every row that starts there."""

@@ -153,7 +153,7 @@ def explain(
 ) -> Explanation:
     """Explain a read; with the reports of a run, with measurements."""
     steps = []
-    for line in step_lines(physical.steps):
+    for line in step_lines(physical.all_steps):
         measured = None if reports is None else reports.of(line.step)
         estimate = line.step.estimate
         steps.append(ExplainedStep(line.op, line.text, line.depth, line.detail, estimate, measured))
@@ -174,7 +174,7 @@ def _return_step(
     rows = steps[-1].estimate if steps else 1.0
     if plan.is_aggregate and all(column.is_aggregate for column in plan.columns):
         rows = 1.0
-    estimate = rows if plan.limit is None else min(rows, float(plan.limit))
+    estimate = rows if plan.stop is None else min(rows, float(plan.stop))
     measured = None
     if reports is not None:
         before = [step.measured for step in steps if step.depth == 0 and step.measured]

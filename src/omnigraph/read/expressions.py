@@ -7,52 +7,61 @@ same rules.
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.arrow import arrow_type
-from omnigraph.language.query.ast import Operator
+from omnigraph.catalog.model import NodeType
 from omnigraph.plan.ir import (
-    Aggregated,
+    BlockValue,
     Bm25,
+    Case,
+    Compute,
     Constant,
     EntityId,
     Expr,
     Filter,
+    Logical,
+    MakeList,
+    MakeObject,
     Nearest,
+    Null,
+    NullTest,
     Param,
     Prop,
     Rrf,
+    SystemField,
     TextMatch,
     variables_of,
 )
-from omnigraph.read.aggregate import GroupKey, SortKey, key_of, sort_keys
-from omnigraph.read.frame import Frame
+from omnigraph.plan.ir import Comparison as Compared
+from omnigraph.plan.ir import Not as Negated
+from omnigraph.read.aggregate import GroupKey, key_of
+from omnigraph.read.edge_rows import MEMBER_BITS
+from omnigraph.read.frame import Frame, FusedRanks
+from omnigraph.read.functions import is_true, repeated
 from omnigraph.read.nodes import Nodes
 from omnigraph.read.positions import Mask, Positions
+from omnigraph.read.pushdown import stored_predicate
 from omnigraph.read.source import GraphSource
-from omnigraph.rows.columns import build_column
-from omnigraph.storage.filters import And, Comparison, In
+from omnigraph.storage.filters import And
 from omnigraph.storage.filters import Filter as StoredFilter
+
+
+class BlockReader(Protocol):
+    """Computes the values of blocks."""
+
+    def values(self, block: BlockValue, frame: Frame) -> pa.Array: ...
+
 
 if TYPE_CHECKING:
     from omnigraph.read.ranks import Ranks, Scores
 
-_FLIPPED: Final = {
-    Operator.EQ: Operator.EQ,
-    Operator.NE: Operator.NE,
-    Operator.LT: Operator.GT,
-    Operator.LE: Operator.GE,
-    Operator.GT: Operator.LT,
-    Operator.GE: Operator.LE,
-}
+COMPUTED: Final = (Compared, Logical, Negated, NullTest, Compute, Case, MakeList, Null)
 
 
 class Expressions:
@@ -61,6 +70,8 @@ class Expressions:
     def __init__(self, source: GraphSource, parameters: Mapping[str, Any]) -> None:
         self._source = source
         self._parameters = parameters
+        self.blocks: BlockReader | None = None
+        """What computes the values of blocks; the executor sets it."""
 
     @cached_property
     def ranks(self) -> Ranks:
@@ -68,27 +79,111 @@ class Expressions:
 
         return Ranks(self, exact=self._source.exact)
 
-    def values(self, expression: Expr, frame: Frame) -> pa.Array:
-        """One value per row."""
+    def values(self, expression: Expr, frame: Frame, *, lenient: bool = False) -> pa.Array:
+        """One value per row. An integer that leaves 64 bits is an error, or `lenient`ly null."""
+        if frame.given and expression in frame.given:
+            return frame.given[expression]
+        if isinstance(expression, COMPUTED):
+            from omnigraph.read.compute import Computation
+
+            return Computation(self, frame).result(expression, lenient=lenient)
         match expression:
+            case MakeObject():
+                return self._objects(expression, frame)
             case Prop():
-                nodes = self.nodes(frame, expression.variable)
                 if expression.type.is_blob:
                     return pa.nulls(frame.length, pa.utf8())
-                return nodes.values(expression.property, frame.columns[expression.variable])
+                return self._entity_values(expression.variable, expression.property, frame)
             case EntityId():
-                nodes = self.nodes(frame, expression.variable)
-                return nodes.ids(frame.columns[expression.variable])
+                return self._entity_values(expression.variable, "id", frame)
+            case SystemField():
+                if expression.field == "type":
+                    return self._type_names(expression.variable, frame)
+                return self._entity_values(expression.variable, expression.field, frame)
+            case BlockValue():
+                assert self.blocks is not None, "blocks are read inside an execution"
+                return self.blocks.values(expression, frame)
             case Constant() | Param():
-                return self._repeated(expression, frame.length)
+                return repeated(self.value(expression), expression.type, frame.length)
             case TextMatch():
-                return pa.array(self.ranks.matches(expression, frame))
+                return pa.array(self._text_matches(expression, frame))
             case Bm25() | Nearest():
-                return _nan_to_null(self.ranks.scores(expression, frame))
+                return _nan_to_null(self._scores(expression, frame))
             case Rrf():
                 return _nan_to_null(frame.fused[expression].scores)
-            case Aggregated():
-                raise AssertionError("an aggregate has no value for a single row")
+            case _:
+                raise AssertionError(f"{type(expression).__name__} has no value for a single row")
+
+    # -- text and ranks of variables that may be unbound ------------------------------------
+
+    def bound_rows(self, expression: Expr, frame: Frame) -> Mask | None:
+        """The rows that bind all variables of an expression; None if all rows do."""
+        masks = [frame.unbound(name) for name in variables_of(expression)]
+        unbound = [mask for mask in masks if mask is not None]
+        return ~np.logical_or.reduce(unbound) if unbound else None
+
+    def _text_matches(self, match: TextMatch, frame: Frame) -> Mask:
+        bound = self.bound_rows(match, frame)
+        if bound is None:
+            return self.ranks.matches(match, frame)
+        found = np.zeros(frame.length, np.bool_)
+        found[bound] = self.ranks.matches(match, frame.where(bound))
+        return found
+
+    def _scores(self, rank: Bm25 | Nearest, frame: Frame) -> Scores:
+        bound = self.bound_rows(rank, frame)
+        if bound is None:
+            return self.ranks.scores(rank, frame)
+        found = np.full(frame.length, np.nan)
+        found[bound] = self.ranks.scores(rank, frame.where(bound))
+        return found
+
+    def fused(self, rank: Rrf, frame: Frame, limit: int | None) -> FusedRanks:
+        """Two rankings fused; rows that leave a ranked variable unbound are in neither."""
+        bound = self.bound_rows(rank, frame)
+        if bound is None:
+            return self.ranks.fuse(rank, frame, limit)
+        from omnigraph.read.ranks import fill_unranked
+
+        found = self.ranks.fuse(rank, frame.where(bound), limit)
+        return fill_unranked(np.flatnonzero(bound), found, frame.length)
+
+    # -- nodes and edges --------------------------------------------------------------------
+
+    def _entity_values(self, variable: str, name: str, frame: Frame) -> pa.Array:
+        """A property or stored field of a variable, or a part of a path; null where it is unbound."""
+        kind, positions = frame.types[variable], frame.columns[variable]
+        if not isinstance(kind, str | tuple):
+            return kind.values(name, positions)
+        if not kind:
+            return pa.nulls(frame.length, pa.utf8())
+        unbound = frame.unbound(variable)
+        if unbound is None:
+            return self._source.entities(kind).values(name, positions)
+        found = self._source.entities(kind).values(name, positions[~unbound])
+        return found.take(pa.array(np.cumsum(~unbound) - 1, mask=unbound))
+
+    def _type_names(self, variable: str, frame: Frame) -> pa.Array:
+        """The declared type of each node or edge of a variable."""
+        kind = frame.types[variable]
+        names: list[str | None] = [None]
+        if isinstance(kind, str):
+            names = [kind]
+        elif isinstance(kind, tuple) and kind:
+            names = list(kind)
+        numbers = frame.columns[variable] >> MEMBER_BITS if len(names) > 1 else None
+        numbers = np.zeros(frame.length, np.int64) if numbers is None else np.maximum(numbers, 0)
+        mask = frame.unbound(variable)
+        return pa.array(names, pa.utf8()).take(pa.array(numbers, mask=mask))
+
+    def _objects(self, expression: MakeObject, frame: Frame) -> pa.Array:
+        """One object per row; null where its variable is unbound."""
+        values = [self.values(value, frame) for _, value in expression.fields]
+        names = [name for name, _ in expression.fields]
+        flat = [v.combine_chunks() if isinstance(v, pa.ChunkedArray) else v for v in values]
+        absent = frame.columns[expression.variable] < 0
+        mask = pa.array(absent) if absent.any() else None
+        return pa.StructArray.from_arrays(flat, names=names, mask=mask)
 
     def select(
         self, nodes: Nodes, conditions: tuple[Filter, ...], positions: Positions | None = None
@@ -122,22 +217,20 @@ class Expressions:
         """For which rows a comparison is true."""
         pushed = self.pushdown(condition)
         if pushed is not None:
-            variable = next(iter(_variables(condition)))
-            return self.nodes(frame, variable).matches(pushed, frame.columns[variable])
-        left = self.values(condition.left, frame)
-        right = self.values(condition.right, frame)
-        if pa.types.is_fixed_size_list(left.type):
-            return _same_vectors(left, right)
-        return compare(left, condition.operator, right)
+            variable = next(iter(condition.variables))
+            if frame.unbound(variable) is None:
+                return self.nodes(frame, variable).matches(pushed, frame.columns[variable])
+        return is_true(self.values(condition.condition, frame, lenient=True))
 
     def named_node(self, expression: Expr, frame: Frame) -> str | None:
         """The variable that an expression identifies: equal values always come from one node."""
+        if not isinstance(expression, EntityId | Prop) or expression.variable in frame.optional:
+            return None
+        nodes = self.nodes(frame, expression.variable)
         if isinstance(expression, EntityId):
-            return expression.variable
-        if isinstance(expression, Prop):
-            nodes = self.nodes(frame, expression.variable)
-            return expression.variable if nodes.declared.key == (expression.property,) else None
-        return None
+            return expression.variable if isinstance(nodes.kind, str) else None
+        key = nodes.declared.key if isinstance(nodes.declared, NodeType) else None
+        return expression.variable if key == (expression.property,) else None
 
     def node_count(self, variable: str, frame: Frame) -> int:
         """The number of positions of a variable's type."""
@@ -145,7 +238,7 @@ class Expressions:
 
     def group_key(self, expression: Expr, frame: Frame) -> GroupKey:
         """Equal values of an expression as equal codes."""
-        if isinstance(expression, Prop):
+        if isinstance(expression, Prop) and expression.variable not in frame.optional:
             nodes = self.nodes(frame, expression.variable)
             positions = frame.columns[expression.variable]
             codes = nodes.codes(expression.property)
@@ -158,10 +251,12 @@ class Expressions:
         return key_of(self.values(expression, frame))
 
     def presence(self, expression: Expr, frame: Frame) -> pa.Array:
-        """True where a property has a value and null elsewhere, for any type."""
+        """True where a property has a value, or a variable is bound, and null elsewhere."""
+        if isinstance(expression, EntityId):
+            unbound = frame.unbound(expression.variable)
+            return pa.array(np.ones(frame.length, np.bool_), mask=unbound)
         assert isinstance(expression, Prop)
-        nodes = self.nodes(frame, expression.variable)
-        values = nodes.values(expression.property, frame.columns[expression.variable])
+        values = self._entity_values(expression.variable, expression.property, frame)
         return pc.if_else(values.is_valid(), True, pa.scalar(None, pa.bool_()))
 
     def value(self, expression: Constant | Param) -> Any:
@@ -179,159 +274,22 @@ class Expressions:
         return (pushed[0] if len(pushed) == 1 else And(pushed) if pushed else None), others
 
     def _matches_one(self, nodes: Nodes, condition: Filter, positions: Positions) -> Mask:
-        variable = next(iter(_variables(condition)))
-        frame = Frame(len(positions), {variable: positions}, {variable: nodes.declared.name})
+        variable = next(iter(condition.variables))
+        frame = Frame(len(positions), {variable: positions}, {variable: nodes.kind})
         return self.holds(condition, frame)
 
     def pushdown(self, condition: Filter) -> StoredFilter | None:
-        """A comparison of a property with a constant as a predicate on the property."""
-        left, right, operator = condition.left, condition.right, condition.operator
-        if left.type.is_vector or right.type.is_vector:
+        """A condition on the properties of one variable as a predicate on them, if it can be one."""
+        if len(condition.variables) != 1:
             return None
-        if operator is Operator.CONTAINS and isinstance(left, Constant | Param) and left.type.list:
-            return self._one_of(left, right)
-        if isinstance(right, Prop | EntityId) and isinstance(left, Constant | Param):
-            if operator not in _FLIPPED:
-                return None
-            left, right, operator = right, left, _FLIPPED[operator]
-        if not isinstance(left, Prop | EntityId) or not isinstance(right, Constant | Param):
-            return None
-        name = left.property if isinstance(left, Prop) else "id"
-        return Comparison(name, operator.value, self.value(right))
-
-    def _one_of(self, items: Constant | Param, needle: Expr) -> StoredFilter | None:
-        """A list of constants that contains a property, as `property in list`."""
-        if not isinstance(needle, Prop | EntityId):
-            return None
-        name = needle.property if isinstance(needle, Prop) else "id"
-        found = self.value(items)
-        if found is None:
-            return Comparison(name, "=", None)
-        return In(name, tuple(item for item in found if item is not None))
+        return stored_predicate(condition.condition, self.value)
 
     def nodes(self, frame: Frame, variable: str) -> Nodes:
         """The nodes of a variable's type."""
-        return self._source.nodes(frame.types[variable])
-
-    def _repeated(self, expression: Constant | Param, length: int) -> pa.Array:
-        value = self.value(expression)
-        if value is None:
-            return pa.nulls(length, arrow_type(expression.type))
-        if isinstance(value, tuple):
-            is_float = expression.type.scalar.is_float
-            value = [float(v) if is_float and v is not None else v for v in value]
-        one = build_column([value], expression.type)
-        return one.take(pa.array(np.zeros(length, np.int64)))
+        kind = frame.types[variable]
+        assert isinstance(kind, str | tuple), "a path has no rows"
+        return self._source.entities(kind)
 
 
 def _nan_to_null(scores: Scores) -> pa.Array:
     return pa.array(scores, mask=np.isnan(scores))
-
-
-def _same_vectors(left: pa.Array, right: pa.Array) -> Mask:
-    """Vectors that are equal number by number; a null equals nothing."""
-    if not len(left):
-        return np.zeros(0, np.bool_)
-    from omnigraph.read.vectors import numbers_of
-
-    known = pc.and_(left.is_valid(), right.is_valid())
-    mine, given = (numbers_of(values) for values in (left, right))
-    same = (mine == given) | (np.isnan(mine) & np.isnan(given))
-    return np.asarray(same.all(axis=1) & known.to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _variables(condition: Filter) -> frozenset[str]:
-    return variables_of(condition.left) | variables_of(condition.right)
-
-
-# -- comparing columns --------------------------------------------------------------------------
-
-_COMPARISONS: Final[Mapping[Operator, tuple[Callable[[Any, Any], Any], Callable[..., Any]]]] = {
-    Operator.EQ: (operator.eq, pc.equal),
-    Operator.NE: (operator.ne, pc.not_equal),
-    Operator.LT: (operator.lt, pc.less),
-    Operator.LE: (operator.le, pc.less_equal),
-    Operator.GT: (operator.gt, pc.greater),
-    Operator.GE: (operator.ge, pc.greater_equal),
-}
-"""Each comparison in Python, which is exact for large integers and floats, and as an Arrow kernel."""
-
-_EXACT: Final = pa.decimal128(38, 0)
-
-
-def compare(left: pa.Array, relation: Operator, right: pa.Array) -> Mask:
-    """For which rows a comparison of two columns is true."""
-    match relation:
-        case Operator.CONTAINS:
-            return _true(_contains(left, right))
-        case Operator.STARTS_WITH:
-            return _true(_pairwise(left, right, lambda text, start: text.startswith(start)))
-        case _:
-            pass
-    a, b = _same_type(left, right)
-    test, kernel = _COMPARISONS[relation]
-    if not pa.types.is_floating(a.type):
-        return _true(kernel(a, b))
-    met: Mask = test(_float_order(a), _float_order(b))
-    met &= _true(pc.and_(a.is_valid(), b.is_valid()))
-    for row in np.flatnonzero(_inexact_rows(left, right)):
-        met[row] = test(left[row].as_py(), right[row].as_py())
-    return met
-
-
-def _inexact_rows(left: pa.Array, right: pa.Array) -> Mask:
-    """Rows that compare a large integer with a float: only there a cast to float loses digits."""
-    rows = np.zeros(len(left), np.bool_)
-    for whole, other in ((left, right), (right, left)):
-        if pa.types.is_integer(whole.type) and pa.types.is_floating(other.type):
-            large = pc.greater(pc.abs(_as_float(whole)), float(2**52))
-            number = pc.invert(pc.is_nan(_as_float(other)))
-            rows |= _true(pc.and_(large, number))
-    return rows
-
-
-def _same_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
-    if left.type == right.type:
-        return left, right
-    if pa.types.is_floating(left.type) or pa.types.is_floating(right.type):
-        return _as_float(left), _as_float(right)
-    if pa.types.is_integer(left.type) and pa.types.is_integer(right.type):
-        return left.cast(_EXACT), right.cast(_EXACT)
-    return left.cast(pa.utf8()), right.cast(pa.utf8())
-
-
-def _as_float(values: pa.Array) -> pa.Array:
-    return values.cast(pa.float64(), safe=False)
-
-
-def _float_order(values: pa.Array) -> SortKey:
-    """Floats as integers in the same order; NaN is greatest, zeros are equal."""
-    return sort_keys(pc.fill_null(values, 0.0), descending=False)[0]
-
-
-def _contains(left: pa.Array, right: pa.Array) -> pa.Array:
-    if pa.types.is_list(left.type):
-        element = left.type.value_type
-        return _pairwise(left, right, lambda items, needle: _has_item(items, needle, element))
-    return _pairwise(left, right, lambda text, part: part in text)
-
-
-def _has_item(items: list[Any], needle: Any, element: pa.DataType) -> bool:
-    """Whether a list has an item, after rounding it to the precision of the list's items."""
-    if pa.types.is_float32(element) and isinstance(needle, float | int):
-        needle = float(np.float32(needle))
-    if isinstance(needle, float) and math.isnan(needle):
-        return any(isinstance(item, float) and math.isnan(item) for item in items)
-    return needle in items
-
-
-def _pairwise(left: pa.Array, right: pa.Array, test: Callable[[Any, Any], bool]) -> pa.Array:
-    """A test without an Arrow kernel over two columns; comparing two columns by it is rare."""
-    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
-    return pa.array(
-        [a is not None and b is not None and bool(test(a, b)) for a, b in pairs], pa.bool_()
-    )
-
-
-def _true(answers: pa.Array) -> Mask:
-    return np.asarray(pc.fill_null(answers, False).to_numpy(zero_copy_only=False), np.bool_)

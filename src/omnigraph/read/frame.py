@@ -6,7 +6,7 @@ numbers by value whatever their types, NaN equal to itself, -0.0 to 0.0, null to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,11 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import QueryBudgetExceeded
-from omnigraph.plan.ir import Rrf
+from omnigraph.plan.ir import Expr, Rrf
 from omnigraph.read.adjacency import Counts, expand_spans
+from omnigraph.read.paths import PathStore
 from omnigraph.read.positions import Mask, Positions, covers_all
 
 Weights = npt.NDArray[np.int64]
+
+Entities = str | tuple[str, ...] | PathStore
+"""A node type, the edge types of an edge variable, or the paths of a path variable."""
+
+ROW: Final = "#row"
+"""The column with the outer row of each row of inner steps. No variable has such a name."""
 
 MIN_CHECKED_COLUMNS: Final = 5
 """Columns from which checking whether `take` changes anything pays off."""
@@ -50,14 +57,18 @@ class FusedRanks:
 class Frame:
     """Rows of bindings. A row counts as `weights` result rows; None means one each.
 
-    `fused` is set once all rows are known.
+    Variables of `optional` blocks have the position -1 in rows that leave them unbound. `fused` is set
+    once all rows are known. `given` has values of expressions that the bindings do not tell: aggregates,
+    where each row stands for a group.
     """
 
     length: int
     columns: Mapping[str, Positions] = field(default_factory=dict)
-    types: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, Entities] = field(default_factory=dict)
     weights: Weights | None = None
     fused: Mapping[Rrf, FusedRanks] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
+    given: Mapping[Expr, pa.Array] = field(default_factory=dict)
 
     def take(self, rows: Positions) -> Frame:
         """The given rows, in the given order."""
@@ -73,24 +84,43 @@ class Frame:
             self.types,
             None if self.weights is None else self.weights[rows],
             {rank: fused.take(rows) for rank, fused in self.fused.items()},
+            self.optional,
+            {known: values.take(pa.array(rows)) for known, values in self.given.items()},
         )
 
     def where(self, mask: Mask) -> Frame:
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
-    def bind(self, variable: str, node_type: str, positions: Positions) -> Frame:
-        """Add a variable, with a node for every row."""
+    def bind(self, variable: str, kind: Entities, positions: Positions) -> Frame:
+        """Add a variable, with a node or edge for every row."""
         return Frame(
             self.length,
             {**self.columns, variable: positions},
-            {**self.types, variable: node_type},
+            {**self.types, variable: kind},
             self.weights,
+            optional=self.optional,
         )
+
+    def with_optional(self, names: Iterable[str]) -> Frame:
+        """The same rows, in which some variables may be unbound."""
+        return replace(self, optional=self.optional | frozenset(names))
+
+    def unbound(self, variable: str) -> Mask | None:
+        """The rows that leave a variable unbound; None if none can."""
+        return self.columns[variable] < 0 if variable in self.optional else None
+
+    def seed(self, variables: Iterable[str]) -> Frame:
+        """Some columns, and the number of each row as `ROW`: what inner steps start from."""
+        columns = {name: self.columns[name] for name in variables}
+        kinds = {name: self.types[name] for name in columns}
+        rows = np.arange(self.length, dtype=np.int64)
+        optional = self.optional & columns.keys()
+        return Frame(self.length, {**columns, ROW: rows}, kinds, optional=optional)
 
     def multiply(self, factors: Weights) -> Frame:
         """Multiply the weights and drop rows of weight zero."""
         weights = factors if self.weights is None else product(self.weights, factors)
-        frame = Frame(self.length, self.columns, self.types, weights)
+        frame = Frame(self.length, self.columns, self.types, weights, optional=self.optional)
         return frame.where(weights > 0)
 
     def expanded(self) -> Frame:
@@ -127,7 +157,8 @@ def concat_frames(frames: Sequence[Frame]) -> Frame:
     if any(frame.weights is not None for frame in frames):
         parts = [np.ones(f.length, np.int64) if f.weights is None else f.weights for f in frames]
         weights = np.concatenate(parts)
-    return Frame(sum(frame.length for frame in frames), columns, first.types, weights)
+    length = sum(frame.length for frame in frames)
+    return Frame(length, columns, first.types, weights, optional=first.optional)
 
 
 def unit_frame() -> Frame:

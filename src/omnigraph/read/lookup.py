@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.model import EdgeType, NodeType
+from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.limits import LOOKUP_CHUNK
 from omnigraph.plan.cost import FOUND_COST, LOOKUP_COST
 from omnigraph.plan.ir import Direction
@@ -30,9 +30,12 @@ from omnigraph.storage.table import Table
 class LookupNodes(Nodes):
     """The nodes of a type that a query has reached so far. Not shared between queries."""
 
+    id_columns: tuple[str, ...] = ("id", ROW_ID)
+    """The columns read of rows that get a position."""
+
     def __init__(
         self,
-        declared: NodeType,
+        declared: EntityType,
         table: Table,
         predicate: Filter | None,
         properties: Sequence[str],
@@ -95,9 +98,8 @@ class LookupNodes(Nodes):
         """The positions of ids, -1 for ids that no visible node has."""
         missing = [id for id in pc.unique(ids).to_pylist() if id not in self._by_id]
         if missing:
-            columns = ["id", ROW_ID]
             self._register(
-                lookup_rows(self.table, "id", missing, columns, self._predicate, self._work)
+                lookup_rows(self.table, "id", missing, self.id_columns, self._predicate, self._work)
             )
         known = self._by_id
         return np.fromiter((known.get(id, -1) for id in ids.to_pylist()), np.int64, len(ids))
@@ -106,7 +108,7 @@ class LookupNodes(Nodes):
         parts = tuple(part for part in (predicate, self._predicate) if part is not None)
         if limit is not None and limit >= self.table.row_count():
             limit = None
-        rows = self.table.read(["id", ROW_ID], And(parts) if parts else None, limit=limit)
+        rows = self.table.read(list(self.id_columns), And(parts) if parts else None, limit=limit)
         self._work.add(self.table.path, LOOKUP_COST + FOUND_COST * rows.num_rows)
         return np.sort(self._register(rows))
 
@@ -203,7 +205,7 @@ def lookup_rows(
     found = []
     for start in range(0, max(len(values), 1), LOOKUP_CHUNK):
         wanted: Filter = In(column, tuple(values[start : start + LOOKUP_CHUNK]))
-        rows = table.read(columns, wanted if predicate is None else And((wanted, predicate)))
+        rows = table.read(list(columns), wanted if predicate is None else And((wanted, predicate)))
         work.add_lookup(table.path, min(len(values), LOOKUP_CHUNK), rows.num_rows)
         found.append(rows)
     return pa.concat_tables(found)

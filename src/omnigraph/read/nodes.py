@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow import arrow_type
-from omnigraph.catalog.model import NodeType
+from omnigraph.catalog.model import EdgeType, EntityType, NodeType
+from omnigraph.language.schema.ast import ENDPOINTS
 from omnigraph.language.types import Scalar
 from omnigraph.read.cache import CachedColumns
 from omnigraph.read.columns import TextCodes
@@ -63,11 +64,11 @@ _COMPARE: Final[Mapping[str, Callable[..., Mask]]] = {
 
 
 class Nodes:
-    """The nodes of a type that one reader may see."""
+    """The nodes of a type that one reader may see, or its edges."""
 
     def __init__(
         self,
-        declared: NodeType,
+        declared: EntityType,
         numbering: Numbering,
         columns: CachedColumns,
         visible: Mask | None,
@@ -78,6 +79,12 @@ class Nodes:
         self.visible = visible
         """Positions the reader may see; None for all."""
         self._columns = columns
+
+    @property
+    def kind(self) -> str | tuple[str, ...]:
+        """The node type, or the edge types."""
+        name = self.declared.name
+        return name if isinstance(self.declared, NodeType) else (name,)
 
     @property
     def is_whole(self) -> bool:
@@ -140,7 +147,7 @@ class Nodes:
 
     def codes(self, name: str) -> TextCodes | None:
         """A text property as dictionary codes; None if it has no usable dictionary."""
-        if not self.is_whole or name == "id":
+        if not self.is_whole or name not in self.declared.properties:
             return None
         kind, column = self.declared.properties[name].type, self.column_name(name)
         if column is None or kind.list or kind.scalar is not Scalar.STRING:
@@ -259,7 +266,7 @@ class Nodes:
 
         A direct-address table of dense numbers is many times faster than a search for texts.
         """
-        key = self.declared.key or ()
+        key = (self.declared.key or ()) if isinstance(self.declared, NodeType) else ()
         if len(key) != 1 or self.declared.properties[key[0]].type.scalar not in _INTEGER_KEYS:
             return None
         wanted = _as_numbers(ids)
@@ -286,13 +293,14 @@ class Nodes:
         return np.asarray(found[pc.fill_null(at, -1).to_numpy(zero_copy_only=False)], np.int64)
 
     def arrow_type(self, name: str) -> pa.DataType:
-        if name == "id":
+        if name not in self.declared.properties:
             return pa.utf8()
         return arrow_type(self.declared.properties[name].type)
 
     def column_name(self, name: str) -> str | None:
         """The stored column of a property; None if this table version does not have it."""
-        column = "id" if name == "id" else self.declared.properties[name].column
+        is_system = name == "id" or (isinstance(self.declared, EdgeType) and name in ENDPOINTS)
+        column = name if is_system else self.declared.properties[name].column
         return column if column in self.table.schema.names else None
 
     def _fetch(self, column: str, positions: Positions) -> pa.Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -33,19 +33,21 @@ from omnigraph.plan.cost import (
 )
 from omnigraph.plan.ir import (
     NOW_PARAMETER,
-    Aggregated,
+    RANKS,
     Bm25,
-    Constant,
+    Direction,
     EntityId,
     Expr,
     Nearest,
-    Param,
     Pattern,
     Prop,
     ReadPlan,
+    TextMatch,
+    walk,
 )
 from omnigraph.plan.params import bind_host_values, check_names
 from omnigraph.plan.steps import Arrangement
+from omnigraph.read.bounds import with_bounds
 from omnigraph.read.budget import (
     LookupLedger,
     LookupsTooCostly,
@@ -145,8 +147,13 @@ class PhysicalPlanCache:
                 return found.physical
         sizes = sizes_of(snapshot)
         physical = arrange(plan, sizes, check)
-        nodes = {f"node:{name}" for name in node_types(physical.steps, sizes)}
-        tables = tuple(sorted(nodes | {f"edge:{hop.edge}" for hop in hops_of(physical.steps)}))
+        nodes = {f"node:{name}" for name in node_types(physical.all_steps)}
+        tables = tuple(
+            sorted(
+                nodes
+                | {f"edge:{edge}" for hop in hops_of(physical.all_steps) for edge in hop.edge_types}
+            )
+        )
         # Holding the plan keeps its identity from being reused.
         cached = _CachedPlan(plan, physical, tables, _magnitudes(tables, snapshot))
         with self._lock:
@@ -228,17 +235,33 @@ class Reader:
         """Run a compiled read."""
         plan, snapshot = request.plan, request.snapshot
         physical = self._plans.get(plan, snapshot, request.meter.check)
-        table = self._execute(request, physical, _bind(plan, parameters))
-        return Result(
-            plan.name,
-            table,
-            tuple(column.expression.type for column in plan.columns),
-            branch=request.branch,
-            snapshot=request.target,
-            commit_id=snapshot.commit_id,
-            entities=_entities(plan),
-            scores=_scores(plan),
-        )
+        bound = _bind(plan, parameters)
+        request = replace(request, plan=with_bounds(plan, bound))
+        tables = self._execute(request, physical, bound)
+
+        def result(part: ReadPlan, table: pa.Table) -> Result:
+            return Result(
+                part.name,
+                table,
+                tuple(column.expression.type for column in part.columns),
+                branch=request.branch,
+                snapshot=request.target,
+                commit_id=snapshot.commit_id,
+                entities=_entities(part),
+                scores=_scores(part),
+            )
+
+        main = result(plan, tables[0])
+        main.results = {
+            part.name: result(part, table)
+            for part, table in zip(plan.results, tables[1:], strict=True)
+        }
+        return main
+
+    def rows(self, request: ReadRequest, bound: Mapping[str, Any]) -> pa.Table:
+        """The rows of a read whose parameters are bound, in the types of the language."""
+        physical = self._plans.get(request.plan, request.snapshot, request.meter.check)
+        return self._execute(request, physical, bound)[0]
 
     def explain(
         self, request: ReadRequest, parameters: Mapping[str, object] | None, *, analyze: bool = True
@@ -261,7 +284,8 @@ class Reader:
             reports = Reports()
             bound = _bind(plan, parameters)
             started = perf_counter()
-            table = self._execute(request, physical, bound, reports)
+            request = replace(request, plan=with_bounds(plan, bound))
+            table, *_ = self._execute(request, physical, bound, reports)
             reports.finish(table, perf_counter() - started)
         return explain(
             plan,
@@ -279,7 +303,7 @@ class Reader:
         physical: Arrangement,
         parameters: Mapping[str, Any],
         reports: Reports | None = None,
-    ) -> pa.Table:
+    ) -> list[pa.Table]:
         try:
             return self._attempt(request, physical, parameters, reports)
         except StoreCallFailed as error:
@@ -294,7 +318,7 @@ class Reader:
         physical: Arrangement,
         parameters: Mapping[str, Any],
         reports: Reports | None,
-    ) -> pa.Table:
+    ) -> list[pa.Table]:
         for source in self._sources(request, physical):
             if reports is not None:
                 reports.start(source.work)
@@ -332,6 +356,10 @@ class Reader:
 def _bind(plan: ReadPlan, parameters: Mapping[str, object]) -> dict[str, Any]:
     bound: dict[str, Any] = bind_host_values(plan.parameters, parameters)
     bound.setdefault(NOW_PARAMETER, time_ns() // 1_000_000)
+    if any(parameter.default is not None for parameter in plan.parameters):
+        from omnigraph.read.defaults import with_defaults
+
+        bound = with_defaults(plan.parameters, bound)
     return bound
 
 
@@ -379,13 +407,15 @@ def _memory_cost(
 ) -> float:
     """The cost of reading what a plan needs and what is not cached yet."""
     cost = 0.0
-    for name in node_types(physical.steps, sizes):
+    for name in node_types(physical.all_steps):
         if not source.has_nodes(name):
             path = source.table_path(source.catalog.nodes[name])
             cost += ledger.remaining(path, 2 * LOOKUP_COST + NODE_COST * sizes.nodes(name))
     if cost == 0:
         return cost
-    for edge, direction in {(hop.edge, hop.direction) for hop in hops_of(physical.steps)}:
+    for edge, direction in {
+        member for hop in hops_of(physical.all_steps) for member in hop.members
+    }:
         if not source.has_edges(edge, direction):
             path = source.table_path(source.catalog.edges[edge])
             cost += ledger.remaining(path, LOOKUP_COST + sizes.edges(edge))
@@ -394,45 +424,47 @@ def _memory_cost(
 
 def _scanned_rows(physical: Arrangement, source: GraphSource, sizes: Sizes) -> Iterator[float]:
     """Rows that look-ups scan because no index covers them."""
-    for hop in hops_of(physical.steps):
-        edge = source.catalog.edges[hop.edge]
-        column = "src" if sizes.start_type(hop) == edge.from_type else "dst"
-        yield source.scanned_rows(edge, column)
+    for hop in hops_of(physical.all_steps):
+        for name, direction in hop.members:
+            column = "src" if direction is Direction.OUT else "dst"
+            yield source.scanned_rows(source.catalog.edges[name], column)
         yield source.scanned_rows(source.catalog.nodes[hop.node_type], "id")
 
 
 def small_properties(plan: ReadPlan) -> dict[str, tuple[str, ...]]:
-    """The properties of each node type that a read returns or sorts by, without large ones."""
+    """The properties that a read returns or sorts by, without large ones, by node type or edge table."""
     types = dict(plan.variables)
     wanted: dict[str, dict[str, None]] = {}
-    for expression in _returned(plan):
+    for expression in (part for returned in _returned(plan) for part in walk(returned)):
         if not isinstance(expression, Prop) or expression.variable not in types:
             continue
         kind = expression.type
         if not (kind.is_vector or kind.is_blob or kind.list):
-            wanted.setdefault(types[expression.variable], {})[expression.property] = None
-    return {node_type: tuple(names) for node_type, names in wanted.items()}
+            found = types[expression.variable]
+            keys = [found] if isinstance(found, str) else [f"edge:{name}" for name in found]
+            for key in keys:
+                wanted.setdefault(key, {})[expression.property] = None
+    return {key: tuple(names) for key, names in wanted.items()}
 
 
 def _is_plain(plan: ReadPlan) -> bool:
     """Whether a read neither searches nor ranks."""
-    simple = (Prop, EntityId, Param, Constant)
-    return all(isinstance(e, simple) for e in (*_returned(plan), *_compared(plan.pattern)))
+    found = (part for e in (*_returned(plan), *_compared(plan.pattern)) for part in walk(e))
+    return not any(isinstance(part, (TextMatch, *RANKS)) for part in found)
 
 
 def _returned(plan: ReadPlan) -> Iterator[Expr]:
-    """What a read returns or sorts by; of aggregates, their arguments."""
-    columns = (column.expression for column in plan.columns)
-    for found in (*columns, *(key.expression for key in plan.order)):
-        yield found.argument if isinstance(found, Aggregated) else found
+    """What the results of a read return, test or sort by."""
+    for result in plan.all_results:
+        yield from result.expressions()
 
 
 def _compared(pattern: Pattern) -> Iterator[Expr]:
-    """The operands of all filters of a pattern, those of its negations too."""
+    """The conditions of all filters of a pattern, those of its blocks too."""
     for condition in pattern.own_filters():
-        yield from (condition.left, condition.right)
-    for negation in pattern.negations:
-        yield from _compared(negation.inner)
+        yield condition.condition
+    for block in pattern.blocks():
+        yield from _compared(block.inner)
 
 
 def _scores(plan: ReadPlan) -> dict[str, str]:
@@ -450,8 +482,9 @@ def _scores(plan: ReadPlan) -> dict[str, str]:
 def _entities(plan: ReadPlan) -> dict[str, str]:
     """The columns that are variables themselves, with the types of their nodes."""
     types = dict(plan.variables)
-    return {
+    found = {
         column.name: types[column.expression.variable]
         for column in plan.columns
         if isinstance(column.expression, EntityId)
     }
+    return {name: kind for name, kind in found.items() if isinstance(kind, str)}

@@ -26,8 +26,8 @@ from omnigraph.plan.params import bind_host_values
 from omnigraph.read.budget import CancelToken, QueryBudget
 from omnigraph.read.entities import VisibleRows, blob_of_row, find_type
 from omnigraph.read.result import public_type
-from omnigraph.read.view import ReadView, condition_filter, id_filter
-from omnigraph.storage.filters import Filter
+from omnigraph.read.row_values import RowCondition
+from omnigraph.read.view import ReadView
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
@@ -61,7 +61,7 @@ def scan_type(
     """
     shown = find_type(view.restrict(snapshot.catalog), type_name)
     names = _chosen_columns(shown, columns)
-    wanted = _where_filter(shown, where, params)
+    wanted = _where_condition(shown, where, params)
     rows = VisibleRows(snapshot, tables, shown, view)
     batches = _with_blobs(rows, names, wanted)
     if budget is not None or cancel is not None:
@@ -88,9 +88,9 @@ def _chosen_columns(shown: EntityType, columns: Sequence[str] | None) -> list[st
     return names
 
 
-def _where_filter(
+def _where_condition(
     shown: EntityType, where: str | None, params: Mapping[str, object] | None
-) -> Filter | None:
+) -> RowCondition | None:
     given = {} if params is None else params
     if where is None:
         bind_host_values((), given)
@@ -104,8 +104,7 @@ def _where_filter(
         if spec.name not in given:
             raise ParameterError(spec.name, f"parameter '{spec.name}' not provided in params")
     bound.setdefault(NOW_PARAMETER, time_ns() // 1_000_000)
-    predicate = condition_filter(condition, bound)
-    return id_filter(shown, predicate) or predicate
+    return RowCondition(shown, condition, bound)
 
 
 # -- columns ------------------------------------------------------------------------------------
@@ -122,21 +121,43 @@ def _schema(shown: EntityType, names: Sequence[str]) -> pa.Schema:
 
 
 def _with_blobs(
-    rows: VisibleRows, names: Sequence[str], wanted: Filter | None
+    rows: VisibleRows, names: Sequence[str], wanted: RowCondition | None
 ) -> Iterator[pa.RecordBatch]:
     """The rows, with the bytes of blob columns."""
     schema = _schema(rows.shown, names)
     plain = [name for name in names if name not in rows.shown.blobs]
     if len(plain) == len(names):
-        for batch in rows.read(plain, wanted):
+        for batch in _matching(rows, plain, wanted):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
         return
-    for batch in in_parts(rows.read(plain, wanted, with_row_ids=True), BLOB_ROWS):
+    for batch in in_parts(_matching(rows, plain, wanted, with_row_ids=True), BLOB_ROWS):
         found = [
             batch.column(name) if name in plain else _bytes(rows, name, batch.column(ROW_ID))
             for name in names
         ]
         yield pa.RecordBatch.from_arrays(found, schema=schema)
+
+
+def _matching(
+    rows: VisibleRows,
+    names: Sequence[str],
+    wanted: RowCondition | None,
+    *,
+    with_row_ids: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The named columns of the rows that meet a condition."""
+    if wanted is None or not wanted.columns:
+        predicate = None if wanted is None else wanted.predicate
+        yield from rows.read(names, predicate, with_row_ids=with_row_ids)
+        return
+    more = list(dict.fromkeys([*names, *wanted.columns]))
+    extra = [ROW_ID] if with_row_ids else []
+    for batch in rows.read(more, wanted.predicate, with_row_ids=with_row_ids):
+        columns = {name: batch.column(name) for name in wanted.columns}
+        mask = wanted.rest(columns, batch.num_rows)
+        kept = batch.select([*names, *extra]).filter(pa.array(mask))
+        if kept.num_rows:
+            yield kept
 
 
 def _bytes(rows: VisibleRows, name: str, row_ids: pa.Array) -> pa.Array:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
 from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.plan.cost import ID_COST, LOOKUP_COST, ROW_COST, SCANNED_COST
-from omnigraph.plan.ir import Direction
+from omnigraph.plan.ir import Direction, Member
 from omnigraph.plan.steps import Hop
 from omnigraph.read.adjacency import Adjacency, build_adjacency, pair_keys
 from omnigraph.read.budget import (
@@ -36,6 +36,10 @@ from omnigraph.read.cache import (
     Note,
     identity_of,
 )
+from omnigraph.read.edge_rows import AnyEdgeRows, EdgeRows, LookupEdgeRows, MemberRows
+from omnigraph.read.frame import Entities
+from omnigraph.read.incidence import EdgeEnds, Incidence, build_incidence
+from omnigraph.read.joined import JoinedNeighbours, Neighbours
 from omnigraph.read.lookup import LookupEdges, LookupNodes
 from omnigraph.read.nodes import Nodes
 from omnigraph.read.positions import (
@@ -50,6 +54,7 @@ from omnigraph.read.positions import (
 )
 from omnigraph.read.view import ReadView, stored_filter
 from omnigraph.storage.indexes import uncovered_fragments
+from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
@@ -75,6 +80,19 @@ class _CachedEdges:
     @property
     def nbytes(self) -> int:
         return self.adjacency.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedEnds:
+    """The ends of the edges of a table version, and how many nodes there were."""
+
+    fragments: FragmentSet
+    ends: EdgeEnds
+    sizes: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        return self.ends.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +131,7 @@ class _OpenTables:
     snapshot: Snapshot
     losses: int
     nodes: dict[str, Nodes] = field(default_factory=dict)
+    edge_rows: dict[str, AnyEdgeRows] = field(default_factory=dict)
     adjacency: dict[tuple[str, Direction], Adjacency] = field(default_factory=dict)
     nbytes: int = 0
 
@@ -152,6 +171,7 @@ class GraphSource:
         shares = view.sees_all and not self._access.lookups_only and not is_guest
         opened = _OpenTables.of(snapshot, cache) if shares else _OpenTables(snapshot, 0)
         self._nodes = opened.nodes
+        self._edge_rows = opened.edge_rows
         self._adjacency = opened.adjacency
         self._lookup_edges: dict[tuple[str, Direction], LookupEdges] = {}
         self._changes: dict[tuple[str, Identity], tuple[FragmentSet, _EdgePairs, _EdgePairs]] = {}
@@ -162,17 +182,39 @@ class GraphSource:
             found = self._nodes[node_type] = self._open_nodes(self.catalog.nodes[node_type])
         return found
 
-    def neighbours(self, hop: Hop, frontier: int) -> Adjacency | LookupEdges:
+    def neighbours(self, hop: Hop, frontier: int) -> Neighbours:
         """The edges of a hop, in memory or by look-up, to follow from `frontier` nodes."""
-        key = (hop.edge, hop.direction)
-        built = self._adjacency.get(key)
+        if hop.only is not None:
+            return self._member(hop.only, frontier, hop.high)
+        return JoinedNeighbours(
+            tuple(self._member(member, frontier, hop.high) for member in hop.members)
+        )
+
+    def _member(self, member: Member, frontier: int, hops: int) -> Adjacency | LookupEdges:
+        built = self._adjacency.get(member)
         if built is not None:
             return built
-        if not self._access.lookups_only and not self._should_look_up(hop, frontier):
-            return self.adjacency(hop.edge, hop.direction)
-        found = self._lookup_edges.get(key)
+        if not self._access.lookups_only and not self._should_look_up(member, frontier, hops):
+            return self.adjacency(*member)
+        found = self._lookup_edges.get(member)
         if found is None:
-            found = self._lookup_edges[key] = self._open_lookup_edges(hop)
+            found = self._lookup_edges[member] = self._open_lookup_edges(*member)
+        return found
+
+    def entities(self, kind: Entities) -> Nodes:
+        """The nodes of a type, or the edges of one type or of several together."""
+        if isinstance(kind, str):
+            return self.nodes(kind)
+        assert isinstance(kind, tuple), "a path has no rows"
+        if len(kind) == 1:
+            return self.edges(kind[0])
+        return MemberRows({name: self.edges(name) for name in kind})
+
+    def edges(self, edge: str) -> AnyEdgeRows:
+        """The edges of a type, each with a position."""
+        found = self._edge_rows.get(edge)
+        if found is None:
+            found = self._edge_rows[edge] = self._open_edge_rows(self.catalog.edges[edge])
         return found
 
     @property
@@ -186,6 +228,7 @@ class GraphSource:
         return self._access.lookups_only
 
     def is_in_memory(self, hop: Hop, frontier: int) -> bool:
+        """Whether a hop over one edge type in one direction follows edges in memory."""
         return isinstance(self.neighbours(hop, frontier), Adjacency)
 
     def adjacency(self, edge: str, direction: Direction) -> Adjacency:
@@ -244,20 +287,21 @@ class GraphSource:
 
     # -- look-ups ---------------------------------------------------------------------------
 
-    def _should_look_up(self, hop: Hop, frontier: int) -> bool:
+    def _should_look_up(self, member: Member, frontier: int, hops: int) -> bool:
         """Whether looking up a few edges is cheaper than building the adjacency."""
         settings = self._access.settings
         mode = settings.mode
         if mode is not TraversalMode.AUTO:
             return mode is TraversalMode.INDEXED
-        if frontier > settings.max_frontier or hop.high > settings.max_hops:
+        if frontier > settings.max_frontier or hops > settings.max_hops:
             return False
-        edge = self.catalog.edges[hop.edge]
-        rows = self.edge_count(hop.edge)
+        name, direction = member
+        edge = self.catalog.edges[name]
+        rows = self.edge_count(name)
         left = self._access.ledger.remaining(self.table_path(edge), LOOKUP_COST + rows)
-        if 2 * LOOKUP_COST + ID_COST * frontier > left or self.has_edges(hop.edge, hop.direction):
+        if 2 * LOOKUP_COST + ID_COST * frontier > left or self.has_edges(*member):
             return False
-        forward = hop.direction is Direction.OUT
+        forward = direction is Direction.OUT
         start = self.catalog.nodes[edge.from_type if forward else edge.to_type]
         degree = rows / max(self.snapshot.entry(start.table_key).row_count, 1)
         cost = 2 * LOOKUP_COST + (ID_COST + ROW_COST * degree) * frontier
@@ -265,23 +309,26 @@ class GraphSource:
             return False
         return cost + self.scanned_rows(edge, "src" if forward else "dst") * SCANNED_COST < left
 
-    def _open_lookup_edges(self, hop: Hop) -> LookupEdges:
-        edge = self.catalog.edges[hop.edge]
-        if self._access.settings.mode is TraversalMode.INDEXED:
-            column = "src" if hop.direction is Direction.OUT else "dst"
-            rows = self.scanned_rows(edge, column)
-            if rows >= INDEX_MIN_ROWS:
-                _log.warning(
-                    "look-ups by %s.%s scan %d rows that no index covers", edge.name, column, rows
-                )
+    def _open_lookup_edges(self, name: str, direction: Direction) -> LookupEdges:
+        edge = self.catalog.edges[name]
+        self._warn_of_scans(edge, direction)
         return LookupEdges(
             edge,
-            hop.direction,
+            direction,
             self._table(edge),
             (self.nodes(edge.from_type), self.nodes(edge.to_type)),
             self.view.rows.get(edge.name),
             self._access.work,
         )
+
+    def _warn_of_scans(self, edge: EdgeType, direction: Direction) -> None:
+        if self._access.settings.mode is TraversalMode.INDEXED:
+            column = "src" if direction is Direction.OUT else "dst"
+            rows = self.scanned_rows(edge, column)
+            if rows >= INDEX_MIN_ROWS:
+                _log.warning(
+                    "look-ups by %s.%s scan %d rows that no index covers", edge.name, column, rows
+                )
 
     # -- nodes ------------------------------------------------------------------------------
 
@@ -386,18 +433,138 @@ class GraphSource:
 
     def _pairs(self, edge: EdgeType, rows: pa.Table) -> _EdgePairs:
         """The endpoints of edges as positions."""
+        start, end = self._end_positions(edge, rows)
+        known = (start >= 0) & (end >= 0)
+        return _EdgePairs(start[known], end[known], bool(known.all()))
+
+    def _end_positions(self, edge: EdgeType, rows: pa.Table) -> tuple[Positions, Positions]:
+        """The positions of both ends of edges, -1 for an end that no node has."""
         sources, targets = self.nodes(edge.from_type), self.nodes(edge.to_type)
         ends = rows.column("src"), rows.column("dst")
         if edge.is_self_typed and rows.num_rows <= MAX_JOINT_LOOKUP_EDGES:
             joined = pa.chunked_array([*ends[0].chunks, *ends[1].chunks], ends[0].type)
             both = sources.positions_of(joined)
-            start, end = both[: rows.num_rows], both[rows.num_rows :]
-        elif rows.num_rows <= MAX_JOINT_LOOKUP_EDGES:
-            start, end = sources.positions_of(ends[0]), targets.positions_of(ends[1])
-        else:
-            with ThreadPoolExecutor(1) as helper:
-                later = helper.submit(targets.positions_of, ends[1])
-                start = sources.positions_of(ends[0])
-                end = later.result()
-        known = (start >= 0) & (end >= 0)
-        return _EdgePairs(start[known], end[known], bool(known.all()))
+            return both[: rows.num_rows], both[rows.num_rows :]
+        if rows.num_rows <= MAX_JOINT_LOOKUP_EDGES:
+            return sources.positions_of(ends[0]), targets.positions_of(ends[1])
+        with ThreadPoolExecutor(1) as helper:
+            later = helper.submit(targets.positions_of, ends[1])
+            return sources.positions_of(ends[0]), later.result()
+
+    # -- edges with positions ---------------------------------------------------------------
+
+    def _open_edge_rows(self, edge: EdgeType) -> AnyEdgeRows:
+        table, predicate = self._table(edge), self.view.rows.get(edge.name)
+        mode = self._access.settings.mode
+        if self._access.lookups_only or mode is TraversalMode.INDEXED:
+            endpoints = (self.nodes(edge.from_type), self.nodes(edge.to_type))
+            properties = self._access.properties.get(edge.table_key, ())
+            return LookupEdgeRows(edge, table, endpoints, predicate, properties, self._access.work)
+        numbering = self._numbering(table)
+        columns = CachedColumns(numbering, self._cache, self._texts)
+        ends = self._edge_ends(edge, table, numbering)
+        visible = self._visible_edges(edge, numbering, columns, ends)
+
+        def incidence(direction: Direction) -> Incidence:
+            return self._incidence(edge, direction, numbering, ends)
+
+        return EdgeRows(edge, numbering, columns, visible, ends, incidence)
+
+    def _visible_edges(
+        self, edge: EdgeType, numbering: Numbering, columns: CachedColumns, ends: EdgeEnds
+    ) -> Mask | None:
+        """The edges that exist in this version and that the view shows, as both of their ends."""
+        nodes = (self.nodes(edge.from_type), self.nodes(edge.to_type))
+        predicate = self.view.rows.get(edge.name)
+        masks = [found.visible for found in nodes]
+        if predicate is None and ends.is_complete and all(mask is None for mask in masks):
+            return numbering.alive
+
+        def visible() -> Mask:
+            rows = Nodes(edge, numbering, columns, numbering.alive)
+            mask = np.zeros(rows.size, np.bool_)
+            mask[rows.all() if predicate is None else rows.select(predicate)] = True
+            for end, seen in zip(ends.along(Direction.OUT), masks, strict=True):
+                mask &= end >= 0
+                if seen is not None:
+                    mask[mask] = seen[end[mask]]
+            return mask
+
+        names = (edge.name, edge.from_type, edge.to_type)
+        parts = (edge, *(found.declared for found in nodes))
+        versions = tuple(identity_of(self._table(declared)) for declared in parts)
+        predicates = repr([self.view.rows.get(name) for name in names])
+        return self._cache.get_or_make(("visible edges", versions, predicates), visible)
+
+    def _ends_key(self, edge: EdgeType, numbering: Numbering) -> Hashable:
+        """The cache key of edge ends; it does not depend on the version."""
+        origins = (self.nodes(name).numbering.origin for name in (edge.from_type, edge.to_type))
+        return self.table_path(edge), numbering.origin, *origins
+
+    def _edge_ends(self, edge: EdgeType, table: Table, numbering: Numbering) -> EdgeEnds:
+        key = ("ends", self._ends_key(edge, numbering))
+        sizes = (self.nodes(edge.from_type).size, self.nodes(edge.to_type).size)
+        known: _CachedEnds | None = self._cache.get(key)
+        if known is not None and known.sizes == sizes and known.fragments.table is table:
+            return known.ends
+        found = self._patched_ends(known, edge, table, numbering, sizes)
+        if found is None:
+            rows = table.read(["src", "dst", ROW_ID])
+            blank = np.full(numbering.size, -1, np.int32)
+            found = self._with_ends(EdgeEnds(blank, blank), edge, numbering, rows)
+        self._cache.put(key, _CachedEnds(FragmentSet(table), found, sizes))
+        return found
+
+    def _patched_ends(
+        self,
+        known: _CachedEnds | None,
+        edge: EdgeType,
+        table: Table,
+        numbering: Numbering,
+        sizes: tuple[int, int],
+    ) -> EdgeEnds | None:
+        """Cached ends, patched to another version; None if an edge has other ends now."""
+        if known is None or not (known.ends.is_complete or known.sizes == sizes):
+            return None
+        diff = diff_fragments(known.fragments, table, MAX_PATCH_SHARE)
+        if diff is None or numbering.size < known.ends.size:
+            return None
+        if not diff.added and numbering.size == known.ends.size:
+            return known.ends
+        missing = np.full(numbering.size - known.ends.size, -1, np.int32)
+        before = EdgeEnds(
+            np.concatenate([known.ends.sources, missing]),
+            np.concatenate([known.ends.targets, missing]),
+        )
+        rows = diff.added_rows(["src", "dst", ROW_ID])
+        found = self._with_ends(before, edge, numbering, rows)
+        size = known.ends.size
+        for old, new in zip(before.along(Direction.OUT), found.along(Direction.OUT), strict=True):
+            if not np.array_equal(old[:size], new[:size]):
+                return None
+        return found
+
+    def _with_ends(
+        self, before: EdgeEnds, edge: EdgeType, numbering: Numbering, rows: pa.Table
+    ) -> EdgeEnds:
+        """Ends after those of some rows became known."""
+        at = numbering.positions(rows.column(ROW_ID).to_numpy())
+        positions = self._end_positions(edge, rows)
+        found = (before.sources.copy(), before.targets.copy())
+        for ends, now in zip(found, positions, strict=True):
+            ends[at] = now
+        return EdgeEnds(*found)
+
+    def _incidence(
+        self, edge: EdgeType, direction: Direction, numbering: Numbering, ends: EdgeEnds
+    ) -> Incidence:
+        key = ("incidence", direction, self._ends_key(edge, numbering))
+        known: Incidence | None = self._cache.get(key)
+        if known is not None and known.ends is ends:
+            return known
+        found = None if known is None else known.with_ends(ends)
+        if found is None or found.tail_share > MAX_PATCH_SHARE:
+            end = edge.from_type if direction is Direction.OUT else edge.to_type
+            found = build_incidence(ends, direction, self.nodes(end).size)
+        self._cache.put(key, found)
+        return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 import pyarrow as pa
 from msgspec import structs
@@ -17,7 +17,6 @@ from omnigraph.catalog.identity import canonical_text
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.errors import InputError
 from omnigraph.language.types import Scalar
-from omnigraph.plan.ir import Condition, Constant
 from omnigraph.storage.filters import And, Comparison, Filter, In, IsNull, Not, Or
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
@@ -106,13 +105,6 @@ def visible_counts(snapshot: Snapshot, tables: TableStore, view: ReadView) -> di
 
 
 # -- filters on stored columns ------------------------------------------------------------------
-
-
-def condition_filter(condition: Condition, parameters: Mapping[str, Any]) -> Comparison:
-    """A query condition as a predicate on properties, with its parameters bound."""
-    value = condition.value
-    given: Any = value.value if isinstance(value, Constant) else parameters[value.name]
-    return Comparison(condition.property, condition.operator.value, given)
 
 
 def id_filter(declared: EntityType, predicate: Comparison) -> Comparison | None:

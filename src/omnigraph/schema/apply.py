@@ -60,6 +60,7 @@ from omnigraph.schema.tables import (
     schema_work,
     stage_tables,
 )
+from omnigraph.schema.validation import validate_rows
 from omnigraph.spark.choice import AUTO, EngineChoice
 from omnigraph.storage.cleanup import remove_versions, stored_versions
 from omnigraph.storage.columns import fragments_with_dropped, rewrite_fragment
@@ -155,8 +156,8 @@ class SchemaApplication:
     def apply(self, desired: Source, options: SchemaApplyOptions) -> SchemaApplyResult:
         """Make the desired schema the accepted one.
 
-        Raises `UnsupportedMigration`, `QueriesBroken`, `SchemaApplyBlocked`, `SchemaApplyRunning`
-        or `RecoveryPending`, and changes nothing then.
+        Raises `UnsupportedMigration`, `QueriesBroken`, `SchemaViolated`, `SchemaApplyBlocked`,
+        `SchemaApplyRunning` or `RecoveryPending`, and changes nothing then.
         """
         parts = self._parts
         with self._locked() as lock:
@@ -181,6 +182,9 @@ class SchemaApplication:
             target = SchemaContract.accept(desired.text, ir)
             _refuse_broken_queries(options.queries, target.catalog)
             snapshot = parts.snapshot_of(state)
+            validate_rows(
+                plan, accepted.catalog, target.catalog, snapshot, parts.tables, options.progress
+            )
             work = schema_work(accepted.catalog, target.catalog)
             draft = options.request.on(_draft(target, options))
             each = FragmentRunner(parts.tables, options.engine, options.progress)

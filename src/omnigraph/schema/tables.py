@@ -10,7 +10,7 @@ tests/spark/test_schema_changes.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -30,8 +30,18 @@ from omnigraph.providers.documents import DocumentVectors
 from omnigraph.rows.bindings import bindings
 from omnigraph.spark.choice import INLINE, EngineChoice, rewrites_on_spark, session_of
 from omnigraph.spark.tasks import Failed, returning, run_tasks, value_of
-from omnigraph.storage.columns import NewValues, fill_fragment, stage_columns
-from omnigraph.storage.indexes import build_btree, stage_indexes, uncovered_fragments
+from omnigraph.storage.columns import (
+    NewValues,
+    fill_fragment,
+    stage_columns,
+    stage_nullability,
+)
+from omnigraph.storage.indexes import (
+    build_btree,
+    indexed_columns,
+    stage_indexes,
+    uncovered_fragments,
+)
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage import CommitMark, StagedChange, commit_staged
 from omnigraph.storage.table import Table
@@ -55,16 +65,28 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """Columns that one table loses, properties it gains, and indexes it newly needs."""
+    """Columns that one table loses, properties it gains, and indexes it newly needs.
+
+    `widened` properties get another column type; `nullable` says of columns that stay whether they may
+    now hold nulls.
+    """
 
     declared: EntityType
     dropped: tuple[str, ...] = ()
     added: tuple[Property, ...] = ()
+    widened: tuple[Property, ...] = ()
+    nullable: Mapping[str, bool] = field(default_factory=dict)
     indexes: tuple[IndexSpec, ...] = ()
+    unindexed: tuple[str, ...] = ()
+    """Columns whose index in the table goes."""
 
     @property
     def changes_columns(self) -> bool:
-        return bool(self.dropped or self.added)
+        return bool(self.dropped or self.added or self.widened)
+
+    @property
+    def is_work(self) -> bool:
+        return bool(self.changes_columns or self.nullable or self.indexes or self.unindexed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +105,7 @@ def schema_work(before: Catalog, after: Catalog) -> SchemaWork:
     changes = [_column_change(old[t], declared) for t, declared in new.items() if t in old]
     return SchemaWork(
         added=tuple(declared for t, declared in new.items() if t not in old),
-        changed=tuple(c for c in changes if c.changes_columns or c.indexes),
+        changed=tuple(change for change in changes if change.is_work),
         dropped=tuple(declared for t, declared in old.items() if t not in new),
     )
 
@@ -91,12 +113,27 @@ def schema_work(before: Catalog, after: Catalog) -> SchemaWork:
 def _column_change(before: EntityType, after: EntityType) -> ColumnChange:
     old = {p.prop_id: p for p in before.properties.values()}
     new = {p.prop_id: p for p in after.properties.values()}
-    known = set(index_specs(before))
+    kept = [(old[number], prop) for number, prop in new.items() if number in old]
+    widened = tuple(prop for was, prop in kept if arrow_type(was.type) != arrow_type(prop.type))
+    rebuilt = {prop.column for prop in widened}
+    had, wanted = index_specs(before), index_specs(after)
+    stored = {prop.column for _, prop in kept}
     return ColumnChange(
         declared=after,
         dropped=tuple(c for i, p in old.items() if i not in new for c in _columns(p)),
         added=tuple(p for i, p in new.items() if i not in old),
-        indexes=tuple(intent for intent in index_specs(after) if intent not in known),
+        widened=widened,
+        nullable={
+            prop.column: prop.type.nullable
+            for was, prop in kept
+            if prop.type.nullable != was.type.nullable and prop not in widened
+        },
+        indexes=tuple(spec for spec in wanted if spec not in had or spec.column in rebuilt),
+        unindexed=tuple(
+            spec.column
+            for spec in had
+            if spec not in wanted and spec.column in stored and spec.kind is not IndexKind.TEXT
+        ),
     )
 
 
@@ -104,6 +141,11 @@ def _columns(prop: Property) -> Sequence[str]:
     if prop.embed_source is None:
         return (prop.column,)
     return (prop.column, embed_column(prop.prop_id))
+
+
+def _wider_column(prop: Property) -> str:
+    """The name under which the wider values of a column are written beside the present ones."""
+    return f"__wider_{prop.prop_id}"
 
 
 # -- work on fragments ----------------------------------------------------------------------
@@ -221,18 +263,22 @@ class MovedTable:
     entry: SnapshotEntry
     base: Table
     staged: StagedChange
+    later_nullable: Mapping[str, bool] = field(default_factory=dict)
     later_indexes: tuple[str, ...] = ()
+    unindexed: tuple[str, ...] = ()
 
     def sidecar_entry(self) -> SidecarTable:
-        return sidecar_table(
-            self.entry, None, data_commits=1 if self.staged.kind == "columns" else 0
-        )
+        commits = int(self.staged.kind == "columns") + bool(self.later_nullable)
+        return sidecar_table(self.entry, None, data_commits=commits)
 
     def commit(self, operation_id: str) -> Table:
         kind = WriterKind.SCHEMA_APPLY.value
         operation: CommitMark = {"operation_id": operation_id, "writer_kind": kind}
         table = commit_staged(self.base, self.staged, **operation)
-        staged = _stage_missing_indexes(table, self.later_indexes)
+        if self.later_nullable:
+            flags = stage_nullability(table, self.later_nullable)
+            table = commit_staged(table, flags, **operation)
+        staged = _stage_indexes(table, self.later_indexes, self.unindexed)
         return table if staged is None else commit_staged(table, staged, **operation)
 
 
@@ -249,16 +295,24 @@ def stage_tables(
             raise refuse_drift(recovery.sidecars, entry, table, ())
         indexed = tuple(i.column for i in change.indexes if i.kind is IndexKind.BTREE)
         if change.changes_columns:
-            moved.append(MovedTable(entry, table, _stage_columns(table, change, each), indexed))
+            columns = _stage_columns(table, change, each)
+            rest = (change.nullable, indexed, change.unindexed)
+            moved.append(MovedTable(entry, table, columns, *rest))
+        elif change.nullable:
+            flags = stage_nullability(table, change.nullable)
+            moved.append(MovedTable(entry, table, flags, {}, indexed, change.unindexed))
         else:
-            staged = _stage_missing_indexes(table, indexed)
+            staged = _stage_indexes(table, indexed, change.unindexed)
             if staged is not None:
                 moved.append(MovedTable(entry, table, staged))
     return moved
 
 
-def _stage_missing_indexes(table: Table, columns: Sequence[str]) -> StagedChange | None:
-    """Stage indexes that a table with rows lacks; None if there are none to build."""
+def _stage_indexes(
+    table: Table, columns: Sequence[str], removed: Sequence[str]
+) -> StagedChange | None:
+    """Stage indexes that a table with rows lacks, and those to remove; None if nothing changes."""
+    removed = indexed_columns(table, removed)
     built = []
     for column in columns if table.row_count() else ():
         try:
@@ -266,11 +320,11 @@ def _stage_missing_indexes(table: Table, columns: Sequence[str]) -> StagedChange
                 built.append(build_btree(table, column))
         except OmnigraphError as error:
             _log.warning("could not index column %s of %s: %s", column, table, error)
-    return stage_indexes(table, built) if built else None
+    return stage_indexes(table, built, removed) if built or removed else None
 
 
 def _stage_columns(table: Table, change: ColumnChange, each: FragmentRunner) -> StagedChange:
-    """Stage dropped and new columns. Raises the error of a required embedding."""
+    """Stage dropped, new and changed columns. Raises the error of a required embedding."""
     empty: list[pa.Field] = []
     constants: list[tuple[pa.Field, pa.Array]] = []
     computed: list[Property] = []
@@ -285,7 +339,7 @@ def _stage_columns(table: Table, change: ColumnChange, each: FragmentRunner) -> 
             computed.append(prop)
         if prop.embed_source is not None and prop not in computed:
             empty.append(pa.field(embed_column(prop.prop_id), pa.utf8()))
-    values = _ColumnValues(change.declared, tuple(constants), tuple(computed))
+    values = _ColumnValues(change.declared, tuple(constants), tuple(computed), change.widened)
 
     def fill(table: Table, values: NewValues) -> Sequence[Any]:
         numbers = [fragment.id for fragment in table.fragments()]
@@ -296,14 +350,15 @@ def _stage_columns(table: Table, change: ColumnChange, each: FragmentRunner) -> 
         table,
         drop=[name for name in change.dropped if name in table.schema.names],
         empty=empty,
-        filled=values.columns() if constants or computed else None,
+        filled=values.columns() if constants or computed or change.widened else None,
         fill=fill,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _ColumnValues:
-    """The values of new columns in existing rows: a constant, or embeddings of stored texts.
+    """The values of new columns in existing rows: a constant, embeddings of stored texts, or stored
+    numbers in a wider type.
 
     Picklable, so that tasks can fill fragments.
     """
@@ -311,11 +366,14 @@ class _ColumnValues:
     declared: EntityType
     constants: tuple[tuple[pa.Field, pa.Array], ...]
     computed: tuple[Property, ...]
+    widened: tuple[Property, ...] = ()
     vectors: DocumentVectors = field(default_factory=DocumentVectors)
 
     def columns(self) -> NewValues:
-        sources = tuple(dict.fromkeys(self._source(prop).column for prop in self.computed))
-        return NewValues(self.schema, sources or ("id",), self)
+        sources = [self._source(prop).column for prop in self.computed]
+        sources += (prop.column for prop in self.widened)
+        replaces = {_wider_column(prop): prop.column for prop in self.widened}
+        return NewValues(self.schema, tuple(dict.fromkeys(sources)) or ("id",), self, replaces)
 
     @property
     def schema(self) -> pa.Schema:
@@ -323,6 +381,9 @@ class _ColumnValues:
         for prop in self.computed:
             fields.append(pa.field(prop.column, arrow_type(prop.type), nullable=False))
             fields.append(pa.field(embed_column(prop.prop_id), pa.utf8()))
+        for prop in self.widened:
+            kind = arrow_type(prop.type)
+            fields.append(pa.field(_wider_column(prop), kind, nullable=prop.type.nullable))
         return pa.schema(fields)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -330,6 +391,7 @@ class _ColumnValues:
         columns = [value.take(repeated) for _, value in self.constants]
         for prop in self.computed:
             columns += self._embedded(prop, batch)
+        columns += (batch.column(p.column).cast(arrow_type(p.type)) for p in self.widened)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _source(self, prop: Property) -> Property:

@@ -23,10 +23,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from omnigraph.errors import QueryCancelled
+from omnigraph.errors import QueryCancelled, TooManyRequests
+from omnigraph.extras import is_installed
 from omnigraph.server.bodies import BODY_SECONDS, check_content_type, decode_body, read_body
 from omnigraph.server.call import Answer, Call, ServerState, Stream, Write, wants_all_fields
 from omnigraph.server.graphs import ServedGraph, unknown_graph
+from omnigraph.server.mcp_endpoint import Caller, McpEndpoint
 from omnigraph.server.openapi import OPENAPI
 from omnigraph.server.problems import HttpProblem, error_answer
 from omnigraph.server.router import Match, Router
@@ -34,6 +36,7 @@ from omnigraph.server.routes import ONLY_07, ONLY_13, ROUTES, Route
 from omnigraph.server.routes import Scope as RouteScope
 from omnigraph.server.streams import streamed
 from omnigraph.server.tokens import SCHEME, Tokens
+from omnigraph.server.young_reads import YOUNG_READS, YoungReads
 from omnigraph.settings import scoped_settings
 from omnigraph.wire.contracts import (
     ALL_FIELDS,
@@ -51,11 +54,8 @@ HttpApi = Literal["both", "0.13", "0.7"]
 READ_THREADS: Final = 32
 WRITE_THREADS: Final = 64
 """Writers of one branch share a turn, so a large number of them can wait together."""
-STREAM_THREADS: Final = 128
-"""Each reader of a stream has one as long as it reads, however slowly."""
-UNWATCHED_SECONDS: Final = 0.05
-"""A read that takes longer is ended when its client goes away."""
-
+STREAM_THREADS: Final = 1024
+"""Each reader of a stream has one as long as it reads, however slowly; more readers are refused."""
 _HEADER_NAME: Final = HEADER.lower().encode()
 _MISMATCH: Final = "exactly one omnigraph-http-api header with value 0.13 is required"
 _UNSTAMPED: Final = frozenset(["oauthProtectedResource", "metrics"])
@@ -79,8 +79,10 @@ class App:
         self._http_api = http_api
         self._body_seconds = body_seconds
         self._readers = ThreadPoolExecutor(READ_THREADS, "omnigraph-read")
+        self._young = YoungReads(YOUNG_READS)
         self._writers = ThreadPoolExecutor(WRITE_THREADS, "omnigraph-write")
         self._streams = ThreadPoolExecutor(STREAM_THREADS, "omnigraph-stream")
+        self._streaming = 0
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -88,13 +90,25 @@ class App:
         is_multi = state.graphs.is_multi
         self._router_07 = Router(_of(routes, ONLY_07), is_nested=is_multi)
         self._router_13 = Router(_of(routes, ONLY_13), is_nested=True)
+        self._mcp: McpEndpoint | None = None
+        if http_api != "0.7" and is_installed("mcp"):
+            self._mcp = McpEndpoint(
+                self, is_multi=is_multi, server_gate=lambda: self.state.server_gate
+            )
 
     # -- the life of the server -------------------------------------------------------------
+
+    async def close(self) -> None:
+        """The server has stopped accepting requests, and none is running."""
+        if self._mcp is not None:
+            await self._mcp.close()
 
     async def drained(self) -> None:
         """Refuse new work from now on, and return when everything that runs has ended."""
         self.state.is_draining = True
         await self._idle.wait()
+        if self.state.deployments is not None:
+            await asyncio.to_thread(self.state.deployments.end)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -111,18 +125,31 @@ class App:
     # -- one request ------------------------------------------------------------------------
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = _Exchange(self._contract_of(scope), self._http_api)
+        try:
+            await self._exchanged(scope, receive, send, exchange)
+        finally:
+            self._streaming -= exchange.is_streaming
+            if exchange.served is not None:
+                exchange.served.uses.end()
+
+    async def _exchanged(
+        self, scope: Scope, receive: Receive, send: Send, exchange: _Exchange
+    ) -> None:
         began = time.perf_counter()
         request = Request(scope, receive)
-        exchange = _Exchange(self._contract_of(scope), self._http_api)
         is_head = scope["method"] == "HEAD"
         try:
+            if (graph_id := self._mcp_graph(scope)) is not None:
+                await self._answer_mcp(graph_id, exchange, scope, receive, send)
+                return
             answer = await self._answer(request, exchange)
             response = self._response(answer, exchange, is_head=is_head)
         except Exception as error:
             all_fields = wants_all_fields(request.headers.get("accept"))
             failed = error_answer(error, exchange.contract, all_fields=all_fields)
-            if failed.status == 409 and exchange.graph_id is not None:
-                self.state.counters.add_conflict(exchange.graph_id)
+            if failed.status == 409 and exchange.served is not None:
+                self.state.counters.add_conflict(exchange.served.id)
             body = b"" if is_head else _encoder.encode(failed.body)
             response = Response(
                 body, failed.status, exchange.stamped(failed.headers), "application/json"
@@ -138,6 +165,30 @@ class App:
             exchange.actor or "-",
         )
         await response(scope, receive, send)
+
+    def _mcp_graph(self, scope: Scope) -> str | None:
+        """The graph whose tools are asked for, if the path is that of the Model Context Protocol."""
+        match _raw_path(scope).decode("latin-1").split("/"):
+            case ["", "mcp"] if self._mcp is not None and not self.state.graphs.is_multi:
+                return self.state.graphs.only().id
+            case ["", "graphs", graph_id, "mcp"] if self._mcp is not None:
+                return graph_id
+        return None
+
+    async def _answer_mcp(
+        self, graph_id: str, exchange: _Exchange, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        exchange.operation = "mcp"
+        if self.state.requires_token:
+            exchange.actor = self._actor_of(scope)
+        if self.state.is_draining:
+            raise HttpProblem(503, "the server is shutting down", code=exchange.draining_code)
+        self._find_graph(graph_id, exchange)
+        assert exchange.served is not None, "or an error was raised"
+        authorization = next((v for k, v in scope["headers"] if k == b"authorization"), None)
+        assert self._mcp is not None, "only then there are such paths"
+        caller = Caller(exchange.served, exchange.actor, authorization)
+        await self._mcp.answer(caller, scope, receive, send)
 
     def _contract_of(self, scope: Scope) -> Contract | None:
         """The contract that the version header asks for; None if its value is not valid."""
@@ -157,13 +208,13 @@ class App:
                 raise HttpProblem(400, _MISMATCH, code="api_contract_mismatch")
             if self.state.is_draining:
                 raise HttpProblem(503, "the server is shutting down", code=exchange.draining_code)
-        served = self._served(match, exchange) if route.scope is RouteScope.GRAPH else None
-        exchange.graph_id = None if served is None else served.id
+        if route.scope is RouteScope.GRAPH:
+            self._find_graph(match.path.get("graph_id"), exchange)
         call = Call(
             state=self.state,
             contract=exchange.contract,
             actor=exchange.actor,
-            served=served,
+            served=exchange.served,
             path=match.path,
             query=_parameters(request.scope["query_string"]),
             headers=_headers(request.scope["headers"]),
@@ -195,20 +246,22 @@ class App:
             raise _unauthorized("invalid bearer token")
         return actor
 
-    def _served(self, match: Match, exchange: _Exchange) -> ServedGraph:
+    def _find_graph(self, graph_id: str | None, exchange: _Exchange) -> None:
+        """The graph of a path, which the exchange uses until it ends; a flat path names none."""
         graphs = self.state.graphs
         if graphs.is_multi:
-            found = graphs.find(match.path["graph_id"])
+            assert graph_id is not None, "with several graphs, every path of a graph names it"
+            found = graphs.find(graph_id)
             if isinstance(found, ServedGraph):
-                return found
+                exchange.served = found
+                return
             if not found.is_known_to(exchange.actor, self.state.server_gate):
                 raise unknown_graph(found.id)
             message = f"graph '{found.id}' is {found.state}"
             raise HttpProblem(503, message, code=exchange.unavailable_code)
-        only = graphs.only()
-        if exchange.contract is CONTRACT_13 and match.path["graph_id"] != only.id:
-            raise HttpProblem(404, f"graph '{match.path['graph_id'][:64]}' not found")
-        return only
+        only = exchange.served = graphs.only()
+        if graph_id is not None and graph_id != only.id:
+            raise unknown_graph(graph_id)
 
     async def _body(self, request: Request, route: Route, kind: type[Any]) -> Any:
         content = await read_body(request, route.body_bytes, self._body_seconds)
@@ -228,17 +281,17 @@ class App:
         if route.scope is RouteScope.PUBLIC:
             return _handle(route, call)
         loop = asyncio.get_running_loop()
-        pool = self._writers if route.is_write else self._readers
-        running = loop.run_in_executor(pool, _handle, route, call)
         if route.is_write:
-            return await running
-        watching = loop.call_later(UNWATCHED_SECONDS, self._watch, request, running, call)
-        try:
-            return await running
-        except QueryCancelled:
-            raise HttpProblem(400, "the client has closed the connection") from None
-        finally:
-            watching.cancel()
+            return await loop.run_in_executor(self._writers, _handle, route, call)
+        # One that waits for an object store leaves the interpreter to others.
+        waits = call.served is not None and call.served.is_remote
+        with await self._young.begin(counts=not waits) as young:
+            running = loop.run_in_executor(self._readers, _handle, route, call)
+            young.when_old = partial(self._watch, request, running, call)
+            try:
+                return await running
+            except QueryCancelled:
+                raise HttpProblem(400, "the client has closed the connection") from None
 
     def _watch(self, request: Request, running: asyncio.Future[Any], call: Call) -> None:
         """End a read as soon as its client has gone."""
@@ -252,6 +305,10 @@ class App:
             headers["Deprecation"] = "true"
             headers["Link"] = f'<{exchange.successor}>; rel="successor-version"'
         if isinstance(answer, Stream):
+            if self._streaming >= STREAM_THREADS:
+                raise TooManyRequests(f"{STREAM_THREADS} streams are being read")
+            exchange.is_streaming = True
+            self._streaming += 1
             parts = streamed(answer.produce, self._streams)
             return StreamingResponse(
                 parts, answer.status, headers=headers, media_type=answer.media_type
@@ -276,7 +333,8 @@ class _Exchange:
         self.is_mismatch = contract is None
         self.contract = contract or CONTRACT_13
         self.actor: str | None = None
-        self.graph_id: str | None = None
+        self.served: ServedGraph | None = None
+        self.is_streaming = False
         self.operation = "unknown"
         self.successor: str | None = None
         self._http_api = http_api

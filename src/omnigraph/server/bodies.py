@@ -19,6 +19,7 @@ from omnigraph.wire.errors import ResourceLimitOutput
 
 JSON_BODY_BYTES: Final = 1_048_576
 LOAD_BODY_BYTES: Final = 33_554_432
+DEPLOYMENT_BODY_BYTES: Final = 16_777_216
 DRAINED_BYTES: Final = 2 * LOAD_BODY_BYTES
 """A body that is too large is read to its end up to here, so that its sender sees the answer."""
 

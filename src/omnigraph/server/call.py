@@ -6,9 +6,10 @@ actor's writes, call the engine and return an answer. Nothing here knows routes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from omnigraph.errors import PolicyError, PolicyUndecided
@@ -17,13 +18,15 @@ from omnigraph.history.commits import WriteResult
 from omnigraph.read.budget import CancelToken, QueryBudget
 from omnigraph.server.admission import Admission
 from omnigraph.server.counters import Counters
-from omnigraph.server.graphs import ServedGraph, ServedGraphs
+from omnigraph.server.graphs import ServedGraph, ServedGraphs, UnavailableGraph
 from omnigraph.server.problems import HttpProblem
+from omnigraph.server.uploads import Uploads
 from omnigraph.wire.contracts import ALL_FIELDS, CONTRACT_07, CONTRACT_13, Contract
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
     from omnigraph.cluster.serving import ServingSnapshot
+    from omnigraph.server.deployments import Deployments
     from omnigraph.spark.choice import EngineArgument
 
 MAIN: Final = "main"
@@ -79,9 +82,25 @@ class ServerState:
         self.source_version = source_version
         self.requires_token = requires_token
         self.cluster = cluster
+        self._installing = Lock()
+        self.deployments: Deployments | None = None
         self.is_draining = False
         self.budget = QueryBudget.from_environment()
         self.counters = Counters()
+        self.uploads = Uploads()
+
+    def install(
+        self,
+        graphs: Iterable[ServedGraph],
+        unavailable: Iterable[UnavailableGraph],
+        server_gate: Gate | None,
+        cluster: ServingSnapshot,
+    ) -> list[ServedGraph]:
+        """Serve another revision of a cluster from now on; the open graphs that it replaces."""
+        with self._installing:
+            replaced = self.graphs.replace(graphs, unavailable)
+            self.server_gate, self.cluster = server_gate, cluster
+            return replaced
 
 
 @dataclass(slots=True)

@@ -7,16 +7,15 @@ time. One with a problem is blocked, and the others are served. Tests: tests/ser
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from omnigraph.api.graph import open as open_graph
+from omnigraph.cluster.config import ProviderDeclaration
 from omnigraph.cluster.documents import Diagnostics
 from omnigraph.cluster.serving import ServingGraph, ServingSnapshot, not_ready, read_snapshot
 from omnigraph.errors import (
-    LanguageError,
     OmnigraphError,
     PolicyError,
     PolicyInvalid,
@@ -24,8 +23,6 @@ from omnigraph.errors import (
     StoredQueriesInvalid,
 )
 from omnigraph.graph.gate import Gate, OpenGate, Request
-from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.syntax import Source
 from omnigraph.policy.document import PolicyKind
 from omnigraph.policy.gate import PolicyGate, open_gate
 from omnigraph.server.boot import OPENED_AT_ONCE
@@ -39,7 +36,7 @@ from omnigraph.server.graphs import (
     check_graph_id,
 )
 from omnigraph.settings import read_secret
-from omnigraph.stored_queries.registry import QueryEntry, StoredQueries, StoredQuery
+from omnigraph.stored_queries.registry import registry_of_texts
 
 log = logging.getLogger("omnigraph.server")
 
@@ -57,16 +54,20 @@ class ClusterBoot:
     def __init__(
         self, cluster: str, snapshot: ServingSnapshot, server_gate: PolicyGate | None
     ) -> None:
+        self.cluster = cluster
         self.snapshot = snapshot
         self.server_gate = server_gate
         self.has_policy = snapshot.has_policy
-        self._cluster = cluster
-        self._opening: _Opening | None = None
+        self._opening: Opening | None = None
 
     @classmethod
     def read(cls, cluster: str) -> ClusterBoot:
         """Raises `ServerConfigError` or `PolicyInvalid`."""
-        snapshot = read_snapshot(cluster)
+        return cls.of_snapshot(cluster, read_snapshot(cluster))
+
+    @classmethod
+    def of_snapshot(cls, cluster: str, snapshot: ServingSnapshot) -> ClusterBoot:
+        """Raises `ServerConfigError` or `PolicyInvalid`."""
         for graph in snapshot.graphs:
             check_graph_id(graph.id)
         gate = None
@@ -80,7 +81,7 @@ class ClusterBoot:
 
         Raises `ServerConfigError` then, if one of them cannot be served.
         """
-        opening = _Opening(access)
+        opening = Opening(access)
         waiting = map(opening.waiting, self.snapshot.graphs)
         graphs = ServedGraphs((), is_multi=True, unavailable=waiting)
         if not require_all:
@@ -93,7 +94,7 @@ class ClusterBoot:
             problems = Diagnostics()
             for graph_id, (code, message) in sorted(opening.failed.items()):
                 problems.error(code, f"graph.{graph_id}", message)
-            raise not_ready(self._cluster, problems)
+            raise not_ready(self.cluster, problems)
         return graphs
 
     def begin(self, graphs: ServedGraphs) -> None:
@@ -102,7 +103,7 @@ class ClusterBoot:
             self._opening.open_all(self.snapshot.graphs, graphs).shutdown(wait=False)
 
 
-class _Opening:
+class Opening:
     """Opens graphs in threads and notes why some cannot be served."""
 
     def __init__(self, access: Access) -> None:
@@ -111,10 +112,18 @@ class _Opening:
         self.failed: dict[str, tuple[str, str]] = {}
 
     def open_all(self, waiting: Iterable[ServingGraph], graphs: ServedGraphs) -> ThreadPoolExecutor:
-        """Begin to open graphs, a few at a time."""
+        """Begin to open graphs that are `waiting`, a few at a time."""
+
+        def open_one(graph: ServingGraph) -> None:
+            opened = self.open(graph)
+            if isinstance(opened, ServedGraph):
+                graphs.add(opened)
+            else:
+                graphs.block(opened)
+
         pool = ThreadPoolExecutor(OPENED_AT_ONCE, "omnigraph-open")
         for graph in waiting:
-            pool.submit(self.open, graph, graphs)
+            pool.submit(open_one, graph)
         return pool
 
     def waiting(self, graph: ServingGraph) -> UnavailableGraph:
@@ -133,75 +142,63 @@ class _Opening:
         gate.prepare()
         return gate
 
-    def open(self, graph: ServingGraph, graphs: ServedGraphs) -> None:
-        """Open one graph, or block it."""
-        gate = self._gates[graph.id]
+    def open(self, graph: ServingGraph) -> ServedGraph | UnavailableGraph:
+        """Open one graph that is `waiting`, or say why it is blocked."""
         if graph.id in self.failed:
-            self._block(graph, graphs, gate, "invalid_policy", self.failed[graph.id][1])
-            return
-        if graph.problem is not None:
-            self._block(
-                graph,
-                graphs,
-                gate,
-                "invalid_configuration",
-                graph.problem.message,
-                graph.problem.code,
-            )
-            return
+            return self._blocked(graph, "invalid_policy", self.failed[graph.id][1])
+        if (problem := graph.problem) is not None:
+            return self._blocked(graph, "invalid_configuration", problem.message, problem.code)
+        gate = self._gates[graph.id]
         try:
-            settings = _settings(graph)
-            queries = _stored_queries(graph.queries)
+            settings = graph_settings(graph.provider, graph.external_blobs)
+            queries = registry_of_texts(graph.queries)
             handle = open_graph(graph.uri, policy=gate)
             try:
                 queries.require_valid(graph.id, handle.schema.catalog)
             except BaseException:
                 handle.close()
                 raise
-        except _SecretMissing as error:
-            self._block(graph, graphs, gate, "invalid_configuration", str(error))
+        except SecretMissing as error:
+            return self._blocked(graph, "invalid_configuration", str(error))
         except (StoredQueriesBroken, StoredQueriesInvalid) as error:
-            self._block(graph, graphs, gate, "invalid_stored_queries", str(error))
+            return self._blocked(graph, "invalid_stored_queries", str(error))
         except OmnigraphError as error:
-            self._block(graph, graphs, gate, "open_failed", str(error))
+            return self._blocked(graph, "open_failed", str(error))
         except Exception as error:
             # What a library raises for a damaged file is not ours, and the graph is blocked all the same.
-            self._block(graph, graphs, gate, "open_failed", f"{type(error).__name__}: {error}")
-        else:
-            graphs.add(ServedGraph(graph.id, graph.uri, handle, gate, queries, settings))
-            log.info("graph '%s' at %s, %d stored queries", graph.id, graph.uri, len(queries))
+            return self._blocked(graph, "open_failed", f"{type(error).__name__}: {error}")
+        log.info("graph '%s' at %s, %d stored queries", graph.id, graph.uri, len(queries))
+        return ServedGraph(graph.id, graph.uri, handle, gate, queries, settings)
 
-    def _block(
-        self,
-        graph: ServingGraph,
-        graphs: ServedGraphs,
-        gate: Gate,
-        failure: Failure,
-        message: str,
-        code: str | None = None,
-    ) -> None:
+    def _blocked(
+        self, graph: ServingGraph, failure: Failure, message: str, code: str | None = None
+    ) -> UnavailableGraph:
         log.error("graph '%s' at %s is blocked: %s: %s", graph.id, graph.uri, failure, message)
         self.failed[graph.id] = (code or failure, message)
-        graphs.block(UnavailableGraph(graph.id, graph.uri, gate, "blocked", failure))
+        return UnavailableGraph(graph.id, graph.uri, self._gates[graph.id], "blocked", failure)
 
 
-class _SecretMissing(ValueError):
-    pass
+class SecretMissing(ValueError):
+    """The variable with the key of an embedding provider is not set."""
 
 
-def _settings(graph: ServingGraph) -> dict[str, Any]:
-    """The settings of a graph: its embedding provider, and where its external blobs may be."""
+def graph_settings(
+    provider: ProviderDeclaration | None, external_blobs: tuple[str, ...] | None
+) -> dict[str, Any]:
+    """The settings of a graph: its embedding provider, and where its external blobs may be.
+
+    Raises `SecretMissing`.
+    """
     settings: dict[str, Any] = {}
-    if graph.external_blobs is not None:
-        settings["external_blobs"] = ",".join(graph.external_blobs)
-    provider = graph.provider
+    if external_blobs is not None:
+        settings["external_blobs"] = ",".join(external_blobs)
     if provider is None:
         return settings
     secret = None
     if provider.api_key is not None:
         secret = read_secret(provider.api_key)
         if secret is None:
-            raise _SecretMissing(f"the embedding provider needs the variable {provider.api_key}")
+            raise SecretMissing(f"the embedding provider needs the variable {provider.api_key}")
     settings |= {
         "embeddings_mock": provider.kind == "mock",
         "embed_provider": provider.kind,
@@ -212,23 +209,3 @@ def _settings(graph: ServingGraph) -> dict[str, Any]:
     else:
         settings |= {"openai_api_key": secret, "embed_base_url": provider.base_url}
     return settings
-
-
-def _stored_queries(texts: Mapping[str, str]) -> StoredQueries:
-    """The registry of texts of the catalog. Raises `StoredQueriesInvalid`."""
-    found, problems = [], []
-    for name, text in texts.items():
-        source = Source(f"{name}.gq", text)
-        try:
-            queries = {query.name.text: query for query in parse_queries(source).queries}
-        except LanguageError as error:
-            problems.append(f"query '{name}': {error}")
-            continue
-        if name in queries:
-            entry = QueryEntry(name, Path(source.name))
-            found.append(StoredQuery(entry, source, queries[name]))
-        else:
-            problems.append(f"query '{name}': its content does not declare it")
-    if problems:
-        raise StoredQueriesInvalid(problems)
-    return StoredQueries(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from omnigraph._version import __version__
-from omnigraph.errors import OmnigraphError, ServerConfigError
+from omnigraph.errors import GraphNotFound, OmnigraphError, ServerConfigError
 
 if TYPE_CHECKING:
     from omnigraph.server.app import HttpApi
@@ -131,6 +132,7 @@ def command(
     from omnigraph.server.boot import ProjectBoot, choose_source
     from omnigraph.server.call import ServerState
     from omnigraph.server.cluster_boot import ClusterBoot
+    from omnigraph.server.deployments import Deployments
     from omnigraph.server.graphs import Access
     from omnigraph.server.lifecycle import listen, serve
 
@@ -182,6 +184,9 @@ def command(
     if port == 0:
         print(f"OMNIGRAPH_LISTEN_ADDR={bound_host}:{bound_port}", flush=True)
     boot.begin(graphs)
+    if isinstance(boot, ClusterBoot):
+        state.deployments = Deployments(state, boot.cluster, access)
+        state.deployments.follow(settings.ledger_poll_seconds)
     code = serve(app, listener, shutdown_grace_seconds)
     for graph in graphs:
         graph.graph.close()
@@ -253,5 +258,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OmnigraphError as error:
         print(f"error[{error.code}]: {error.message}", file=sys.stderr)
+        if isinstance(error, GraphNotFound):
+            uri = shlex.quote(error.uri)
+            print(f"   hint: `omnigraph init --schema FILE {uri}` creates one", file=sys.stderr)
         return 1
     return code if isinstance(code, int) else 0

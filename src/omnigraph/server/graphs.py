@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from threading import Lock
+from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from omnigraph.errors import PolicyError, ServerConfigError
@@ -44,6 +44,29 @@ class ReadsOnly:
             )
 
 
+class Uses:
+    """Counts the requests that use an open graph. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._changed = Condition()
+
+    def begin(self) -> None:
+        with self._changed:
+            self._running += 1
+
+    def end(self) -> None:
+        with self._changed:
+            self._running -= 1
+            if not self._running:
+                self._changed.notify_all()
+
+    def wait_idle(self, seconds: float) -> bool:
+        """Whether no request uses the graph, at the latest after that time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._running, seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class ServedGraph:
     """One open graph: its id, its address as configured, its gate and its stored queries."""
@@ -55,6 +78,12 @@ class ServedGraph:
     queries: StoredQueries = field(default_factory=StoredQueries)
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings that have other values for this graph."""
+    uses: Uses = field(default_factory=Uses)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is on an object store."""
+        return self.uri.startswith("s3://")
 
 
 Failure = Literal[
@@ -68,12 +97,12 @@ Failure = Literal[
 
 @dataclass(frozen=True, slots=True)
 class UnavailableGraph:
-    """A graph that is still being opened, or that cannot be served."""
+    """A graph that is being opened or changed, or that cannot be served."""
 
     id: str
     uri: str
     gate: Gate
-    state: Literal["loading", "blocked"]
+    state: Literal["loading", "transitioning", "blocked"]
     failure: Failure | None = None
 
     def is_known_to(self, actor: str | None, server_gate: Gate | None) -> bool:
@@ -117,7 +146,7 @@ def refuse_same_address(uris: Iterable[tuple[str, str]]) -> None:
 class ServedGraphs:
     """The graphs of a server, one under flat paths or several under `/graphs/{id}`.
 
-    Those of a cluster are opened behind the port, so they change from unavailable to open. Thread-safe.
+    Those of a cluster are opened behind the port, and deployments replace them. Thread-safe.
     """
 
     def __init__(
@@ -156,20 +185,56 @@ class ServedGraphs:
         with self._lock:
             self._unavailable[graph.id] = graph
 
+    def withdraw(self, graph_id: str) -> ServedGraph | None:
+        """Refuse requests to a graph that is about to change; the graph, if it was open."""
+        with self._lock:
+            served = self._by_id.pop(graph_id, None)
+            if served is not None:
+                self._unavailable[graph_id] = UnavailableGraph(
+                    served.id, served.uri, served.gate, "transitioning"
+                )
+            return served
+
+    def replace(
+        self, graphs: Iterable[ServedGraph], unavailable: Iterable[UnavailableGraph]
+    ) -> list[ServedGraph]:
+        """Serve other graphs from now on; those that were open and are no longer served."""
+        with self._lock:
+            before = self._by_id
+            self._by_id = {served.id: served for served in graphs}
+            self._unavailable = {one.id: one for one in unavailable}
+            kept = {id(served) for served in self._by_id.values()}
+            return [served for served in before.values() if id(served) not in kept]
+
     def only(self) -> ServedGraph:
-        """The graph of a server for one graph."""
+        """The graph of a server for one graph, until `uses.end()` is called."""
         (served,) = self._by_id.values()
+        served.uses.begin()
         return served
 
     def find(self, graph_id: str) -> ServedGraph | UnavailableGraph:
-        """Raises `HttpProblem` 400 for an id that is none, 404 for an unknown one."""
+        """A graph; an open one until `uses.end()` is called.
+
+        Raises `HttpProblem` 400 for an id that is none, 404 for an unknown one.
+        """
         if not is_graph_id(graph_id):
             raise HttpProblem(400, f"invalid graph id '{graph_id[:64]}'")
         with self._lock:
-            served = self._by_id.get(graph_id) or self._unavailable.get(graph_id)
-        if served is None:
+            served = self._by_id.get(graph_id)
+            if served is not None:
+                # Under the lock, so that a graph that is withdrawn has no new use.
+                served.uses.begin()
+                return served
+            other = self._unavailable.get(graph_id)
+        if other is None:
             raise unknown_graph(graph_id)
-        return served
+        return other
+
+    def gate_of(self, graph_id: str) -> Gate | None:
+        """The policy in force on a graph, open or not."""
+        with self._lock:
+            found = self._by_id.get(graph_id) or self._unavailable.get(graph_id)
+        return None if found is None else found.gate
 
 
 def unknown_graph(graph_id: str) -> HttpProblem:

@@ -39,6 +39,10 @@ class _Server(uvicorn.Server):
         self._draining: asyncio.Task[None] | None = None
         self.has_finished = True
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().serve(sockets)
+        await self._app.close()
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._draining is None:
             log.info("shutting down: waiting for running requests")

@@ -220,7 +220,7 @@ def _header_parameters(route: Route, is_13: bool) -> Iterable[dict[str, Any]]:
             "required": True,
             "schema": {"type": "string"},
         }
-    if route.is_write:
+    if route.is_write and route.scope is Scope.GRAPH:
         yield {
             "name": "Idempotency-Key",
             "in": "header",
@@ -241,6 +241,8 @@ def _responses(route: Route, version: str, components: _Components) -> dict[str,
         responses["200"] = {"description": "OK", "content": content, **headers}
     for status in sorted(_statuses(route, is_13)):
         described: dict[str, Any] = {"description": HTTPStatus(status).phrase, **headers}
+        if status == 202 and answer is not None:
+            described["content"] = {route.media: {"schema": components.of(answer)}}
         if status >= 400:
             error = components.of(components.error)
             described["content"] = {"application/json": {"schema": error}}

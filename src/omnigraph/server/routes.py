@@ -12,11 +12,20 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from omnigraph.server.bodies import JSON_BODY_BYTES, LOAD_BODY_BYTES, MSGPACK, NDJSON
+from omnigraph.cluster import documents as cluster
+from omnigraph.cluster.bundle import DeploymentRequest, PlanRequest
+from omnigraph.server.bodies import (
+    DEPLOYMENT_BODY_BYTES,
+    JSON_BODY_BYTES,
+    LOAD_BODY_BYTES,
+    MSGPACK,
+    NDJSON,
+)
 from omnigraph.server.call import ARROW_STREAM, Answer, Call, Stream
 from omnigraph.server.handlers import (
     blobs,
     branches,
+    deployments,
     feed,
     loads,
     polls,
@@ -144,6 +153,31 @@ ROUTES: Final = (
         "GET", "/metrics", "metrics", "management", state.metrics, media="text/plain",
         scope=Scope.SERVER, action="none; names of graphs are shown with `graph_list`",
     ),
+    # -- the cluster --------------------------------------------------------------------
+    Route(
+        "POST", "/cluster/plan", "planDeployment", "cluster", deployments.plan,
+        cluster.PlanOutput, body=PlanRequest, body_bytes=DEPLOYMENT_BODY_BYTES,
+        statuses=(400, 403, 404, 409), scope=Scope.SERVER, contracts=ONLY_13,
+        action="`config_manage` on the server; `read` and `schema_apply(–, main)` on graphs "
+        "whose schema changes, or that go",
+    ),
+    Route(
+        "POST", "/cluster/deployments", "deploy", "cluster", deployments.deploy,
+        cluster.DeploymentOutput, body=DeploymentRequest,
+        body_bytes=DEPLOYMENT_BODY_BYTES, statuses=(202, 400, 403, 404, 409),
+        scope=Scope.SERVER, contracts=ONLY_13, is_write=True, action="as `/cluster/plan`",
+    ),
+    Route(
+        "GET", "/cluster/deployments", "getDeployments", "cluster", deployments.status,
+        cluster.DeploymentStatusOutput, statuses=(403, 404, 409), scope=Scope.SERVER,
+        contracts=ONLY_13, action="`config_manage` on the server",
+    ),
+    Route(
+        "GET", "/cluster/deployments/{deployment_id}", "getDeployment", "cluster",
+        deployments.find, cluster.DeploymentOutput, statuses=(400, 403, 404, 409),
+        scope=Scope.SERVER, contracts=ONLY_13,
+        action="`config_manage` on the server; none for one's own deployment",
+    ),
     # -- queries ------------------------------------------------------------------------
     Route(
         "POST", "/query", "query", "queries", queries.query, v07.ReadOutput, v13.ReadOutput,
@@ -210,7 +244,13 @@ ROUTES: Final = (
     Route(
         "POST", "/load/parts", "loadParts", "mutations", loads.load_parts,
         v07.IngestOutput, v13.IngestOutput, body=bytes, body_media=MSGPACK,
-        body_bytes=LOAD_BODY_BYTES, statuses=(400, 403, 404, 409, 429), is_write=True,
+        body_bytes=LOAD_BODY_BYTES, statuses=(204, 400, 403, 404, 409, 429), is_write=True,
+        query=(
+            QueryParameter("upload", "name of a body that is sent in several requests"),
+            QueryParameter("offset", "where this part begins", "integer"),
+            QueryParameter("branch", "branch that the load will write; `main` without it"),
+            QueryParameter("last", "the body is complete: load it", "boolean"),
+        ),
         action="as `/load`",
     ),
     Route(

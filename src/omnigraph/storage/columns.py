@@ -1,8 +1,8 @@
 """Change a table's columns in one commit, without rewriting the columns that stay.
 
-Dropping a column, or adding one without values, changes only the schema. A column with values is
-written into its own files beside those of the other columns. Rows, row ids and the indexes of the
-other columns are kept.
+Dropping a column, adding one without values, or changing whether one may hold nulls changes only the
+schema. A column with values is written into its own files beside those of the other columns, also where
+it replaces one of the same name. Rows, row ids and the indexes of the other columns are kept.
 
 The values of a dropped column stay in files shared with other columns. `remove_dropped_columns`
 rewrites those fragments with the same rows, row ids and row versions; the values are gone once the
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import lance
@@ -43,6 +43,8 @@ class NewValues:
     schema: pa.Schema
     made_of: tuple[str, ...]
     compute: Compute
+    replaces: Mapping[str, str] = field(default_factory=dict)
+    """New columns that take the name of a stored one, which goes; `made_of` may have that one."""
 
 
 Fill = Callable[[Table, NewValues], Sequence[lance.FragmentMetadata]]
@@ -81,9 +83,13 @@ def stage_columns(
 
     What computing the values raises is raised again as it was.
     """
-    valued = [] if filled is None else list(stored_schema(filled.schema))
+    valued: list[pa.Field] = []
+    if filled is not None:
+        names = filled.replaces
+        valued = [f.with_name(names.get(f.name, f.name)) for f in stored_schema(filled.schema)]
+        drop = {*drop, *names.values()}
     fields = [*valued, *stored_schema(pa.schema(list(empty)))]
-    with naming_failures("add columns", table.lineage.uri):
+    with naming_failures("change columns", table.lineage.uri):
         schema = _next_schema(table.dataset, drop, fields)
     fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
     if filled is not None:
@@ -116,25 +122,59 @@ class _Computing:
             raise
 
 
+def stage_nullability(table: Table, nullable: Mapping[str, bool]) -> StagedChange:
+    """Whether columns may hold nulls, which no file says.
+
+    The caller knows that no row has a null where none is allowed any more. The library wants a commit
+    of its own for this.
+    """
+    with naming_failures("change columns", table.lineage.uri):
+        schema = _schema_with(table.dataset, nullable)
+    return StagedChange(
+        "columns",
+        table.lineage,
+        table.version,
+        RowCounts(),
+        table.row_count(),
+        LanceOperation.Project(schema),
+    )
+
+
+def _schema_with(dataset: lance.LanceDataset, nullable: Mapping[str, bool]) -> LanceSchema:
+    metadata, stored = _stored_form(dataset.lance_schema)
+    fields: list[bytes] = []
+    for known, parts in _parts(dataset.lance_schema.fields(), stored):
+        if known.name() in nullable:
+            column = dataset.schema.field(known.name())
+            if _numbered(known.id(), [column]) != list(parts):
+                raise StorageError(f"column '{known.name()}' is stored in an unknown form")
+            fields += _numbered(known.id(), [column.with_nullable(nullable[known.name()])])
+        else:
+            fields += parts
+    return LanceSchema._from_protos(metadata, *fields)
+
+
 def _next_schema(
     dataset: lance.LanceDataset, drop: Collection[str], fields: Sequence[pa.Field]
 ) -> LanceSchema:
-    """The schema without some fields and with new ones, which get the numbers after the highest.
-
-    The library numbers the fields of a schema from zero, so as many others are put in front.
-    """
+    """The schema without some fields and with new ones, which get the numbers after the highest."""
     metadata, stored = _stored_form(dataset.lance_schema)
     kept = [
         part
-        for field, parts in _parts(dataset.lance_schema.fields(), stored)
-        if field not in drop
+        for known, parts in _parts(dataset.lance_schema.fields(), stored)
+        if known.name() not in drop
         for part in parts
     ]
-    first = dataset.max_field_id + 1
+    return LanceSchema._from_protos(metadata, *kept, *_numbered(dataset.max_field_id + 1, fields))
+
+
+def _numbered(first: int, fields: Sequence[pa.Field]) -> list[bytes]:
+    """The stored form of fields with numbers from the given one on.
+
+    The library numbers the fields of a schema from zero, so as many others are put in front.
+    """
     others = [pa.field(f"{number}", pa.int8()) for number in range(first)]
-    numbered = LanceSchema.from_pyarrow(pa.schema([*others, *fields]))
-    _, added = _stored_form(numbered)
-    return LanceSchema._from_protos(metadata, *kept, *added[first:])
+    return _stored_form(LanceSchema.from_pyarrow(pa.schema([*others, *fields])))[1][first:]
 
 
 def _stored_form(schema: LanceSchema) -> tuple[str, list[bytes]]:
@@ -144,12 +184,12 @@ def _stored_form(schema: LanceSchema) -> tuple[str, list[bytes]]:
     return metadata, fields
 
 
-def _parts(fields: Sequence[Any], stored: Sequence[bytes]) -> Iterator[tuple[str, Sequence[bytes]]]:
-    """Each field by name with its stored form, which is followed by those of its children."""
+def _parts(fields: Sequence[Any], stored: Sequence[bytes]) -> Iterator[tuple[Any, Sequence[bytes]]]:
+    """Each field with its stored form, which is followed by those of its children."""
     start = 0
-    for field in fields:
-        size = _size(field)
-        yield field.name(), stored[start : start + size]
+    for known in fields:
+        size = _size(known)
+        yield known, stored[start : start + size]
         start += size
 
 
@@ -204,9 +244,9 @@ def remove_dropped_columns(table: Table) -> Table:
 
 
 def _field_ids(fields: Iterable[Any]) -> Iterator[int]:
-    for field in fields:
-        yield field.id()
-        yield from _field_ids(field.children())
+    for known in fields:
+        yield known.id()
+        yield from _field_ids(known.children())
 
 
 def _holds_others(file: Any, known: set[int]) -> bool:
@@ -262,11 +302,14 @@ def annotate_table(table: Table, metadata: Mapping[str, str]) -> Table:
     return _synced(table, handle)
 
 
-def private_table(path: str, branch: str | None, rows: pa.Table) -> Table:
+def private_table(path: str, branch: str | None, rows: pa.Table, *, name: str = "private") -> Table:
     """A table in memory that ends with its handle, presented as if it were the named one."""
-    lineage = Lineage(path, branch, "memory://private", False, None)
+    lineage = Lineage(path, branch, f"memory://{name}", False, None)
     with naming_failures("create", lineage.uri):
-        return Table(lineage, lance.write_dataset(rows, lineage.uri, **WRITE_OPTIONS))
+        dataset = lance.write_dataset(
+            rows, lineage.uri, enable_stable_row_ids=True, **WRITE_OPTIONS
+        )
+        return Table(lineage, dataset)
 
 
 def _synced(table: Table, handle: lance.LanceDataset) -> Table:

@@ -23,7 +23,7 @@ BEFORE_FSYNC: Final = declare(
 )
 AFTER_FSYNC: Final = declare("durability.after_fsync", "a file or directory is on the disk")
 
-_CLOCK_SLACK_NS: Final = 2_000_000_000
+CLOCK_SLACK_NS: Final = 2_000_000_000
 """File systems stamp changes with a clock that ticks coarsely, up to two seconds on old ones. Two
 changes within one tick have the same stamp, so a younger stamp than this proves nothing."""
 
@@ -88,7 +88,7 @@ class DiskSync:
     def _sync_directories_of(self, directories: Sequence[str]) -> None:
         found = self._sync(directories)
         for directory, status in zip(directories, found, strict=True):
-            if status.st_mtime_ns < time.time_ns() - _CLOCK_SLACK_NS:
+            if status.st_mtime_ns < time.time_ns() - CLOCK_SLACK_NS:
                 self._synced[directory] = _appearance(status)
 
     def _sync(self, paths: Sequence[str]) -> list[os.stat_result]:

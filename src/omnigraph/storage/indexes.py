@@ -322,7 +322,7 @@ def build_partitioned(table: Table, column: str, centres: Centres) -> BuiltIndex
 
 def _build(table: Table, column: str, kind: str, **options: Any) -> BuiltIndex:
     fragments = [fragment.id for fragment in table.fragments()]
-    name = f"{column}_idx"
+    name = _name(column)
     replaces = name in damaged_indexes(table)
     with naming_failures("build an index", table.lineage.uri):
         built = table.dataset.create_index_uncommitted(
@@ -333,10 +333,12 @@ def _build(table: Table, column: str, kind: str, **options: Any) -> BuiltIndex:
     return BuiltIndex(built)
 
 
-def stage_indexes(table: Table, built: Sequence[BuiltIndex]) -> StagedChange:
+def stage_indexes(
+    table: Table, built: Sequence[BuiltIndex], removed: Collection[str] = ()
+) -> StagedChange:
     """Indexes that were built over the present rows, all of which one commit makes known.
 
-    Damaged ones of the same names go.
+    Damaged ones of the same names go, and the indexes of the columns `removed`.
     """
     from omnigraph.storage.stage import RowCounts, StagedChange
 
@@ -348,9 +350,22 @@ def stage_indexes(table: Table, built: Sequence[BuiltIndex]) -> StagedChange:
         table.row_count(),
         LanceOperation.CreateIndex(
             new_indices=list(built),
-            removed_indices=_stored_as(table, {index.name for index in built}),
+            removed_indices=_stored_as(
+                table, {index.name for index in built} | {_name(column) for column in removed}
+            ),
         ),
     )
+
+
+def indexed_columns(table: Table, columns: Collection[str]) -> list[str]:
+    """Those of the columns that have an index of their own, be it damaged or not."""
+    with naming_failures("list the indexes", table.lineage.uri):
+        names = {index.name for index in table.dataset.describe_indices()}
+    return [column for column in columns if _name(column) in names]
+
+
+def _name(column: str) -> str:
+    return f"{column}_idx"
 
 
 def _stored_as(table: Table, names: Collection[str]) -> list[LibraryIndex]:

@@ -3,6 +3,8 @@
 `KnownValues` remembers the ids in small files this process has written. No index covers such a file
 yet, and a look-up would scan dozens of them before they are compacted. A file never changes (rows are
 only deleted from it), so a value that was not written into it is in no version or branch of the table.
+Of files that are looked into again and again it keeps the hashes of all ids: most ids that writers look
+up are new, and then no file has to be read.
 
 The table library stores the absolute URI of the parent table with every version of a branch. In a
 graph that was moved or copied, a branch would still read the files at the old location, which are gone
@@ -15,16 +17,24 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 import lance
+import numpy as np
 import pyarrow as pa
 
-from omnigraph.limits import KNOWN_FILES, SMALL_WRITE_ROWS
+from omnigraph.limits import (
+    KNOWN_FILES,
+    KNOWN_IDS_BYTES,
+    LOOKUPS_BEFORE_LEARNING,
+    ROWS_LEARNT_PER_LOOKUP,
+    ROWS_PER_FRAGMENT,
+    SMALL_WRITE_ROWS,
+)
 from omnigraph.storage.filters import And, Comparison, Filter, In, Or
 
 if TYPE_CHECKING:
@@ -35,14 +45,43 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("id", "src", "dst")
 """The columns that look-ups ask for by value."""
 
-_Values = Mapping[str, frozenset[object]]
+
+class HashedIds:
+    """The ids in a file with many rows. It may take an id for one of them that is not."""
+
+    __slots__ = ("_hashes",)
+
+    def __init__(self, ids: pa.ChunkedArray) -> None:
+        hashes = np.fromiter(map(hash, ids.to_pylist()), np.int64, len(ids))
+        hashes.sort()
+        self._hashes = hashes
+
+    @property
+    def nbytes(self) -> int:
+        return self._hashes.nbytes
+
+    def __contains__(self, value: object) -> bool:
+        wanted = hash(value)
+        place = int(self._hashes.searchsorted(wanted))
+        return place < len(self._hashes) and int(self._hashes[place]) == wanted
+
+    def isdisjoint(self, values: Iterable[object]) -> bool:
+        return not any(value in self for value in values)
+
+
+_Values = Mapping[str, "frozenset[object] | HashedIds"]
 
 
 class KnownValues:
-    """Ids and edge endpoints by file, for the most recent small files. Thread-safe."""
+    """Ids and edge endpoints by file, for the most recent small files; ids by file for others that
+    are often looked into. Thread-safe."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[str, _Values] = OrderedDict()
+        self._hashed: OrderedDict[str, HashedIds] = OrderedDict()
+        self._hashed_bytes = 0
+        self._asked: OrderedDict[str, int] = OrderedDict()
+        """How often ids were looked for in files of which they are not known."""
         self._lock = Lock()
 
     def learn(self, files: str, rows: pa.Table) -> None:
@@ -59,10 +98,35 @@ class KnownValues:
             while len(self._files) > KNOWN_FILES:
                 self._files.popitem(last=False)
 
+    def is_worth_learning(self, files: str, rows: int) -> bool:
+        """Count a look-up of ids in files. True once, when reading all their ids will soon pay off."""
+        if rows > ROWS_PER_FRAGMENT or files in self._files or files in self._hashed:
+            return False
+        with self._lock:
+            asked = self._asked[files] = self._asked.pop(files, 0) + 1
+            while len(self._asked) > KNOWN_FILES:
+                self._asked.popitem(last=False)
+        return asked == LOOKUPS_BEFORE_LEARNING + rows // ROWS_LEARNT_PER_LOOKUP
+
+    def learn_ids(self, files: str, ids: pa.ChunkedArray) -> None:
+        """Note all ids in files, those of deleted rows too."""
+        hashed = HashedIds(ids)
+        with self._lock:
+            before = self._hashed.pop(files, None)
+            self._hashed[files] = hashed
+            self._hashed_bytes += hashed.nbytes - (before.nbytes if before else 0)
+            self._asked.pop(files, None)
+            while self._hashed_bytes > KNOWN_IDS_BYTES:
+                _, oldest = self._hashed.popitem(last=False)
+                self._hashed_bytes -= oldest.nbytes
+
     def may_match(self, files: str, filter: Filter) -> bool:
         """Whether rows in these files may satisfy a filter, as far as it is known."""
         values = self._files.get(files)
-        return values is None or _may_match(values, filter)
+        if values is None:
+            hashed = self._hashed.get(files)
+            return hashed is None or _may_match({"id": hashed}, filter)
+        return _may_match(values, filter)
 
 
 def asks_for_values(filter: Filter | None) -> bool:

@@ -17,13 +17,14 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from hashlib import sha256
 from typing import Final
 
 from omnigraph.errors import ObjectMissing, UnsafeStore
-from omnigraph.storage.durability import DiskSync, Durability
+from omnigraph.storage.durability import CLOCK_SLACK_NS, DiskSync, Durability
 from omnigraph.storage.objects import (
     NO_HARD_LINKS,
     DirectoryListing,
@@ -107,6 +108,16 @@ class LocalObjects:
 
     def may_have_kept(self) -> bool:
         return False
+
+    def stamp(self, paths: Sequence[str]) -> Hashable | None:
+        before = time.time_ns() - CLOCK_SLACK_NS
+        try:
+            found = [os.stat(f"{self._root.uri}/{path}") for path in paths]
+        except OSError:
+            return None
+        if any(file.st_ctime_ns > before or file.st_mtime_ns > before for file in found):
+            return None
+        return tuple((f.st_dev, f.st_ino, f.st_size, f.st_mtime_ns, f.st_ctime_ns) for f in found)
 
     def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
         with self._naming("update", path):

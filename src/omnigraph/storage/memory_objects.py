@@ -7,7 +7,7 @@ Tests: tests/contract/objects.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -94,6 +94,9 @@ class MemoryObjects:
 
     def may_have_kept(self) -> bool:
         return False
+
+    def stamp(self, paths: Sequence[str]) -> None:
+        return None
 
     def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:
         with self._changing("update", path) as key:

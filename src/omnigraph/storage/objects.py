@@ -11,7 +11,7 @@ Tests: tests/contract/objects/test_probe.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, NewType, Protocol, assert_never
@@ -111,6 +111,13 @@ class ObjectStore(Protocol):
 
     def may_have_kept(self) -> bool:
         """Whether it is worth asking for tokens first, to read objects with `read_text_of`."""
+        ...
+
+    def stamp(self, paths: Sequence[str]) -> Hashable | None:
+        """What is another whenever one of some objects has changed, found without reading them.
+
+        None if one is missing, has just changed, or if there is nothing of the kind.
+        """
         ...
 
     def write_text_if_match(self, path: str, text: str, token: VersionToken) -> VersionToken | None:

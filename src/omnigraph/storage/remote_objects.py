@@ -16,7 +16,7 @@ import os
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from hashlib import sha256
@@ -228,6 +228,9 @@ class RemoteObjects:
 
     def may_have_kept(self) -> bool:
         return CACHE.expects("\0".join((self._endpoint, self._bucket, self._prefix)))
+
+    def stamp(self, paths: Sequence[str]) -> None:
+        return None
 
     def _entry(self, path: str, token: VersionToken | None) -> str:
         """What an object is called in the cache. Buckets of one name may be those of two stores."""

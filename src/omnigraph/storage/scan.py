@@ -46,6 +46,8 @@ def scan(dataset: lance.LanceDataset, lineage: Lineage, wanted: Scan) -> pa.Reco
 
     A damaged index is passed over: rows are then found by scanning.
     """
+    if wanted.fragment_ids is not None and not wanted.fragment_ids:
+        wanted = Scan(wanted.columns, limit=0)
     columns = list(dataset.schema.names if wanted.columns is None else wanted.columns)
     pushed, kept = _split(wanted.filter, dataset.schema)
     read = [*columns, *(bound_columns(kept) - set(columns) if kept else ())]
@@ -118,7 +120,7 @@ def lookup(
     `fragment_ids` are those in which they may be, if the caller knows of some in which they are not.
     """
     if fragment_ids is not None and not fragment_ids:
-        return scan(dataset, lineage, Scan(columns, limit=0)).read_all()
+        return scan(dataset, lineage, Scan(columns, fragment_ids=())).read_all()
     if len(ids) * ROWS_SCANNED_PER_LOOKUP > _row_count(dataset):
         return _lookup_by_scan(dataset, lineage, ids, columns, fragment_ids)
     found = []

@@ -139,8 +139,26 @@ class Table:
 
     def lookup(self, ids: pa.Array, columns: Sequence[str] = ("id",)) -> pa.Table:
         """The rows with the given distinct ids, in no order; missing ones are left out."""
-        few = In("id", tuple(ids.to_pylist())) if len(ids) <= SMALL_WRITE_ROWS else None
-        return lookup(self._dataset, self.lineage, ids, columns, self._worth_reading(few))
+        if len(ids) > SMALL_WRITE_ROWS:
+            return lookup(self._dataset, self.lineage, ids, columns)
+        if self.lineage.is_local:
+            self._learn_ids()
+        worth_reading = self._worth_reading(In("id", tuple(ids.to_pylist())))
+        if worth_reading == [] and list(columns) == ["id"]:
+            return self.schema.empty_table().select(["id"])
+        return lookup(self._dataset, self.lineage, ids, columns, worth_reading)
+
+    def _learn_ids(self) -> None:
+        """Read the ids of files in which ids are looked for again and again.
+
+        Of files without deleted rows: earlier versions still have a row that is deleted here.
+        """
+        known = self.lineage.known
+        for fragment in self.fragments():
+            if fragment.rows == fragment.stored_rows and known.is_worth_learning(
+                fragment.files, fragment.rows
+            ):
+                known.learn_ids(fragment.files, self.read(["id"], fragment_ids=[fragment.id])["id"])
 
     def _worth_reading(self, filter: Filter | None) -> list[int] | None:
         """The fragments that may have rows for a filter; None for all, also where little is saved."""
@@ -148,7 +166,7 @@ class Table:
             return None
         fragments, known = self.fragments(), self.lineage.known
         left = [f.id for f in fragments if known.may_match(f.files, filter)]
-        least = 1 if self.lineage.is_remote else _MIN_SKIPPED_FRAGMENTS
+        least = 1 if self.lineage.is_remote or not left else _MIN_SKIPPED_FRAGMENTS
         return left if len(fragments) - len(left) >= least else None
 
     def take(self, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:

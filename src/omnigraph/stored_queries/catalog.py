@@ -13,7 +13,17 @@ from omnigraph.language.query.ast import Query
 from omnigraph.language.types import PropType, Scalar
 
 Kind = Literal[
-    "string", "bool", "int", "bigint", "float", "date", "datetime", "blob", "vector", "list"
+    "string",
+    "bool",
+    "int",
+    "bigint",
+    "float",
+    "date",
+    "datetime",
+    "blob",
+    "vector",
+    "list",
+    "object",
 ]
 
 _KINDS: Final[dict[Scalar, Kind]] = {
@@ -29,6 +39,7 @@ _KINDS: Final[dict[Scalar, Kind]] = {
     Scalar.DATETIME: "datetime",
     Scalar.BLOB: "blob",
     Scalar.VECTOR: "vector",
+    Scalar.OBJECT: "object",
 }
 
 

@@ -24,9 +24,9 @@ from omnigraph.errors import (
     StoredQueryNotFound,
 )
 from omnigraph.graph.gate import Action, Gate, Request
-from omnigraph.language.format import print_queries
 from omnigraph.language.query.ast import Query, QueryFile
 from omnigraph.language.query.parse import parse_queries
+from omnigraph.language.query.print_file import print_queries
 from omnigraph.language.syntax import Source
 from omnigraph.plan.compile import compile_checked
 from omnigraph.read.source_files import read_source
@@ -208,3 +208,23 @@ def _shared_tool_names(queries: Iterable[StoredQuery]) -> Iterator[str]:
         if len(names) > 1:
             listed = " and ".join(f"'{name}'" for name in sorted(names))
             yield f"queries {listed} have the same tool name '{shortened(tool)}'"
+
+
+def registry_of_texts(texts: Mapping[str, str]) -> StoredQueries:
+    """The registry of query texts by name, as a cluster keeps them. Raises `StoredQueriesInvalid`."""
+    found, problems = [], []
+    for name, text in texts.items():
+        source = Source(f"{name}.gq", text)
+        try:
+            queries = {query.name.text: query for query in parse_queries(source).queries}
+        except LanguageError as error:
+            problems.append(f"query '{name}': {error}")
+            continue
+        if name in queries:
+            entry = QueryEntry(name, Path(source.name))
+            found.append(StoredQuery(entry, source, queries[name]))
+        else:
+            problems.append(f"query '{name}': its content does not declare it")
+    if problems:
+        raise StoredQueriesInvalid(problems)
+    return StoredQueries(found)

@@ -40,7 +40,14 @@ from omnigraph.storage.delta import WrittenRows, insert_exclusively, write_ahead
 from omnigraph.storage.table import Table
 from omnigraph.versioning.audit import RecoveryAudit
 from omnigraph.versioning.branch_names import public_name
-from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, OperationId, TableId
+from omnigraph.versioning.commits import (
+    WITHOUT_KEY,
+    CommitDraft,
+    CommitId,
+    CommitRecord,
+    OperationId,
+    TableId,
+)
 from omnigraph.versioning.manifest import Manifest, ManifestState, replay
 from omnigraph.versioning.manifest_compaction import compact_if_overdue
 from omnigraph.versioning.rows import (
@@ -364,6 +371,7 @@ def unknown_outcome(draft: CommitDraft, cause: Exception | None = None) -> Commi
         draft.graph_commit_id,
         draft.idempotency_key,
         is_load=draft.load_id is not None,
+        takes_key=draft.operation not in WITHOUT_KEY,
         reason=reason,
     )
 

@@ -115,6 +115,18 @@ class Snapshot:
         following._opened.update(written)
         return following
 
+    def replacing(self, tables: Mapping[str, Table]) -> Snapshot:
+        """This snapshot with other content of some tables, which only the result can open."""
+        entries = dict(self.entries)
+        for key, table in tables.items():
+            entries[key] = replace(
+                entries[key], version=table.version, branch=None, row_count=table.row_count()
+            )
+        found = Snapshot(self.branch, self.version, self.commit_id, self.catalog, entries)
+        found._opened.update({k: t for k, t in self._opened.items() if k not in tables})
+        found._opened.update(tables)
+        return found
+
     def to_json(self) -> dict[str, Any]:
         return {
             "branch": self.branch,

@@ -28,10 +28,12 @@ from omnigraph.versioning.snapshot import Snapshot
 def stored_rows(declared: EntityType, rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows as a table's columns; columns that the rows do not have are null."""
     names = {p.column: p.name for p in declared.properties.values()}
+    # Asking Arrow for all names takes as long as there are columns.
+    present = set(rows.column_names)
     columns = []
     for field in schema:
         name = names.get(field.name, field.name)
-        if name in rows.column_names:
+        if name in present:
             columns.append(rows.column(name))
         else:
             columns.append(pa.nulls(rows.num_rows, field.type))
@@ -42,7 +44,8 @@ def property_columns(declared: EntityType, schema: pa.Schema) -> dict[str, str]:
     """Logical column to stored column, for those a table version has."""
     logical = {name: name for name in declared.columns if name in ("id", "src", "dst")}
     logical |= {p.name: p.column for p in declared.properties.values()}
-    return {name: column for name, column in logical.items() if column in schema.names}
+    present = set(schema.names)
+    return {name: column for name, column in logical.items() if column in present}
 
 
 def rows_by_id(declared: EntityType, table: Table, ids: pa.Array, names: Sequence[str]) -> pa.Table:
@@ -52,7 +55,8 @@ def rows_by_id(declared: EntityType, table: Table, ids: pa.Array, names: Sequenc
     """
     schema = bound_schema(declared)
     stored = property_columns(declared, table.schema)
-    stored |= {name: name for name in schema.names if name in table.schema.names}
+    present = set(table.schema.names)
+    stored |= {name: name for name in schema.names if name in present}
     wanted = [name for name in names if name not in ROW_ADDRESS_COLUMNS]
     plain = [name for name in wanted if name in stored and name not in declared.blobs]
     rows = table.lookup(ids, [*ROW_ADDRESS_COLUMNS, *(stored[name] for name in plain)])

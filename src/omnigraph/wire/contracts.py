@@ -87,6 +87,15 @@ class Contract07:
             rows=Raw(result.rows_json()),
             graph_commit_id=result.commit_id,
             warnings=warnings or UNSET,
+            results={
+                name: v07.FurtherResultOutput(
+                    columns=further.columns,
+                    row_count=further.row_count,
+                    rows=Raw(further.rows_json()),
+                )
+                for name, further in result.results.items()
+            }
+            or UNSET,
         )
 
     def mutation(self, result: MutationResult) -> v07.ChangeOutput:
@@ -97,6 +106,13 @@ class Contract07:
             affected_edges=result.affected_edges,
             actor_id=result.receipt.actor_id,
             commit=_commit_of(result.receipt),
+            returned=[
+                v07.ReturnedOutput(
+                    statement=found.statement, columns=found.columns, rows=Raw(found.rows_json())
+                )
+                for found in result.returned
+            ]
+            or UNSET,
             **receipt_fields(result.receipt),
         )
 
@@ -174,9 +190,20 @@ class Contract13:
             columns=columns or UNSET,
             rows=Raw(rows_13(result, columns, objects)),
             graph_commit_id=result.commit_id,
+            results={
+                name: v07.FurtherResultOutput(
+                    columns=(names := columns_13(further)),
+                    row_count=further.row_count,
+                    rows=Raw(rows_13(further, names, {})),
+                )
+                for name, further in result.results.items()
+            }
+            or UNSET,
         )
 
     def mutation(self, result: MutationResult) -> v13.ChangeOutput:
+        from omnigraph.wire.rows import rows_13
+
         return v13.ChangeOutput(
             branch=result.branch,
             query_name=result.query_name,
@@ -184,6 +211,15 @@ class Contract13:
             affected_edges=result.affected_edges,
             actor_id=result.receipt.actor_id,
             commit=_commit_of(result.receipt),
+            returned=[
+                v07.ReturnedOutput(
+                    statement=found.statement,
+                    columns=found.columns,
+                    rows=Raw(rows_13(found, found.columns, {})),
+                )
+                for found in result.returned
+            ]
+            or UNSET,
         )
 
     def load(self, result: LoadResult, uri: str, base: str | None) -> v13.IngestOutput:

@@ -100,6 +100,22 @@ class ReadTargetOutput(Struct, frozen=True, kw_only=True):
     snapshot: str | None
 
 
+class FurtherResultOutput(Struct, frozen=True, kw_only=True):
+    """A further result of a read."""
+
+    columns: list[str]
+    row_count: int
+    rows: Rows
+
+
+class ReturnedOutput(Struct, frozen=True, kw_only=True):
+    """The rows that a statement of a mutation wrote; statements are counted from 1."""
+
+    statement: int
+    columns: list[str]
+    rows: Rows
+
+
 class ReadOutput(Struct, frozen=True, kw_only=True):
     query_name: str
     target: ReadTargetOutput
@@ -108,6 +124,7 @@ class ReadOutput(Struct, frozen=True, kw_only=True):
     rows: Rows
     graph_commit_id: str | None = None
     warnings: list[WarningOutput] | UnsetType = UNSET
+    results: dict[str, FurtherResultOutput] | UnsetType = UNSET
 
 
 class ChangeOutput(_ReceiptFields, frozen=True, kw_only=True):
@@ -117,6 +134,7 @@ class ChangeOutput(_ReceiptFields, frozen=True, kw_only=True):
     affected_edges: int
     actor_id: str | None
     commit: WrittenCommitOutput | None = None
+    returned: list[ReturnedOutput] | UnsetType = UNSET
 
 
 class IngestTableOutput(Struct, frozen=True, kw_only=True):

@@ -7,8 +7,10 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType, field
 
 from omnigraph.wire.documents07 import (
+    FurtherResultOutput,
     MergeOutcome,
     ReadTargetOutput,
+    ReturnedOutput,
     Rows,
     WrittenCommitOutput,
 )
@@ -48,6 +50,7 @@ class ReadOutput(Struct, frozen=True, kw_only=True):
     columns: list[str] | UnsetType = UNSET
     rows: Rows
     graph_commit_id: str | None
+    results: dict[str, FurtherResultOutput] | UnsetType = UNSET
 
 
 class BranchCreated(Struct, frozen=True, kw_only=True, tag_field="kind", tag="created"):
@@ -75,6 +78,7 @@ class ChangeOutput(Struct, frozen=True, kw_only=True):
     actor_id: str | None
     commit: CommitOutput | None
     outcome: BranchCreated | BranchDeleted | BranchMerged | UnsetType = UNSET
+    returned: list[ReturnedOutput] | UnsetType = UNSET
 
 
 class LoadedTypeOutput(Struct, frozen=True, kw_only=True):
@@ -123,19 +127,22 @@ class SchemaOutput(Struct, frozen=True, kw_only=True):
     system_columns: SystemColumnsOutput = SystemColumnsOutput()
 
 
+GraphAction = Literal[
+    "none",
+    "wait_for_startup",
+    "wait_for_transition",
+    "apply_correction_or_restart",
+    "wait_for_restart",
+]
+
+
 class GraphInfo(Struct, frozen=True, kw_only=True):
     graph_id: str
     uri: str
     state: Literal["loading", "ready", "transitioning", "blocked", "stopping"]
     read_available: bool
     write_available: bool
-    action: Literal[
-        "none",
-        "wait_for_startup",
-        "wait_for_transition",
-        "apply_correction_or_restart",
-        "wait_for_restart",
-    ]
+    action: GraphAction
     failure: (
         Literal[
             "invalid_configuration",

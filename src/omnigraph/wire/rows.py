@@ -15,6 +15,7 @@ from omnigraph.language.types import PropType, Scalar
 from omnigraph.read.result import rows_json
 
 if TYPE_CHECKING:
+    from omnigraph.mutation.returned import Returned
     from omnigraph.read.result import Result
 
 _NOT_FINITE: Final = frozenset(["NaN", "Infinity", "-Infinity"])
@@ -40,10 +41,10 @@ def columns_13(result: Result) -> list[str]:
     return names
 
 
-def rows_13(result: Result, names: list[str], objects: Objects) -> bytes:
+def rows_13(result: Result | Returned, names: list[str], objects: Objects) -> bytes:
     """The rows of a result as a JSON array, with these names of its columns."""
     table, types = result.to_arrow().rename_columns(names), result.types
-    text = rows_json(table, types) if result.scores else result.rows_json()
+    text = rows_json(table, types)
     has_nulls = any(column.null_count for column in table.columns)
     if not has_nulls and not objects and not any(map(_is_rewritten, types)):
         return text
@@ -60,33 +61,36 @@ def object_13(values: dict[str, Any], types: dict[str, PropType]) -> dict[str, A
     """A node as the value of a variable. Nulls are left out."""
     shown = {name: value for name, value in values.items() if name != "id" and value is not None}
     return {"@id": values["id"]} | {
-        name: _cell(value, types[name].scalar) for name, value in sorted(shown.items())
+        name: _cell(value, types[name]) for name, value in sorted(shown.items())
     }
 
 
 def _is_rewritten(kind: PropType) -> bool:
+    if any(_is_rewritten(part) for _, part in kind.fields or ()):
+        return True
     return kind.scalar is Scalar.DATETIME or kind.scalar.is_float or kind.is_blob
 
 
 def _row(row: dict[str, Any], columns: dict[str, PropType]) -> dict[str, Any]:
-    return {
-        name: _cell(value, columns[name].scalar) for name, value in row.items() if value is not None
-    }
+    return {name: _cell(value, columns[name]) for name, value in row.items() if value is not None}
 
 
-def _cell(value: Any, scalar: Scalar) -> Any:
+def _cell(value: Any, kind: PropType) -> Any:
     if isinstance(value, list):
-        return [_cell(item, scalar) for item in value]
+        return [_cell(item, kind) for item in value]
+    if isinstance(value, dict):
+        fields = dict(kind.fields or ())
+        return {name: _cell(part, fields[name]) for name, part in value.items()}
     if not isinstance(value, str):
         return value
-    if scalar is Scalar.DATETIME:
+    if kind.scalar is Scalar.DATETIME:
         return value.removesuffix("Z").removesuffix(".000")
-    return None if scalar.is_float and value in _NOT_FINITE else value
+    return None if kind.scalar.is_float and value in _NOT_FINITE else value
 
 
 def image_13(values: dict[str, Any], types: dict[str, PropType]) -> dict[str, Any]:
     """The properties of a change image. Nulls are kept."""
-    return {name: _cell(value, types[name].scalar) for name, value in values.items()}
+    return {name: _cell(value, types[name]) for name, value in values.items()}
 
 
 def export_lines_13(lines: bytes) -> Iterator[bytes]:

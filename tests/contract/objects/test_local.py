@@ -14,6 +14,7 @@ import threading
 import pytest
 
 from omnigraph.errors import StoreCallFailed, UnsafeStore
+from omnigraph.storage import local_objects
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.uris import is_addressable, normalise_root
@@ -281,3 +282,24 @@ class TestLock:
         assert not store.exists("")
         store.write_text("a", "1")
         assert everything_in(folder) == ["a"]
+
+
+def test_a_stamp_changes_with_any_of_the_files(folder, store, monkeypatch):
+    monkeypatch.setattr(local_objects, "CLOCK_SLACK_NS", -(10**9))
+    names = ["one", "two"]
+    store.write_text("one", "1")
+    assert store.stamp(names) is None
+    store.write_text("two", "2")
+    first = store.stamp(names)
+    assert first is not None
+    assert store.stamp(names) == first
+    (folder / "two").write_text("3")
+    second = store.stamp(names)
+    assert second not in (None, first)
+    store.write_text("one", "4")
+    assert store.stamp(names) not in (None, first, second)
+
+
+def test_files_that_have_just_changed_have_no_stamp(store):
+    store.write_text("one", "1")
+    assert store.stamp(["one"]) is None

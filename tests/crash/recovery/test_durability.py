@@ -64,13 +64,13 @@ def in_versions(path: Path) -> bool:
 
 @pytest.mark.acceptance("S-159")
 @pytest.mark.parametrize("branch", ["main", "feature", "fresh"])
-@pytest.mark.parametrize("slack", [durability._CLOCK_SLACK_NS, 0], ids=["usual", "slow machine"])
+@pytest.mark.parametrize("slack", [durability.CLOCK_SLACK_NS, 0], ids=["usual", "slow machine"])
 def test_each_step_of_a_mutation_is_on_the_disk_before_the_next_begins(
     tmp_path, monkeypatch, branch, slack
 ):
     monkeypatch.setenv("OMNIGRAPH_DURABILITY", "fsync")
     # Where time passes between the steps, folders that did not change meanwhile are known to be safe.
-    monkeypatch.setattr(durability, "_CLOCK_SLACK_NS", slack)
+    monkeypatch.setattr(durability, "CLOCK_SLACK_NS", slack)
     graph = new_graph(str(tmp_path / "graph"))
     graph.branches.create("feature").mutate(HIRE, {"who": "Fay", "company": "Core"})
     graph.branches.create("fresh")

@@ -95,6 +95,46 @@ def test_a_limited_number_of_files_is_remembered(monkeypatch):
     assert known.may_match("many", wanted)
 
 
+def test_new_ids_are_looked_up_without_reading_files_that_were_asked_often(store, monkeypatch):
+    table = make(store, **{f"p{n}": n for n in range(1500)})
+    looked_up: list[Any] = []
+
+    def note(*given: Any) -> pa.Table:
+        looked_up.append(given)
+        return scanning.lookup(*given)
+
+    monkeypatch.setattr(tables_module, "lookup", note)
+    for number in range(20):
+        assert table.lookup(pa.array([f"new{number}"])).num_rows == 0
+    assert len(looked_up) == 8
+    assert table.lookup(pa.array(["p7"])).to_pylist() == [{"id": "p7"}]
+    assert table.lookup(pa.array(["new"]), ["id", "age"]).num_rows == 0
+    assert table.read(["id"], Comparison("id", "=", "new")).num_rows == 0
+    later = commit(table, stage_delta(table, people(new=1), ["p7"]))
+    assert later.lookup(pa.array(["p7", "new"])).to_pylist() == [{"id": "new"}]
+    assert table.lookup(pa.array(["p7"])).num_rows == 1
+
+
+def test_files_with_deleted_rows_are_not_learnt(store):
+    first = make(store, **{f"p{n}": n for n in range(20)})
+    later = commit(first, stage_delta(first, NOTHING, ["p7"]))
+    for number in range(20):
+        assert later.lookup(pa.array([f"new{number}"])).num_rows == 0
+    assert first.lookup(pa.array(["p7"])).num_rows == 1
+    assert later.lookup(pa.array(["p7"])).num_rows == 0
+
+
+def test_hashes_of_ids_take_a_limited_amount_of_memory(monkeypatch):
+    monkeypatch.setattr(lineage, "KNOWN_IDS_BYTES", 8 * 25)
+    known = KnownValues()
+    for name in "xyz":
+        known.learn_ids(name, pa.chunked_array([[f"{name}{n}" for n in range(10)]]))
+    wanted = In("id", ("w", "v"))
+    assert [known.may_match(name, wanted) for name in "xyz"] == [True, False, False]
+    assert known.may_match("z", Comparison("id", "=", "z3"))
+    assert known.may_match("z", Comparison("src", "=", "w"))
+
+
 def test_numbers_are_left_to_the_store(store):
     numbered = pa.schema([pa.field("id", pa.utf8(), nullable=False), pa.field("src", pa.float32())])
     table = store.create("nodes/numbered", numbered)

@@ -10,31 +10,48 @@ from hypothesis import strategies as st
 from omnigraph.catalog.model import Catalog, EdgeType, Property
 from omnigraph.language.query.ast import (
     ANONYMOUS,
+    AggregateBlock,
+    AggregateFunction,
+    Arithmetic,
+    ArithmeticOperator,
     Binding,
     Bm25Call,
+    Call,
+    Case,
     Clause,
+    Comparison,
+    EdgeName,
+    EdgeSelection,
+    Exists,
     Expression,
     Filter,
     Hops,
     IntegerLiteral,
+    Junction,
+    Logical,
     NearestCall,
     Negation,
+    Not,
+    NullTest,
     Operator,
+    Optional,
     PropertyAccess,
     PropertyMatch,
     RrfCall,
+    StringLiteral,
+    SystemAccess,
     TextCall,
-    TextClause,
     TextFunction,
     Traversal,
-    Value,
     Variable,
+    When,
 )
 from omnigraph.language.syntax import Name
 from omnigraph.language.types import PropType, Scalar, compatible
 from tests.support.generate.values import Literals, Parameters, literals, values
 
 _COMPARISONS = [o for o in Operator if not o.value.isidentifier()]
+_WHOLE = [o for o in ArithmeticOperator if o is not ArithmeticOperator.DIVIDE]
 _MAX_DEPTH = 2
 
 
@@ -67,6 +84,9 @@ class ClauseBuilder:
         self.may = may
         self.depth = depth
         self.bound: dict[str, str] = {}
+        self.edges: dict[str, tuple[str, ...]] = {}
+        """The edge variables, with the names of their edge types."""
+        self.paths: list[str] = []
         self.room = may.variables
 
     def clauses(self) -> list[Clause]:
@@ -85,7 +105,7 @@ class ClauseBuilder:
             if self.may.search:
                 makers.append(self.text_clause)
             if self.depth < _MAX_DEPTH:
-                makers.append(self.negation)
+                makers += [self.negation, self.existence, self.counted, self.optional]
             clause = self.draw(st.sampled_from(makers))()
             if clause is not None:
                 found.append(clause)
@@ -110,7 +130,7 @@ class ClauseBuilder:
         chosen = self.draw(st.lists(st.sampled_from(usable), max_size=most))
         return [PropertyMatch(Name(p.name), self.match_value(p.type)) for p in chosen]
 
-    def match_value(self, kind: PropType) -> Value:
+    def match_value(self, kind: PropType) -> Expression:
         """A match gives one element for a list property; `now()` only fits a plain DateTime."""
         wanted = kind.element() if kind.list else kind
         return self.value(wanted, allow_now=not kind.list)
@@ -118,6 +138,8 @@ class ClauseBuilder:
     def traversal(self) -> Traversal | None:
         if not self.catalog.edges or not self.room:
             return None
+        if self.draw(st.booleans()):
+            return self.selection()
         edge = self.draw(st.sampled_from(list(self.catalog.edges.values())))
         if self.draw(st.booleans()) and not edge.is_self_typed:
             # Against the direction: one known end has to say so, the left one first.
@@ -131,14 +153,69 @@ class ClauseBuilder:
         return self._traversal(edge, self.end(edge.from_type), self.end(edge.to_type))
 
     def _traversal(self, edge: EdgeType, left: str, right: str) -> Traversal:
-        word = edge.name[0].lower() + edge.name[1:]
-        if word == "not":
-            word = "noT"
-        hops = None
-        if self.draw(st.booleans()):
-            low = self.draw(st.integers(1, 3))
-            hops = Hops(low, self.draw(st.integers(low, 5)))
-        return Traversal(Variable(left), Name(word), Variable(right), hops)
+        hops = self.hops() if self.draw(st.booleans()) else None
+        edges = EdgeSelection((_edge_name(edge.name),))
+        return Traversal(Variable(left), edges, Variable(right), hops)
+
+    def hops(self, lowest: int = 3) -> Hops:
+        low = self.draw(st.integers(1, lowest))
+        return Hops(low, self.draw(st.integers(low, 5)))
+
+    def selection(self) -> Traversal:
+        """Edges of several types or any, either way, with a variable, or the shortest path."""
+        first = self.draw(st.sampled_from(list(self.catalog.edges.values())))
+        ends = (first.from_type, first.to_type)
+        alike = [e for e in self.catalog.edges.values() if (e.from_type, e.to_type) == ends]
+        members = self.draw(
+            st.lists(st.sampled_from(alike), max_size=2, unique_by=lambda e: e.name)
+        )
+        chosen = [first, *(e for e in members if e is not first)]
+        names = tuple(_edge_name(e.name) for e in chosen)
+        undirected = first.is_self_typed and self.draw(st.booleans())
+        before = set(self.bound)
+        left, right = self.end(ends[0]), self.end(ends[1])
+        if {left, right} <= before and self.draw(st.booleans()):
+            names = ()
+        types = tuple(e.name for e in chosen) if names else self.joining(ends)
+        edges = EdgeSelection(names, undirected)
+        hops, variable, by = None, None, None
+        is_shortest = first.is_self_typed and self.draw(st.integers(0, 3)) == 0
+        if is_shortest:
+            by = self.weight(types) if self.draw(st.booleans()) else None
+            hops = self.hops(3 if by is None else 1)
+            variable = self.named("p")
+            if variable is not None and variable.name != ANONYMOUS:
+                self.paths.append(variable.name)
+        elif self.draw(st.booleans()):
+            variable = self.named("e")
+            if variable is not None and variable.name != ANONYMOUS:
+                self.edges[variable.name] = types
+        if variable is None and not is_shortest and first.is_self_typed:
+            hops = self.hops() if self.draw(st.booleans()) else None
+        return Traversal(Variable(left), edges, Variable(right), hops, variable, is_shortest, by)
+
+    def joining(self, ends: tuple[str, str]) -> tuple[str, ...]:
+        """The edge types that `*` stands for."""
+        found = self.catalog.edges.values()
+        return tuple(
+            e.name for e in found if ends in ((e.from_type, e.to_type), (e.to_type, e.from_type))
+        )
+
+    def weight(self, types: tuple[str, ...]) -> Name | None:
+        """A property that every edge type has and that is never negative."""
+        edges = [self.catalog.edges[name] for name in types]
+        able = [
+            name
+            for name, prop in edges[0].properties.items()
+            if prop.type.scalar in (Scalar.U32, Scalar.U64) and not prop.type.list
+            if all(name in edge.properties for edge in edges)
+        ]
+        return Name(self.draw(st.sampled_from(able))) if able else None
+
+    def named(self, letter: str) -> Variable | None:
+        """A new variable for an edge or path, the anonymous one, or none."""
+        name = f"{letter}{len(self.edges) + len(self.paths)}_{self.depth}"
+        return self.draw(st.sampled_from([None, Variable(ANONYMOUS), Variable(name)]))
 
     def end(self, type_name: str) -> str:
         """A bound variable of the type, or a new end."""
@@ -157,25 +234,88 @@ class ClauseBuilder:
     # -- conditions -------------------------------------------------------------------------
 
     def filter(self) -> Filter | None:
-        prop = self.access(lambda kind: not kind.is_blob and not kind.is_vector)
+        """A comparison, or conditions joined in a random way."""
+        first = self.comparison()
+        if first is None or not self.draw(st.booleans()):
+            return first
+        return Filter(self.condition(first.condition, depth=2))
+
+    def condition(self, leaf: Expression, depth: int) -> Expression:
+        """A Boolean expression around a comparison."""
+        if not depth:
+            return leaf
+        found = self.comparison()
+        other = leaf if found is None else self.condition(found.condition, depth - 1)
+        access = self.access(lambda kind: not kind.is_blob)
+        options: list[Expression] = [
+            leaf,
+            Not(leaf),
+            Logical(Junction.AND, (leaf, other)),
+            Logical(Junction.OR, (leaf, other)),
+            Logical(Junction.OR, (Not(other), leaf)),
+        ]
+        if access is not None:
+            test = NullTest(access[0], self.draw(st.booleans()))
+            options += [Logical(Junction.OR, (test, leaf)), Logical(Junction.AND, (leaf, test))]
+        options += [test for test in (self.membership(), self.computed_test()) if test is not None]
+        return self.draw(st.sampled_from(options))
+
+    def membership(self) -> Comparison | None:
+        prop = self.access(lambda kind: not (kind.list or kind.is_blob or kind.is_vector))
+        if prop is None:
+            return None
+        listed = self.draw(self.may.literals(PropType(prop[1].scalar, list=True)))
+        return Comparison(prop[0], Operator.IN, listed)
+
+    def computed_test(self) -> Comparison | None:
+        value = self.computed()
+        if value is None:
+            return None
+        expression, scalar = value
+        limit = self.draw(self.may.literals(PropType(scalar)))
+        return Comparison(expression, self.draw(st.sampled_from(_COMPARISONS)), limit)
+
+    def computed(self) -> tuple[Expression, Scalar] | None:
+        """Something computed of a property, and its type; small enough not to leave 64 bits."""
+        integer = self.access(lambda kind: kind.scalar is Scalar.I32 and not kind.list)
+        if integer is not None and self.draw(st.booleans()):
+            one = IntegerLiteral(self.draw(st.integers(-3, 3)))
+            operator = self.draw(st.sampled_from(_WHOLE))
+            both = Arithmetic(integer[0], operator, one)
+            chosen = Case((When(NullTest(integer[0]), one),), both)
+            coalesced = Call(Name("coalesce"), (both, one))
+            numbers: list[Expression] = [both, chosen, coalesced]
+            return self.draw(st.sampled_from(numbers)), Scalar.I64
+        text = self.access(lambda kind: kind.is_text)
+        if text is None:
+            return None
+        if self.draw(st.booleans()):
+            return Call(Name("length"), (text[0],)), Scalar.I64
+        joined = Arithmetic(text[0], ArithmeticOperator.ADD, StringLiteral("a"))
+        part = Call(Name("substring"), (text[0], IntegerLiteral(1), IntegerLiteral(2)))
+        texts: list[Expression] = [joined, part]
+        return self.draw(st.sampled_from(texts)), Scalar.STRING
+
+    def comparison(self) -> Filter | None:
+        prop = self.access(lambda kind: not kind.is_blob and not kind.is_vector, edges=True)
         if prop is None:
             return None
         access, kind = prop
         if kind.list:
-            return Filter(access, Operator.CONTAINS, self.operand(kind.element()))
+            return _filter(access, Operator.CONTAINS, self.operand(kind.element()))
         if self.draw(st.integers(0, 5)) == 0:
             listed = self.draw(self.may.literals(PropType(kind.scalar, list=True)))
-            return Filter(listed, Operator.CONTAINS, access)
+            return _filter(listed, Operator.CONTAINS, access)
         operators = list(_COMPARISONS)
         if kind.is_text:
-            operators += [Operator.CONTAINS, Operator.STARTS_WITH]
+            operators += [Operator.CONTAINS, Operator.STARTS_WITH, Operator.ENDS_WITH]
         sides = (access, self.operand(kind))
         operator = self.draw(st.sampled_from(operators))
         left, right = sides if self.draw(st.booleans()) else sides[::-1]
         if operator not in _COMPARISONS and isinstance(left, Variable):
             # A bare variable before a word would read as the start of a traversal.
             left, right = right, left
-        return Filter(left, operator, right)
+        return _filter(left, operator, right)
 
     def operand(self, kind: PropType) -> Expression:
         """Something to compare a property with: another one, or a value."""
@@ -184,23 +324,60 @@ class ClauseBuilder:
             return other[0]
         return self.value(PropType(kind.scalar))
 
-    def text_clause(self) -> TextClause | None:
+    def text_clause(self) -> Filter | None:
         call = self.text_call()
-        return None if call is None else TextClause(call)
+        return None if call is None else Filter(call)
 
     def negation(self) -> Negation:
-        few = replace(self.may, variables=min(3, self.may.variables))
+        return Negation(self.block(3)[1])
+
+    def existence(self) -> Filter:
+        return Filter(Exists(self.block(3)[1]))
+
+    def counted(self) -> Filter:
+        operator = self.draw(st.sampled_from(_COMPARISONS))
+        number = IntegerLiteral(self.draw(st.integers(0, 3)))
+        return Filter(Comparison(self.aggregate_block(), operator, number))
+
+    def aggregate_block(self) -> AggregateBlock:
+        """A number made of the solutions of a block."""
+        inner, clauses = self.block()
+        argument = inner.access(lambda kind: kind.scalar.is_numeric and not kind.list, edges=True)
+        if argument is None or self.draw(st.booleans()):
+            return AggregateBlock(AggregateFunction.COUNT, clauses)
+        functions = [AggregateFunction.COUNT, AggregateFunction.MIN, AggregateFunction.MAX]
+        return AggregateBlock(
+            self.draw(st.sampled_from(functions)), clauses, argument[0], self.draw(st.booleans())
+        )
+
+    def optional(self) -> Optional:
+        """A block whose variables can be used behind it."""
+        inner, clauses = self.block()
+        self.bound, self.edges = inner.bound, inner.edges
+        self.paths, self.room = inner.paths, max(0, self.room - 2)
+        return Optional(clauses)
+
+    def block(self, most: int = 1) -> tuple[ClauseBuilder, tuple[Clause, ...]]:
+        """Clauses about an outer variable, and what they bind.
+
+        All solutions of most blocks are tried one by one, so they bind few variables.
+        """
+        few = replace(self.may, variables=min(most, self.may.variables))
         inner = ClauseBuilder(self.draw, self.catalog, self.parameters, few, self.depth + 1)
-        inner.bound = dict(self.bound)
+        inner.bound, inner.edges = dict(self.bound), dict(self.edges)
+        inner.paths = list(self.paths)
         outer = self.draw(st.sampled_from(sorted(self.bound)))
         type_name = self.bound[outer]
         first = Binding(Variable(outer), Name(type_name), tuple(self.matches(type_name)))
-        return Negation((first, *inner.clauses()))
+        return inner, (first, *inner.clauses())
 
     # -- expressions ------------------------------------------------------------------------
 
-    def access(self, wanted: Callable[[PropType], bool]) -> tuple[PropertyAccess, PropType] | None:
-        found = [
+    def access(
+        self, wanted: Callable[[PropType], bool], *, edges: bool = False
+    ) -> tuple[PropertyAccess, PropType] | None:
+        found = self.edge_access(wanted) if edges else []
+        found += [
             (PropertyAccess(Variable(name), Name(p.name)), p.type)
             for name, type_name in sorted(self.bound.items())
             for p in self.properties(type_name)
@@ -208,7 +385,32 @@ class ClauseBuilder:
         ]
         return self.draw(st.sampled_from(found)) if found else None
 
-    def value(self, kind: PropType, *, allow_now: bool = True) -> Value:
+    def edge_access(
+        self, wanted: Callable[[PropType], bool]
+    ) -> list[tuple[PropertyAccess, PropType]]:
+        """Properties of edges, those that all types of an edge variable have alike."""
+        found = []
+        for name, types in sorted(self.edges.items()):
+            members = [self.catalog.edges[member].properties for member in types]
+            for prop in members[0].values() if members else ():
+                if wanted(prop.type) and all(prop.name in other for other in members):
+                    found.append((PropertyAccess(Variable(name), Name(prop.name)), prop.type))
+        return found
+
+    def system_access(self) -> Expression:
+        """An `@` field, or a part of a path."""
+        found: list[Expression] = []
+        for name in sorted(self.bound):
+            found += [SystemAccess(Variable(name), Name(field)) for field in ("id", "type")]
+        for name in sorted(self.edges):
+            fields = ("id", "type", "src", "dst")
+            found += [SystemAccess(Variable(name), Name(field)) for field in fields]
+        for name in self.paths:
+            parts = ("length", "cost", "nodes", "edges")
+            found += [PropertyAccess(Variable(name), Name(part)) for part in parts]
+        return self.draw(st.sampled_from(found))
+
+    def value(self, kind: PropType, *, allow_now: bool = True) -> Expression:
         return values(
             self.draw, self.parameters, kind, allow_now=allow_now, literals=self.may.literals
         )
@@ -265,3 +467,12 @@ class ClauseBuilder:
 
     def properties(self, type_name: str) -> list[Property]:
         return list(self.catalog.nodes[type_name].properties.values())
+
+
+def _edge_name(name: str) -> EdgeName:
+    word = name[0].lower() + name[1:]
+    return EdgeName("noT" if word == "not" else word)
+
+
+def _filter(left: Expression, operator: Operator, right: Expression) -> Filter:
+    return Filter(Comparison(left, operator, right))

@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType, Property
 from omnigraph.language.query.ast import (
+    AliasReference,
     Assignment,
+    Comparison,
     Delete,
     Insert,
     MutationBody,
     Note,
     Operator,
     Parameter,
-    Predicate,
     Query,
     QueryFile,
     ReadBody,
@@ -146,7 +147,7 @@ def _assignments(
     ]
 
 
-def _predicate(draw: st.DrawFn, target: EntityType, parameters: Parameters) -> Predicate | None:
+def _predicate(draw: st.DrawFn, target: EntityType, parameters: Parameters) -> Comparison | None:
     usable = [p.name for p in target.properties.values() if _comparable(p)]
     if isinstance(target, EdgeType):
         usable = [name for name in usable if name not in _ENDS] + list(_ENDS)
@@ -156,7 +157,7 @@ def _predicate(draw: st.DrawFn, target: EntityType, parameters: Parameters) -> P
     is_end = isinstance(target, EdgeType) and name in _ENDS
     kind = _ID if is_end else target.properties[name].type
     operator = draw(st.sampled_from(_COMPARISONS))
-    return Predicate(Name(name), operator, values(draw, parameters, kind))
+    return Comparison(AliasReference(Name(name)), operator, values(draw, parameters, kind))
 
 
 def _comparable(prop: Property) -> bool:

@@ -15,6 +15,7 @@ from omnigraph.language.query.ast import (
     Projection,
     PropertyAccess,
     ReadBody,
+    Result,
     Variable,
 )
 from omnigraph.language.syntax import Name
@@ -43,12 +44,24 @@ class ReadBuilder:
         clauses = self.clauses.clauses()
         grouped = self.draw(st.booleans())
         projections = self.projections(grouped=grouped)
-        order = self.order(projections, grouped=grouped)
+        # Equal scores and sums may differ in their last digits, so they are not made distinct.
+        distinct = not grouped and not self.clauses.may.search and self.draw(st.booleans())
+        if distinct:
+            projections = [p for p in projections if not self.is_blob(p, projections)]
+            projections = projections or [Projection(self.variable())]
+        order = self.order(projections, grouped=grouped or distinct)
         few = st.one_of(st.none(), st.integers(0, 12))
         limit = self.draw(st.one_of(few, st.integers(0, 2**64 - 1)))
         if limit is None and order and self.clauses.may.search:
             limit = self.draw(st.integers(0, 50))
-        return ReadBody(tuple(clauses), tuple(projections), tuple(order), limit)
+        result = Result(
+            tuple(projections),
+            distinct=distinct,
+            order=tuple(order),
+            offset=self.draw(st.one_of(st.none(), st.integers(0, 5))),
+            limit=limit,
+        )
+        return ReadBody(tuple(clauses), result)
 
     # -- return -----------------------------------------------------------------------------
 
@@ -70,31 +83,70 @@ class ReadBuilder:
         return projections
 
     def projected(self, *, grouped: bool) -> Expression:
-        options: list[Expression | None] = [self.variable()]
-        access = self.clauses.access(lambda kind: True)
+        options: list[Expression | None] = [self.variable(), self.clauses.system_access()]
+        options.append(self.clauses.aggregate_block() if self.draw(st.booleans()) else None)
+        access = self.clauses.access(lambda kind: True, edges=True)
         options.append(access[0] if access else None)
         if self.clauses.may.search:
             options += [self.clauses.text_call(), self.clauses.rank()]
         if not grouped:
             scalar = self.draw(st.sampled_from([Scalar.I64, Scalar.STRING, Scalar.DATE]))
             options += [Now(), self.clauses.value(PropType(scalar))]
+            computed, test = self.clauses.computed(), self.clauses.comparison()
+            options += [computed[0] if computed else None, test.condition if test else None]
         return self.draw(st.sampled_from([e for e in options if e is not None]))
 
+    def is_blob(self, projection: Projection, among: list[Projection]) -> bool:
+        expression = projection.expression
+        if isinstance(expression, AliasReference):
+            named = {p.alias.text: p.expression for p in among if p.alias}
+            expression = named[expression.name.text]
+        if not isinstance(expression, PropertyAccess):
+            return False
+        name, catalog = expression.variable.name, self.clauses.catalog
+        if name in self.clauses.paths:
+            return False
+        if name in self.clauses.edges:
+            properties = catalog.edges[self.clauses.edges[name][0]].properties
+        else:
+            properties = catalog.nodes[self.clauses.bound[name]].properties
+        return properties[expression.property.text].type.is_blob
+
     def aggregate(self) -> Aggregate:
-        numeric = self.clauses.access(lambda kind: kind.scalar.is_numeric and not kind.list)
+        found = self.any_aggregate()
+        if isinstance(found.argument, PropertyAccess) and self.is_blob(
+            Projection(found.argument), []
+        ):
+            return found
+        return Aggregate(found.function, found.argument, self.draw(st.booleans()))
+
+    def any_aggregate(self) -> Aggregate:
+        ordered = (Scalar.BOOL, Scalar.DATE, Scalar.DATETIME)
+        single = self.clauses.access(lambda kind: kind.scalar in ordered and not kind.list)
+        if single is not None and self.draw(st.booleans()):
+            functions = [AggregateFunction.MIN, AggregateFunction.MAX]
+            return Aggregate(self.draw(st.sampled_from(functions)), single[0])
+        listed = self.clauses.access(_is_sortable)
+        if self.draw(st.booleans()):
+            argument = listed[0] if listed is not None else self.variable()
+            return Aggregate(AggregateFunction.COLLECT, argument)
+        numeric = self.clauses.access(
+            lambda kind: kind.scalar.is_numeric and not kind.list, edges=True
+        )
         if numeric is not None and self.draw(st.booleans()):
             return Aggregate(self.draw(st.sampled_from(_FUNCTIONS_OF_NUMBERS)), numeric[0])
-        text = self.clauses.access(lambda kind: kind.is_text)
+        text = self.clauses.access(lambda kind: kind.is_text, edges=True)
         if text is not None and self.draw(st.booleans()):
             functions = [AggregateFunction.MIN, AggregateFunction.MAX]
             return Aggregate(self.draw(st.sampled_from(functions)), text[0])
-        counted = self.clauses.access(lambda kind: True)
+        counted = self.clauses.access(lambda kind: True, edges=True)
         if counted is not None and self.draw(st.booleans()):
             return Aggregate(AggregateFunction.COUNT, counted[0])
         return Aggregate(AggregateFunction.COUNT, self.variable())
 
     def variable(self) -> Variable:
-        return Variable(self.draw(st.sampled_from(sorted(self.clauses.bound))))
+        names = sorted([*self.clauses.bound, *self.clauses.edges])
+        return Variable(self.draw(st.sampled_from(names)))
 
     # -- order ------------------------------------------------------------------------------
 
@@ -112,7 +164,7 @@ class ReadBuilder:
         for _ in range(self.draw(st.integers(0, 2))):
             expression: Expression | None = None
             if not grouped and self.draw(st.booleans()):
-                access = self.clauses.access(_is_sortable)
+                access = self.clauses.access(_is_sortable, edges=True)
                 expression = access[0] if access else self.variable()
             elif able:
                 projection = self.draw(st.sampled_from(able))
@@ -120,14 +172,24 @@ class ReadBuilder:
                 if projection.alias is not None and self.draw(st.booleans()):
                     expression = AliasReference(projection.alias)
             if expression is not None:
-                keys.append(OrderKey(expression, self.draw(st.sampled_from([None, True, False]))))
+                descending, nulls_first = (
+                    self.draw(st.sampled_from([None, True, False])) for _ in range(2)
+                )
+                keys.append(OrderKey(expression, descending, nulls_first))
         return keys
 
     def sortable(self, expression: Expression) -> bool:
+        if isinstance(expression, Aggregate):
+            return expression.function is not AggregateFunction.COLLECT
         if not isinstance(expression, PropertyAccess):
             return True
-        type_name = self.clauses.bound[expression.variable.name]
-        properties = self.clauses.catalog.nodes[type_name].properties
+        name, catalog = expression.variable.name, self.clauses.catalog
+        if name in self.clauses.paths:
+            return expression.property.text in ("length", "cost")
+        if name in self.clauses.edges:
+            properties = catalog.edges[self.clauses.edges[name][0]].properties
+        else:
+            properties = catalog.nodes[self.clauses.bound[name]].properties
         return _is_sortable(properties[expression.property.text].type)
 
 

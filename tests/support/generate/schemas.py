@@ -33,8 +33,8 @@ from tests.support.generate.names import (
     type_names,
 )
 
-_LIST_ELEMENTS = [s for s in Scalar if s not in (Scalar.BLOB, Scalar.VECTOR)]
-_PLAIN = [s for s in Scalar if s is not Scalar.VECTOR]
+_LIST_ELEMENTS = [s for s in Scalar if s not in (Scalar.BLOB, Scalar.VECTOR, Scalar.OBJECT)]
+_PLAIN = [s for s in Scalar if s not in (Scalar.VECTOR, Scalar.OBJECT)]
 _CUSTOM_ANNOTATIONS = ("shelf", "hue", "owner", "default")
 
 

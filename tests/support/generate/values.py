@@ -12,13 +12,13 @@ from omnigraph.language.query.ast import (
     BoolLiteral,
     DateLiteral,
     DateTimeLiteral,
+    Expression,
     FloatLiteral,
     IntegerLiteral,
     ListLiteral,
     Literal,
     Now,
     StringLiteral,
-    Value,
     Variable,
 )
 from omnigraph.language.types import PropType, Scalar
@@ -86,7 +86,7 @@ def values(
     *,
     allow_now: bool = True,
     literals: Literals = literals,
-) -> Value:
+) -> Expression:
     """A literal, a parameter or (for a DateTime) `now()` that may be given for a property."""
     if kind.is_blob:
         return parameters.use(draw, PropType(Scalar.STRING, nullable=draw(st.booleans())))

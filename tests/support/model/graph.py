@@ -14,7 +14,11 @@ from itertools import count
 
 from omnigraph.catalog.ir import SchemaIR
 from omnigraph.catalog.model import Catalog
-from omnigraph.plan.ir import NOW_PARAMETER, MutationPlan, ReadPlan
+from omnigraph.plan.changes import MutationPlan
+from omnigraph.plan.ir import (
+    NOW_PARAMETER,
+    ReadPlan,
+)
 from tests.support.model.branch_names import MAIN, public_name
 from tests.support.model.export import export
 from tests.support.model.history import Commit, ancestors, lineage, merge_bases, net_counts
@@ -23,6 +27,7 @@ from tests.support.model.load import Mode, load
 from tests.support.model.merge import Ancestor, combine, merge
 from tests.support.model.mutate import mutate
 from tests.support.model.read import Answer, View, answer
+from tests.support.model.read.expressions import with_defaults
 from tests.support.outcome import (
     Change,
     Counts,
@@ -111,7 +116,7 @@ class ReferenceGraph:
         now_ms: int = 0,
     ) -> Answer:
         """The answer to a read that was checked against the present schema."""
-        bound = {NOW_PARAMETER: now_ms, **(parameters or {})}
+        bound = with_defaults(plan.parameters, {NOW_PARAMETER: now_ms, **(parameters or {})})
         return answer(self.at(target), plan, bound, view)
 
     # -- rows -------------------------------------------------------------------------------
@@ -192,7 +197,7 @@ class ReferenceGraph:
         """Run a mutation as one commit, or as none when nothing changes in the end."""
         name, head = public_name(branch), self.head(branch)
         _expect(name, head, expected_head)
-        bound = {NOW_PARAMETER: now_ms, **(parameters or {})}
+        bound = with_defaults(plan.parameters, {NOW_PARAMETER: now_ms, **(parameters or {})})
         done = mutate(head.image, plan, bound, self._ids)
         counts = net_counts(head.image, done.image, done.touched)
         receipt = _nothing(name, head, "mutate", actor)

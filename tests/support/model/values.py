@@ -21,7 +21,7 @@ from omnigraph.language.types import INTEGER_RANGES, PropType, Scalar
 from omnigraph.language.values import format_datetime, parse_date, parse_datetime
 from tests.support.outcome import Json
 
-Value = None | bool | int | float | str | bytes | tuple["Value", ...]
+Value = None | bool | int | float | str | bytes | tuple["Value", ...] | dict[str, "Value"]
 Row = Mapping[str, Value]
 
 _BASE64: Final = "base64:"
@@ -252,4 +252,5 @@ def to_export(stored: Value, kind: PropType) -> Json:
         return format_datetime(stored).removesuffix("Z").removesuffix(".000")
     if isinstance(stored, float) and kind.scalar in (Scalar.F32, Scalar.VECTOR):
         return shortest_float32(stored)
+    assert not isinstance(stored, dict), "objects are only in results"
     return stored

@@ -544,3 +544,20 @@ def test_a_baseline_of_a_server_is_a_file_and_a_cursor_to_poll_from(cli, here, p
     assert {json.loads(line).get("type") for line in lines} >= {"Author", "Book"}
     polled = cli("changes", "poll", pair.url, "--cursor", made["resume_cursor"], "--json")
     assert json.loads(polled.out)["blocks"] == []
+
+
+def test_a_load_that_needs_several_requests_is_one_commit(pair, cli, here):
+    name = "".join(f"{number:0200}" for number in range(5))
+    with open(here / "large.jsonl", "w") as out:
+        for number in range(27_000):
+            out.write(f'{{"type":"Author","data":{{"slug":"{name}-{number}"}}}}\n')
+    assert cli("branch", "create", "--uri", pair.url, "large").code == 0
+    given = ("load", pair.url, "--data", "large.jsonl", "--mode", "append", "--branch", "large")
+    done = cli(*given, "--json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    tables = pair.server.get("/snapshot?branch=large").json()["tables"]
+    assert {one["table_key"]: one["row_count"] for one in tables}["node:Author"] == 27_003
+    assert document["commit"]["graph_branch"] == "large"
+    assert cli(*given).code == 1
+    assert cli("branch", "delete", "--uri", pair.url, "large", "--yes").code == 0

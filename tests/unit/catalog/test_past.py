@@ -69,6 +69,13 @@ def test_enums_have_all_values_of_today():
     )
 
 
+def test_numbers_have_the_type_they_were_stored_with():
+    first_one = build_schema(Source("first", "node N { n: I32  m: I32? }"))
+    now = then(first_one, "node N { n: I64?  m: I32 }")
+    properties = seen(first_one, now).nodes["N"].properties
+    assert [p.type.display for p in properties.values()] == ["I32?", "I32"]
+
+
 def test_what_was_dropped_since_keeps_its_name():
     text = FIRST.replace(
         "edge WorksAt: Person -> Company { since: Date?\n @unique(src, dst, since) }", ""

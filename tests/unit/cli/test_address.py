@@ -35,7 +35,10 @@ def errors_of(outcome) -> str:
 @every_command
 def test_no_address_is_an_error_that_says_how_to_give_one(cli, library, words, flag):
     message = errors_of(cli(*words))
-    assert message == "error[OG-I-005]: URI must be provided via <URI>, --target, or config\n"
+    assert message == (
+        "error[OG-I-005]: URI must be provided via <URI>, --target, or config; "
+        "OMNIGRAPH_URI and a graph in this folder work too\n"
+    )
 
 
 @every_command

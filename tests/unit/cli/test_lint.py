@@ -189,4 +189,6 @@ def test_a_broken_schema_is_an_error_of_its_own(cli, library):
     (library / "library.pg").write_text("node author { slug: String }\n")
     code, out, err = cli(*LINT, "--json")
     assert (code, out) == (1, "")
-    assert err.startswith("library.pg:1:")
+    document = json.loads(err)
+    assert document["error"].startswith("library.pg:1:")
+    assert document["diagnostics"][0]["line"] == 1

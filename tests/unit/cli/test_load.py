@@ -191,7 +191,7 @@ def test_a_repeated_load_says_that_nothing_was_changed(cli, empty):
 def test_every_bad_record_is_reported_and_nothing_is_loaded(cli, empty, library):
     (library / "bad.jsonl").write_text(BAD_JSONL)
     before = head(cli, empty)
-    code, out, err = cli("load", "--mode", "merge", "--data", "bad.jsonl", "--json", empty)
+    code, out, err = cli("load", "--mode", "merge", "--data", "bad.jsonl", empty)
     assert (code, out) == (1, "")
     first, *records = err.splitlines()
     assert first == "error[OG-D-001]: load failed: 3 bad records of 8, nothing was loaded"

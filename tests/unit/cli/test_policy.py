@@ -52,7 +52,9 @@ NOT_ASKED = {
     "commit list", "commit show", "commit changes", "changes poll", "changes baseline", "graphs list",
     "tag list", "pin list", "schema show", "schema plan",
     "queries validate", "queries list", "policy validate", "policy test", "policy explain",
-    "profile list", "profile show", "config migrate", "spark warm",
+    "profile list", "profile show", "config migrate", "spark warm", "completion", "bisect",
+    # Their writes are calls of the graph, in the name of the actor.
+    "shell", "mcp",
     # They work on storage, as its owner.
     "cluster validate", "cluster plan", "cluster apply", "cluster approve", "cluster status",
     "cluster observe", "cluster refresh", "cluster import", "cluster force-unlock",

@@ -11,7 +11,7 @@ import omnigraph as og
 from tests.unit.cli.conftest import LIBRARY_PG
 
 NICKNAME = LIBRARY_PG.replace("born: I32?", "born: I32?\n    nickname: String?")
-WIDER = LIBRARY_PG.replace("born: I32?", "born: I64?")
+RETYPED = LIBRARY_PG.replace("born: I32?", "born: String?")
 WITHOUT_BORN = LIBRARY_PG.replace("    born: I32?\n", "")
 
 
@@ -53,20 +53,20 @@ def test_a_plan_shows_the_steps_and_changes_nothing(cli, full, schema):
 
 @pytest.mark.acceptance("U-033")
 def test_a_plan_with_a_change_that_cannot_be_made_is_shown_and_exits_with_1(cli, full, schema):
-    code, out, err = cli("schema", "plan", "--schema", schema(WIDER), "--json", full)
+    code, out, err = cli("schema", "plan", "--schema", schema(RETYPED), "--json", full)
     assert (code, err) == (1, "")
     document = json.loads(out)
     assert document["supported"] is False
     [step] = document["steps"]
     assert step["kind"] == "unsupported_change"
     assert "Author.born" in step["entity"]
-    code, out, err = cli("schema", "plan", "--schema", schema(WIDER), full)
+    code, out, err = cli("schema", "plan", "--schema", schema(RETYPED), full)
     assert (code, out.splitlines()[1], err) == (1, "supported: no", "")
 
 
 @pytest.mark.acceptance("U-034")
 def test_applying_a_change_that_cannot_be_made_fails_and_points_at_it(cli, full, schema):
-    code, out, err = cli("schema", "apply", "--schema", schema(WIDER), full)
+    code, out, err = cli("schema", "apply", "--schema", schema(RETYPED), full)
     assert (code, out) == (1, "")
     assert "changing property type for 'Author.born'" in err
     assert "next.pg:3:11" in err

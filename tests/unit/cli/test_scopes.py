@@ -321,7 +321,8 @@ def test_a_broken_project_file_stops_a_command_and_is_named(cli, two, text):
     project(text)
     code, out, err = cli(*QUERY, "G")
     assert (code, out) == (1, "")
-    assert err.startswith("error[OG-I-024]: omnigraph.yaml")
+    assert json.loads(err)["error_code"] == "OG-I-024"
+    assert json.loads(err)["error"].startswith("omnigraph.yaml")
 
 
 @pytest.mark.parametrize("text", ["servers: [", "- a\n", "operator: {actor: {}}\n", "a: \0"])
@@ -329,7 +330,9 @@ def test_a_broken_operator_config_stops_a_command_and_is_named(cli, two, home, t
     operator(home, text)
     code, out, err = cli(*QUERY, "G")
     assert (code, out) == (1, "")
-    assert err.startswith(f"error[OG-I-016]: could not parse operator config {home}/config.yaml")
+    assert json.loads(err)["error_code"] == "OG-I-016"
+    message = f"could not parse operator config {home}/config.yaml"
+    assert json.loads(err)["error"].startswith(message)
 
 
 def test_help_and_version_read_no_file(cli, two, home):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from omnigraph.config.legacy import LegacyConfig, parse_legacy_config
 from omnigraph.config.operator import OperatorConfig, parse_operator_config

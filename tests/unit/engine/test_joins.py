@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.language.query.ast import Operator
-from omnigraph.read.expressions import compare
+from omnigraph.read.comparing import compare
 from omnigraph.read.frame import EqualityJoin
 
 WHOLE = [None, 0, 1, 2, 2**31 - 1]

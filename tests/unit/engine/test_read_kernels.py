@@ -127,7 +127,7 @@ def within(pairs, start, low, high):
 def test_a_search_reaches_each_node_once_at_its_shortest_distance(
     size, many, pairs, starts, low, more
 ):
-    hop = Hop("Knows", Direction.OUT, low, low + more, "Person")
+    hop = Hop((("Knows", Direction.OUT),), "Person", "Person", low, low + more)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(expand_module, "PAIRS_PER_BLOCK", many)
         rows, nodes = hops_over(pairs, size).reach(hop, column(starts))
@@ -141,7 +141,7 @@ def test_a_search_reaches_each_node_once_at_its_shortest_distance(
 def test_a_large_search_keeps_to_its_budget(monkeypatch):
     monkeypatch.setattr(expand_module, "PAIRS_PER_BLOCK", 1)
     everyone = [(a, b) for a in range(SIZE) for b in range(SIZE) if a != b]
-    hop = Hop("Knows", Direction.OUT, 1, 3, "Person")
+    hop = Hop((("Knows", Direction.OUT),), "Person", "Person", 1, 3)
     with pytest.raises(QueryBudgetExceeded):
         hops_over(everyone, max_rows=SIZE + 1).reach(hop, np.arange(SIZE))
 

@@ -21,8 +21,8 @@ edge WorksAt: Person -> Company { since: Date? }
 """
 
 
-def work(text: str) -> SchemaWork:
-    accepted = build_schema(Source("first", FIRST))
+def work(text: str, first: str = FIRST) -> SchemaWork:
+    accepted = build_schema(Source("first", first))
     desired = build_declared(Source("next", text))
     after = carry_identities(accepted, desired, plan_migration(accepted, desired))
     return schema_work(Catalog.from_ir(accepted), Catalog.from_ir(after))
@@ -64,3 +64,27 @@ def test_new_properties_and_indexes_belong_to_the_type_they_are_added_to():
 
 def test_an_index_of_two_properties_asks_for_nothing():
     assert work(FIRST.replace("age: I32?", "age: I32?\n    @index(age, name)")).changed == ()
+
+
+def test_wider_numbers_are_written_and_other_flags_are_not():
+    text = FIRST.replace("age: I32?", "age: I64?").replace("text: String?", "text: String")
+    [change] = work(text).changed
+    assert [prop.name for prop in change.widened] == ["age"]
+    assert change.nullable == {"text": False}
+    assert change.indexes == ()
+
+
+def test_an_index_on_a_wider_column_is_built_again():
+    first = FIRST.replace("age: I32?", "age: I32? @index")
+    [change] = work(first.replace("I32", "I64"), first).changed
+    assert change.indexes == (IndexSpec("age", IndexKind.BTREE),)
+    [change] = work(FIRST, first).changed
+    assert (change.indexes, change.unindexed) == ((), ("age",))
+
+
+def test_rules_are_no_work():
+    more = FIRST.replace("age: I32?", "age: I32?\n    @range(age, 0..9)").replace(
+        "-> Company", "-> Company @card(0..2)"
+    )
+    assert work(more) == SchemaWork((), (), ())
+    assert work(FIRST, more) == SchemaWork((), (), ())

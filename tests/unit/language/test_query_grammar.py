@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.errors import ParseError
 from omnigraph.language.query import ast
 from omnigraph.language.query.parse import parse_queries
-from omnigraph.language.syntax import Source
+from omnigraph.language.syntax import Name, Source
 from tests.unit.language.places import raises, refusal, table
 from tests.unit.language.schemas import read_query as read
 
@@ -31,39 +30,28 @@ SYNTAX = "Q001"
 REFUSED = table(
     (SYNTAX, read("$m: Maker { «}»"), "property", "L-071"),
     (SYNTAX, "query «Find»() { match { $m: Maker } return { $m } }", "name", "L-072"),
-    (SYNTAX, read("$m: Maker  $m.age > «-»1"), "", "L-073"),
-    (SYNTAX, 'query q() { delete Maker where skills «contains» "lathe" }', "", "L-101"),
     (SYNTAX, read("$m: Maker  $m «BORROWS» $t"), "", "L-144"),
-    (SYNTAX, 'query q() { delete Maker where handle «starts_with» "a" }', ""),
     (SYNTAX, read("$m: Maker  $m.age = 1«.»"), ""),
-    (SYNTAX, read("$m: Maker  $m.score = 1e5 «$m».age = 1"), ""),
+    (SYNTAX, read("$m: Maker  $m.score = 1«e5» $m.age = 1"), ""),
     (SYNTAX, read("$m: Maker  $m mentors{2«}» $x"), ""),
     (SYNTAX, read("$m: Maker  $m mentors{«,»2} $x"), ""),
-    (SYNTAX, read("$m: Maker  $m «not» $x"), ""),
-    (SYNTAX, read("$m: Maker  $m <mentors«>» $x"), ""),
-    (SYNTAX, read("$m: Maker  $m «$e»:mentors $x"), ""),
-    (SYNTAX, read("$m: Maker  or «{» $m.age = 1 }"), ""),
-    (SYNTAX, read("$m: Maker  optional «{» $m mentors $x }"), ""),
+    (SYNTAX, read("$m: Maker  «or» { $m.age = 1 }"), ""),
     (SYNTAX, read("$m: Maker  not { «}»"), ""),
     (SYNTAX, "query q() { match { «}» return { $m } }", ""),
     (SYNTAX, "query q() { match { $m: Maker } return { «}» }", ""),
     (SYNTAX, "query q() { match { $m: Maker } «}»", "return"),
     (SYNTAX, "query q() { «}»", ""),
     (SYNTAX, "query q() { match { $m: Maker } return { $m } «insert» Shed { slug: 1 } }", ""),
-    (SYNTAX, 'query q() { insert Shed { slug: "a" } «match» { $m: Maker } return { $m } }', ""),
     (SYNTAX, read("$m: Maker", tail="limit 3 «order» { $m.age }"), ""),
     (SYNTAX, read("$m: Maker", tail="limit «-»1"), ""),
-    (SYNTAX, read("$m: Maker", tail="«offset» 3"), ""),
     (SYNTAX, read("$m: Maker", tail="order { $m.age, «}»"), ""),
     (SYNTAX, read("$m: Maker", tail="order { $m.age «$m».score }"), ""),
     (SYNTAX, read("$m: Maker", tail="order { $m.age «ascending» }"), ""),
     (SYNTAX, read("$m: Maker", "count(«*»)"), ""),
-    (SYNTAX, read("$m: Maker", "$m.age «+» 1"), ""),
     (SYNTAX, read("$m: Maker", "$m as «N»"), ""),
     (SYNTAX, read("$m: Maker", "$m,«,» $m"), ""),
     (SYNTAX, read("$m: Maker { age: 1 «handle»: 2 }"), ""),
     (SYNTAX, read("$m: Maker { age: 1,«,» }"), ""),
-    (SYNTAX, read("$m: Maker { age: $x«.»y }"), ""),
     (SYNTAX, read("$m: Maker", params="$a: I32 «$b»: I32"), ""),
     (SYNTAX, "query q($a: I32,«)» { insert Shed { slug: 1 } }", ""),
     (SYNTAX, read("$m: Maker", params="«a»: I32"), ""),
@@ -73,10 +61,8 @@ REFUSED = table(
     (SYNTAX, read("«$»M: Maker"), ""),
     (SYNTAX, read("$m: Maker  nearest($m«,» [1.0]) < 1.0"), ""),
     (SYNTAX, read("$m: Maker", "rrf(«search»($m.handle, 1), bm25($m.handle, 1))"), ""),
-    (SYNTAX, 'query q() { match { $m: Maker  bm25($m.handle, "x") «}» return { $m } }', ""),
     (SYNTAX, read("$m: Maker", "date(«3»)"), ""),
     (SYNTAX, read("$m: Maker", "[1,«]»"), ""),
-    (SYNTAX, read("$m: Maker", "[«$m»]"), ""),
     (SYNTAX, read("$m: Maker", "now(«3»)"), ""),
     (SYNTAX, "query q() @«hue»(\"x\") { insert Shed { slug: 1 } }", ""),
     (SYNTAX, "query q() @description(«x») { insert Shed { slug: 1 } }", ""),
@@ -85,8 +71,6 @@ REFUSED = table(
     (SYNTAX, "query q() { insert Shed { «}» }", ""),
     (SYNTAX, "query q() { update Maker set { age: 1 } «}»", "where"),
     (SYNTAX, "query q() { delete Maker «}»", "where"),
-    (SYNTAX, "query q() { delete Maker where age = 1 «and» handle = 2 }", ""),
-    (SYNTAX, "query q() { «upsert» Shed { slug: 1 } }", ""),
     (SYNTAX, "«queryq»() { insert Shed { slug: 1 } }", ""),
     (SYNTAX, "query q() { insert Shed { slug: 1 }«»", "the end of the file"),
     (SYNTAX, "«#» x", ""),
@@ -151,7 +135,7 @@ def test_the_grammar_is_generous_where_it_says_so(text):
 def test_a_bare_variable_before_an_operator_word_reads_as_a_traversal(word):
     (clause,) = clauses(f"$a {word} $b")
     assert isinstance(clause, ast.Traversal)
-    assert clause.edge.text == word
+    assert clause.edges.only == ast.EdgeName(word)
 
 
 @pytest.mark.parametrize("word", ["contains", "starts_with"])
@@ -172,18 +156,18 @@ def test_clauses_need_no_separators():
         "Binding",
         "Filter",
         "Traversal",
-        "TextClause",
+        "Filter",
         "Negation",
         "Filter",
         "Binding",
     ]
 
 
-@pytest.mark.parametrize("word", ["true", "trueish", "falsehood"])
-def test_a_word_beginning_like_a_boolean_is_no_alias_reference(word):
-    text = read("$m: Maker", f"$m.age as {word}", f"order {{ {word}x }}")
-    with pytest.raises(ParseError):
-        parse_queries(Source("<query>", text))
+@pytest.mark.parametrize("word", ["trueish", "falsehood"])
+def test_an_alias_may_begin_like_a_boolean(word):
+    body = parse(read("$m: Maker", f"$m.age as {word}", f"order {{ {word} }}")).body
+    assert isinstance(body, ast.ReadBody)
+    assert body.result.order[0].expression == ast.AliasReference(Name(word))
 
 
 def test_statements_of_all_kinds_mix():

@@ -7,9 +7,15 @@ from collections.abc import Callable, Iterator
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.catalog.model import Catalog
 from omnigraph.language.syntax import Source
+from omnigraph.plan.changes import MutationPlan
 from omnigraph.plan.compile import CompiledQuery, compile_query
 from omnigraph.plan.describe import describe_expression
-from omnigraph.plan.ir import Direction, Filter, MutationPlan, Pattern, ReadPlan
+from omnigraph.plan.ir import (
+    Direction,
+    Filter,
+    Pattern,
+    ReadPlan,
+)
 from tests.support.workshop import WORKSHOP
 from tests.unit.language.schemas import NOTES, PAGES, read_query
 
@@ -68,21 +74,30 @@ def _pattern_lines(found: Pattern) -> Iterator[str]:
     for variable, node_type in found.types.items():
         yield f"{variable}: {node_type}"
     for edge in found.edges:
-        before, after = ("-", "->") if edge.direction is Direction.OUT else ("<-", "-")
+        ways = {direction for _, direction in edge.members}
+        before = "<-" if Direction.IN in ways else "-"
+        after = "->" if Direction.OUT in ways else "-"
         hops = "" if (edge.low, edge.high) == (1, 1) else f"{{{edge.low},{edge.high}}}"
-        yield f"{edge.left} {before}{edge.edge_type}{hops}{after} {edge.right}"
+        named = "" if edge.variable is None else f"{edge.variable}: "
+        shortest = "" if edge.shortest is None else "shortest "
+        types = " | ".join(edge.edge_types) or "*"
+        yield f"{edge.left} {before}{named}{shortest}{types}{hops}{after} {edge.right}"
     for variable, conditions in found.conditions.items():
         yield f"{variable} where {' and '.join(map(_filter, conditions))}"
     for condition in found.filters:
         yield f"where {_filter(condition)}"
-    for negation in found.negations:
-        yield f"not about {', '.join(negation.outer)}"
-        yield from (f"  {line}" for line in _pattern_lines(negation.inner))
+    for word, blocks in (
+        ("not about", found.negations),
+        ("exists about", found.requirements),
+        ("optional about", found.optionals),
+    ):
+        for block in blocks:
+            yield f"{word} {', '.join(block.outer)}"
+            yield from (f"  {line}" for line in _pattern_lines(block.inner))
 
 
 def _filter(condition: Filter) -> str:
-    left, right = describe_expression(condition.left), describe_expression(condition.right)
-    return f"{left} {condition.operator.value} {right}"
+    return describe_expression(condition.condition)
 
 
 def columns(plan: ReadPlan) -> dict[str, str]:

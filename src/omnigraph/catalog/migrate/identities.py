@@ -30,6 +30,10 @@ from omnigraph.catalog.migrate.steps import (
     AddConstraint,
     AddProperty,
     AddType,
+    ChangeCardinality,
+    ChangePropertyType,
+    ChangeRange,
+    DropConstraint,
     DropProperty,
     DropType,
     Entity,
@@ -41,6 +45,7 @@ from omnigraph.catalog.migrate.steps import (
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
 )
+from omnigraph.language.types import PropType
 
 T = TypeVar("T", InterfaceIR, NodeIR, EdgeIR)
 
@@ -110,6 +115,10 @@ def _read_ledger(plan: MigrationPlan, desired: _Types, counter: IdCounter) -> _L
                 new_ids[Entity(kind, type_name, name)] = counter.take()
             case (
                 ExtendEnum()
+                | ChangePropertyType()
+                | DropConstraint()
+                | ChangeRange()
+                | ChangeCardinality()
                 | AddConstraint()
                 | UpdateTypeMetadata()
                 | UpdatePropertyMetadata()
@@ -221,13 +230,19 @@ def _properties(
     """Those there were, with all enum values there are today, then those that came later."""
     now = {p.prop_id: p for p in present}
     found = [
-        now.get(p.prop_id)
-        or replace(p, name=names[p.name], annotations=with_embed_source(p.annotations, names.get))
+        replace(now[p.prop_id], type=_past_type(p.type, now[p.prop_id].type))
+        if p.prop_id in now
+        else replace(p, name=names[p.name], annotations=with_embed_source(p.annotations, names.get))
         for p in past
     ]
     taken, known = {p.name for p in found}, {p.prop_id for p in past}
     found += [p for p in present if p.prop_id not in known and p.name not in taken]
     return _by_name(found)
+
+
+def _past_type(past: PropType, present: PropType) -> PropType:
+    """The type that values were stored with, with the enum values there are today."""
+    return replace(past, enum_values=present.enum_values)
 
 
 def _names(past: Mapping[str, int], present: Mapping[int, str]) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Steps for the properties, annotations and constraints of a type that exists before and after.
 
-Enum values may be added, because every stored value stays valid. Every other change of a property
-type would rewrite rows and is refused, numeric widening and nullability included. An index may be
-added; no other constraint may come or go.
+Enum values may be added and numbers widened, because every stored value stays valid. A property may
+become optional or required, and constraints may come and go, except those that ids derive from. Steps
+that stored rows can break say so (`validates`). Every other change of a property type is refused.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ from omnigraph.catalog.ir import (
 from omnigraph.catalog.migrate.steps import (
     AddConstraint,
     AddProperty,
+    ChangePropertyType,
+    ChangeRange,
+    DropConstraint,
     DropMode,
     DropProperty,
     Entity,
@@ -43,7 +46,7 @@ from omnigraph.catalog.migrate.steps import (
 )
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.language.schema.ast import ENDPOINTS
-from omnigraph.language.types import PropType
+from omnigraph.language.types import PropType, Scalar
 
 T = TypeVar("T", InterfaceIR, NodeIR, EdgeIR, PropertyIR)
 
@@ -182,25 +185,37 @@ def _changes(entity: Entity, before: PropertyIR, after: PropertyIR) -> Iterator[
         yield RenameProperty(entity.kind, entity.type_name, before.name, after.name)
     if before.type == after.type:
         return
-    added = _added_enum_values(before.type, after.type)
-    if added:
-        yield ExtendEnum(entity.kind, entity.type_name, after.name, added)
+    if not _holds_all_values(before.type, after.type):
+        reason = (
+            f"changing property type for '{entity.label}' "
+            f"from {before.type.display} to {after.type.display} is not supported"
+        )
+        yield UnsupportedChange(entity, reason, MigrationCode.PROPERTY_TYPE_CHANGE)
         return
-    reason = (
-        f"changing property type for '{entity.label}' "
-        f"from {before.type.display} to {after.type.display} is not supported"
-    )
-    yield UnsupportedChange(entity, reason, MigrationCode.PROPERTY_TYPE_CHANGE)
+    added = set(after.type.enum_values or ()) - set(before.type.enum_values or ())
+    if added:
+        yield ExtendEnum(entity.kind, entity.type_name, after.name, tuple(sorted(added)))
+    was = replace(before.type, enum_values=after.type.enum_values)
+    if was != after.type:
+        requires = entity.kind != "interface" and was.nullable and not after.type.nullable
+        yield ChangePropertyType(
+            entity.kind, entity.type_name, after.name, was, after.type, requires
+        )
 
 
-def _added_enum_values(before: PropType, after: PropType) -> tuple[str, ...]:
-    """The new values when the type only gained enum values, otherwise none."""
-    if before.enum_values is None or after.enum_values is None:
-        return ()
-    only_values_differ = replace(before, enum_values=after.enum_values) == after
-    if not only_values_differ or not set(before.enum_values) <= set(after.enum_values):
-        return ()
-    return tuple(sorted(set(after.enum_values) - set(before.enum_values)))
+_WIDER: Final = {Scalar.I32: Scalar.I64, Scalar.F32: Scalar.F64}
+
+
+def _holds_all_values(before: PropType, after: PropType) -> bool:
+    """Whether every value but null of one type is a value of another."""
+    if after.scalar not in (before.scalar, _WIDER.get(before.scalar)):
+        return False
+    if (before.enum_values is None) != (after.enum_values is None):
+        return False
+    if not set(before.enum_values or ()) <= set(after.enum_values or ()):
+        return False
+    kept = {"nullable": after.nullable, "enum_values": after.enum_values}
+    return replace(before, scalar=after.scalar, **kept) == after
 
 
 def _annotation_changes(
@@ -284,23 +299,38 @@ def constraint_steps(
     """Steps for the constraints of a type whose properties became their `successors`."""
     entity = Entity(kind, type_name)
     if kind == "edge":
-        successors = _without_endpoints(successors)
+        successors = without_endpoints(successors)
     kept = [renamed_constraint(constraint, successors) for constraint in before]
-    wanted, known = set(after), set(kept)
-    removed = [c for c in kept if c not in wanted]
-    if removed:
-        texts = ", ".join(constraint_text(c) for c in removed)
+    removed = [c for c in kept if c not in set(after)]
+    added = [c for c in after if c not in set(kept)]
+    keys = [c for c in removed if isinstance(c, KeyIR)]
+    if keys:
+        texts = ", ".join(constraint_text(c) for c in keys)
         reason = f"removing constraints from '{type_name}' is not supported: {texts}"
         yield UnsupportedChange(entity, reason)
-    for constraint in after:
-        if constraint in known:
-            continue
-        if isinstance(constraint, IndexIR):
-            yield AddConstraint(kind, type_name, constraint)
-        else:
+    ranges = {c.property: c for c in removed if isinstance(c, RangeIR)}
+    changed = [c for c in added if isinstance(c, RangeIR) and c.property in ranges]
+    replaced = {ranges[new.property] for new in changed}
+    for constraint in removed:
+        if not isinstance(constraint, KeyIR) and constraint not in replaced:
+            yield DropConstraint(kind, type_name, constraint)
+    for new in changed:
+        old = ranges[new.property]
+        yield ChangeRange(kind, type_name, old, new, not _is_wider(old, new))
+    for constraint in added:
+        if isinstance(constraint, KeyIR):
             text = constraint_text(constraint)
             reason = f"adding constraint '{text}' to '{type_name}' is not supported"
             yield UnsupportedChange(entity, reason)
+        elif constraint not in changed:
+            validates = not isinstance(constraint, IndexIR)
+            yield AddConstraint(kind, type_name, constraint, validates)
+
+
+def _is_wider(old: RangeIR, new: RangeIR) -> bool:
+    low = new.low is None or (old.low is not None and new.low <= old.low)
+    high = new.high is None or (old.high is not None and new.high >= old.high)
+    return low and high
 
 
 def constraint_text(constraint: ConstraintIR) -> str:
@@ -327,7 +357,7 @@ def _bound(bound: Bound | None) -> str:
     return "" if bound is None else str(bound)
 
 
-def _without_endpoints(successors: Mapping[str, str]) -> Mapping[str, str]:
+def without_endpoints(successors: Mapping[str, str]) -> Mapping[str, str]:
     """On an edge `src` and `dst` in a constraint are its endpoints, never properties."""
     return {
         old: new for old, new in successors.items() if old not in ENDPOINTS and new not in ENDPOINTS

@@ -14,6 +14,7 @@ from omnigraph.catalog.ir import (
     CardinalityIR,
     EdgeIR,
     InterfaceIR,
+    KeyIR,
     NodeIR,
     PropertyIR,
     SchemaIR,
@@ -26,9 +27,11 @@ from omnigraph.catalog.migrate.members import (
     match_by_name,
     property_steps,
     refuse_changes,
+    without_endpoints,
 )
 from omnigraph.catalog.migrate.steps import (
     AddType,
+    ChangeCardinality,
     DropMode,
     DropType,
     Entity,
@@ -39,6 +42,8 @@ from omnigraph.catalog.migrate.steps import (
     UnsupportedChange,
     UpdateTypeMetadata,
 )
+from omnigraph.catalog.model import edge_identity
+from omnigraph.language.types import Scalar
 
 
 def plan_migration(
@@ -113,8 +118,8 @@ def _edges(matching: Matching[EdgeIR], nodes: Matching[NodeIR], mode: DropMode) 
                 becomes = f"{after.from_type} -> {after.to_type}"
                 yield _unsupported(entity, "edge endpoints", " -> ".join(endpoints), becomes)
             if before.cardinality != after.cardinality:
-                was, becomes = (_card_text(e.cardinality) for e in (before, after))
-                yield _unsupported(entity, "cardinality", was, becomes)
+                was_card, card = before.cardinality, after.cardinality
+                yield ChangeCardinality(after.name, was_card, card, not _allows_all(was_card, card))
             yield from _metadata("edge", before, after)
             yield from _members("edge", before, after, mode)
     for edge in matching.leftovers:
@@ -137,9 +142,43 @@ def _members(
 ) -> Iterator[Step]:
     properties = _properties(before.properties, after.properties)
     yield from property_steps(Entity(kind, after.name), properties, mode)
+    yield from _changed_ids(Entity(kind, after.name), before, after, properties)
     yield from constraint_steps(
         kind, after.name, before.constraints, after.constraints, properties.successors
     )
+
+
+def _changed_ids(
+    entity: Entity,
+    before: NodeIR | EdgeIR,
+    after: NodeIR | EdgeIR,
+    properties: Matching[PropertyIR],
+) -> Iterator[Step]:
+    """Refusals of what would give stored rows other ids. A changed key is refused as a constraint."""
+    numbers = {p.name: p.prop_id for p in before.properties}
+    if isinstance(after, EdgeIR):
+        was = edge_identity(before.constraints, numbers)
+        present = {
+            m.desired.name: m.accepted.prop_id for m in properties.matches if m.accepted is not None
+        }
+        becomes = edge_identity(after.constraints, present)
+        names = without_endpoints(properties.successors)
+        renamed = None if was is None else {names.get(column, column) for column in was}
+        if renamed != (None if becomes is None else set(becomes)):
+            shown = (f"({', '.join(c)})" if c else "none" for c in (was, becomes))
+            yield _unsupported(entity, "the identity", *shown)
+            return
+        identity = becomes or ()
+    else:
+        identity = next((c.columns for c in after.constraints if isinstance(c, KeyIR)), ())
+    for match in properties.matches:
+        prop, old = match.desired, match.accepted
+        if prop.name not in identity or old is None or prop.type.scalar == old.type.scalar:
+            continue
+        if prop.type.scalar is Scalar.F64 and old.type.scalar is Scalar.F32:
+            # The text of a number with fewer digits is not that of the same number with more.
+            reason = f"'{entity.type_name}.{prop.name}' is part of the ids and cannot become F64"
+            yield UnsupportedChange(Entity(entity.kind, entity.type_name, prop.name), reason)
 
 
 def _properties(
@@ -153,6 +192,7 @@ def _unsupported(entity: Entity, what: str, was: str, becomes: str) -> Unsupport
     return UnsupportedChange(entity, reason)
 
 
-def _card_text(cardinality: CardinalityIR) -> str:
-    high = "" if cardinality.high is None else cardinality.high
-    return f"{cardinality.low}..{high}"
+def _allows_all(before: CardinalityIR, after: CardinalityIR) -> bool:
+    """Whether no number of edges is refused that was allowed. A source without edges always is."""
+    low = max(after.low, 1) <= max(before.low, 1)
+    return low and (after.high is None or (before.high is not None and after.high >= before.high))

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from omnigraph.catalog.ir import CardinalityIR
 from omnigraph.catalog.migrate.members import constraint_text, quoted
 from omnigraph.catalog.migrate.steps import (
     AddConstraint,
     AddProperty,
     AddType,
+    ChangeCardinality,
+    ChangePropertyType,
+    ChangeRange,
+    DropConstraint,
     DropProperty,
     DropType,
     Entity,
@@ -51,8 +56,20 @@ def step_text(step: Step) -> str:
             return f"rename property '{owner}.{old}' -> '{owner}.{new}' on {kind} '{owner}'"
         case ExtendEnum(_, owner, name, values):
             return f"extend enum '{owner}.{name}' with {', '.join(values)}"
-        case AddConstraint(kind, owner, constraint):
-            return f"add constraint {constraint_text(constraint)} on {kind} '{owner}'"
+        case ChangePropertyType(kind, owner, name, old, new, validates):
+            change = f"from {old.display} to {new.display} on {kind} '{owner}'"
+            return f"change type of '{owner}.{name}' {change}{_validated(validates)}"
+        case DropConstraint(kind, owner, constraint):
+            return f"drop constraint {constraint_text(constraint)} on {kind} '{owner}'"
+        case ChangeRange(kind, owner, was, now, validates):
+            change = f"{constraint_text(was)} to {constraint_text(now)} on {kind} '{owner}'"
+            return f"change constraint {change}{_validated(validates)}"
+        case ChangeCardinality(owner, low_high, becomes, validates):
+            change = f"from {_card_text(low_high)} to {_card_text(becomes)}"
+            return f"change cardinality of edge '{owner}' {change}{_validated(validates)}"
+        case AddConstraint(kind, owner, constraint, validates):
+            text = f"add constraint {constraint_text(constraint)} on {kind} '{owner}'"
+            return f"{text}{_validated(validates)}"
         case UpdateTypeMetadata(kind, name):
             return f"update metadata on {kind} '{name}'"
         case UpdatePropertyMetadata(kind, owner, name):
@@ -66,6 +83,15 @@ def step_text(step: Step) -> str:
             return f"unsupported change on {entity}{tag}: {reason}"
         case _:
             assert_never(step)
+
+
+def _validated(validates: bool) -> str:
+    return " (all rows are validated first)" if validates else ""
+
+
+def _card_text(cardinality: CardinalityIR) -> str:
+    high = "" if cardinality.high is None else cardinality.high
+    return f"{cardinality.low}..{high}"
 
 
 def _value(text: str) -> str:

@@ -12,7 +12,16 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from omnigraph.catalog.ir import AnnotationIR, IndexIR, TypeKind, stored_form
+from omnigraph.catalog.ir import (
+    AnnotationIR,
+    CardinalityIR,
+    CheckIR,
+    IndexIR,
+    RangeIR,
+    TypeKind,
+    UniqueIR,
+    stored_form,
+)
 from omnigraph.language.types import PropType
 
 
@@ -27,7 +36,7 @@ class MigrationCode(Enum):
     REQUIRED_WITHOUT_BACKFILL = "OG-MF-103"
     NULLABLE_TO_REQUIRED = "OG-MF-104"
     PROPERTY_TYPE_CHANGE = "OG-MF-106"
-    """Any change of type but a growing enum, numeric widening and nullability included."""
+    """A change of type that neither widens a number nor adds enum values nor concerns nulls."""
 
     @property
     def tier(self) -> str:
@@ -120,12 +129,58 @@ class ExtendEnum(_Step, frozen=True, tag="extend_enum"):
             raise ValueError("an enum grows by at least one value; values are sorted and distinct")
 
 
-class AddConstraint(_Step, frozen=True, tag="add_constraint"):
-    """A new index. Any other new constraint would have to be checked against stored rows."""
+class ChangePropertyType(_Step, frozen=True, tag="change_property_type", rename=_NAMES):
+    """Wider numbers, or another answer to whether a value is required.
+
+    Wider numbers are written once. To require a value is possible if all stored rows have one.
+    """
+
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    old: PropType
+    new: PropType
+    validates: bool = False
+
+
+RemovableConstraint = UniqueIR | IndexIR | RangeIR | CheckIR
+"""All constraints but the key, which ids derive from."""
+
+
+class DropConstraint(_Step, frozen=True, tag="drop_constraint"):
+    """A rule that holds no longer. No row is read."""
 
     type_kind: StoredKind
     type_name: str
-    constraint: IndexIR
+    constraint: RemovableConstraint
+
+
+class ChangeRange(_Step, frozen=True, tag="change_range", rename=_NAMES):
+    """Other bounds of a property; stored rows are validated unless the new ones are wider."""
+
+    type_kind: StoredKind
+    type_name: str
+    old: RangeIR
+    new: RangeIR
+    validates: bool = False
+
+
+class ChangeCardinality(_Step, frozen=True, tag="change_cardinality", rename=_NAMES):
+    """Other bounds of edges per source; stored edges are counted unless the new ones are wider."""
+
+    type_name: str
+    old: CardinalityIR
+    new: CardinalityIR
+    validates: bool = False
+
+
+class AddConstraint(_Step, frozen=True, tag="add_constraint"):
+    """A new index, or a new rule that all stored rows are validated against."""
+
+    type_kind: StoredKind
+    type_name: str
+    constraint: RemovableConstraint
+    validates: bool = False
 
 
 class UpdateTypeMetadata(_Step, frozen=True, tag="update_type_metadata"):
@@ -180,6 +235,10 @@ Step = (
     | AddProperty
     | RenameProperty
     | ExtendEnum
+    | ChangePropertyType
+    | DropConstraint
+    | ChangeRange
+    | ChangeCardinality
     | AddConstraint
     | UpdateTypeMetadata
     | UpdatePropertyMetadata

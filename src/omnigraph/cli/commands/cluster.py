@@ -18,8 +18,28 @@ from omnigraph.cli.output.answers import write_answer
 from omnigraph.errors import LegacyConfigError, UsageError
 
 if TYPE_CHECKING:
-    from omnigraph.cluster.documents import Change, Output, StateObservations, StatusOutput
+    from omnigraph.cluster.documents import (
+        Change,
+        Output,
+        PlanOutput,
+        StateObservations,
+        StatusOutput,
+    )
 
+deployment_option = click.option(
+    "--deployment-id",
+    metavar="ID",
+    help="With --server, the id to deploy under; otherwise an interrupted deployment to settle first.",
+)
+timeout_option = click.option(
+    "--timeout",
+    "seconds",
+    metavar="S",
+    type=click.IntRange(1, 3600),
+    default=300,
+    show_default=True,
+    help="With --server, how long to wait for the result.",
+)
 config_option = click.option(
     "--config",
     "folder",
@@ -47,11 +67,22 @@ def cluster_validate(folder: Path, as_json: bool) -> int | None:
 @declare("cluster plan")
 @config_option
 @json_option
-def cluster_plan(folder: Path, as_json: bool) -> int | None:
-    """Show what apply would change, with the migration of every schema. Changes nothing."""
+@click.pass_obj
+def cluster_plan(context: Context, folder: Path, as_json: bool) -> int | None:
+    """Show what apply would change, with the migration of every schema. Changes nothing.
+
+    With --server, the server says what it would change.
+    """
+    if (target := context.server_target()) is not None:
+        from omnigraph.cli.cluster_calls import ClusterCalls
+
+        return _show_plan(ClusterCalls(target, context).plan(folder), as_json)
     from omnigraph.cluster.apply import plan
 
-    made = plan(folder)
+    return _show_plan(plan(folder), as_json)
+
+
+def _show_plan(made: PlanOutput, as_json: bool) -> int | None:
     gates = len(made.approvals_required)
     lines = [f"cluster plan: {len(made.changes)} change(s), {gates} approval gate(s)"]
     for change in made.changes:
@@ -66,20 +97,40 @@ def cluster_plan(folder: Path, as_json: bool) -> int | None:
 
 @declare("cluster apply")
 @config_option
+@deployment_option
+@click.option("--no-wait", is_flag=True, help="With --server, do not wait for the result.")
+@timeout_option
 @json_option
 @click.pass_obj
-def cluster_apply(context: Context, folder: Path, as_json: bool) -> int | None:
+def cluster_apply(
+    context: Context,
+    folder: Path,
+    deployment_id: str | None,
+    no_wait: bool,
+    seconds: int,
+    as_json: bool,
+) -> int | None:
     """Create and migrate graphs, and record queries and policies, as the directory declares.
 
     Graphs that are no longer declared are deleted only after `cluster approve`. What a run could not do is
     reported as blocked or deferred; running it again goes on from there.
+
+    With --server, a running server does it and serves the result; exit 5 if it is not done in time. Deleting a
+    graph then needs no approval, but the permission to change its schema.
     """
+    if (target := context.server_target()) is not None:
+        from omnigraph.cli.cluster_calls import ClusterCalls
+
+        calls = ClusterCalls(target, context)
+        return calls.apply(
+            folder, deployment_id, wait=not no_wait, seconds=seconds, as_json=as_json
+        )
     from omnigraph.cluster.apply import apply
 
     def announce(deployment_id: str) -> None:
         print(f"deployment {deployment_id}", file=sys.stderr, flush=True)
 
-    done = apply(folder, _actor(context), announce)
+    done = apply(folder, _actor(context), announce, outstanding=deployment_id)
     counts = f"{done.applied_count} applied, {done.deferred_count} deferred/blocked"
     lines = [f"cluster apply: {counts}" if done.ok else "cluster apply failed"]
     lines += (f"{_change_line(one)} [{_disposition(one)}]" for one in done.changes)
@@ -89,7 +140,7 @@ def cluster_apply(context: Context, folder: Path, as_json: bool) -> int | None:
             f"ledger written: {_yes(done.state_written)}"
         )
     if done.state_written:
-        lines.append("servers pick it up when they are restarted")
+        lines.append("running servers pick it up within seconds")
     return _answer(done, lines, as_json)
 
 
@@ -117,9 +168,32 @@ def cluster_approve(context: Context, resource: str, folder: Path, as_json: bool
 
 @declare("cluster status")
 @config_option
+@click.option("--deployment-id", metavar="ID", help="With --server, the deployment to show.")
+@click.option("--wait", is_flag=True, help="Wait for the result of the deployment.")
+@timeout_option
 @json_option
-def cluster_status(folder: Path, as_json: bool) -> int | None:
-    """Show revision, lock and resource statuses of the ledger. Opens no graph and takes no lock."""
+@click.pass_obj
+def cluster_status(
+    context: Context,
+    folder: Path,
+    deployment_id: str | None,
+    wait: bool,
+    seconds: int,
+    as_json: bool,
+) -> int | None:
+    """Show revision, lock and resource statuses of the ledger. Opens no graph and takes no lock.
+
+    With --server, show its deployments, or one of them.
+    """
+    if (target := context.server_target()) is not None:
+        from omnigraph.cli.cluster_calls import ClusterCalls
+
+        calls = ClusterCalls(target, context)
+        if deployment_id is None:
+            return calls.status(as_json=as_json)
+        return calls.one(deployment_id, seconds=seconds if wait else 0, as_json=as_json)
+    if deployment_id is not None or wait:
+        raise click.UsageError("--deployment-id and --wait need --server.")
     from omnigraph.cluster.observe import status
 
     return _status(status(folder), "status", as_json)

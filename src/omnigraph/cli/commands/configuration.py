@@ -108,8 +108,9 @@ def profile_list(context: Context, as_json: bool) -> None:
 def profile_show(context: Context, name: str | None, as_json: bool) -> None:
     """Show the profile NAME, or the graph that commands select now, and why.
 
-    An address on the command line wins over --profile, that over OMNIGRAPH_PROFILE, that over cli.graph of
-    the project file, and that over the defaults of the operator config.
+    An address on the command line wins over --profile, that over OMNIGRAPH_URI, that over OMNIGRAPH_PROFILE,
+    that over cli.graph of the project file, that over the defaults of the operator config, and that over a
+    graph in the current folder.
     """
     if name is not None:
         profile = _binding(find_profile(name, context.operator))

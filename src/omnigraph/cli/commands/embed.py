@@ -16,7 +16,7 @@ from omnigraph.cli.options import (
     expect_head_option,
     json_option,
     message_option,
-    uri_option,
+    uri_argument,
 )
 from omnigraph.cli.output.answers import commit_lines, receipt_fields, warn_of, write_answer
 from omnigraph.cli.progress import progress
@@ -60,8 +60,7 @@ class Options(GraphOptions, FileOptions):
 
 
 @declare("embed")
-@click.argument("uri_argument", required=False, metavar="[URI]")
-@uri_option
+@uri_argument
 @click.option(
     "--branch",
     metavar="BRANCH",
@@ -110,7 +109,6 @@ class Options(GraphOptions, FileOptions):
 @click.pass_obj
 def embed(
     context: Context,
-    uri_argument: str | None,
     uri: str | None,
     types: tuple[str, ...],
     as_json: bool,
@@ -121,17 +119,14 @@ def embed(
     With --seed, or with --input, --output and --spec, no graph is touched: rows of a file of JSON
     lines get vectors, and are written to another file.
     """
-    if uri_argument is not None and uri is not None:
-        raise click.UsageError("the graph is given twice, as URI and by --uri.")
-    address = uri_argument or uri
     if options["seed"] or options["source"] or options["target"] or options["spec"]:
-        if address is not None:
+        if uri is not None:
             raise click.UsageError("a graph and files to embed are exclusive; give one of them.")
         _refuse(GraphOptions, "is about a graph; it does not go with files")
         _embed_file(_plan(types, options), as_json=as_json)
     else:
         _refuse(FileOptions, "is about files; it needs --seed or --input")
-        _embed_graph(graph_uri(address, context), context, types, options, as_json=as_json)
+        _embed_graph(graph_uri(uri, context), context, types, options, as_json=as_json)
 
 
 def _refuse(those: type[GraphOptions] | type[FileOptions], complaint: str) -> None:

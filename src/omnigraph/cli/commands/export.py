@@ -16,13 +16,15 @@ from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
     chosen_engine,
     engine_options,
+    file_json_option,
     json_option,
+    refuse_json_of_data,
     state_branch,
     state_options,
     uri_argument,
     uri_option,
 )
-from omnigraph.cli.output.answers import write_answer
+from omnigraph.cli.output.answers import write_answer, write_document
 from omnigraph.cli.output.changes import served_types
 from omnigraph.cli.progress import progress
 from omnigraph.diagnostics import counted
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     help="Target file or directory. Default: standard output.",
 )
 @engine_options
+@file_json_option
 @click.option("--jsonl", is_flag=True, hidden=True)
 @click.pass_obj
 def export(
@@ -76,6 +79,7 @@ def export(
     out: str | None,
     engine: str | None,
     master: str | None,
+    as_json: bool,
     jsonl: bool,
 ) -> None:
     """Export the nodes and edges of a branch as JSON Lines or Parquet files.
@@ -85,6 +89,7 @@ def export(
     """
     if jsonl:
         warn("--jsonl has no effect; JSON lines are what export writes")
+    refuse_json_of_data(as_json, out)
     branch = state_branch(branch, snapshot, context)
     if target_format == "parquet" and out is None:
         raise click.UsageError("--format parquet writes files; say where with --out.")
@@ -95,7 +100,8 @@ def export(
         for flag, given in refused.items():
             if given is not None:
                 refuse_direct(f"`export {flag}`", graph.url)
-        _export_served(graph, out, branch=branch, type_names=types, table_keys=tables)
+        written = _export_served(graph, out, branch=branch, type_names=types, table_keys=tables)
+        _report_export(graph.url, out, target_format, written, as_json)
         return
     with _shown(out) as shown:
         written = open_graph(graph, read_only=True).export(
@@ -107,21 +113,27 @@ def export(
             progress=shown,
             engine=chosen_engine(engine, master),
         )
-    if out is not None:
-        exported = counted(written, "node or edge", "nodes and edges")
-        print(f"exported {exported} to {out}", file=sys.stderr)
+    _report_export(graph, out, target_format, written, as_json)
 
 
-def _export_served(graph: ServedGraph, out: str | None, **body: object) -> None:
+def _report_export(uri: str, out: str | None, target: str, written: int, as_json: bool) -> None:
+    if out is None:
+        return
+    if as_json:
+        write_document({"uri": uri, "out": out, "format": target, "rows": written}, sys.stdout)
+        return
+    exported = counted(written, "node or edge", "nodes and edges")
+    print(f"exported {exported} to {out}", file=sys.stderr)
+
+
+def _export_served(graph: ServedGraph, out: str | None, **body: object) -> int:
     """Write the lines of a server; a file is replaced only when all of them are there."""
     written = 0
     with graph.export(**body) as parts, _destination(out) as file:
         for part in parts:
             written += part.count(b"\n")
             file.write(part)
-    if out is not None:
-        exported = counted(written, "node or edge", "nodes and edges")
-        print(f"exported {exported} to {out}", file=sys.stderr)
+    return written
 
 
 def _shown(out: str | None) -> AbstractContextManager[Progress]:
@@ -207,18 +219,21 @@ def _request(
     "--length", type=click.IntRange(min=0), metavar="BYTES", help="Number of bytes.  [default: all]"
 )
 @click.option("--out", metavar="FILE", help="Write to this file instead of standard output.")
+@file_json_option
 @click.pass_obj
 def blob_get(
     context: Context,
     offset: int,
     length: int | None,
     out: str | None,
+    as_json: bool,
     **options: Unpack[BlobOptions],
 ) -> None:
     """Write the blob PROPERTY of the entity ID of TYPE to a file or standard output.
 
     --out replaces a file only when all bytes are written.
     """
+    refuse_json_of_data(as_json, out)
     selector = BlobSelector.parse(options["selector"])
     branch = state_branch(options["branch"], options["snapshot"], context)
     graph = address_or_server(options["uri"], context)
@@ -235,7 +250,9 @@ def blob_get(
     with opened as parts, _destination(out) as file:
         for part in parts:
             written += file.write(part)
-    if out is not None:
+    if as_json:
+        write_document({"selector": selector.to_json(), "out": out, "bytes": written}, sys.stdout)
+    elif out is not None:
         print(f"wrote {counted(written, 'byte')} to {out}", file=sys.stderr)
 
 

@@ -139,7 +139,7 @@ def log(
     else:
         found = graph.commits(branch=branch, merged=drawn, limit=limit)[::-1][:limit]
     pictures = list(draw([(c["graph_commit_id"], _parents(c)) for c in found])) if drawn else None
-    write_answer({"commits": found}, _log_lines(found, pictures, oneline), as_json=as_json)
+    write_answer({"commits": found}, log_lines(found, pictures, oneline=oneline), as_json=as_json)
 
 
 def _parents(commit: Mapping[str, Any]) -> list[str]:
@@ -147,17 +147,22 @@ def _parents(commit: Mapping[str, Any]) -> list[str]:
     return [parent for parent in both if parent is not None]
 
 
-def _log_lines(
-    commits: list[dict[str, Any]], pictures: list[str] | None, oneline: bool
+def log_lines(
+    commits: list[dict[str, Any]], pictures: list[str] | None, *, oneline: bool
 ) -> Iterator[str]:
+    """One line per commit, with the drawing beside it if there is one."""
     style = Style.of(sys.stdout)
     width = max(map(len, pictures), default=0) if pictures else 0
     for number, commit in enumerate(commits):
         picture = f"{pictures[number]:<{width}} " if pictures else ""
-        yield picture + _log_line(commit, style, oneline)
+        yield picture + log_line(commit, style, oneline=oneline)
 
 
-def _log_line(commit: Mapping[str, Any], style: Style, oneline: bool) -> str:
+def log_line(
+    commit: Mapping[str, Any], style: Style | None = None, *, oneline: bool = False
+) -> str:
+    """One commit on a line."""
+    style = style or Style(enabled=False)
     parts = [style.header(commit["graph_commit_id"]), commit.get("operation", "commit")]
     if not oneline:
         made = datetime.fromtimestamp(commit["created_at"] // 1_000_000, UTC)
@@ -328,7 +333,7 @@ def diff(
                 engine=chosen_engine(engine, master),
             )
         document = found.to_json(rows=rows, stat=stat, limit=limit) if as_json else {}
-        lines = _diff_lines(found, rows, full, stat, limit)
+        lines = diff_lines(found, rows=rows, full=full, stat=stat, limit=limit)
     else:
         for flag, given in (("--engine", engine), ("--master", master)):
             if given is not None:
@@ -370,9 +375,10 @@ def _served_diff_lines(
     yield stat_line(stats)
 
 
-def _diff_lines(
-    found: Diff, rows: bool, full: bool, stat: bool, limit: int | None
+def diff_lines(
+    found: Diff, *, rows: bool, full: bool, stat: bool, limit: int | None
 ) -> Iterator[str]:
+    """The changes of a comparison for people, or their counts."""
     style = Style.of(sys.stdout)
     if stat:
         for table in found.changes.tables:

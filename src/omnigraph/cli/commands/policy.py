@@ -10,8 +10,8 @@ import click
 from omnigraph.cli.context import Context
 from omnigraph.cli.exits import warn
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import project_file_option
-from omnigraph.cli.output.answers import write_lines
+from omnigraph.cli.options import cluster_options, json_option, project_file_option
+from omnigraph.cli.output.answers import write_answer
 from omnigraph.errors import PolicyError, UsageError
 from omnigraph.graph.gate import Action
 from omnigraph.policy.cases import CASES_FILE, Mismatch, read_cases, run_cases
@@ -19,30 +19,43 @@ from omnigraph.policy.gate import Decision, PolicyGate, open_gate
 
 
 @declare("policy validate")
+@cluster_options
 @project_file_option
+@json_option
 @click.pass_obj
-def policy_validate(context: Context) -> None:
+def policy_validate(context: Context, as_json: bool) -> None:
     """Read and compile the policy of the project file; exit 1 if it is not valid.
 
-    The policy is that of the graph in cli.graph, else in server.graph, else policy.file at the top.
+    The policy is that of the graph in cli.graph, else in server.graph, else policy.file at the top. With
+    --cluster it is the applied policy of a graph of that cluster.
     """
     file, gate = _configured(context)
     gate.prepare()
-    write_lines([f"policy valid: {file} [{len(gate.policy.actors)} actors]"])
+    actors = len(gate.policy.actors)
+    document = {"ok": True, "file": str(file), "actors": actors}
+    write_answer(document, [f"policy valid: {file} [{actors} actors]"], as_json=as_json)
 
 
 @declare("policy test")
+@click.option(
+    "--tests", metavar="FILE", help="File with the cases, instead of that beside the policy."
+)
+@cluster_options
 @project_file_option
+@json_option
 @click.pass_obj
-def policy_test(context: Context) -> None:
+def policy_test(context: Context, tests: str | None, as_json: bool) -> None:
     """Run the cases in policy.tests.yaml beside the policy; exit 1 if an outcome differs."""
     file, gate = _configured(context)
-    cases = read_cases(file.parent / CASES_FILE)
+    if tests is None and context.cluster_root() is not None:
+        raise click.UsageError("--cluster has no cases of its own; name a file with --tests.")
+    cases = read_cases(file.parent / CASES_FILE if tests is None else Path(tests))
     differing = run_cases(gate, cases)
     if differing:
         lines = "\n".join(f"  - {line}" for line in map(_mismatch, differing))
         raise PolicyError(f"policy tests failed: {len(differing)} of {len(cases)} cases\n{lines}")
-    write_lines([f"policy tests passed: {len(cases)} cases"])
+    document = {"ok": True, "cases": len(cases)}
+    write_answer(document, [f"policy tests passed: {len(cases)} cases"], as_json=as_json)
 
 
 def _mismatch(found: Mismatch) -> str:
@@ -64,14 +77,23 @@ def _action(_ctx: click.Context, _param: click.Parameter, value: str) -> Action:
 @click.option(
     "--target-branch", metavar="BRANCH", help="Branch that is created, deleted or merged into."
 )
+@cluster_options
 @project_file_option
+@json_option
 @click.pass_obj
 def policy_explain(
-    context: Context, actor: str, action: Action, branch: str | None, target_branch: str | None
+    context: Context,
+    actor: str,
+    action: Action,
+    branch: str | None,
+    target_branch: str | None,
+    as_json: bool,
 ) -> None:
     """Show what the policy decides for a request, and why."""
     _file, gate = _configured(context)
-    write_lines(_decision_lines(gate.decide(actor, action, branch, target_branch)))
+    lines = list(_decision_lines(gate.decide(actor, action, branch, target_branch)))
+    document = dict(line.split(": ", 1) for line in lines)
+    write_answer(document, lines, as_json=as_json)
 
 
 def _decision_lines(decision: Decision) -> Iterator[str]:
@@ -88,7 +110,9 @@ def _decision_lines(decision: Decision) -> Iterator[str]:
 
 
 def _configured(context: Context) -> tuple[Path, PolicyGate]:
-    """The policy of the project file. Raises `UsageError` if it has none."""
+    """The policy of the project file, or of a graph of a cluster. Raises `UsageError` if it has none."""
+    if (root := context.cluster_root()) is not None:
+        return _applied(root, context.options.cluster_graph)
     legacy = context.legacy
     name = legacy.graph or legacy.server_graph
     if name is None:
@@ -103,3 +127,15 @@ def _configured(context: Context) -> tuple[Path, PolicyGate]:
     for ignored in gate.policy.unknown_keys:
         warn(f"{file}: unknown key {ignored} is ignored")
     return file, gate
+
+
+def _applied(root: str, graph: str | None) -> tuple[Path, PolicyGate]:
+    from omnigraph.cluster.addressing import applied_policy, find_graph
+
+    find_graph(root, graph)
+    text = applied_policy(root, graph)
+    if text is None:
+        raise UsageError(
+            f"no policy is applied to graph '{graph or 'the only one'}' of cluster {root}"
+        )
+    return Path(root), open_gate(text)

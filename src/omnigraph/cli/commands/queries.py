@@ -11,7 +11,7 @@ import click
 from omnigraph.cli.context import Context, graph_uri, open_graph
 from omnigraph.cli.exits import FAILURE, SUCCESS, Style
 from omnigraph.cli.framework import declare
-from omnigraph.cli.options import json_option, project_options, uri_argument
+from omnigraph.cli.options import cluster_options, json_option, project_options, uri_argument
 from omnigraph.cli.output.answers import write_answer
 from omnigraph.diagnostics import counted, with_hint
 from omnigraph.errors import UsageError
@@ -21,6 +21,7 @@ from omnigraph.stored_queries.registry import (
     StoredQueries,
     StoredQuery,
     read_registry,
+    registry_of_texts,
 )
 
 if TYPE_CHECKING:
@@ -29,11 +30,16 @@ if TYPE_CHECKING:
 
 @declare("queries list")
 @project_options
+@cluster_options
 @json_option
 @click.pass_obj
 def queries_list(context: Context, as_json: bool) -> None:
-    """List the stored queries of the graph in --target or cli.graph, or those at the top of the file."""
-    stored = _read(_declared(context))
+    """List the stored queries of the graph in --target or cli.graph, or those at the top of the file.
+
+    With --cluster, list those that are applied for a graph of that cluster.
+    """
+    applied = _applied(context)
+    stored = _read(_declared(context)) if applied is None else applied
     document = {"queries": [_document(query) for query in stored]}
     lines = [_line(query) for query in stored] or ["(no stored queries registered)"]
     write_answer(document, lines, as_json=as_json)
@@ -41,12 +47,14 @@ def queries_list(context: Context, as_json: bool) -> None:
 
 @declare("queries validate")
 @uri_argument
+@cluster_options
 @json_option
 @click.pass_obj
 def queries_validate(context: Context, uri: str | None, as_json: bool) -> int:
     """Check every stored query against the schema of the graph; exit 1 if one does not match it."""
     uri = graph_uri(uri, context)
-    stored = _read(context.stored_queries())
+    applied = _applied(context)
+    stored = _read(context.stored_queries()) if applied is None else applied
     found = stored.check(open_graph(uri, read_only=True).schema.catalog)
     document = {
         "ok": not found.breakages,
@@ -56,6 +64,15 @@ def queries_validate(context: Context, uri: str | None, as_json: bool) -> int:
     lines = _check_lines(len(stored), found, Style.of(sys.stdout))
     write_answer(document, lines, as_json=as_json)
     return FAILURE if found.breakages else SUCCESS
+
+
+def _applied(context: Context) -> StoredQueries | None:
+    """The stored queries that are applied for a graph of the cluster in `--cluster`, if it is given."""
+    if (root := context.cluster_root()) is None:
+        return None
+    from omnigraph.cluster.addressing import applied_queries
+
+    return registry_of_texts(applied_queries(root, context.options.cluster_graph))
 
 
 def _declared(context: Context) -> Mapping[str, StoredQueryFile]:

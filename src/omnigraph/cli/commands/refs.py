@@ -43,7 +43,7 @@ def branch_create(context: Context, name: str, source: str, uri: str | None, as_
 
 
 @declare("branch list")
-@uri_option
+@uri_argument
 @json_option
 @click.pass_obj
 def branch_list(context: Context, uri: str | None, as_json: bool) -> None:
@@ -80,7 +80,7 @@ def branch_delete(context: Context, name: str, uri: str | None, yes: bool, as_js
 
 
 @declare("graphs list")
-@uri_option
+@uri_argument
 @json_option
 @click.pass_obj
 def graphs_list(context: Context, uri: str | None, as_json: bool) -> None:
@@ -156,15 +156,12 @@ def tag_create(context: Context, name: str, ref: str, uri: str | None, as_json: 
 
 
 @declare("tag list")
-@click.argument("uri_argument", required=False, metavar="[URI]")
-@uri_option
+@uri_argument
 @json_option
 @click.pass_obj
-def tag_list(context: Context, uri_argument: str | None, uri: str | None, as_json: bool) -> None:
+def tag_list(context: Context, uri: str | None, as_json: bool) -> None:
     """List tags by name."""
-    if uri_argument is not None and uri is not None:
-        raise click.UsageError("the graph is given twice; use --uri or URI.")
-    tags = open_graph(graph_uri(uri_argument or uri, context), read_only=True).tags.all()
+    tags = open_graph(graph_uri(uri, context), read_only=True).tags.all()
     lines = (f"{tag.name} {tag.commit_id} {tag.branch} version={tag.number}" for tag in tags)
     write_answer({"tags": [tag.to_json() for tag in tags]}, lines, as_json=as_json)
 

@@ -10,7 +10,14 @@ import click
 
 from omnigraph.catalog.migrate.report import plan_lines, step_lines
 from omnigraph.cli.command_table import refuse_direct, refuse_remote
-from omnigraph.cli.context import Context, address_or_server, graph_uri, is_local, open_graph
+from omnigraph.cli.context import (
+    Context,
+    address_or_server,
+    graph_uri,
+    is_local,
+    open_graph,
+    remember,
+)
 from omnigraph.cli.exits import FAILURE, echo_write
 from omnigraph.cli.framework import declare
 from omnigraph.cli.options import (
@@ -30,17 +37,33 @@ from omnigraph.cli.output.answers import (
 )
 from omnigraph.cli.progress import progress
 from omnigraph.read.source_files import schema_source
+from omnigraph.settings import read_settings
 
 
 @declare("init")
-@click.argument("uri")
+@click.argument("uri", required=False)
+@click.option(
+    "--uri",
+    "uri_option",
+    metavar="URI",
+    expose_value=False,
+    callback=remember,
+    help="Graph path or URI, instead of URI.",
+)
 @click.option("--schema", "schema_path", required=True, metavar="FILE", help="Schema file (.pg).")
 @click.option(
     "--force", is_flag=True, help="Overwrite schema files that an unfinished init left behind."
 )
+@json_option
 @click.pass_obj
-def init(context: Context, uri: str, schema_path: str, force: bool) -> None:
-    """Create an empty graph at URI, a path or s3:// URI. Missing directories are created."""
+def init(context: Context, uri: str | None, schema_path: str, force: bool, as_json: bool) -> None:
+    """Create an empty graph at URI, a path or s3:// URI. Missing directories are created.
+
+    Without URI, OMNIGRAPH_URI says where.
+    """
+    uri = uri or read_settings().uri
+    if uri is None:
+        raise click.UsageError("Missing argument 'URI'.")
     refuse_remote("init", uri)
     if not is_local(uri):
         echo_write(uri, "direct", quiet=bool(context.options.quiet))
@@ -50,7 +73,9 @@ def init(context: Context, uri: str, schema_path: str, force: bool) -> None:
 
     refuse_managed("init", uri)
     graph = init(uri, Path(schema_path), force=force)
-    click.echo(f"initialized {uri}\ncommit {graph.head().id}")
+    head = graph.head().id
+    lines = [f"initialized {uri}", f"commit {head}"]
+    write_answer({"uri": uri, "graph_commit_id": head}, lines, as_json=as_json)
 
 
 schema_option = click.option(
@@ -65,15 +90,28 @@ loss_option = click.option(
 
 @declare("schema show")
 @uri_argument
+@click.option(
+    "--diagram",
+    type=click.Choice(["mermaid", "svg"]),
+    help="Print a picture of the types instead: Mermaid text, or SVG.",
+)
 @json_option
 @click.pass_obj
-def schema_show(context: Context, uri: str | None, as_json: bool) -> None:
-    """Print the schema source of the graph at URI."""
+def schema_show(context: Context, uri: str | None, diagram: str | None, as_json: bool) -> None:
+    """Print the schema source of the graph at URI, or a diagram of it."""
     graph = address_or_server(uri, context)
     if isinstance(graph, str):
         source = open_graph(graph, read_only=True).schema.source
     else:
         source = graph.schema()["schema_source"]
+    if diagram is not None:
+        from omnigraph.catalog.compile import compile_schema
+        from omnigraph.language.syntax import Source
+        from omnigraph.pictures.schema import diagram as drawn
+
+        picture = drawn(compile_schema(Source("schema", source)), diagram)
+        write_answer({"format": diagram, "diagram": picture}, [picture], as_json=as_json)
+        return
     write_answer({"schema_source": source}, [source.removesuffix("\n")], as_json=as_json)
 
 

@@ -82,3 +82,24 @@ def _lines(made: StartCache) -> Iterator[str]:
         return
     yield f"wrote {made.file} ({size})"
     yield f"a session starts in {made.seconds_with:.1f} s, without the file in {made.seconds_without:.1f} s"
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@declare("completion")
+@click.argument("shell", type=click.Choice(SHELLS))
+@json_option
+@click.pass_context
+def completion(ctx: click.Context, shell: str, as_json: bool) -> None:
+    """Print the script that completes commands and options in SHELL.
+
+    Write it where the shell looks for such scripts, or load it for one session with
+    `source <(omnigraph completion bash)`.
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows these shells"
+    script = kind(ctx.find_root().command, {}, "omnigraph", "_OMNIGRAPH_COMPLETE").source()
+    write_answer({"shell": shell, "script": script}, [script.rstrip("\n")], as_json=as_json)

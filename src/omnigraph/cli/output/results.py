@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, assert_never, get_args
 
 from omnigraph.cli.exits import Style, warn
@@ -98,10 +98,15 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 def write_result(
-    result: Result, format: Format, out: TextIO, layout: TableLayout, style: Style
+    result: Result,
+    format: Format,
+    out: TextIO,
+    layout: TableLayout,
+    style: Style,
+    *,
+    table_rows: int | None = None,
 ) -> None:
-    """Write a result in a format; layout and style concern the table alone."""
-
+    """Write a result in a format; layout, style and a limit of rows concern the table alone."""
     match format:
         case "json":
             result.write_json(out)
@@ -112,15 +117,14 @@ def write_result(
         case "kv":
             write_kv(_rows(result), out)
         case "table":
-            write_table(_rows(result), out, layout, style)
+            write_table(_rows(result, table_rows), out, layout, style)
         case _:
             assert_never(format)
 
 
-def _rows(result: Result) -> Rows:
-    return Rows(
-        result.summary, result.columns, (tuple(row.values()) for row in result.json_dicts())
-    )
+def _rows(result: Result, limit: int | None = None) -> Rows:
+    rows = islice(result.json_dicts(), limit)
+    return Rows(result.summary, result.columns, (tuple(row.values()) for row in rows))
 
 
 def write_read(

@@ -1,76 +1,193 @@
-"""Query text to syntax tree.
+"""Query text to syntax tree: files, queries, results and statements.
 
-Where the grammar tries alternatives in order, the parser looks ahead a few tokens instead: a clause
-that starts with a variable is a binding if a `:` follows, a traversal if a word and (behind optional
-bounds) another variable follow, else a filter.
+Expressions and patterns are read by the base classes, in `expressions.py` and `patterns.py`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import Final, TypeVar
 
 from omnigraph.language.query import ast
-from omnigraph.language.syntax import NOWHERE, Source, Span, TypeRef
-from omnigraph.language.tokens import (
-    FLOAT,
-    INTEGER,
-    STRING,
-    VARIABLE,
-    WORD,
-    TokenReader,
-    Tokens,
-    tokenize,
+from omnigraph.language.query.file_settings import setting_problem
+from omnigraph.language.query.file_statements import (
+    BranchAction,
+    BranchStatement,
+    Explain,
+    FileStatement,
+    Reset,
+    Setting,
+    Show,
 )
+from omnigraph.language.query.patterns import PatternReader
+from omnigraph.language.syntax import NOWHERE, Name, Source, Span, TypeRef
+from omnigraph.language.tokens import INTEGER, STRING, VARIABLE, WORD, Tokens, tokenize
 from omnigraph.language.types import SCALAR_NAMES, PropType, Scalar
 from omnigraph.limits import MAX_VECTOR_DIMENSION
 
-_COMPARISONS = {o.value: o for o in ast.Operator if not o.value.isidentifier()}
-_FILTER_OPERATORS = {o.value: o for o in ast.Operator}
-_AGGREGATES = {f.value: f for f in ast.AggregateFunction}
-_TEXT_FUNCTIONS = {f.value: f for f in ast.TextFunction}
-_STATEMENTS = ("insert", "update", "delete")
-_NOTES = ("description", "instruction")
-_CALLS = (*_AGGREGATES, *_TEXT_FUNCTIONS, "nearest", "bm25", "rrf", "now", "date", "datetime")
-_I64_MAX = 2**63 - 1
-_U64_MAX = 2**64 - 1
+_STATEMENTS: Final = ("insert", "upsert", "update", "delete")
+_BODIES: Final = ("match", *_STATEMENTS)
+_NOTES: Final = ("description", "instruction")
+_RESERVED_RESULTS: Final = ("rows", "columns")
+_BRANCH_ACTIONS: Final = {a.value: a for a in BranchAction}
+_U64_MAX: Final = 2**64 - 1
 
-_T = TypeVar("_T")
+_S = TypeVar("_S", Setting, Reset, Show)
+
+ANONYMOUS_NAME: Final = "query"
+"""What an anonymous query is called in results and messages."""
 
 
 def parse_queries(source: Source) -> ast.QueryFile:
-    """Read a query file. Raises `ParseError` with a position."""
+    """Read a query file. Raises `ParseError` with a position.
+
+    A statement that stands alone (`show`, `branch`, `explain`) is refused: see `parse_text`.
+    """
     return parse_query_tokens(tokenize(source))
 
 
-def parse_query_tokens(tokens: Tokens) -> ast.QueryFile:
-    """As `parse_queries`, for a caller that also needs the comments."""
+def parse_text(source: Source) -> ast.QueryFile:
+    """Read what is given to run at once: a query file, an anonymous query, or a file statement."""
+    return parse_query_tokens(tokenize(source), alone=True)
+
+
+def parse_query_tokens(tokens: Tokens, *, alone: bool = False) -> ast.QueryFile:
+    """As `parse_queries`, or `parse_text`, for a caller that also needs the comments."""
     parser = _QueryParser(tokens, syntax_code="Q001", escape_code="Q002")
-    queries: list[ast.Query] = []
-    while not parser.at_end:
-        queries.append(parser.query())
-    seen: set[str] = set()
-    for query in queries:
-        if query.name.text in seen:
-            parser.defer("Q003", f"duplicate query '{query.name}'", query.name.span)
-        seen.add(query.name.text)
+    file = parser.file(alone=alone)
     parser.raise_deferred()
-    return ast.QueryFile(tuple(queries))
+    return file
 
 
-def parse_condition(source: Source) -> ast.Predicate:
+def parse_condition(source: Source) -> ast.Expression:
     """Read what may follow `where` in a mutation. Raises `ParseError` with a position."""
     parser = _QueryParser(tokenize(source), syntax_code="Q001", escape_code="Q002")
     parser.end_name = "the end of the condition"
-    found = parser.condition()
+    found = parser.expression()
     if not parser.at_end:
         parser.fail("expected the end of the condition")
     parser.raise_deferred()
     return found
 
 
-class _QueryParser(TokenReader):
+class _QueryParser(PatternReader):
+    # -- files ------------------------------------------------------------------------------
+
+    def file(self, *, alone: bool) -> ast.QueryFile:
+        settings: list[Setting | Reset] = []
+        while self.is_word("set") or self.is_word("reset"):
+            settings.append(self._setting())
+        if alone and any(self.is_word(word) for word in _BODIES):
+            query = self._anonymous()
+            if not self.at_end:
+                self.fail("expected the end of the query")
+            return ast.QueryFile((query,), tuple(settings))
+        queries: list[ast.Query] = []
+        statement: FileStatement | None = None
+        while not self.at_end:
+            first = self.at
+            found = self._file_statement()
+            if found is None:
+                queries.append(self.query())
+            elif statement is not None or queries or not alone:
+                self._refuse_statement(found.span, alone=alone)
+            else:
+                statement = found
+            if statement is not None and queries:
+                self._refuse_statement(self.token_span(first), alone=alone)
+        self._check_names(queries)
+        return ast.QueryFile(tuple(queries), tuple(settings), statement)
+
+    def _check_names(self, queries: list[ast.Query]) -> None:
+        seen: set[str] = set()
+        for query in queries:
+            if query.name.text in seen:
+                self.defer("Q003", f"duplicate query '{query.name}'", query.name.span)
+            seen.add(query.name.text)
+
+    def _refuse_statement(self, span: Span, *, alone: bool) -> None:
+        message = "a statement such as `explain`, `branch` or `show` stands alone in its text"
+        if not alone:
+            message += ": it is no stored query"
+        self.defer("Q009", message, span)
+
+    def _anonymous(self) -> ast.Query:
+        first = self.at
+        body = self.body(self._at_end_of_text)
+        name = Name(ANONYMOUS_NAME, self.token_span(first))
+        return ast.Query(name, (), (), body, True, self.span_since(first))
+
+    def _at_end_of_text(self) -> bool:
+        return self.at_end
+
+    def _setting(self) -> Setting | Reset:
+        first = self.at
+        if self.accept_word("reset"):
+            name = None if self.accept_word("all") else self._setting_name()
+            self.expect_symbol(";", "after the setting")
+            return self._known(Reset(name, self.span_since(first)))
+        self.at += 1
+        name = self._setting_name()
+        self.expect_symbol("=", "after the setting")
+        value: int | str
+        if self.kind == INTEGER:
+            value = self.expect_integer("a value")
+        elif self.kind == STRING:
+            value = self.read_string()
+        else:
+            value = self.expect_ident("a number, a word or a quoted text").text
+        self.expect_symbol(";", "after the value")
+        return self._known(Setting(name, value, self.span_since(first)), value)
+
+    def _known(self, found: _S, value: int | str | None = None) -> _S:
+        """A statement about a setting that exists, with a value it takes."""
+        problem = setting_problem(found.name, value)
+        if problem is not None:
+            self.defer("Q010", problem[0], found.span, problem[1])
+        return found
+
+    def _setting_name(self) -> str:
+        words = [self.expect_ident("the name of a setting").text]
+        while self.accept_symbol("."):
+            words.append(self.expect_ident("the rest of the name after `.`").text)
+        return ".".join(words)
+
+    def _file_statement(self) -> FileStatement | None:
+        first = self.at
+        if self.accept_word("show"):
+            name = None if self.accept_word("all") else self._setting_name()
+            self.expect_symbol(";", "after the setting")
+            return self._known(Show(name, self.span_since(first)))
+        if self.accept_word("explain"):
+            query = self.query()
+            if query.is_mutation:
+                self.defer("Q009", "`explain` shows plans of reads only", query.name.span)
+            return Explain(query, self.span_since(first))
+        if self.accept_word("branch"):
+            return self._branch_statement(first)
+        return None
+
+    def _branch_statement(self, first: int) -> BranchStatement:
+        action = _BRANCH_ACTIONS.get(self.text)
+        if action is None:
+            known = tuple(_BRANCH_ACTIONS)
+            self.fail("expected `create`, `delete`, `merge` or `list`", known=known)
+        self.at += 1
+        name = other = None
+        if action is not BranchAction.LIST:
+            name = self._branch_name()
+        if action is BranchAction.CREATE and self.accept_word("from"):
+            other = self._branch_name()
+        if action is BranchAction.MERGE and self.accept_word("into"):
+            other = self._branch_name()
+        self.accept_symbol(";")
+        return BranchStatement(action, name, other, self.span_since(first))
+
+    def _branch_name(self) -> str:
+        if self.kind == STRING:
+            return self.read_string()
+        return self.expect_ident("the name of a branch (quoted, if it is more than a word)").text
+
     # -- header -----------------------------------------------------------------------------
 
     def query(self) -> ast.Query:
@@ -90,15 +207,20 @@ class _QueryParser(TokenReader):
             seen.add(parameter.name)
         notes = self.notes()
         self.expect_symbol("{", "to open the query body")
-        body = self.body()
+        body = self.body(self._at_closing_brace)
         self.expect_symbol("}", "to close the query body")
-        return ast.Query(name, tuple(parameters), notes, body, self.span_since(first))
+        return ast.Query(name, tuple(parameters), notes, body, span=self.span_since(first))
+
+    def _at_closing_brace(self) -> bool:
+        return self.is_symbol("}")
 
     def parameter(self) -> ast.Parameter:
         first = self.at
         variable = self.variable("a parameter such as `$name`")
         self.expect_symbol(":", "after the parameter name")
-        return ast.Parameter(variable, self.parameter_type(), self.span_since(first))
+        declared = self.parameter_type()
+        default = self.expression() if self.accept_symbol("=") else None
+        return ast.Parameter(variable, declared, default, self.span_since(first))
 
     def parameter_type(self) -> TypeRef:
         first = self.at
@@ -141,41 +263,114 @@ class _QueryParser(TokenReader):
             notes.append(note)
         return tuple(notes)
 
-    def body(self) -> ast.ReadBody | ast.MutationBody:
-        if self.is_word("match"):
-            return self.read_body()
+    def body(self, at_end: Callable[[], bool]) -> ast.ReadBody | ast.MutationBody:
         statements: list[ast.Statement] = []
-        while not statements or not self.is_symbol("}"):
+        if self.is_word("match"):
+            first = self.at
+            clauses, match_span = self.match_block()
+            if self.is_word("return"):
+                return self.read_body(clauses, match_span, at_end)
+            statements.append(self.match_statement(first, clauses, match_span))
+        while not statements or not at_end():
             statements.append(self.statement())
         return ast.MutationBody(tuple(statements))
 
+    def match_block(self) -> tuple[tuple[ast.Clause, ...], Span]:
+        first = self.at
+        self.expect_word("match", "before the pattern")
+        clauses = self.clause_block("`match`")
+        return clauses, self.span_since(first)
+
     # -- reads ------------------------------------------------------------------------------
 
-    def read_body(self) -> ast.ReadBody:
+    def read_body(
+        self, clauses: tuple[ast.Clause, ...], match_span: Span, at_end: Callable[[], bool]
+    ) -> ast.ReadBody:
+        result = self.result(named=False)
+        further: list[ast.Result] = []
+        seen: set[str] = set(_RESERVED_RESULTS)
+        while self.is_word("return"):
+            further.append(self.result(named=True))
+            name = further[-1].name
+            assert name is not None
+            if name.text in seen:
+                reserved = name.text in _RESERVED_RESULTS
+                shown = f"a result cannot be called '{name}'" if reserved else ""
+                self.defer("Q011", shown or f"duplicate result '{name}'", name.span)
+            seen.add(name.text)
+        if not at_end():
+            self.fail("expected `having`, `order`, `offset`, `limit` or the end of the query")
+        return ast.ReadBody(clauses, result, tuple(further), match_span)
+
+    def result(self, *, named: bool) -> ast.Result:
         first = self.at
         self.at += 1
-        clauses = self.clause_block("`match`")
-        match_span = self.span_since(first)
-        first = self.at
-        self.expect_word("return", "after the `match` block")
-        self.expect_symbol("{", "after `return`")
-        projections = [self.projection()]
-        while not self.accept_symbol("}"):
-            projections.append(self.projection())
+        name = self.expect_ident("the name of a further result") if named else None
+        distinct, projections = self.projections()
         return_span = self.span_since(first)
         self.check_aliases(projections)
+        having, having_span = self.having()
         order, order_span = self.order()
-        limit, limit_span = self.limit()
-        return ast.ReadBody(
-            clauses,
-            tuple(projections),
+        offset, offset_span = self.row_count("offset")
+        limit, limit_span = self.row_count("limit")
+        if offset is None:
+            offset, offset_span = self.row_count("offset")
+        self.aliases = frozenset()
+        return ast.Result(
+            projections,
+            distinct,
+            having,
             order,
+            offset,
             limit,
-            match_span,
+            name,
             return_span,
+            having_span,
             order_span,
+            offset_span,
             limit_span,
         )
+
+    def projections(self) -> tuple[bool, tuple[ast.Projection, ...]]:
+        """What follows `return`. Its aliases can be mentioned from there on."""
+        distinct = self.accept_word("distinct")
+        self.expect_symbol("{", "after `return`")
+        aliases: set[str] = set()
+        self.aliases = aliases
+        found: list[ast.Projection] = []
+        while not found or not self.accept_symbol("}"):
+            found.append(self.projection())
+            alias = found[-1].alias
+            if alias is not None and alias.text not in ("true", "false"):
+                aliases.add(alias.text)
+        return distinct, tuple(found)
+
+    def projection(self) -> ast.Projection:
+        first = self.at
+        expression = self.expression()
+        alias = self.expect_ident("an alias after `as`") if self.accept_word("as") else None
+        span = self.span_since(first)
+        self.accept_symbol(",")
+        return ast.Projection(expression, alias, span)
+
+    def check_aliases(self, projections: tuple[ast.Projection, ...]) -> None:
+        seen: set[str] = set()
+        for projection in projections:
+            alias = projection.alias
+            if alias is not None:
+                if alias.text in seen:
+                    self.defer("Q005", f"duplicate alias '{alias}'", alias.span)
+                seen.add(alias.text)
+
+    def having(self) -> tuple[tuple[ast.Expression, ...], Span]:
+        first = self.at
+        if not self.accept_word("having"):
+            return (), NOWHERE
+        self.expect_symbol("{", "after `having`")
+        conditions = [self.expression()]
+        while not self.accept_symbol("}"):
+            conditions.append(self.expression())
+        return tuple(conditions), self.span_since(first)
 
     def order(self) -> tuple[tuple[ast.OrderKey, ...], Span]:
         first = self.at
@@ -186,330 +381,102 @@ class _QueryParser(TokenReader):
         self.expect_symbol("}", "after the order keys")
         return tuple(keys), self.span_since(first)
 
-    def limit(self) -> tuple[int | None, Span]:
-        first = self.at
-        if not self.accept_word("limit"):
-            return None, NOWHERE
-        number = self.token_span(self.at)
-        limit = self.expect_integer("the number of rows after `limit`")
-        if limit > _U64_MAX:
-            self.defer("Q008", "invalid limit: it must fit an unsigned 64-bit integer", number)
-        return limit, self.span_since(first)
-
-    def check_aliases(self, projections: list[ast.Projection]) -> None:
-        seen: set[str] = set()
-        for projection in projections:
-            alias = projection.alias
-            if alias is not None:
-                if alias.text in seen:
-                    self.defer("Q005", f"duplicate alias '{alias}'", alias.span)
-                seen.add(alias.text)
-
-    def clause_block(self, after: str) -> tuple[ast.Clause, ...]:
-        self.enter()
-        self.expect_symbol("{", f"after {after}")
-        clauses = [self.clause()]
-        while not self.accept_symbol("}"):
-            clauses.append(self.clause())
-        self.leave()
-        return tuple(clauses)
-
-    def clause(self) -> ast.Clause:
-        first = self.at
-        if self.is_word("not") and self.is_symbol("{", ahead=1):
-            self.at += 1
-            return ast.Negation(self.clause_block("`not`"), self.span_since(first))
-        if self.kind == VARIABLE:
-            if self.is_symbol(":", ahead=1):
-                return self.binding()
-            if self.at_traversal():
-                return self.traversal()
-        left = self.expression()
-        operator = _FILTER_OPERATORS.get(self.text)
-        if operator is None:
-            if isinstance(left, ast.TextCall):
-                return ast.TextClause(left)
-            self.refuse_clause(left)
-        self.at += 1
-        right = self.expression()
-        return ast.Filter(left, operator, right, self.span_since(first))
-
-    def refuse_clause(self, left: ast.Expression) -> NoReturn:
-        if isinstance(left, ast.Variable):
-            self.fail("expected `: Type`, an edge name or a comparison after the variable")
-        self.fail("expected a comparison operator", known=("contains", "starts_with"))
-
-    def binding(self) -> ast.Binding:
-        first = self.at
-        variable = self.variable("a variable")
-        self.at += 1
-        node_type = self.expect_type_name("a node type name")
-        matches: list[ast.PropertyMatch] = []
-        if self.accept_symbol("{"):
-            matches.append(self.property_match())
-            while self.accept_symbol(",") and not self.is_symbol("}"):
-                matches.append(self.property_match())
-            self.expect_symbol("}", "after the property matches (`,` separates them)")
-        return ast.Binding(variable, node_type, tuple(matches), self.span_since(first))
-
-    def property_match(self) -> ast.PropertyMatch:
-        first = self.at
-        name = self.expect_ident("a property name")
-        self.expect_symbol(":", "after the property name")
-        return ast.PropertyMatch(name, self.value(), self.span_since(first))
-
-    def at_traversal(self) -> bool:
-        if not self.is_ident(ahead=1) or self.is_word("not", ahead=1):
-            return False
-        after = self.at + 2
-        if self.is_symbol("{", ahead=2):
-            # `contains { …` cannot start anything else, so broken bounds are reported as bounds.
-            return True
-        return self.kinds[min(after, len(self.kinds) - 1)] == VARIABLE
-
-    def traversal(self) -> ast.Traversal:
-        first = self.at
-        left = self.variable("a variable")
-        edge = self.expect_ident("an edge name")
-        hops = self.hops() if self.is_symbol("{") else None
-        right = self.variable("a variable at the other end of the edge")
-        return ast.Traversal(left, edge, right, hops, self.span_since(first))
-
-    def hops(self) -> ast.Hops:
-        first = self.at
-        self.at += 1
-        low = self.hop_bound("the smallest number of hops")
-        self.expect_symbol(",", "between the hop bounds, as in `{1,3}`")
-        high = None
-        if not self.is_symbol("}"):
-            high = self.hop_bound("the largest number of hops")
-        self.expect_symbol("}", "after the hop bounds")
-        return ast.Hops(low, high, self.span_since(first))
-
-    def hop_bound(self, what: str) -> int:
-        span = self.token_span(self.at)
-        value = self.expect_integer(what)
-        self.check_integer(value, span)
-        return value
-
-    def projection(self) -> ast.Projection:
-        first = self.at
-        expression = self.expression()
-        alias = self.expect_ident("an alias after `as`") if self.accept_word("as") else None
-        span = self.span_since(first)
-        self.accept_symbol(",")
-        return ast.Projection(expression, alias, span)
-
     def order_key(self) -> ast.OrderKey:
         first = self.at
         expression = self.expression()
-        descending = None
+        descending = nulls_first = None
         if self.accept_word("desc"):
             descending = True
         elif self.accept_word("asc"):
             descending = False
-        return ast.OrderKey(expression, descending, self.span_since(first))
+        if self.accept_word("nulls"):
+            nulls_first = self.is_word("first")
+            if not nulls_first:
+                self.expect_word("last", "after `nulls` (or `first`)")
+            else:
+                self.at += 1
+        return ast.OrderKey(expression, descending, nulls_first, self.span_since(first))
 
-    # -- expressions ------------------------------------------------------------------------
-
-    def expression(self) -> ast.Expression:
-        kind = self.kinds[self.at]
-        if kind == VARIABLE:
-            return self.variable_or_property()
-        if kind == WORD and self.texts[self.at] in _CALLS and self.is_symbol("(", ahead=1):
-            self.enter()
-            call = self.call()
-            self.leave()
-            return call
-        if self.at_literal():
-            return self.literal()
-        if self.is_ident():
-            return self.alias_reference()
-        self.refuse_literal("an expression")
-
-    def variable_or_property(self) -> ast.Variable | ast.PropertyAccess:
+    def row_count(self, word: str) -> tuple[int | ast.Variable | None, Span]:
         first = self.at
-        variable = self.variable("a variable")
-        if not self.accept_symbol("."):
-            return variable
-        name = self.expect_ident("a property name after `.`")
-        return ast.PropertyAccess(variable, name, self.span_since(first))
-
-    def alias_reference(self) -> ast.AliasReference:
-        name = self.expect_ident("an alias")
-        if name.text.startswith(("true", "false")):
-            message = "an alias that begins with `true` or `false` cannot be referred to"
-            raise self.error("Q001", message, name.span)
-        return ast.AliasReference(name)
-
-    def call(self) -> ast.Expression:
-        first = self.at
-        word = self.text
-        if word in ("date", "datetime"):
-            return self.literal()
-        if word == "now":
-            self.at += 2
-            self.expect_symbol(")", "after `now(` (it takes no arguments)")
-            return ast.Now(self.span_since(first))
-        if word in _AGGREGATES:
-            self.at += 2
-            argument = self.expression()
-            self.close_call(word)
-            return ast.Aggregate(_AGGREGATES[word], argument, self.span_since(first))
-        if word in _TEXT_FUNCTIONS:
-            return self.text_call()
-        if word == "rrf":
-            return self.rrf_call()
-        return self.rank_call()
-
-    def text_call(self) -> ast.TextCall:
-        first = self.at
-        word = self.text
-        self.at += 2
-        field = self.expression()
-        self.expect_symbol(",", f"between the arguments of `{word}`")
-        query = self.expression()
-        edits = None
-        if word == "fuzzy" and self.accept_symbol(","):
-            edits = self.expression()
-        self.close_call(word)
-        return ast.TextCall(_TEXT_FUNCTIONS[word], field, query, edits, self.span_since(first))
-
-    def rank_call(self) -> ast.RankCall:
-        first = self.at
-        if self.is_word("nearest") and self.is_symbol("(", ahead=1):
-            self.at += 2
-            vector = self.variable_or_property() if self.kind == VARIABLE else None
-            if not isinstance(vector, ast.PropertyAccess):
-                self.fail("`nearest` ranks by a vector property such as `$x.embedding`")
-            self.expect_symbol(",", "between the arguments of `nearest`")
-            query = self.expression()
-            self.close_call("nearest")
-            return ast.NearestCall(vector, query, self.span_since(first))
-        if self.is_word("bm25") and self.is_symbol("(", ahead=1):
-            self.at += 2
-            field = self.expression()
-            self.expect_symbol(",", "between the arguments of `bm25`")
-            query = self.expression()
-            self.close_call("bm25")
-            return ast.Bm25Call(field, query, self.span_since(first))
-        self.fail("`rrf` fuses two rankings: expected `nearest(…)` or `bm25(…)`")
-
-    def rrf_call(self) -> ast.RrfCall:
-        first = self.at
-        self.at += 2
-        one = self.rank_call()
-        self.expect_symbol(",", "between the rankings of `rrf`")
-        two = self.rank_call()
-        k = self.expression() if self.accept_symbol(",") else None
-        self.close_call("rrf")
-        return ast.RrfCall(one, two, k, self.span_since(first))
-
-    def close_call(self, word: str) -> None:
-        self.expect_symbol(")", f"to close `{word}(…)`")
-
-    # -- literals and values ----------------------------------------------------------------
-
-    def at_literal(self) -> bool:
-        if self.kind in (STRING, FLOAT, INTEGER) or self.is_symbol("["):
-            return True
-        if self.kind != WORD:
-            return False
-        if self.text in ("date", "datetime"):
-            return self.is_symbol("(", ahead=1)
-        return self.text in ("true", "false")
-
-    def literal(self) -> ast.Literal:
-        span = self.token_span(self.at)
-        text = self.text
-        if self.kind == STRING:
-            return ast.StringLiteral(self.read_string(), text, span)
-        if self.kind == INTEGER:
-            value = self.expect_integer("a number")
-            self.check_integer(value, span)
-            return ast.IntegerLiteral(value, span)
-        if self.kind == FLOAT:
-            self.at += 1
-            if math.isinf(float(text)):
-                self.defer("Q007", "invalid float: it is too large for a 64-bit float", span)
-            return ast.FloatLiteral(text, span)
-        if self.is_symbol("["):
-            return self.list_literal()
-        if text in ("true", "false") and self.kind == WORD:
-            self.at += 1
-            return ast.BoolLiteral(text == "true", span)
-        if self.at_literal():
-            return self.temporal_literal()
-        self.refuse_literal("a literal")
-
-    def check_integer(self, value: int, span: Span) -> None:
-        if value > _I64_MAX:
-            self.defer("Q007", "invalid integer: it must fit a signed 64-bit integer", span)
-
-    def refuse_literal(self, expected: str) -> NoReturn:
-        if self.is_symbol("-"):
-            self.fail("there are no negative literals; pass the number as a parameter")
-        if self.is_word("null"):
-            self.fail("there is no null literal; pass a nullable parameter")
-        self.fail(f"expected {expected}")
-
-    def temporal_literal(self) -> ast.DateLiteral | ast.DateTimeLiteral:
-        first = self.at
-        word = self.text
-        self.at += 2
-        text = self.expect_string(f'a quoted text, as in `{word}("2026-01-31")`')
-        self.close_call(word)
-        span = self.span_since(first)
-        return ast.DateLiteral(text, span) if word == "date" else ast.DateTimeLiteral(text, span)
-
-    def list_literal(self) -> ast.ListLiteral:
-        first = self.at
-        self.at += 1
-        self.enter()
-        items: list[ast.Literal] = []
-        if not self.is_symbol("]"):
-            items = self.comma_separated(self.literal)
-        self.expect_symbol("]", "after the list elements")
-        self.leave()
-        return ast.ListLiteral(tuple(items), self.span_since(first))
-
-    def value(self) -> ast.Value:
+        if not self.accept_word(word):
+            return None, NOWHERE
         if self.kind == VARIABLE:
-            return self.variable("a parameter")
-        if self.is_word("now") and self.is_symbol("(", ahead=1):
-            span_start = self.at
-            self.at += 2
-            self.expect_symbol(")", "after `now(` (it takes no arguments)")
-            return ast.Now(self.span_since(span_start))
-        if not self.at_literal():
-            self.refuse_literal("a literal, a parameter or `now()`")
-        return self.literal()
-
-    def variable(self, what: str) -> ast.Variable:
-        if self.kind != VARIABLE:
-            self.fail(f"expected {what}")
-        variable = ast.Variable(self.text[1:], self.token_span(self.at))
-        self.at += 1
-        return variable
+            variable = self.variable("a parameter")
+            return variable, self.span_since(first)
+        span = self.token_span(self.at)
+        count = self.expect_integer(f"the number of rows after `{word}`")
+        if count > _U64_MAX:
+            self.defer("Q008", f"invalid {word}: it must fit an unsigned 64-bit integer", span)
+        return count, self.span_since(first)
 
     # -- mutations --------------------------------------------------------------------------
 
     def statement(self) -> ast.Statement:
         first = self.at
-        if self.accept_word("insert"):
-            target = self.expect_type_name("the type to insert")
-            return ast.Insert(target, self.assignments(), self.span_since(first))
+        if self.is_word("match"):
+            clauses, match_span = self.match_block()
+            return self.match_statement(first, clauses, match_span)
+        if self.is_word("insert") or self.is_word("upsert"):
+            return self.new_entity()
         if self.accept_word("update"):
             target = self.expect_type_name("the type to update")
             self.expect_word("set", "after the type to update")
             assignments = self.assignments()
-            predicate = self.predicate()
-            return ast.Update(target, assignments, predicate, self.span_since(first))
+            self.expect_word("where", "before the condition")
+            condition = self.expression()
+            back = self.returning()
+            return ast.Update(target, assignments, condition, back, self.span_since(first))
         if self.accept_word("delete"):
             target = self.expect_type_name("the type to delete from")
-            predicate = self.predicate()
-            return ast.Delete(target, predicate, self.span_since(first))
-        self.fail("expected `match`, `insert`, `update` or `delete`", known=("match", *_STATEMENTS))
+            self.expect_word("where", "before the condition")
+            condition = self.expression()
+            back = self.returning()
+            return ast.Delete(target, condition, back, self.span_since(first))
+        words = ", ".join(f"`{word}`" for word in _BODIES[:-1])
+        self.fail(f"expected {words} or `delete`", known=_BODIES)
+
+    def new_entity(self) -> ast.Insert | ast.Upsert:
+        first = self.at
+        kind = ast.Insert if self.is_word("insert") else ast.Upsert
+        self.at += 1
+        variable = None
+        if self.kind == VARIABLE:
+            variable = self.variable("a variable")
+            self.expect_symbol(":", "after the variable")
+        target = self.expect_type_name(f"the type to {kind.__name__.lower()}")
+        assignments = self.assignments()
+        back = self.returning()
+        return kind(target, assignments, variable, back, self.span_since(first))
+
+    def match_statement(
+        self, first: int, clauses: tuple[ast.Clause, ...], match_span: Span
+    ) -> ast.MatchStatement:
+        if self.accept_word("do"):
+            self.expect_symbol("{", "after `do`")
+            actions = [self.action()]
+            while not self.accept_symbol("}"):
+                actions.append(self.action())
+        else:
+            actions = [self.action()]
+        return ast.MatchStatement(clauses, tuple(actions), match_span, self.span_since(first))
+
+    def action(self) -> ast.Action:
+        first = self.at
+        if self.is_word("insert") or self.is_word("upsert"):
+            return self.new_entity()
+        if self.accept_word("update"):
+            variable = self.variable("the variable to update")
+            self.accept_word("set")
+            assignments = self.assignments()
+            back = self.returning()
+            return ast.UpdateMatched(variable, assignments, back, self.span_since(first))
+        if self.accept_word("delete"):
+            variables = self.comma_separated(lambda: self.variable("the variable to delete"))
+            back = self.returning()
+            return ast.DeleteMatched(tuple(variables), back, self.span_since(first))
+        expected = "expected `return`, or a change: `insert`, `upsert`, `update`, `delete` or `do`"
+        self.fail(expected, known=("return", "do", *_STATEMENTS))
 
     def assignments(self) -> tuple[ast.Assignment, ...]:
         self.expect_symbol("{", "before the assignments")
@@ -522,26 +489,16 @@ class _QueryParser(TokenReader):
         first = self.at
         name = self.expect_ident("a property name")
         self.expect_symbol(":", "after the property name")
-        value = self.value()
+        value = self.expression()
         span = self.span_since(first)
         self.accept_symbol(",")
         return ast.Assignment(name, value, span)
 
-    def predicate(self) -> ast.Predicate:
-        self.expect_word("where", "before the condition")
-        return self.condition()
-
-    def condition(self) -> ast.Predicate:
+    def returning(self) -> ast.Returning | None:
         first = self.at
-        name = self.expect_ident("a property name")
-        operator = _COMPARISONS.get(self.text)
-        if operator is None:
-            self.fail("expected a comparison (`=`, `!=`, `<`, `<=`, `>`, `>=`)")
-        self.at += 1
-        return ast.Predicate(name, operator, self.value(), self.span_since(first))
-
-    def comma_separated(self, read: Callable[[], _T]) -> list[_T]:
-        found = [read()]
-        while self.accept_symbol(","):
-            found.append(read())
-        return found
+        if not self.accept_word("return"):
+            return None
+        distinct, projections = self.projections()
+        self.aliases = frozenset()
+        self.check_aliases(projections)
+        return ast.Returning(projections, distinct, self.span_since(first))

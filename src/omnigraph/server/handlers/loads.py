@@ -240,15 +240,31 @@ def _unread(number: str) -> None:
 
 
 def load_parts(call: Call) -> Answer:
-    """Load the sources of a Python call as one commit."""
+    """Load the sources of a Python call as one commit; a large one arrives in several requests."""
+    content = _uploaded(call)
+    if content is None:
+        return Answer(content=b"", status=204)
     try:
-        body = msgspec.msgpack.decode(call.body, type=described(LoadPartsRequest))
+        body = msgspec.msgpack.decode(content, type=described(LoadPartsRequest))
     except (msgspec.DecodeError, RecursionError) as error:
         raise HttpProblem(400, f"the request body is not valid: {error}") from None
     into, source = _target(call, body.branch, body.from_, must_exist=False)
-    with call.admit(len(call.body)):
+    with call.admit(len(content)):
         done = _load_parts(call, body, into, source)
     return Answer(call.documents.load(call.noted(done), call.uri, body.from_))
+
+
+def _uploaded(call: Call) -> bytes | None:
+    """The complete body, or None while parts of it are to come."""
+    call.only("upload", "offset", "branch", "last")
+    name, content = call.one("upload"), call.body
+    if name is None:
+        return bytes(content)
+    call.allow(Action.CHANGE, branch_of(call.one("branch")))
+    uploads, graph_id = call.state.uploads, call.target.id
+    with call.admit(len(content)):
+        uploads.append(call.actor, graph_id, name, call.integer("offset", 0), content)
+    return uploads.take(call.actor, graph_id, name) if call.switch("last") else None
 
 
 def _load_parts(call: Call, body: LoadPartsRequest, into: str, source: str | None) -> LoadResult:

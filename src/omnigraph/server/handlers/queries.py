@@ -213,22 +213,27 @@ def _bound(
 
 
 def _arrow(result: Result) -> bytes:
-    """The rows as an Arrow stream. The metadata of its schema says what was read."""
+    """The rows as an Arrow stream, followed by one for each further result.
+
+    The metadata of each schema says what was read, that of the first also which results follow.
+    """
     import pyarrow as pa
 
-    about = {
-        "query_name": result.query_name,
-        "target": result.target,
-        "graph_commit_id": result.commit_id,
-        "types": [kind.display for kind in result.types],
-        "prop_types": [msgspec.to_builtins(kind) for kind in result.types],
-        "entities": dict(result.entities),
-    }
-    table = result.to_arrow()
-    table = table.replace_schema_metadata({"omnigraph": json.dumps(about)})
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+    for one in (result, *result.results.values()):
+        about = {
+            "query_name": one.query_name,
+            "target": one.target,
+            "graph_commit_id": one.commit_id,
+            "types": [kind.display for kind in one.types],
+            "prop_types": [msgspec.to_builtins(kind) for kind in one.types],
+            "entities": dict(one.entities),
+            **({"results": list(one.results)} if one.results else {}),
+        }
+        table = one.to_arrow()
+        table = table.replace_schema_metadata({"omnigraph": json.dumps(about)})
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 

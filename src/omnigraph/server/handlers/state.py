@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -23,6 +24,7 @@ from omnigraph.versioning.rows import FORMAT_STAMP
 from omnigraph.wire import documents07 as v07
 from omnigraph.wire import documents13 as v13
 from omnigraph.wire.contracts import CONTRACT_07, RELEASE_13, receipt_fields
+from omnigraph.wire.documents13 import GraphAction
 from omnigraph.wire.requests import SchemaApplyRequest, SchemaPlanRequest
 from omnigraph.wire.values import tagged
 
@@ -150,15 +152,20 @@ def list_graphs(call: Call) -> Answer:
             state=other.state,
             read_available=False,
             write_available=False,
-            action="wait_for_startup"
-            if other.state == "loading"
-            else "apply_correction_or_restart",
+            action=_ACTIONS[other.state],
             failure=other.failure or msgspec.UNSET,
         )
         for other in state.graphs.unavailable()
     )
     graphs.sort(key=lambda one: one.graph_id)
     return Answer(v13.GraphListResponse(graphs=graphs))
+
+
+_ACTIONS: Final[Mapping[str, GraphAction]] = {
+    "loading": "wait_for_startup",
+    "transitioning": "wait_for_transition",
+    "blocked": "apply_correction_or_restart",
+}
 
 
 def discover_graphs(call: Call) -> Answer:

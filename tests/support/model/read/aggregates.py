@@ -42,6 +42,8 @@ def aggregate(function: AggregateFunction, values: Sequence[Value]) -> Value:
             return min(present, default=None)
         case AggregateFunction.MAX:
             return max(present, default=None)
+        case AggregateFunction.COLLECT:
+            return tuple(present)
         case _:
             assert_never(function)
 

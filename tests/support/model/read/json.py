@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from omnigraph.language.types import Scalar
+from omnigraph.language.types import PropType, Scalar
 from omnigraph.language.values import format_date, format_datetime
 from tests.support.model.read.answer import Answer
 from tests.support.model.values import Value, shortest_float32
@@ -15,13 +15,17 @@ JsonRows: TypeAlias = list[dict[str, Json]]
 
 def json_rows(answer: Answer) -> JsonRows:
     """The rows, each an object whose keys stand in the order of the columns."""
-    scalars = [kind.scalar for kind in answer.types]
-    return [dict(zip(answer.columns, map(_json, row, scalars), strict=True)) for row in answer.rows]
+    rows = answer.rows
+    return [dict(zip(answer.columns, map(_json, row, answer.types), strict=True)) for row in rows]
 
 
-def _json(value: Value, scalar: Scalar) -> Json:
+def _json(value: Value, kind: PropType) -> Json:
     if isinstance(value, tuple):
-        return [_json(item, scalar) for item in value]
+        return [_json(item, kind) for item in value]
+    if isinstance(value, dict):
+        parts = dict(kind.fields or ())
+        return {name: _json(part, parts[name]) for name, part in value.items()}
+    scalar = kind.scalar
     assert not isinstance(value, bytes), "blobs are read as null"
     if isinstance(value, int) and scalar is Scalar.DATE:
         return format_date(value)

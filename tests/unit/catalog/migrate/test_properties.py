@@ -79,19 +79,66 @@ def test_a_renamed_property_may_not_change_its_type():
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("s: enum(x)", "s: enum(x, y)?"),
-        ("s: enum(x)?", "s: enum(x, y)"),
         ("s: enum(x, y)", "s: enum(y, z)"),
+        ("s: enum(x, y)?", "s: enum(y)"),
         ("s: String", "s: enum(x)"),
         ("s: enum(x)", "s: String"),
         ("v: Vector(2)", "v: Vector(3)"),
-        ("n: [I32]", "n: [I64]"),
-        ("n: F32", "n: F64"),
+        ("n: I64", "n: I32"),
+        ("n: F64", "n: F32"),
+        ("n: I32", "n: F64"),
+        ("n: U32", "n: U64"),
+        ("n: U32", "n: I64"),
+        ("n: I32", "n: [I64]"),
+        ("n: Date", "n: DateTime"),
     ],
 )
-def test_only_more_enum_values_and_nothing_else_are_an_extension(before, after):
+def test_a_type_that_stored_values_may_not_fit_is_refused(before, after):
     (refusal,) = refusals_of(node(before), node(after))
     assert refusal.code is MigrationCode.PROPERTY_TYPE_CHANGE
+
+
+VALIDATED = " (all rows are validated first)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "note"),
+    [
+        ("I32", "I64", ""),
+        ("F32?", "F64?", ""),
+        ("[I32]", "[I64]", ""),
+        ("I32", "I64?", ""),
+        ("Vector(2)", "Vector(2)?", ""),
+        ("String?", "String", VALIDATED),
+        ("F32?", "F64", VALIDATED),
+        ("Blob?", "Blob", VALIDATED),
+    ],
+)
+def test_numbers_get_wider_and_values_optional_or_required(before, after, note):
+    assert texts(f"p: {before}", f"p: {after}") == [
+        f"change type of 'N.p' from {before} to {after} on node 'N'{note}"
+    ]
+
+
+def test_an_enum_grows_and_becomes_optional_in_two_steps():
+    assert texts("s: enum(x)", "s: enum(x, y)?") == [
+        "extend enum 'N.s' with y",
+        "change type of 'N.s' from enum(x, y) to enum(x, y)? on node 'N'",
+    ]
+
+
+def test_no_row_is_validated_for_an_interface():
+    before, after = "interface I { p: I32? }", "interface I { p: I32 }"
+    (step,) = steps_of(before, after)
+    assert (step["kind"], step["type_kind"]) == ("change_property_type", "interface")
+    assert "validates" not in step
+
+
+@pytest.mark.parametrize(("before", "after"), [("F32", "F64")])
+def test_a_key_of_floats_stays_as_wide_as_it_is(before, after):
+    *_, refusal = plan_text(f"node N {{ k: {before} @key }}", f"node N {{ k: {after} @key }}").steps
+    assert "'N.k' is part of the ids and cannot become F64" in step_text(refusal)
+    assert plan_text("node N { k: I32 @key }", "node N { k: I64 @key }").supported
 
 
 def test_an_enum_may_grow_while_other_properties_change():

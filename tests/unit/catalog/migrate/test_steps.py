@@ -7,12 +7,16 @@ from typing import get_args
 
 import pytest
 
-from omnigraph.catalog.ir import AnnotationIR, IndexIR
+from omnigraph.catalog.ir import AnnotationIR, CardinalityIR, IndexIR, RangeIR, UniqueIR
 from omnigraph.catalog.migrate.report import plan_lines, step_lines, step_text
 from omnigraph.catalog.migrate.steps import (
     AddConstraint,
     AddProperty,
     AddType,
+    ChangeCardinality,
+    ChangePropertyType,
+    ChangeRange,
+    DropConstraint,
     DropProperty,
     DropType,
     Entity,
@@ -29,7 +33,7 @@ from omnigraph.catalog.migrate.steps import (
 from omnigraph.language.types import PropType, Scalar
 
 DESCRIBED = (AnnotationIR("description", "people"),)
-EVERY_STEP: list[tuple[Step, str, str]] = [
+FIRST_STEPS: list[tuple[Step, str, str]] = [
     (
         AddType("interface", "Tagged"),
         '{"kind":"add_type","type_kind":"interface","name":"Tagged"}',
@@ -107,6 +111,45 @@ EVERY_STEP: list[tuple[Step, str, str]] = [
         "unsupported change on node:Maker.age [OG-MF-106, destructive]: no",
     ),
 ]
+WIDENING_STEPS: list[tuple[Step, str, str]] = [
+    (
+        AddConstraint("node", "Maker", UniqueIR(("level",)), validates=True),
+        '{"kind":"add_constraint","type_kind":"node","type_name":"Maker",'
+        '"constraint":{"Unique":["level"]},"validates":true}',
+        "add constraint @unique(level) on node 'Maker' (all rows are validated first)",
+    ),
+    (
+        ChangePropertyType(
+            "node", "Maker", "age", PropType(Scalar.I32, True), PropType(Scalar.I64), validates=True
+        ),
+        '{"kind":"change_property_type","type_kind":"node","type_name":"Maker",'
+        '"property_name":"age",'
+        '"from":{"scalar":"I32","nullable":true,"list":false,"enum_values":null},'
+        '"to":{"scalar":"I64","nullable":false,"list":false,"enum_values":null},'
+        '"validates":true}',
+        "change type of 'Maker.age' from I32? to I64 on node 'Maker' (all rows are validated first)",
+    ),
+    (
+        DropConstraint("edge", "Borrows", UniqueIR(("dst",))),
+        '{"kind":"drop_constraint","type_kind":"edge","type_name":"Borrows",'
+        '"constraint":{"Unique":["dst"]}}',
+        "drop constraint @unique(dst) on edge 'Borrows'",
+    ),
+    (
+        ChangeRange("node", "Maker", RangeIR("age", 0, 9), RangeIR("age", None, 9.5)),
+        '{"kind":"change_range","type_kind":"node","type_name":"Maker",'
+        '"from":{"Range":{"property":"age","min":{"Integer":0},"max":{"Integer":9}}},'
+        '"to":{"Range":{"property":"age","min":null,"max":{"Float":9.5}}}}',
+        "change constraint @range(age, 0..9) to @range(age, ..9.5) on node 'Maker'",
+    ),
+    (
+        ChangeCardinality("Borrows", CardinalityIR(0, None), CardinalityIR(0, 2), validates=True),
+        '{"kind":"change_cardinality","type_name":"Borrows",'
+        '"from":{"min":0,"max":null},"to":{"min":0,"max":2},"validates":true}',
+        "change cardinality of edge 'Borrows' from 0.. to 0..2 (all rows are validated first)",
+    ),
+]
+EVERY_STEP = [*FIRST_STEPS, *WIDENING_STEPS]
 
 steps = pytest.mark.parametrize(
     ("step", "document", "line"), EVERY_STEP, ids=[s.kind for s, _, _ in EVERY_STEP]

@@ -1,0 +1,102 @@
+"""Expressions at their edges: statements of a text, settings, scans, and counts that all writers add to."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import (
+    LanguageError,
+    ParameterOutOfRange,
+    QueryBudgetExceeded,
+    QuerySelectionError,
+)
+
+ROADS = Path(__file__).parents[1] / "cases"
+TOWNS = "match { $t: Town } return { $t.name }"
+COUNT = 'update Town set { pop: coalesce(pop, 0) + 1 } where name = "dun"'
+WRITERS = 8
+EACH = 4
+
+
+@pytest.fixture
+def roads(tmp_path):
+    graph = og.init(tmp_path / "roads.omni", schema=ROADS / "roads.pg")
+    graph.load(ROADS / "roads.jsonl", mode="overwrite")
+    return graph
+
+
+@pytest.mark.acceptance("L-389")
+def test_explain_as_a_statement_shows_steps_and_reads_nothing(roads):
+    found = roads.query("explain query q() { match { $t: Town } return { $t.name } }")
+    assert found.columns == ["tree", "depth", "node", "detail"]
+    rows = found.to_dicts()
+    assert rows[0]["node"] == "scan"
+    assert '"Town"' in rows[0]["detail"] or "Town" in rows[0]["detail"]
+    assert {row["tree"] for row in rows} == {"plan"}
+
+
+@pytest.mark.acceptance("L-391")
+def test_settings_hold_for_their_text(roads):
+    assert len(roads.query("set engine = v2; query q() { " + TOWNS + " }")) == 5
+    with pytest.raises(QueryBudgetExceeded):
+        roads.query("set max_rows = 2; query q() { " + TOWNS + " }")
+    with pytest.raises(LanguageError, match="unknown setting `pace`; there are exact, "):
+        roads.query("set pace = 3; query q() { " + TOWNS + " }")
+    shown = roads.query("set max_rows = 2; show all;")
+    assert shown.columns == ["name", "value", "default", "source", "scope"]
+    assert {"name": "max_rows", "value": "2", "source": "text"}.items() <= next(
+        row for row in shown.to_dicts() if row["name"] == "max_rows"
+    ).items()
+
+
+@pytest.mark.acceptance("L-392")
+def test_a_statement_stands_alone(roads):
+    for text in (
+        "branch list query q() { " + TOWNS + " }",
+        "explain query q() { delete Town where pop = 1 }",
+    ):
+        with pytest.raises(LanguageError) as caught:
+            roads.query(text)
+        assert caught.value.diagnostic.code == "Q009"
+    with pytest.raises(QuerySelectionError):
+        roads.query("show all;", name="q")
+
+
+def test_a_pattern_that_is_none_is_refused_when_it_is_given(roads):
+    query = "match { $t: Town  matches($t.name, $re) } return { $t.name }"
+    with pytest.raises(ParameterOutOfRange, match="'re' has invalid regex"):
+        roads.query(query, {"re": "("})
+
+
+def test_a_scan_takes_the_same_conditions(roads):
+    where = 'lower(name) in $names or (pop > 100 and not (tags contains "old"))'
+    found = roads.scan("Town", columns=["name"], where=where, params={"names": ["elm"]})
+    assert sorted(found.read_all()["name"].to_pylist()) == ["cob", "elm"]
+    far = roads.scan("Road", columns=["km"], where='@src = "ash" and km * 2 > 10.0')
+    assert sorted(far.read_all()["km"].to_pylist()) == [6.0, 9.0]
+
+
+def _count(uri):
+    graph = og.open(uri)
+    for _ in range(EACH):
+        graph.mutate(COUNT)
+
+
+@pytest.mark.parametrize("where", ["threads", "processes"])
+def test_every_increment_of_many_writers_counts(tmp_path, where):
+    uri = str(tmp_path / "roads.omni")
+    graph = og.init(uri, schema=ROADS / "roads.pg")
+    graph.load(ROADS / "roads.jsonl", mode="overwrite")
+    if where == "threads":
+        with ThreadPoolExecutor(WRITERS) as pool:
+            list(pool.map(lambda _: graph.mutate(COUNT), range(WRITERS * EACH)))
+    else:
+        with get_context("spawn").Pool(WRITERS) as pool:
+            pool.map(_count, [uri] * WRITERS)
+    (row,) = graph.query('match { $t: Town { name: "dun" } } return { $t.pop as n }').to_dicts()
+    assert row["n"] == WRITERS * EACH
