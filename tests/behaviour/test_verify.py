@@ -17,8 +17,10 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.api.graph import open as open_graph
 from omnigraph.errors import BranchNotFound
+from omnigraph.maintenance import verify
 from omnigraph.maintenance.verify import verify_graph
 from omnigraph.maintenance.verify_report import MAX_EXAMPLES
+from omnigraph.versioning.manifest import Manifest
 from tests.behaviour.damaging import (
     BRANCHES,
     KNOWS,
@@ -362,6 +364,30 @@ def test_a_branch_that_is_deleted_meanwhile_is_left_out(victim):
     report = verify_graph(victim.graph._core.parts, progress=Deleting())
     assert report.ok
     assert report.branches == ("main",)
+
+
+def test_a_branch_that_is_deleted_and_created_again_meanwhile_is_sound(victim, monkeypatch):
+    writer = open_graph(victim.root)
+
+    class Recreating(Manifest):
+        """Opens the branch, once, between its deletion and its creation."""
+
+        done = False
+
+        def open(self, branch):
+            if branch is None or self.done:
+                return super().open(branch)
+            self.done = True
+            writer.branches.delete("dev")
+            try:
+                return super().open(branch)
+            finally:
+                writer.branches.create("dev")
+
+    monkeypatch.setattr(verify, "Manifest", Recreating)
+    report = verify_graph(victim.graph._core.parts)
+    assert report.problems == ()
+    assert report.branches == ("main", "dev")
 
 
 def test_versions_that_are_cleaned_up_meanwhile_are_no_problem(victim):

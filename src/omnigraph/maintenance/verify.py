@@ -186,8 +186,9 @@ class _Verification:
                 break
             if not self._exists(branch.ref):
                 return None
-            # A concurrent cleanup may have deleted versions that were replaced since.
-            if number == _MAX_ATTEMPTS or not self._has_moved(branch):
+            # A concurrent cleanup may have deleted versions that were replaced since, and a branch
+            # that could not be opened may have been deleted and created again.
+            if number == _MAX_ATTEMPTS or not (branch.state is None or self._has_moved(branch)):
                 break
             branch = self._opened(branch.ref, contract)
         for at in branch.tables:
