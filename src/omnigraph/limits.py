@@ -62,6 +62,12 @@ REMEMBERED_COMMITS: Final = 256
 """Commits whose touched ids a process remembers. A writer that was overtaken by other writers of its
 process compares its ids with theirs instead of being prepared again."""
 
+HANDED_OVER_COMMITS: Final = 64
+HANDED_OVER_IDS: Final = 512
+HANDOVER_BYTES: Final = 64 * 1024
+"""What a writer leaves in its lock for the next process: so many of the latest commits, and about so many ids
+that they touched. A process that was overtaken by more than that reads what it missed."""
+
 LOCK_WAIT_MS: Final = 30_000
 """How long a writer waits for a branch's lock by default. Holders keep it for milliseconds; on an
 object store a dead holder is detected when its lease expires."""

@@ -92,9 +92,9 @@ class GraphCore:
     def locks(self) -> WriterLocks:
         from omnigraph.versioning.locks import WriterLocks
 
-        return self._given_locks or WriterLocks(
-            self.root, self.objects, describe=self.manifest.head_note
-        )
+        manifest = self.manifest
+        describe = manifest.head_note if self.objects.is_remote else manifest.handover
+        return self._given_locks or WriterLocks(self.root, self.objects, describe=describe)
 
     @made_once
     def recovery(self) -> Recovery:

@@ -12,20 +12,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from threading import Condition, Lock
+from threading import Condition
 from typing import Final, Literal, TypeVar
 
 import pyarrow as pa
 
 from omnigraph.errors import ConflictError, HistoryRemoved
 from omnigraph.graph.parts import GraphParts
-from omnigraph.limits import PREPARATION_SECONDS, REMEMBERED_COMMITS, SMALL_WRITE_ROWS
+from omnigraph.limits import PREPARATION_SECONDS, SMALL_WRITE_ROWS
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.written import ShrunkFragments, WrittenRows
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commits import CommitId, Counts
+from omnigraph.versioning.commits import Counts
 from omnigraph.versioning.contract import SchemaContract
+from omnigraph.versioning.recent_commits import RecentCommits, TouchedIds
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 WriteMode = Literal["append", "delta", "overwrite"]
@@ -114,47 +115,9 @@ class Change:
         return rows <= SMALL_WRITE_ROWS
 
 
-TouchedIds = Mapping[str, frozenset[str] | None]
-"""The ids that a commit wrote or removed, by table key; None if they are not known."""
-
-
 def touched_ids(writes: Iterable[TableWrite]) -> TouchedIds:
     """The ids that small writes touch."""
     return {write.table_key: write.ids for write in writes}
-
-
-class RecentCommits:
-    """What the latest commits of this process touched. Thread-safe."""
-
-    def __init__(
-        self, commits: Mapping[CommitId, tuple[CommitId, TouchedIds]] | None = None
-    ) -> None:
-        self._commits = dict(commits or {})
-        self._guard = Lock()
-
-    def copy(self) -> RecentCommits:
-        with self._guard:
-            return RecentCommits(self._commits)
-
-    def add(self, commit: CommitId, parent: CommitId, touched: TouchedIds) -> None:
-        with self._guard:
-            self._commits[commit] = (parent, touched)
-            while len(self._commits) > REMEMBERED_COMMITS:
-                del self._commits[next(iter(self._commits))]
-
-    def touched_since(self, earlier: CommitId, later: CommitId) -> dict[str, set[str]] | None:
-        """The ids touched after one commit up to another, by table; None if that is not known."""
-        found: dict[str, set[str]] = {}
-        with self._guard:
-            while later != earlier:
-                if later not in self._commits:
-                    return None
-                later, touched = self._commits[later]
-                for key, ids in touched.items():
-                    if ids is None:
-                        return None
-                    found.setdefault(key, set()).update(ids)
-        return found
 
 
 def has_moved(

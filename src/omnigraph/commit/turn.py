@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from omnigraph.commit.background import due_compactions
-from omnigraph.commit.change import PREPARATIONS, RecentCommits, TableWrite, touched_ids
+from omnigraph.commit.change import PREPARATIONS, TableWrite, touched_ids
 from omnigraph.commit.tables import EarlyStaging, WriteTable, write_table
 from omnigraph.commit.writer import (
     AFTER_TABLE,
@@ -39,6 +39,7 @@ from omnigraph.versioning.ids import new_ulid
 from omnigraph.versioning.locks import HeldLock, Place, SharedTurn
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.publish import Publication, state_after, unknown_outcome
+from omnigraph.versioning.recent_commits import RecentCommits
 from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 
 
@@ -200,7 +201,7 @@ class _TurnChanges:
     def __post_init__(self) -> None:
         self._base = self.state
         self._first_heads = dict(self.heads)
-        self._recent = self.writer.recent.copy()
+        self._recent = self.writer.parts.manifest.recent.copy()
 
     @classmethod
     def of(
@@ -249,7 +250,7 @@ class _TurnChanges:
         self.writer.parts.tables.keep(self._moved.values())
         self.writer.in_turns = frozenset(self._moved)
         for writer in {id(offer.writer): offer.writer for offer in self.offers}.values():
-            writer.recent = self._recent
+            writer.parts.manifest.recent = self._recent
         for offer, commit in zip(self._made, commits, strict=True):
             offer.resolve(commit)
         for offer, error in self._not_made:

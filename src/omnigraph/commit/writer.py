@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from omnigraph.commit.background import BackgroundCompactor, PendingEndings, due_compactions
-from omnigraph.commit.change import Change, RecentCommits, has_moved, preparing, touched_ids
+from omnigraph.commit.change import Change, has_moved, preparing, touched_ids
 from omnigraph.commit.tables import (
     EarlyStaging,
     WriteTable,
@@ -41,6 +41,7 @@ from omnigraph.versioning.commits import CommitDraft, CommitId, CommitRecord, Ta
 from omnigraph.versioning.locks import HeldLock
 from omnigraph.versioning.manifest import KeyedCommit, ManifestState
 from omnigraph.versioning.publish import Publication, RowsAhead, write_rows_ahead
+from omnigraph.versioning.recent_commits import RecentCommits
 from omnigraph.versioning.recovery.act import LateTable, table_version
 from omnigraph.versioning.recovery.classify import late_drift, refuse_drift, refuse_quarantined
 from omnigraph.versioning.recovery.sidecar import Pointer, Quarantined, WriterKind, warn_of
@@ -130,7 +131,6 @@ class TableWriter:
         self.parts = parts
         self._contended: set[str] = set()
         """Tables whose last write had to be prepared again, because of what others had written."""
-        self.recent = RecentCommits()
         self.in_turns: frozenset[str] = frozenset()
         """The tables that changed in the last turn that several writers shared."""
         self.compactor = BackgroundCompactor(parts, self._note_compaction)
@@ -158,7 +158,7 @@ class TableWriter:
     def _note_compaction(self, commit: CommitRecord) -> None:
         """A compaction changes no row: writes that were prepared before it still hold."""
         if commit.parent_commit_id is not None:
-            self.recent.add(commit.graph_commit_id, commit.parent_commit_id, {})
+            self.parts.manifest.recent.add(commit.graph_commit_id, commit.parent_commit_id, {})
 
     def _refuse_quarantined(self, request: WriteRequest) -> None:
         if request.change is not None and request.checked is not None:
@@ -228,7 +228,7 @@ class TableWriter:
         assert request.change is not None
         if not request.change.adopted and commit.parent_commit_id is not None:
             touched = touched_ids(request.change.writes)
-            self.recent.add(commit.graph_commit_id, commit.parent_commit_id, touched)
+            self.parts.manifest.recent.add(commit.graph_commit_id, commit.parent_commit_id, touched)
         keys = (table.entry.table_key for table in tables)
         due |= due_compactions(zip(keys, work.written, strict=True)) if work.written else {}
         return commit
@@ -252,7 +252,7 @@ class TableWriter:
             checked = request.checked
             is_known = checked is not None and state.head == checked.commit_id
             current = checked if checked and is_known else self.parts.snapshot_of(state)
-            holds = request.holds_on(current, self.recent)
+            holds = request.holds_on(current, self.parts.manifest.recent)
             self.note_contention(request, holds=holds)
             if not holds:
                 request, early = request.prepared_on(current), EarlyStaging()

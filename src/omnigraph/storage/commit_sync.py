@@ -113,6 +113,11 @@ class CommitSync:
             # Not "up to this one": a branch made again has lower numbers that are not synced yet.
             return self._safe.get(lineage.uri) == version
 
+    def trust(self, lineage: Lineage, version: int) -> None:
+        """Take it from another process that a version is on the disk with all its files."""
+        with self._lock:
+            self._safe[lineage.uri] = version
+
     def commits(self, lineage: Lineage, dataset: lance.LanceDataset, after: int) -> None:
         """All versions after one up to the opened one, of a call that makes several.
 

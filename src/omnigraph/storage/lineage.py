@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote
 
 import lance
@@ -69,7 +69,10 @@ class HashedIds:
         return not any(value in self for value in values)
 
 
-_Values = Mapping[str, "frozenset[object] | HashedIds"]
+_Values = Mapping[str, "frozenset[str | None] | HashedIds"]
+
+FileValues: TypeAlias = "tuple[str, dict[str, list[str | None]]]"
+"""The names of the files of a fragment, and its ids and endpoints by column."""
 
 
 class KnownValues:
@@ -77,7 +80,7 @@ class KnownValues:
     are often looked into. Thread-safe."""
 
     def __init__(self) -> None:
-        self._files: OrderedDict[str, _Values] = OrderedDict()
+        self._files: OrderedDict[str, Mapping[str, frozenset[str | None]]] = OrderedDict()
         self._hashed: OrderedDict[str, HashedIds] = OrderedDict()
         self._hashed_bytes = 0
         self._asked: OrderedDict[str, int] = OrderedDict()
@@ -90,13 +93,35 @@ class KnownValues:
             return
         # Texts are equal here exactly when they are in the store, which cannot be said of numbers.
         texts = [f.name for f in rows.schema if f.name in _COLUMNS and pa.types.is_string(f.type)]
-        values = {name: frozenset(rows.column(name).to_pylist()) for name in texts}
-        if not values:
-            return
+        values: dict[str, frozenset[str | None]] = {
+            name: frozenset(rows.column(name).to_pylist()) for name in texts
+        }
+        if values:
+            with self._lock:
+                self._note(files, values)
+
+    def _note(self, files: str, values: Mapping[str, frozenset[str | None]]) -> None:
+        self._files[files] = values
+        while len(self._files) > KNOWN_FILES:
+            self._files.popitem(last=False)
+
+    def latest(self, most: int) -> list[FileValues]:
+        """What is known of the latest small files with about so many ids, the newest first."""
+        found: list[FileValues] = []
         with self._lock:
-            self._files[files] = values
-            while len(self._files) > KNOWN_FILES:
-                self._files.popitem(last=False)
+            for files, values in reversed(self._files.items()):
+                most -= max(map(len, values.values()))
+                if most < 0:
+                    break
+                found.append((files, {name: list(known) for name, known in values.items()}))
+        return found
+
+    def take_over(self, latest: Iterable[FileValues]) -> None:
+        """Note what another process knows of small files, which `latest` gave there."""
+        with self._lock:
+            for files, values in reversed([*latest]):
+                if files not in self._files:
+                    self._note(files, {name: frozenset(known) for name, known in values.items()})
 
     def is_worth_learning(self, files: str, rows: int) -> bool:
         """Count a look-up of ids in files. True once, when reading all their ids will soon pay off."""

@@ -201,6 +201,10 @@ class TableStore:
         """Forget them: there may be another graph in the place of the one that was known."""
         self._kept.clear()
 
+    def line(self, path: str, branch: str | None) -> Lineage:
+        """Where the versions of a table are, without looking at them."""
+        return self._lineage(path, branch)
+
     def newest_object(self, path: str, branch: str | None) -> VersionObject | None:
         """The newest version of a line on an object store, in one request; None if there is none."""
         if self._remote is None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
 import lance
 from msgspec import Struct
@@ -130,6 +130,10 @@ def newest_noted(note: str) -> int | None:
         return None
 
 
+FileIdentity: TypeAlias = "tuple[int, int, int]"
+"""What tells a file on a local disk from another one of its name: inode, size, time of change."""
+
+
 class VersionWatch(Protocol):
     """Tells without opening anything whether a version is still the newest of its line.
 
@@ -156,7 +160,7 @@ class FileWatch:
 
     file: str
     successor: str
-    identity: tuple[int, int, int]
+    identity: FileIdentity
 
     def is_newest(self) -> bool:
         return _file_identity(self.file) == self.identity and not os.path.exists(self.successor)
@@ -250,7 +254,7 @@ class ObjectWatch:
         return self._token == found.token
 
 
-def _file_identity(file: str) -> tuple[int, int, int] | None:
+def _file_identity(file: str) -> FileIdentity | None:
     try:
         found = os.stat(file)
     except OSError:

@@ -27,6 +27,8 @@ from omnigraph.errors import (
 from omnigraph.json_structs import described
 from omnigraph.limits import (
     CHECKPOINT_INTERVAL,
+    HANDED_OVER_IDS,
+    HANDOVER_BYTES,
     HEAD_NOTE_BYTES,
     MANIFEST_SMALL_ROWS,
 )
@@ -36,7 +38,7 @@ from omnigraph.storage.indexes import noticed_damage
 from omnigraph.storage.refs import StoredBranch
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.versions import VersionObject, VersionWatch
+from omnigraph.storage.versions import FileWatch, VersionObject, VersionWatch, watch_version
 from omnigraph.versioning.branch_names import public_name
 from omnigraph.versioning.commits import (
     CommitId,
@@ -46,6 +48,7 @@ from omnigraph.versioning.commits import (
     OperationKind,
     TableId,
 )
+from omnigraph.versioning.handover import Handover, boot_id, latest_commits
 from omnigraph.versioning.manifest_state import (
     COLUMNS,
     HeadNote,
@@ -56,6 +59,7 @@ from omnigraph.versioning.manifest_state import (
     read_rows,
     replay,
 )
+from omnigraph.versioning.recent_commits import RecentCommits
 from omnigraph.versioning.rows import (
     KEY_COLUMN,
     MANIFEST_PATH,
@@ -102,6 +106,8 @@ class Manifest:
         self._known: dict[str | None, KnownState] = {}
         self._asked_at: dict[str | None, float] = {}
         self._lock = Lock()
+        self.recent = RecentCommits()
+        """What the latest commits touched."""
 
     def newest(self, branch: str | None) -> Table:
         """The newest stored version of a branch's manifest, whatever state it is in.
@@ -229,14 +235,55 @@ class Manifest:
         note = msgspec.json.encode(known.note()).decode()
         return note if len(note) <= HEAD_NOTE_BYTES else None
 
+    def handover(self, branch: str | None) -> str | None:
+        """What is known of a branch on a local disk, for the process that locks it next."""
+        known, boot = self._last_known(branch), boot_id()
+        if known is None or boot is None or not isinstance(known.watch, FileWatch):
+            return None
+        if known.has_damaged_indexes or not known.watch.is_newest():
+            return None
+        line = self.tables.line(MANIFEST_PATH, branch)
+        text = Handover(
+            boot,
+            known.watch.identity,
+            line.sync is not None and line.sync.is_safe(line, known.storage_version),
+            known.note(),
+            latest_commits(self.recent, known.state.head),
+            line.known.latest(HANDED_OVER_IDS),
+        ).to_text()
+        return text if len(text) <= HANDOVER_BYTES else None
+
+    def take_over(self, branch: str | None, text: str) -> None:
+        """Learn what the last holder of the lock has left, if it follows on what is known; called
+        under the lock."""
+        known, left = self._last_known(branch), Handover.parse(text)
+        if known is None or left is None or not left.leads_from(known.state.head):
+            return
+        line = self.tables.line(MANIFEST_PATH, branch)
+        watch = watch_version(line, left.head.version)
+        if not isinstance(watch, FileWatch) or watch.identity != left.file or not watch.is_newest():
+            return
+        left.tell(self.recent)
+        line.known.take_over(left.files)
+        if line.sync is not None:
+            if not left.is_synced:
+                return
+            line.sync.trust(line, left.head.version)
+        noted = KnownState.noted(left.head, branch)
+        state = replace(noted.state, origin=known.state.origin)
+        with self._lock:
+            self._known[branch] = replace(noted, state=state, watch=watch)
+
     def known_on_disk(self, branch: str | None) -> ManifestState | None:
         """The state of a branch, if it is known, nothing came after it, and this process has made
         sure that no file of it is missing or has to be made again."""
         known = self._newest_known(branch)
-        if known is None or known.table is None or known.has_damaged_indexes:
+        if known is None or known.has_damaged_indexes:
             return None
-        lineage = known.table.lineage
-        if not lineage.is_local and noticed_damage(known.table):
+        if known.table is None and self.tables.is_remote:
+            return None
+        lineage = self.tables.line(MANIFEST_PATH, branch)
+        if not lineage.is_local and known.table is not None and noticed_damage(known.table):
             return None
         is_safe = lineage.sync is None or lineage.sync.is_safe(lineage, known.storage_version)
         return known.state if is_safe else None

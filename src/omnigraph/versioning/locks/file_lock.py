@@ -1,6 +1,8 @@
 """The lock between processes on a local disk: a locked file per branch.
 
-The kernel frees it when its holder dies, however that happens. What the file says is for messages.
+The kernel frees it when its holder dies, however that happens. What the file says is for messages, and
+in a second line for the next holder: what a process that releases the lock knows of the branch. A process
+that has the graph to itself does not take the trouble.
 Tests: tests/processes/test_locks.py, tests/behaviour/test_writer_lock.py.
 """
 
@@ -19,10 +21,12 @@ import msgspec
 
 from omnigraph.errors import StoreCallFailed
 from omnigraph.json_structs import described
+from omnigraph.limits import HANDOVER_BYTES
 from omnigraph.storage.uris import GraphRoot
 from omnigraph.versioning.ids import process_identity
 from omnigraph.versioning.locks.process_lock import (
     Deadline,
+    DescribeBranch,
     Holder,
     ProcessHold,
     lock_name,
@@ -35,14 +39,17 @@ LOCKS_DIR: Final = "__locks"
 _POLL_SECONDS: Final = 0.001
 """Holders keep a lock for milliseconds, and a look costs a few microseconds."""
 
-_NOTE_BYTES: Final = 4096
+_NOTE_BYTES: Final = 4096 + HANDOVER_BYTES
 
 
 class FileLocks:
     """The lock files of one graph."""
 
-    def __init__(self, root: GraphRoot) -> None:
+    def __init__(self, root: GraphRoot, describe: DescribeBranch | None = None) -> None:
         self._folder = Path(root.uri) / LOCKS_DIR
+        self._describe = describe
+        self._shared: set[str | None] = set()
+        """Branches of which another process has had the lock."""
 
     @contextmanager
     def hold(self, branch: str | None, operation: str, deadline: Deadline) -> Iterator[ProcessHold]:
@@ -55,11 +62,33 @@ class FileLocks:
                 # Clean-up may have removed the file while we waited. Others lock the new one.
                 if not _is_at(handle, path):
                     continue
+                left = self._left(handle, branch)
                 _write_note(handle, operation)
-                yield ProcessHold(never_lost)
+                try:
+                    yield ProcessHold(never_lost, left=left)
+                finally:
+                    self._leave(handle, branch, operation)
                 return
             finally:
                 os.close(handle)
+
+    def _left(self, handle: int, branch: str | None) -> str | None:
+        """What the last holder has left, if it was another process."""
+        with suppress(OSError, ValueError):
+            noted, _, left = os.pread(handle, _NOTE_BYTES, 0).partition(b"\n")
+            if (
+                noted
+                and msgspec.json.decode(noted, type=described(Holder)).owner != process_identity()
+            ):
+                self._shared.add(branch)
+                return left.decode() or None
+        return None
+
+    def _leave(self, handle: int, branch: str | None, operation: str) -> None:
+        if branch in self._shared and self._describe is not None:
+            left = self._describe(branch)
+            if left is not None:
+                _write_note(handle, operation, left)
 
     def holder(self, branch: str | None) -> Holder | None:
         try:
@@ -124,11 +153,11 @@ def _is_at(handle: int, path: Path) -> bool:
         return False
 
 
-def _write_note(handle: int, operation: str) -> None:
+def _write_note(handle: int, operation: str, left: str = "") -> None:
     # A full disk must not prevent locking.
     with suppress(OSError):
         fields = {"owner": process_identity(), "pid": os.getpid(), "operation": operation}
-        note = json.dumps(fields).encode()
+        note = f"{json.dumps(fields)}\n{left}".encode()
         os.pwrite(handle, note, 0)
         # Cut to size afterwards: a file that was emptied and filled is flushed when it is closed.
         os.ftruncate(handle, len(note))
@@ -137,7 +166,8 @@ def _write_note(handle: int, operation: str) -> None:
 def _holder(handle: int) -> Holder | None:
     """The last holder recorded in the file, which may be changing right now."""
     with suppress(OSError, ValueError):
-        return msgspec.json.decode(os.pread(handle, _NOTE_BYTES, 0), type=described(Holder))
+        noted, _, _ = os.pread(handle, _NOTE_BYTES, 0).partition(b"\n")
+        return msgspec.json.decode(noted, type=described(Holder))
     return None
 
 

@@ -53,10 +53,11 @@ class Holder(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ProcessHold:
-    """A lock that was taken. `undisturbed` is explained at `HeldLock`."""
+    """A lock that was taken. `undisturbed` and `left` are explained at `HeldLock`."""
 
     is_lost: IsLost
     undisturbed: bool = False
+    left: str | None = None
 
 
 DescribeBranch = Callable[[str | None], str | None]

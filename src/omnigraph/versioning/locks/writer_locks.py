@@ -53,6 +53,9 @@ class HeldLock:
     from a writer that had lost the lock before. False on local disks and in memory, where looking
     again costs little.
     """
+    left: str | None = None
+    """On a local disk: what the last holder knew of the branch when it released the lock, if that was
+    another process."""
 
     def check(self) -> None:
         """Call it before every effect. Raises `BranchLockLost` when it was lost."""
@@ -102,7 +105,8 @@ class WriterLocks:
         timing: LeaseTiming | None = None,
         describe: DescribeBranch | None = None,
     ) -> None:
-        """`describe` gives the text that is stored with a lease when it is taken and released."""
+        """`describe` gives the text that is stored with a lease when it is taken and released, or with
+        a locked file when it is released."""
         self._root = root
         self._processes = _process_lock(root, objects, timing or LeaseTiming(), describe)
         self._wait_ms = read_settings().lock_wait_ms
@@ -151,7 +155,8 @@ class WriterLocks:
         """Hold the lock that other processes see, for the writer at the head of the queue."""
         with self._processes.hold(branch, operation, deadline) as hold:
             AFTER_ACQUIRE.hit(branch=branch)
-            yield HeldLock(operation, ((branch, hold.is_lost),), hold.undisturbed)
+            parts = ((branch, hold.is_lost),)
+            yield HeldLock(operation, parts, hold.undisturbed, hold.left)
 
     def is_busy(self, branch: str | None) -> bool:
         """Whether a writer of this process holds the lock of a branch or waits for it."""
@@ -170,7 +175,8 @@ class WriterLocks:
             held = [stack.enter_context(self.hold(branch, operation)) for branch in ordered]
             every = held if beside is None else [beside, *held]
             parts = tuple(part for lock in every for part in lock._parts)
-            yield HeldLock(operation, parts, all(lock.undisturbed for lock in every))
+            left = every[0].left if len(every) == 1 else None
+            yield HeldLock(operation, parts, all(lock.undisturbed for lock in every), left)
 
     def reserve(self, branch: str) -> bool:
         """Whether a storage name can be given to a new branch. Each name is given once, where that
@@ -201,7 +207,7 @@ def _process_lock(
 ) -> ProcessLock:
     match root.kind:
         case "local":
-            return FileLocks(root)
+            return FileLocks(root, describe)
         case "s3":
             from omnigraph.versioning.locks.lease_lock import LeaseLocks
 

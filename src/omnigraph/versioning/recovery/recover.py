@@ -317,6 +317,9 @@ class Recovery:
             if stored is None or RETIRED_KEY in stored.metadata:
                 raise BranchNotFound(public_name(branch))
         known = self._manifest.known_on_disk(branch)
+        if known is None and lock is not None and lock.left is not None:
+            self._manifest.take_over(branch, lock.left)
+            known = self._manifest.known_on_disk(branch)
         state = self._repaired_state(branch) if known is None else known
         if lock is not None:
             self._read_last.add(branch)
