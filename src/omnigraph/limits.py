@@ -54,6 +54,10 @@ MAX_TURN_CHANGES: Final = 32
 MAX_TURN_SECONDS: Final = 0.4
 """A turn that has taken this long takes no further change: the first writer waits for all of them."""
 
+MAX_REMOTE_TURN_SECONDS: Final = 1.0
+"""The same on an object store, where a turn begins and ends with eight requests: about as many as three
+changes of one table make."""
+
 PREPARATION_SECONDS: Final = 0.05
 """How long a write that is being prepared keeps others from being prepared. Small writes take some
 milliseconds; one that takes longer waits for something else than this process."""

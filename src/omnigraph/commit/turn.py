@@ -30,7 +30,8 @@ from omnigraph.commit.writer import (
 )
 from omnigraph.errors import CommitStateUnknown, OmnigraphError, PublishContention
 from omnigraph.interrupts import uninterrupted
-from omnigraph.limits import MAX_TURN_CHANGES, MAX_TURN_SECONDS
+from omnigraph.limits import MAX_REMOTE_TURN_SECONDS, MAX_TURN_CHANGES, MAX_TURN_SECONDS
+from omnigraph.side_by_side import each
 from omnigraph.storage.stage import CommitMark, DeferredSyncs, commit_staged
 from omnigraph.storage.table import Table
 from omnigraph.versioning.commit_sequence import Ending, Operation, sidecar_of, sidecar_table
@@ -85,6 +86,11 @@ def commit_in_turn(writer: TableWriter, request: WriteRequest) -> CommitRecord |
         if not endings:
             writer.compactor.after_write(branch, due, request.draft)
     return offer.result()
+
+
+def _most_seconds(writer: TableWriter) -> float:
+    """How long a turn takes further changes."""
+    return MAX_REMOTE_TURN_SECONDS if writer.parts.tables.is_remote else MAX_TURN_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,7 @@ class _Leader:
                     # Recovery comes first; the changes that are left wait for the next turn.
                     return
         for offer in offers:
-            is_late = time.monotonic() - self._begun > MAX_TURN_SECONDS
+            is_late = time.monotonic() - self._begun > _most_seconds(self.writer)
             if not offer.is_resolved and (offer is self.own or not is_late):
                 self._make_alone(offer)
 
@@ -170,6 +176,33 @@ class _Leader:
             offer.resolve(error)
         else:
             offer.resolve(made)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadyChange:
+    """A change with its tables, made ready on what those before it leave; or one that has to fail."""
+
+    request: WriteRequest
+    tables: Sequence[WriteTable]
+    fails: bool = False
+    error: Exception | None = None
+    """None if there is nothing to do."""
+
+    @property
+    def writes(self) -> set[str]:
+        return {ready.write.table_key for ready in self.tables}
+
+
+def _looks_at(request: WriteRequest, changes: Sequence[_ReadyChange]) -> bool:
+    """Whether a change may look at tables that others write to: it is prepared after those then."""
+    if not changes:
+        return False
+    change = request.change
+    if change is None:
+        return True
+    looked_at = {*(request.may_write or ()), *change.reads, *change.looked_up}
+    looked_at.update(write.table_key for write in change.writes)
+    return any(not looked_at.isdisjoint(other.writes) for other in changes)
 
 
 @dataclass(slots=True)
@@ -279,34 +312,55 @@ class _TurnChanges:
 
     def _commit_tables(self) -> list[Publication]:
         publications: list[Publication] = []
+        beside: list[_ReadyChange] = []
         keys: set[str] = set()
+
+        def commit() -> None:
+            publications.extend(self._commit(beside, is_first=not publications))
+            beside.clear()
+
         for offer in self._in_turn():
             key = offer.request.draft.idempotency_key
             if key in keys:
                 continue
-            try:
-                ready = self._ready(offer)
-            except Exception as error:
-                self._not_made.append((offer, error))
-                continue
+            if _looks_at(offer.request, beside):
+                commit()
+            ready = self._try(offer)
+            if beside and (ready is None or ready.fails or _looks_at(ready.request, beside)):
+                commit()
+                ready = self._try(offer)
             if ready is None:
                 continue
-            request, tables = ready
-            if not tables and not request.commits_without_rows:
-                self._not_made.append((offer, None))
+            if ready.fails:
+                self._not_made.append((offer, ready.error))
                 continue
-            publications.append(self._commit(request, tables, is_first=not publications))
+            beside.append(ready)
             self._made.append(offer)
             keys.add(key)
+            # Requests to an object store are worth making side by side; a disk answers too quickly.
+            if not self.writer.parts.tables.is_remote:
+                commit()
+        commit()
         self._deferred.sync()
         return publications
+
+    def _try(self, offer: Offer) -> _ReadyChange | None:
+        """A change, or why there is none; None if it has to be made on its own."""
+        try:
+            ready = self._ready(offer)
+        except Exception as error:
+            return _ReadyChange(offer.request, (), fails=True, error=error)
+        if ready is None:
+            return None
+        request, tables = ready
+        return _ReadyChange(request, tables, fails=not tables and not request.commits_without_rows)
 
     def _in_turn(self) -> Iterator[Offer]:
         """The changes that there is time for, those included that are offered meanwhile."""
         waiting = list(self.offers)
         while waiting:
             for offer in waiting:
-                if time.monotonic() - self.begun > MAX_TURN_SECONDS:
+                if time.monotonic() - self.begun > _most_seconds(self.writer):
                     return
                 yield offer
             waiting = list(self.late(self.heads))
@@ -354,10 +408,26 @@ class _TurnChanges:
             return self._first_heads[write.table_key]
         return self.heads[write.table_key]
 
-    def _commit(
-        self, request: WriteRequest, tables: Sequence[WriteTable], *, is_first: bool
-    ) -> Publication:
-        """The table commits of one change. An error ends the turn: part of them may be made."""
+    def _commit(self, changes: Sequence[_ReadyChange], *, is_first: bool) -> list[Publication]:
+        """The table commits of changes of which none looks at what another one writes.
+
+        An error ends the turn: part of them may be made. All of them have ended by then.
+        """
+        committed = each([partial(self._commit_tables_of, change) for change in changes])
+        publications: list[Publication] = []
+        for change, (written, warnings) in zip(changes, committed, strict=True):
+            is_first_of_turn = is_first and not publications
+            publication = self._publication(change, written, warnings, is_first=is_first_of_turn)
+            publications.append(publication)
+            touched = touched_ids(ready.write for ready in change.tables)
+            commit_id = publication.draft.graph_commit_id
+            self._recent.add(commit_id, self.state.head, touched)
+            keys = (ready.entry.table_key for ready in change.tables)
+            self._advance(publication, dict(zip(keys, written, strict=True)))
+        return publications
+
+    def _commit_tables_of(self, change: _ReadyChange) -> tuple[list[Table], list[Warning]]:
+        request, tables = change.request, change.tables
         mark: CommitMark = {"operation_id": self.turn_id, "writer_kind": request.kind.value}
         written: list[Table] = []
         for ready in tables:
@@ -372,21 +442,27 @@ class _TurnChanges:
         if any(ready.write.table_key not in self._moved for ready in tables):
             # A table that gets its indexes later in the turn than it could is unaffected.
             warnings = self.writer.index(request, tables, written, mark, self.lock)
-        draft = final_draft(request, tables)
-        publication = Publication(
+        return written, warnings
+
+    def _publication(
+        self,
+        change: _ReadyChange,
+        written: Sequence[Table],
+        warnings: Sequence[Warning],
+        *,
+        is_first: bool,
+    ) -> Publication:
+        tables = change.tables
+        draft = final_draft(change.request, tables)
+        return Publication(
             draft=replace(draft, warnings=(*draft.warnings, *warnings)),
             versions=tuple(table_versions(tables, written)),
             expected={ready.entry.table_id: ready.entry.version_ref for ready in tables},
             revalidate=self._refuse_disturbed if is_first else None,
             begun_at=self._base.sequence,
             turn_id=self.turn_id if is_first else None,
-            is_key_new=request.is_key_new,
+            is_key_new=change.request.is_key_new,
         )
-        touched = touched_ids(ready.write for ready in tables)
-        self._recent.add(draft.graph_commit_id, self.state.head, touched)
-        keys = (ready.entry.table_key for ready in tables)
-        self._advance(publication, dict(zip(keys, written, strict=True)))
-        return publication
 
     def _refuse_disturbed(self, found: ManifestState) -> None:
         if found.sequence != self._base.sequence:
