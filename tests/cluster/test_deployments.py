@@ -1,4 +1,4 @@
-"""Deployments without a server: killed at any step, settled once by whoever comes next."""
+"""Deployments without a server: killed at any step, recovered once by the next process."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def deploy(cluster, arms=()):
         return code
 
 
-def kill_and_settle(cluster, point, number, reached):
+def kill_and_recover(cluster, point, number, reached):
     """A graph is created, one migrated and one deleted; the deployment dies at a step."""
     cluster.declare(BEFORE_IT)
     cluster.converge()
@@ -70,13 +70,13 @@ def kill_and_settle(cluster, point, number, reached):
     assert state["next_sequence"] == base["next_sequence"] + (reached != BEFORE)
 
     snapshot = read_snapshot(cluster.root if "://" in cluster.root else str(cluster.folder))
-    settled = cluster.state
-    assert settled["outstanding"] is None
-    assert settled["next_sequence"] == state["next_sequence"]
-    results = [one for one in settled["deployment_results"] if one["id"] == wanted]
+    recovered = cluster.state
+    assert recovered["outstanding"] is None
+    assert recovered["next_sequence"] == state["next_sequence"]
+    results = [one for one in recovered["deployment_results"] if one["id"] == wanted]
     assert len(results) == (reached != BEFORE)
     again = read_snapshot(cluster.root if "://" in cluster.root else str(cluster.folder))
-    assert (again, cluster.state) == (snapshot, settled)
+    assert (again, cluster.state) == (snapshot, recovered)
     if reached == ACCEPTED:
         [result] = results
         assert result["converged"] is False
@@ -101,21 +101,21 @@ def kill_and_settle(cluster, point, number, reached):
 
 @pytest.mark.acceptance("U-367")
 @pytest.mark.parametrize(("point", "number", "reached"), POINTS, ids=IDS)
-def test_a_deployment_killed_at_a_step_is_settled_once(cluster, point, number, reached):
-    kill_and_settle(cluster, point, number, reached)
+def test_a_deployment_killed_at_a_step_is_recovered_once(cluster, point, number, reached):
+    kill_and_recover(cluster, point, number, reached)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("point", "number", "reached"), POINTS, ids=IDS)
 def test_the_same_on_an_object_store(s3_cluster, point, number, reached):
-    kill_and_settle(s3_cluster, point, number, reached)
+    kill_and_recover(s3_cluster, point, number, reached)
 
 
-def test_a_killed_deployment_is_settled_on_an_object_store(s3_cluster):
-    kill_and_settle(s3_cluster, "cluster.after_schema_apply", 1, ACCEPTED)
+def test_a_killed_deployment_is_recovered_on_an_object_store(s3_cluster):
+    kill_and_recover(s3_cluster, "cluster.after_schema_apply", 1, ACCEPTED)
 
 
-def test_apply_settles_an_outstanding_deployment_that_it_is_told_of(cluster):
+def test_apply_recovers_an_outstanding_deployment_that_it_is_told_of(cluster):
     cluster.converge()
     cluster.write("team.pg", WIDER_SCHEMA)
     deploy(cluster, [Arm("cluster.after_schema_apply", Kill())])

@@ -367,7 +367,7 @@ KILLED_AT = [
 
 @pytest.mark.acceptance("U-367")
 @pytest.mark.parametrize(("arm", "expected"), KILLED_AT, ids=["accepted", "migrated"])
-def test_a_deployment_that_was_killed_is_settled_once_by_the_next_start(
+def test_a_deployment_that_was_killed_is_recovered_once_by_the_next_start(
     cluster, tmp_path, arm, expected
 ):
     cluster.write("team.pg", WIDER_SCHEMA)

@@ -1,7 +1,7 @@
 """`cluster plan`, `approve` and `apply`: the same plan shown, approved and carried out.
 
 A run writes a sidecar before it creates, migrates or deletes a graph, and one ledger at the end. Whatever stops it in
-between, the next run settles the sidecars and goes on. Tests: tests/cluster/test_apply.py, tests/cluster/test_kills.py.
+between, the next run recovers the sidecars and goes on. Tests: tests/cluster/test_apply.py, tests/cluster/test_kills.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from omnigraph.cluster import live
-from omnigraph.cluster.deployment import settle_outstanding
+from omnigraph.cluster.deployment import recover_outstanding
 from omnigraph.cluster.documents import (
     ApplyOutput,
     ApproveOutput,
@@ -122,13 +122,13 @@ def apply(
 ) -> ApplyOutput:
     """Make storage what a directory declares. `announce` gets the deployment id before the work begins.
 
-    `outstanding` is the deployment of a server that was interrupted, which is settled first.
+    `outstanding` is the deployment of a server that was interrupted, which is recovered first.
     """
     session = Session(folder, "apply")
     desired, run = session.open_declaration(), None
     if desired is not None:
         with session.stops_reported(), session.locked():
-            settle_outstanding(session, outstanding)
+            recover_outstanding(session, outstanding)
             run = Run(session, desired, actor)
             run.run(announce)
     observations = session.observations()

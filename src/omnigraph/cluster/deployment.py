@@ -1,4 +1,4 @@
-"""Deployments that a server carries out: accepted in the ledger, done once, settled when interrupted.
+"""Deployments that a server carries out: accepted in the ledger, done once, recovered when interrupted.
 
 The ledger names an accepted deployment before anything is changed, and its result in the write that also records
 what was changed. If a server dies in between, the sidecars tell what has happened to graphs; what was not done is
@@ -156,7 +156,7 @@ def check_new(ledger: Ledger, wanted: DeploymentId) -> None:
         message = f"the id names the ledger {wanted.ledger_id}; this one is {ledger.ledger_id}"
         raise ClusterStop("different_ledger", "deployment_id", message)
     if ledger.outstanding is not None:
-        raise _unsettled(ledger.outstanding)
+        raise _unrecovered(ledger.outstanding)
     if wanted.sequence != ledger.next_sequence:
         message = (
             f"the id has sequence number {wanted.sequence}; the next deployment has "
@@ -165,7 +165,7 @@ def check_new(ledger: Ledger, wanted: DeploymentId) -> None:
         raise ClusterStop("stale_sequence", "deployment_id", message)
 
 
-def _unsettled(outstanding: Outstanding) -> ClusterStop:
+def _unrecovered(outstanding: Outstanding) -> ClusterStop:
     message = (
         f"deployment {outstanding.id} was accepted and has no result; when its server is gone, run "
         f"`cluster apply --deployment-id {outstanding.id}`"
@@ -219,28 +219,28 @@ def deploy(
     return run.result
 
 
-# -- settling what was interrupted ----------------------------------------------------------
+# -- recovering what was interrupted ----------------------------------------------------------
 
 
-def settle_outstanding(session: Session, deployment_id: str | None) -> None:
-    """In a command that holds the lock: settle the named deployment. Raises `ClusterStop`.
+def recover_outstanding(session: Session, deployment_id: str | None) -> None:
+    """In a command that holds the lock: recover the named deployment. Raises `ClusterStop`.
 
     It also raises if there is one and it is not named, as its server may still work on it.
     """
     outstanding = session.ledger.outstanding
     if outstanding is None or outstanding.id != deployment_id:
         if outstanding is not None:
-            raise _unsettled(outstanding)
+            raise _unrecovered(outstanding)
         if deployment_id is not None:
             message = "no such deployment is outstanding"
             raise ClusterStop("deployment_not_outstanding", deployment_id, message)
         return
     assert session.stored is not None
-    session.stored = _settle(session.store, session.stored, outstanding, session.found)
+    session.stored = _recover(session.store, session.stored, outstanding, session.found)
 
 
-def settle_at_boot(store: ClusterStore, stored: StoredLedger) -> StoredLedger:
-    """The ledger after an interrupted deployment was settled, if its server is known to be gone."""
+def recover_at_boot(store: ClusterStore, stored: StoredLedger) -> StoredLedger:
+    """The ledger after an interrupted deployment was recovered, if its server is known to be gone."""
     outstanding = stored.ledger.outstanding
     if outstanding is None:
         return stored
@@ -249,7 +249,7 @@ def settle_at_boot(store: ClusterStore, stored: StoredLedger) -> StoredLedger:
         lock = store.read_lock()
         holds = lock is not None and lock.lock_id == outstanding.lock_id
         if (holds or outstanding.lock_id is None) and _may_run(outstanding):
-            log.warning("%s", _unsettled(outstanding))
+            log.warning("%s", _unrecovered(outstanding))
             return stored
         if holds and lock is not None:
             store.force_unlock(lock.lock_id)
@@ -257,13 +257,13 @@ def settle_at_boot(store: ClusterStore, stored: StoredLedger) -> StoredLedger:
             current = store.read_ledger()
             if current is None or current.ledger.outstanding != outstanding:
                 return stored if current is None else current
-            settled = _settle(store, current, outstanding, found)
+            recovered = _recover(store, current, outstanding, found)
     except ClusterStop as stop:
         log.warning("deployment %s stays outstanding: %s", outstanding.id, stop)
         return stored
     for one in found:
         log.warning("%s", one.render())
-    return settled
+    return recovered
 
 
 def _may_run(outstanding: Outstanding) -> bool:
@@ -281,12 +281,12 @@ def _may_run(outstanding: Outstanding) -> bool:
     return True
 
 
-def _settle(
+def _recover(
     store: ClusterStore, stored: StoredLedger, outstanding: Outstanding, found: Diagnostics
 ) -> StoredLedger:
     """Record what an interrupted deployment has done to graphs.
 
-    While the sidecar of one of its graphs cannot be settled, the deployment stays outstanding.
+    While the sidecar of one of its graphs cannot be recovered, the deployment stays outstanding.
     """
     draft = LedgerDraft(stored.ledger)
     swept = sweep(store, draft, found, outstanding.authority.actor)
@@ -294,7 +294,7 @@ def _settle(
         draft.complete(_result(draft, outstanding))
     if draft.is_changed:
         stored = store.write_ledger(stored, draft.finish())
-    for one in swept.settled:
+    for one in swept.recovered:
         store.remove_sidecar(one, found)
     return stored
 

@@ -36,14 +36,14 @@ def status(folder: Path) -> StatusOutput:
 
 
 def report_pending(session: Session) -> None:
-    """Warn of operations that were interrupted and are not settled."""
+    """Warn of operations that were interrupted and are not recovered."""
     for stored in session.store.sidecars(session.found):
         kind, graph_id = stored.sidecar.kind, stored.sidecar.graph_id
         message = f"an interrupted {kind} waits in {session.store.where(stored.path)}"
         session.found.warning(
             "cluster_recovery_pending",
             f"graph.{graph_id}",
-            f"{message}; `cluster apply` settles it if it can",
+            f"{message}; `cluster apply` recovers it if it can",
         )
 
 
@@ -119,7 +119,7 @@ def _observe(
                 draft.config_digest = desired.config_digest
             if operation == "refresh" or session.found.ok:
                 session.stored = session.store.write_ledger(session.stored, draft.finish())
-                for stored in swept.settled:
+                for stored in swept.recovered:
                     session.store.remove_sidecar(stored, session.found)
                 approvals = session.store.approvals(session.found)
                 records = session.ledger.approval_records

@@ -50,7 +50,7 @@ class WritePayload:
 
 @dataclass(frozen=True, slots=True)
 class DeleteGraph:
-    """Remove a graph. Without an approval, whoever deploys may apply schemas to it."""
+    """Remove a graph. Without an approval, every actor who deploys may apply schemas to it."""
 
     graph_id: str
     approval: Approval | None = None

@@ -47,7 +47,9 @@ from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.faults import declare
 from omnigraph.versioning.ids import new_ulid
 
-AFTER_SWEEP = declare("cluster.after_sweep", "interrupted runs are settled, nothing is changed yet")
+AFTER_SWEEP = declare(
+    "cluster.after_sweep", "interrupted runs are recovered, nothing is changed yet"
+)
 AFTER_SIDECAR = declare("cluster.after_sidecar", "a sidecar is written, its graph is untouched")
 AFTER_CREATE = declare("cluster.after_graph_create", "a graph is created, its sidecar is as before")
 AFTER_SCHEMA = declare(
@@ -94,7 +96,7 @@ class Run:
         """All steps. Raises `ClusterStop` when the ledger cannot be written."""
         swept = sweep(self._store, self._draft, self._found, self._actor)
         AFTER_SWEEP.hit()
-        self._sidecars += swept.settled
+        self._sidecars += swept.recovered
         self._hindrances = Hindrances(frozenset(swept.pending))
         approvals = self._store.approvals(self._found)
         made = self._plan(approvals)
@@ -119,17 +121,17 @@ class Run:
         AFTER_CONSUMED.hit()
 
     def _plan(self, approvals: list[Approval]) -> ClusterPlan:
-        """The plan against the ledger as it was read and settled, with the failures so far."""
+        """The plan against the ledger as it was read and recovered, with the failures so far."""
         return make_plan(
             self._desired,
-            self._settled,
+            self._recovered,
             approvals,
             self._hindrances,
             needs_approvals=self._accepted is None,
         )
 
     @property
-    def _settled(self) -> Ledger:
+    def _recovered(self) -> Ledger:
         # The draft changes only after the last stage, so this is the ledger after the sweep.
         return self._draft.preview()
 

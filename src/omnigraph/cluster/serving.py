@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from omnigraph.cluster.addressing import open_cluster
 from omnigraph.cluster.config import ProviderDeclaration
-from omnigraph.cluster.deployment import settle_at_boot
+from omnigraph.cluster.deployment import recover_at_boot
 from omnigraph.cluster.documents import ClusterStop, Diagnostic, Diagnostics
 from omnigraph.cluster.ledger import VERSION, AppliedResource, Ledger, LedgerDraft, text_digest
 from omnigraph.cluster.resources import CLUSTER_SCOPE
@@ -68,7 +68,7 @@ def read_snapshot(cluster: str) -> ServingSnapshot:
 
 
 def snapshot_of(store: ClusterStore, cluster: str) -> ServingSnapshot:
-    """What to serve of a storage root, after an interrupted deployment was settled.
+    """What to serve of a storage root, after an interrupted deployment was recovered.
 
     Raises `ServerConfigError`.
     """
@@ -79,7 +79,7 @@ def snapshot_of(store: ClusterStore, cluster: str) -> ServingSnapshot:
         if stored is None:
             message = "there is no ledger; run `cluster apply` first"
             raise ClusterStop("cluster_state_missing", store.where(STATE_PATH), message)
-        stored = settle_at_boot(store, _upgraded(store, stored))
+        stored = recover_at_boot(store, _upgraded(store, stored))
         snapshot = _snapshot(store, stored, found)
     except ClusterStop as stop:
         found.add(stop.diagnostic)
@@ -213,7 +213,7 @@ def _pending(store: ClusterStore, found: Diagnostics) -> dict[str, Diagnostic]:
     pending = {}
     for stored in store.sidecars(unreadable):
         sidecar = stored.sidecar
-        message = f"an interrupted {sidecar.kind} is not settled; run `cluster apply`"
+        message = f"an interrupted {sidecar.kind} is not recovered; run `cluster apply`"
         path = f"graph.{sidecar.graph_id}"
         pending[sidecar.graph_id] = Diagnostic("cluster_recovery_pending", "error", path, message)
     for one in unreadable:

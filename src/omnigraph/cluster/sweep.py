@@ -1,7 +1,7 @@
-"""Settles what interrupted runs left: compares each sidecar with the live graph and the ledger.
+"""Recovers what interrupted runs left: compares each sidecar with the live graph and the ledger.
 
 Only forward: a finished operation is recorded in the ledger, an operation that did nothing is forgotten, and
-everything else stays for an operator. Nothing of a graph is deleted here. Sidecars that are settled are removed by
+everything else stays for an operator. Nothing of a graph is deleted here. Sidecars that are recovered are removed by
 the caller, after it has written the ledger. Tests: tests/cluster/test_sweep.py, tests/cluster/test_kills.py.
 """
 
@@ -30,17 +30,17 @@ class SweepResult:
     """Graphs whose sidecar stays, and sidecars to remove once the ledger is written."""
 
     pending: set[str] = field(default_factory=set)
-    settled: list[StoredSidecar] = field(default_factory=list)
+    recovered: list[StoredSidecar] = field(default_factory=list)
 
 
 def sweep(
     store: ClusterStore, draft: LedgerDraft, found: Diagnostics, actor: str | None
 ) -> SweepResult:
-    """Settle all sidecars in a draft of the ledger."""
+    """Recover all sidecars in a draft of the ledger."""
     result = SweepResult()
     for stored in store.sidecars(found):
-        if _Settlement(store, draft, found, actor, stored.sidecar).settle():
-            result.settled.append(stored)
+        if _SidecarRecovery(store, draft, found, actor, stored.sidecar).recover():
+            result.recovered.append(stored)
         else:
             result.pending.add(stored.sidecar.graph_id)
     return result
@@ -54,8 +54,8 @@ def forget_graph(draft: LedgerDraft, graph_id: str) -> None:
             draft.forget(address)
 
 
-class _Settlement:
-    """One sidecar. `settle` answers whether it can be removed."""
+class _SidecarRecovery:
+    """One sidecar. `recover` answers whether it can be removed."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class _Settlement:
         self._sidecar = sidecar
         self._address = f"graph.{sidecar.graph_id}"
 
-    def settle(self) -> bool:
+    def recover(self) -> bool:
         match self._sidecar.kind:
             case "graph_create":
                 return self._created()
@@ -105,7 +105,7 @@ class _Settlement:
         return False
 
     def _compare(self, live: LiveGraph) -> bool:
-        """Settle by the schema that a graph has now."""
+        """Recover by the schema that a graph has now."""
         schema = self._draft.resources.get(f"schema.{self._sidecar.graph_id}")
         if schema is not None and schema.digest == live.schema_digest:
             return True

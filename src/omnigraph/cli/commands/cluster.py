@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 deployment_option = click.option(
     "--deployment-id",
     metavar="ID",
-    help="With --server, the id to deploy under; otherwise an interrupted deployment to settle first.",
+    help="With --server, the id to deploy under; otherwise an interrupted deployment to recover first.",
 )
 timeout_option = click.option(
     "--timeout",
