@@ -39,9 +39,7 @@ MAX_HEAD_BYTES: Final = 65_536
 class Connection(HttpToolsProtocol):
     """A connection of uvicorn with limits."""
 
-    def __init__(
-        self, *args: Any, reader_seconds: float = READER_SECONDS, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, reader_seconds: float = READER_SECONDS, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._reader_seconds = reader_seconds
         self._stall: asyncio.TimerHandle | None = None
