@@ -137,7 +137,8 @@ def test_any_number_of_tasks_finds_the_same_changes(graph):
 
 def test_views_and_filters_hold_in_tasks_too(graph):
     view = ReadView(
-        rows={"Person": Comparison("age", ">", 40)},
+        rows={"Person": "age % 100 > $least or length(name) > 99"},
+        params={"least": 40},
         hidden_properties=frozenset({("Person", "photo")}),
     )
     found = []
