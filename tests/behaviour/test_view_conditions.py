@@ -32,14 +32,20 @@ CONDITIONS = {
     },
     'lower(trim(note)) = "mill"': {"cob"},
     'size(tags) = 2 and tags contains "old"': {"ash"},
-    "contains_any(tags, [\"mine\", \"old\"]) and tags contains $word": {"ash", "dun"},
+    'contains_any(tags, ["mine", "old"]) and tags contains $word': {"ash", "dun"},
     'date_part(since, "year") < 2005': {"ash", "bex"},
     '@id = "dun" or @type = "Firm"': {"dun"},
     "pop / 0 > 1": set(),
     "pop + 9223372036854775807 > 0": set(),
     "seen < now()": {"ash"},
 }
-PARAMS = {"names": ["elm", "ash", "zz"], "least": 200, "sizes": [50, 51], "word": "port", "unused": object()}
+PARAMS = {
+    "names": ["elm", "ash", "zz"],
+    "least": 200,
+    "sizes": [50, 51],
+    "word": "port",
+    "unused": object(),
+}
 
 
 @pytest.fixture(scope="module")
