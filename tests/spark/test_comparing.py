@@ -23,7 +23,6 @@ from omnigraph.merge import rows as merge_rows
 from omnigraph.read.view import ReadView
 from omnigraph.spark.choice import AUTO, INLINE, chosen_engine, compares_on_spark
 from omnigraph.spark.tasks import noting_jobs
-from omnigraph.storage.filters import Comparison
 from tests.spark.graphs import data_files, exported
 from tests.spark.in_process import comparisons_in_this_process, small_parts
 from tests.support.faults import Fail, FailStorage, InjectedFault, armed
