@@ -51,6 +51,15 @@ def test_no_object_is_read_twice(measured: MeasuredGraph) -> None:
     assert len(read) == len(set(read)), opened
 
 
+def test_several_properties_cost_no_more_requests_than_one(measured: MeasuredGraph) -> None:
+    costs = []
+    for shown in ("$p.name", "$p.email, $p.name, $p.age, $p.city"):
+        CACHE.clear()
+        text = QUERY.replace("$p.name", shown)
+        costs.append(measured.cost(lambda text=text: open_graph(measured.uri).query(text)))
+    assert len(costs[0]) == len(costs[1]), costs[1]
+
+
 def test_a_read_within_its_staleness_asks_nothing(measured: MeasuredGraph) -> None:
     graph = open_graph(measured.uri, max_staleness=60)
     graph.query(QUERY)
