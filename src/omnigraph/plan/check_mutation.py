@@ -283,7 +283,7 @@ class _MutationChecker:
         if variable.name in self._parameters or self._is_matched(variable.name):
             message = f"`${variable.name}` is already a parameter or an entity"
             self._errors.fail(variable.span, "T34", message)
-        self._parameters = {**self._parameters, variable.name: ID_TYPE}
+        self._parameters = with_variable(self._parameters, variable.name, ID_TYPE)
         self._inserted[variable.name] = target.name
         return variable.name
 
