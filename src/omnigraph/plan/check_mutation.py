@@ -43,7 +43,7 @@ from omnigraph.plan.check_read import check_pattern, named_variables
 from omnigraph.plan.check_result import name_columns
 from omnigraph.plan.check_returning import ReturnChecker
 from omnigraph.plan.check_rows import ENDPOINT_COLUMNS, RowChecker
-from omnigraph.plan.constants import InferredParameters
+from omnigraph.plan.constants import InferredParameters, with_variable
 from omnigraph.plan.declared_parameters import parameter_specs, parameter_types
 from omnigraph.plan.ir import (
     ID_TYPE,
@@ -78,7 +78,7 @@ def check_condition(
     parameters = InferredParameters()
     checker = RowChecker(TypeErrors(source), parameters, target, "`where`")
     condition = checker.condition(written)
-    return condition, tuple(ParameterSpec(*inferred) for inferred in parameters.items())
+    return condition, tuple(ParameterSpec(*found, is_inferred=True) for found in parameters.items())
 
 
 class _MutationChecker:

@@ -34,6 +34,15 @@ class InferredParameters(dict[str, PropType]):
         return self.setdefault(name, PropType(scalar, True, is_list, dimension))
 
 
+def undecided(name: str) -> str:
+    """What is wrong with an undeclared name that is no variable."""
+    return f"`${name}` is not bound, and its use does not tell which type it has as a parameter"
+
+
+def ask_for_declaration(name: str) -> str:
+    return f"declare it: `query name(${name}: Type) {{ … }}`"
+
+
 def with_variable(
     parameters: Mapping[str, PropType], name: str, kind: PropType
 ) -> Mapping[str, PropType]:
