@@ -62,16 +62,13 @@ from omnigraph.read.result import Result
 from omnigraph.read.source import AccessPath, GraphSource
 from omnigraph.read.source_files import query_source
 from omnigraph.read.text_indexes import TextIndexStore
-from omnigraph.read.view import ReadView
+from omnigraph.read.view import HiddenNames, ReadView
 from omnigraph.storage.failures import is_vanished_file
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from omnigraph.read.explain import Explanation, Reports
-
-
-_Hidden = tuple[frozenset[str], frozenset[tuple[str, str]]]
 
 
 class QueryCache:
@@ -83,7 +80,7 @@ class QueryCache:
     def __init__(self) -> None:
         self._lock = Lock()
         self._catalog: Catalog | None = None
-        self._compilers: OrderedDict[_Hidden, QueryCompiler] = OrderedDict()
+        self._compilers: OrderedDict[HiddenNames, QueryCompiler] = OrderedDict()
 
     def compile(
         self,
@@ -93,7 +90,7 @@ class QueryCache:
         view: ReadView = ReadView.ALL,
     ) -> CompiledQuery:
         """Compile the named query of a text or file, or its only one. Raises `LanguageError`."""
-        hidden = view.hidden_types, view.hidden_properties
+        hidden = view.names
         with self._lock:
             if self._catalog is not catalog:
                 self._catalog = catalog
