@@ -295,6 +295,7 @@ class Changes(HasBranches):
         dry_run: bool = False,
         message: str | None = None,
         expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
         engine: EngineArgument = "auto",
         progress: Progress | None = None,
     ) -> EmbedResult:
@@ -307,15 +308,18 @@ class Changes(HasBranches):
         >>> graph.embed(dry_run=True).properties
         ()
         """
+        from omnigraph.commit.keys import keyed_request
         from omnigraph.embedding.embed import Embedder, EmbedOptions
         from omnigraph.progress import SILENT
         from omnigraph.spark.choice import chosen_engine
 
         if (pending or stale) and all:
             raise InputError("all=True already includes pending and stale; pass only one")
+        chosen = names_argument("types", types), names_argument("properties", properties)
+        asked = (*chosen, pending, stale, all, include_given)
         options = EmbedOptions(
-            types=names_argument("types", types),
-            properties=names_argument("properties", properties),
+            keyed_request(idempotency_key, "embed", *asked),
+            *chosen,
             pending=pending or not stale,
             stale=stale or not pending,
             everything=all,
@@ -335,7 +339,8 @@ class Changes(HasBranches):
         if dry_run:
             return embedder.preview(ref, contract, options)
         quarantined = self._recover(ref)
-        self._require_head(ref, options.expected_head)
+        if options.request.earlier(core.parts.manifest, ref.physical) is None:
+            self._require_head(ref, options.expected_head)
         return embedder.embed(ref, contract, options, quarantined, choice, progress or SILENT)
 
     def _load_rows(

@@ -160,6 +160,7 @@ class RemoteChanges(RemoteHandle):
         dry_run: bool = False,
         message: str | None = None,
         expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
         engine: EngineArgument = "auto",
         progress: Progress | None = None,
     ) -> EmbedResult:

@@ -7,7 +7,8 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.mutation.working import Found, WorkingImage, WorkingTable
-from omnigraph.read.view import ReadView, filter_columns
+from omnigraph.read.stored_filters import filter_columns
+from omnigraph.read.view import ReadView
 from omnigraph.storage.filters import bind, matches
 
 
@@ -44,14 +45,14 @@ def visible_only(image: WorkingImage, table: WorkingTable, found: Found, view: R
 
 def _columns(declared: EntityType, view: ReadView) -> list[str]:
     """The properties that the view's predicate on a type reads."""
-    predicate = view.rows.get(declared.name)
+    predicate = view.predicate(declared)
     read = frozenset[str]() if predicate is None else filter_columns(predicate)
     return sorted(read - {"id", "src", "dst"})
 
 
 def _seen(declared: EntityType, rows: pa.Table, view: ReadView) -> pa.Table:
     """The rows that the view's predicate on a type shows."""
-    predicate = view.rows.get(declared.name)
+    predicate = view.predicate(declared)
     if predicate is None or not rows.num_rows:
         return rows
     return rows.filter(matches(bind(predicate, rows.schema), rows))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.commit.change import SeenRows
 from omnigraph.read.row_values import RowCondition
-from omnigraph.read.view import stored_filter
+from omnigraph.read.stored_filters import stored_filter
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
 from omnigraph.storage.filters import And, Filter, In, Or, bind, matches

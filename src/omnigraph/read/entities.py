@@ -29,7 +29,8 @@ from omnigraph.language.types import Scalar
 from omnigraph.limits import BLOB_READ_BYTES
 from omnigraph.plan.ir import ID_TYPE
 from omnigraph.read.result import public_column, public_type, python_rows, rows_json
-from omnigraph.read.view import ReadView, stored_filter
+from omnigraph.read.stored_filters import stored_filter
+from omnigraph.read.view import ReadView
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.storage.blobs import BlobPlace, OpenBlob, find_blob
@@ -107,7 +108,7 @@ class VisibleRows:
         """A condition on properties and that of the view, on stored columns."""
         # A view's predicate may use properties that the view hides.
         declared = find_type(self.snapshot.catalog, self.shown.name)
-        parts = [part for part in (wanted, self.view.rows.get(declared.name)) if part is not None]
+        parts = [part for part in (wanted, self.view.predicate(declared)) if part is not None]
         both = parts[0] if len(parts) == 1 else And(tuple(parts)) if parts else None
         return stored_filter(declared, both, table.schema)
 
@@ -133,7 +134,9 @@ class VisibleRows:
     def _visible(self, type_name: str, ids: pa.Array) -> pa.Array:
         """The ids whose nodes are visible."""
         node = self.snapshot.catalog.nodes[type_name]
-        bound = bind(self.view.rows[type_name], bound_schema(node))
+        predicate = self.view.predicate(node)
+        assert predicate is not None, "only asked of types with a condition"
+        bound = bind(predicate, bound_schema(node))
         table = self.snapshot.open(self.tables, node.table_key)
         rows = rows_by_id(node, table, ids, sorted(bound_columns(bound)))
         return rows.filter(matches(bound, rows)).column("id").combine_chunks()

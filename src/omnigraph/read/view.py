@@ -1,4 +1,4 @@
-"""A reader's view of a graph: visible types, properties and rows, as filters on stored columns.
+"""A reader's view of a graph: visible types, properties and rows.
 
 A hidden name does not exist for its reader. An edge with an invisible endpoint is invisible.
 """
@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, TypeVar
 
-import pyarrow as pa
 from msgspec import structs
 
-from omnigraph.catalog.identity import canonical_text
 from omnigraph.catalog.ir import (
     AnnotationIR,
     CheckIR,
@@ -24,9 +22,8 @@ from omnigraph.catalog.ir import (
     SchemaIR,
 )
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group, NodeType
-from omnigraph.errors import InputError
-from omnigraph.language.types import Scalar
-from omnigraph.storage.filters import And, Comparison, Filter, In, IsNull, Not, Or
+from omnigraph.errors import InputError, LanguageError
+from omnigraph.storage.filters import And, Filter
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
 
@@ -34,35 +31,63 @@ _Entity = TypeVar("_Entity", NodeType, EdgeType)
 _Stored = TypeVar("_Stored", NodeIR, EdgeIR)
 
 HiddenNames = tuple[frozenset[str], frozenset[tuple[str, str]], frozenset[tuple[str, str]] | None]
-
-_NEVER: Final = Comparison("id", "=", None)
-"""A comparison with a missing value is never true."""
-
-_ALWAYS: Final = Not(IsNull("id"))
-"""A missing column is null in every row."""
-
-_SELECTIVE_KEYS: Final = frozenset({Scalar.STRING, Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
+"""What a view says about names: see `ReadView.names`."""
 
 
 @dataclass(frozen=True)
 class ReadView:
     """The part of a graph a reader sees. `ReadView.ALL` sees everything and costs nothing.
 
-    `rows` maps a type to a predicate on its properties, under their present names.
+    `rows` maps a type to a condition on its rows: text as behind `where` in a mutation, over properties
+    under their present names, hidden ones included; or a predicate. A row is visible if the condition is
+    true. `params` are the values of the parameters that the texts name; there may be more.
+
+    Raises `LanguageError` for a text that is not a condition. What it says about a type is checked when a
+    graph is read: a property that the read commit lacks is an error, never a visible row.
     """
 
     ALL: ClassVar[ReadView]
 
     hidden_types: frozenset[str] = frozenset()
     hidden_properties: frozenset[tuple[str, str]] = frozenset()
-    rows: Mapping[str, Filter] = field(default_factory=lambda: MappingProxyType({}))
+    rows: Mapping[str, Filter | str] = field(default_factory=lambda: MappingProxyType({}))
+    params: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     known: frozenset[tuple[str, str]] | None = None
     """If given, the only types, as `(type, "")`, and properties that there are. What an earlier schema
     had besides is hidden, although nobody can name it any more."""
+    _compiled: dict[str, tuple[EntityType, Filter]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        for name, condition in self.rows.items():
+            if isinstance(condition, str):
+                from omnigraph.read.row_predicates import parse_row_condition
+
+                parse_row_condition(name, condition)
 
     def __reduce__(self) -> tuple[type[ReadView], tuple[object, ...]]:
-        """Pickled for tasks with a plain dict; a read-only mapping cannot be pickled."""
-        return ReadView, (*self.names[:2], dict(self.rows), self.known)
+        """Pickled for tasks with plain dicts; a read-only mapping cannot be pickled."""
+        shown = self.hidden_types, self.hidden_properties
+        return ReadView, (*shown, dict(self.rows), dict(self.params), self.known)
+
+    def predicate(self, declared: EntityType) -> Filter | None:
+        """The condition on the rows of a type, given with all its properties; None if all are visible.
+
+        Raises `LanguageError` or `ParameterError`.
+        """
+        condition = self.rows.get(declared.name)
+        if not isinstance(condition, str):
+            return condition
+        known = self._compiled.get(declared.name)
+        if known is not None and known[0] is declared:
+            return known[1]
+        from omnigraph.read.row_predicates import row_predicate
+
+        found, is_lasting = row_predicate(declared, condition, self.params)
+        if is_lasting:
+            self._compiled[declared.name] = declared, found
+        return found
 
     @property
     def sees_all(self) -> bool:
@@ -89,9 +114,13 @@ class ReadView:
             return other
         if other.sees_all:
             return self
+        params = dict(self.params)
+        for name, value in other.params.items():
+            if params.setdefault(name, value) != value:
+                raise InputError(f"two views give parameter '{name}' different values")
         rows = dict(self.rows)
-        for name, predicate in other.rows.items():
-            rows[name] = And((rows[name], predicate)) if name in rows else predicate
+        for name, condition in other.rows.items():
+            rows[name] = _both(name, rows[name], condition) if name in rows else condition
         known = self.known if other.known is None else other.known
         if self.known is not None and other.known is not None:
             known = self.known & other.known
@@ -99,6 +128,7 @@ class ReadView:
             self.hidden_types | other.hidden_types,
             self.hidden_properties | other.hidden_properties,
             MappingProxyType(rows),
+            MappingProxyType(params),
             known,
         )
 
@@ -147,10 +177,14 @@ class ReadView:
             return True
         if self.known is None:
             return False
-        # An earlier schema may lack what a predicate reads; nobody can tell then which rows to show.
-        predicate = self.rows.get(declared.name)
-        read = frozenset[str]() if predicate is None else filter_columns(predicate)
-        return (declared.name, "") not in self.known or not read <= {*declared.columns}
+        if (declared.name, "") not in self.known:
+            return True
+        try:
+            self.predicate(declared)
+        except LanguageError:
+            # An earlier schema may lack what the condition reads; nobody can tell which rows to show.
+            return True
+        return False
 
     def _restrict_type(self, entity: _Entity) -> _Entity:
         hidden = {name for type_name, name in self.hidden_properties if type_name == entity.name}
@@ -174,11 +208,20 @@ class ReadView:
 ReadView.ALL = ReadView()
 
 
+def _both(type_name: str, one: Filter | str, other: Filter | str) -> Filter | str:
+    """Rows that meet both conditions."""
+    if isinstance(one, str) and isinstance(other, str):
+        return f"({one}) and ({other})"
+    if isinstance(one, str) or isinstance(other, str):
+        raise InputError(
+            f"two views limit the rows of {type_name}; write both as conditions in text"
+        )
+    return And((one, other))
+
+
 def _without_rules(node: NodeType) -> NodeType:
     """A node type without the rules on properties that it does not have."""
     shown = node.properties
-    if all(rule.property in shown for rule in (*node.ranges, *node.checks)):
-        return node
     return replace(
         node,
         ranges=tuple(rule for rule in node.ranges if rule.property in shown),
@@ -264,54 +307,3 @@ def visible_tables(
         for key, entry in snapshot.entries.items()
         if key in shown
     ]
-
-
-# -- filters on stored columns ------------------------------------------------------------------
-
-
-def id_filter(declared: EntityType, predicate: Comparison) -> Comparison | None:
-    """Equality with the key as equality with the id derived from it, which is indexed."""
-    value = predicate.value
-    if predicate.operator != "=" or not isinstance(declared, NodeType):
-        return None
-    if declared.key != (predicate.column,) or not isinstance(value, str | int):
-        return None
-    scalar = declared.properties[predicate.column].type.scalar
-    if scalar not in _SELECTIVE_KEYS:
-        return None
-    return Comparison("id", "=", canonical_text(value, scalar))
-
-
-def stored_filter(
-    declared: EntityType, predicate: Filter | None, schema: pa.Schema
-) -> Filter | None:
-    """A predicate on properties as one on stored columns; a missing column counts as null."""
-    return None if predicate is None else _stored(declared, predicate, schema)
-
-
-def _stored(declared: EntityType, predicate: Filter, schema: pa.Schema) -> Filter:
-    match predicate:
-        case Comparison() | In() | IsNull():
-            prop = declared.properties.get(predicate.column)
-            if prop is None:
-                return predicate
-            if prop.column not in schema.names:
-                return _ALWAYS if isinstance(predicate, IsNull) else _NEVER
-            return structs.replace(predicate, column=prop.column)
-        case And(parts):
-            return And(tuple(_stored(declared, part, schema) for part in parts))
-        case Or(parts):
-            return Or(tuple(_stored(declared, part, schema) for part in parts))
-        case Not(part):
-            return Not(_stored(declared, part, schema))
-
-
-def filter_columns(predicate: Filter) -> frozenset[str]:
-    """The columns a predicate reads."""
-    match predicate:
-        case Comparison() | In() | IsNull():
-            return frozenset({predicate.column})
-        case And(parts) | Or(parts):
-            return frozenset[str]().union(*(filter_columns(part) for part in parts))
-        case Not(part):
-            return filter_columns(part)

@@ -84,6 +84,13 @@ _LEVELS: Final = ("debug", "info", "warning", "error")
     help="How long a client may take to send a request body.",
 )
 @click.option(
+    "--reader-timeout-seconds",
+    type=click.FloatRange(min=0.1, max=86_400),
+    default=300.0,
+    show_default=True,
+    help="How long a client may read nothing of its answer before it is cut off.",
+)
+@click.option(
     "--spark",
     is_flag=True,
     help="Let large loads, merges and exports run on Spark, which needs Java.",
@@ -108,6 +115,7 @@ def command(
     http_api: HttpApi,
     shutdown_grace_seconds: int,
     body_timeout_seconds: float,
+    reader_timeout_seconds: float,
     spark: bool,
     log_level: str,
 ) -> int:
@@ -187,7 +195,7 @@ def command(
     if isinstance(boot, ClusterBoot):
         state.deployments = Deployments(state, boot.cluster, access)
         state.deployments.follow(settings.ledger_poll_seconds)
-    code = serve(app, listener, shutdown_grace_seconds)
+    code = serve(app, listener, shutdown_grace_seconds, reader_timeout_seconds)
     for graph in graphs:
         graph.graph.close()
     return code
@@ -256,10 +264,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 1
+    except GraphNotFound as error:
+        create = f"omnigraph init --schema FILE {shlex.quote(error.uri)}"
+        message = f"no graph at '{error.uri}'; create one with `{create}`"
+        print(f"error[{error.code}]: {message}", file=sys.stderr)
+        return 1
     except OmnigraphError as error:
         print(f"error[{error.code}]: {error.message}", file=sys.stderr)
-        if isinstance(error, GraphNotFound):
-            uri = shlex.quote(error.uri)
-            print(f"   hint: `omnigraph init --schema FILE {uri}` creates one", file=sys.stderr)
         return 1
     return code if isinstance(code, int) else 0
