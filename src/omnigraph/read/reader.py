@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 from time import perf_counter, time_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -69,6 +69,9 @@ from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from omnigraph.read.explain import Explanation, Reports
+
+
+T = TypeVar("T")
 
 
 class QueryCache:
@@ -293,6 +296,27 @@ class Reader:
             commit_id=request.snapshot.commit_id,
             looks_up=first.looks_up,
         )
+
+    def use_source(
+        self,
+        snapshot: Snapshot,
+        target: str | None,
+        view: ReadView,
+        use: Callable[[GraphSource], T],
+    ) -> T:
+        """Let a function read a snapshot, with all of it in memory. It may be called twice."""
+        cache = self._cache if target is None else GuestCache(self._cache, target)
+        access = AccessPath(TraversalSettings(TraversalMode.CSR), ledger=self._ledger)
+
+        def attempt() -> T:
+            return use(GraphSource(snapshot, self._tables, cache, view, access, self._texts))
+
+        try:
+            return attempt()
+        except StoreCallFailed as error:
+            if not is_vanished_file(error) or not self._cache.clear():
+                raise
+            return attempt()
 
     def _execute(
         self,
