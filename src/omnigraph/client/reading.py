@@ -31,6 +31,7 @@ from omnigraph.wire.values import untagged
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from omnigraph.analytics.run import Analysis
     from omnigraph.api.protocol import GraphProtocol
     from omnigraph.catalog.model import Catalog
     from omnigraph.client.blobs import RemoteBlobsAt
@@ -383,6 +384,23 @@ class RemoteGraphAt:
     ) -> pa.RecordBatchReader:
         """The rows of one type as Arrow batches."""
         return self._graph._scan(self._target, type, columns, where, params, budget, cancel)
+
+    def analyze(
+        self,
+        algorithm: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        nodes: Iterable[str] = (),
+        edges: Iterable[str] = (),
+        directed: bool | None = None,
+        weight: str | None = None,
+        top: int | None = None,
+        budget: QueryBudget | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Analysis:
+        """Not available on a remote graph. Raises `EmbeddedOnly`."""
+        self._graph._transport  # noqa: B018 - a closed handle is refused at once
+        raise EmbeddedOnly("analyze")
 
     @property
     def blobs(self) -> RemoteBlobsAt:
