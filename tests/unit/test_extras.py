@@ -12,7 +12,16 @@ import pytest
 
 from omnigraph import extras
 from omnigraph.errors import InputError, MissingExtra
-from omnigraph.extras import CONNECT, POLICY, SERVER, SPARK, TRACING, is_installed, missing_library
+from omnigraph.extras import (
+    ANALYTICS,
+    CONNECT,
+    POLICY,
+    SERVER,
+    SPARK,
+    TRACING,
+    is_installed,
+    missing_library,
+)
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -22,7 +31,7 @@ def noted(url: str, **details: object) -> str:
 
 
 @pytest.mark.parametrize(
-    "extra", [SPARK, CONNECT, POLICY, SERVER, TRACING], ids=lambda extra: extra.name
+    "extra", [SPARK, CONNECT, POLICY, SERVER, TRACING, ANALYTICS], ids=lambda extra: extra.name
 )
 def test_the_libraries_of_an_extra_are_those_of_the_project_file(extra):
     declared = PROJECT["project"]["optional-dependencies"][extra.name]
