@@ -51,6 +51,8 @@ CONNECT: Final = Extra(
     },
 )
 
+ANALYTICS: Final = Extra("analytics", {"scipy": ">=1.15"})
+
 POLICY: Final = Extra("policy", {"cedarpy": ">=4.12,<5"})
 SERVER: Final = Extra(
     "server",

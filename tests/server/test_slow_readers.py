@@ -69,7 +69,7 @@ def pages(folder, rows, text_bytes):
 def test_an_export_waits_for_its_reader(tmp_path):
     root = pages(tmp_path, 6000, 4000)
     with serving(tmp_path, root, "--unauthenticated", command=COMMAND) as server:
-        assert exported(server, 2, 192 * MIB)[0] == 6000
+        assert exported(server, 2, 160 * MIB)[0] == 6000
 
 
 def test_a_client_that_stops_reading_is_cut_off(tmp_path):
@@ -112,5 +112,5 @@ def test_a_client_that_reads_slowly_is_not_cut_off(tmp_path):
 def test_a_large_export_waits_a_minute_for_its_reader(tmp_path):
     root = pages(tmp_path, 25_000, 4000)
     with serving(tmp_path, root, "--unauthenticated", command=COMMAND) as server:
-        lines, size = exported(server, 60, 640 * MIB)
+        lines, size = exported(server, 60, 384 * MIB)
     assert (lines, size > 100 * 10**6) == (25_000, True)

@@ -21,7 +21,7 @@ from omnigraph.read.adjacency import Keys, Spans, expand_spans, pair_keys
 from omnigraph.read.budget import LookupWork
 from omnigraph.read.nodes import Nodes
 from omnigraph.read.positions import Mask, Positions, in_sorted, sorted_distinct
-from omnigraph.read.view import id_filter, stored_filter
+from omnigraph.read.stored_filters import id_filter, stored_filter
 from omnigraph.storage.filters import And, Comparison, Filter, In
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table

@@ -28,7 +28,7 @@ from omnigraph.read.positions import (
     covers_all,
     distinct_positions,
 )
-from omnigraph.read.view import filter_columns
+from omnigraph.read.stored_filters import filter_columns
 from omnigraph.storage.filters import And, Compare, Comparison, Filter, bind, matches
 from omnigraph.storage.scan import ROW_ID
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 from time import perf_counter, time_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +62,7 @@ from omnigraph.read.result import Result
 from omnigraph.read.source import AccessPath, GraphSource
 from omnigraph.read.source_files import query_source
 from omnigraph.read.text_indexes import TextIndexStore
-from omnigraph.read.view import ReadView
+from omnigraph.read.view import HiddenNames, ReadView
 from omnigraph.storage.failures import is_vanished_file
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from omnigraph.read.explain import Explanation, Reports
 
 
-_Hidden = tuple[frozenset[str], frozenset[tuple[str, str]]]
+T = TypeVar("T")
 
 
 class QueryCache:
@@ -83,7 +83,7 @@ class QueryCache:
     def __init__(self) -> None:
         self._lock = Lock()
         self._catalog: Catalog | None = None
-        self._compilers: OrderedDict[_Hidden, QueryCompiler] = OrderedDict()
+        self._compilers: OrderedDict[HiddenNames, QueryCompiler] = OrderedDict()
 
     def compile(
         self,
@@ -93,7 +93,7 @@ class QueryCache:
         view: ReadView = ReadView.ALL,
     ) -> CompiledQuery:
         """Compile the named query of a text or file, or its only one. Raises `LanguageError`."""
-        hidden = view.hidden_types, view.hidden_properties
+        hidden = view.names
         with self._lock:
             if self._catalog is not catalog:
                 self._catalog = catalog
@@ -296,6 +296,27 @@ class Reader:
             commit_id=request.snapshot.commit_id,
             looks_up=first.looks_up,
         )
+
+    def use_source(
+        self,
+        snapshot: Snapshot,
+        target: str | None,
+        view: ReadView,
+        use: Callable[[GraphSource], T],
+    ) -> T:
+        """Let a function read a snapshot, with all of it in memory. It may be called twice."""
+        cache = self._cache if target is None else GuestCache(self._cache, target)
+        access = AccessPath(TraversalSettings(TraversalMode.CSR), ledger=self._ledger)
+
+        def attempt() -> T:
+            return use(GraphSource(snapshot, self._tables, cache, view, access, self._texts))
+
+        try:
+            return attempt()
+        except StoreCallFailed as error:
+            if not is_vanished_file(error) or not self._cache.clear():
+                raise
+            return attempt()
 
     def _execute(
         self,

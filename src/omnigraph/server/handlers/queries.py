@@ -251,6 +251,9 @@ def mutate(call: Call) -> Answer:
             raise HttpProblem(400, "branch list is a read; use POST /query")
         _refuse_options(statement, name, body.params, body.branch, body.expected_head)
         return Answer(run_statement(call, statement))
+    if branch_statement(source):
+        # The policy of branches is asked for statements of the newer contract only.
+        raise HttpProblem(400, "branch statements need the header Omnigraph-Http-Api: 0.13")
     params = body.params
     if isinstance(body, ChangeRequest):
         params = given_params(body.params, body.typed_params)
