@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from typing import Any
 
 import pytest
 
@@ -113,16 +114,21 @@ class JavaException:
         return self.cause
 
 
+def told(error: Exception) -> str:
+    assert isinstance(error, SparkJobFailed)
+    return error.reason
+
+
 def test_a_cause_without_a_message_says_less_than_the_one_above_it():
-    error = RuntimeError("An error occurred while calling o1.getResult.\n: Exception thrown")
+    error: Any = RuntimeError("An error occurred while calling o1.getResult.\n: Exception thrown")
     bottom = JavaException("IOException", None)
     sql = JavaException("SQLException", "no such table\n  at Db.java", bottom)
     error.java_exception = JavaException("SparkException", "Job aborted", sql)
-    assert failure("read", error).reason == "SQLException: no such table"
+    assert told(failure("read", error)) == "SQLException: no such table"
     endless = JavaException("Loop", "again")
     endless.cause = endless
     error.java_exception = endless
-    assert failure("read", error).reason == "Loop: again"
+    assert told(failure("read", error)) == "Loop: again"
 
 
 def test_executors_without_the_package_are_named():

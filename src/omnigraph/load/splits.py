@@ -107,8 +107,12 @@ def bundled(splits: Sequence[Split]) -> list[tuple[int, ...]]:
     return [tuple(sorted(bundle)) for bundle in bundles]
 
 
-Counted = tuple[int, int] | RangeReadings
-"""How many records and lines a split of a text has; of CSV, both readings of a range."""
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many records and lines a split of a text has; of CSV, both readings of a range."""
+
+    size: tuple[int, int] = (0, 0)
+    readings: RangeReadings | None = None
 
 
 def count_split(split: Split) -> tuple[int, int]:
@@ -126,10 +130,11 @@ def count_text(split: Split) -> Counted:
     """What is counted of a split that is not counted yet."""
     source = split.source
     if not isinstance(source, CsvSource):
-        return count_split(split)
+        return Counted(count_split(split))
     assert source.range is not None, "a text in one piece is not counted"
     with source.open() as stream:
-        return read_range(stream.read(), source.dialect, is_first=source.range.start == 0)
+        readings = read_range(stream.read(), source.dialect, is_first=source.range.start == 0)
+    return Counted(readings=readings)
 
 
 def placed(splits: Sequence[Split], counted: Mapping[int, Counted]) -> list[Split]:
@@ -139,8 +144,8 @@ def placed(splits: Sequence[Split], counted: Mapping[int, Counted]) -> list[Spli
         group = list(some)
         mine = [splits[number] for number in group]
         found = [counted[number] for number in group if number in counted]
-        ranges = [one for one in found if isinstance(one, RangeReadings)]
-        sizes = [one for one in found if not isinstance(one, RangeReadings)]
+        ranges = [one.readings for one in found if one.readings is not None]
+        sizes = [one.size for one in found]
         if ranges:
             mine, sizes = _cut_csv(mine, ranges)
         result += located(mine, sizes) if sizes else mine
