@@ -109,7 +109,11 @@ class GraphAt:
         >>> graph.at("main").to_json()["branch"]
         'main'
         """
-        return self._snapshot.to_json()
+        from omnigraph.read.view import visible_tables
+
+        return self._snapshot.to_json() | {
+            "tables": visible_tables(self._snapshot, self._core.tables, self._view)
+        }
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -408,10 +412,8 @@ def entity_document(state: GraphAt, type: str, id: str) -> dict[str, Any] | None
     """One node or edge with the values that an export shows, or None. Raises `UnknownType`."""
     from omnigraph.read.entities import find_type, read_entity
 
-    declared = find_type(state.catalog, type)
-    if not state._view.sees_all and state.get(type, id) is None:
-        return None
-    return read_entity(state._snapshot, state._core.tables, declared.table_key, id)
+    key = find_type(state.catalog, type).table_key
+    return read_entity(state._snapshot, state._core.tables, key, id, state._view)
 
 
 def node_documents(state: GraphAt, type: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -124,6 +124,17 @@ class Found:
     def count(self) -> int:
         return int(self.committed.num_rows + self.pending.num_rows)
 
+    def select(self, columns: Sequence[str]) -> Found:
+        return Found(self.committed.select(columns), self.pending.select(columns))
+
+    def only(self, ids: pa.Array) -> Found:
+        """The rows with one of these ids."""
+        return Found(*(part.filter(pc.is_in(part.column("id"), value_set=ids)) for part in self))
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        yield self.committed
+        yield self.pending
+
     def rows(self) -> pa.Table:
         if not self.pending.num_rows:
             return self.committed
