@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
+from omnigraph.instruments import looked_up
 from omnigraph.read.columns import (
     DenseColumn,
     HashIndex,
@@ -181,6 +182,7 @@ class CachedColumns:
     def load(self, column: str) -> DenseColumn:
         """A column, decoded now if necessary."""
         found = self.cached(column)
+        looked_up("columns", found=found is not None)
         if found is None:
             found = self._patched_column(column) or read_column(self._numbering, column)
             self._keep("column", column, found)
@@ -220,6 +222,7 @@ class CachedColumns:
     def text_index(self, column: str) -> TextIndex:
         """The full-text index of a column."""
         found: TextIndex | None = self._cache.get(("texts", *self._identity, column))
+        looked_up("texts", found=found is not None)
         if found is None:
             found = self._patched_text_index(column)
             if found is None and self._stored is not None:

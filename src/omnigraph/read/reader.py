@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import StoreCallFailed
+from omnigraph.instruments import Step, looked_up, timed
 from omnigraph.limits import CACHE_SHARE, COMPILE_CACHE_ENTRIES, RESTRICTED_SCHEMAS
 from omnigraph.plan.arrange import arrange
 from omnigraph.plan.compile import CompiledQuery, QueryCompiler
@@ -97,7 +98,10 @@ class QueryCache:
                 self._compilers.clear()
             found = self._compilers.get(hidden)
             if found is None:
-                found = self._compilers[hidden] = QueryCompiler(view.restrict(catalog))
+                found = self._compilers[hidden] = QueryCompiler(
+                    view.restrict(catalog),
+                    looked_up=lambda found: looked_up("queries", found=found),
+                )
                 if len(self._compilers) > RESTRICTED_SCHEMAS:
                     self._compilers.popitem(last=False)
             self._compilers.move_to_end(hidden)
@@ -139,9 +143,13 @@ class PhysicalPlanCache:
         """
         with self._lock:
             found = self._entries.get(id(plan))
-            if found is not None and found.magnitudes == _magnitudes(found.tables, snapshot):
+            if found is not None and found.magnitudes != _magnitudes(found.tables, snapshot):
+                found = None
+            if found is not None:
                 self._entries.move_to_end(id(plan))
-                return found.physical
+        looked_up("plans", found=found is not None)
+        if found is not None:
+            return found.physical
         sizes = sizes_of(snapshot)
         physical = arrange(plan, sizes, check)
         nodes = {f"node:{name}" for name in node_types(physical.all_steps)}
@@ -322,13 +330,14 @@ class Reader:
         parameters: Mapping[str, Any],
         reports: Reports | None = None,
     ) -> list[pa.Table]:
-        try:
-            return self._attempt(request, physical, parameters, reports)
-        except StoreCallFailed as error:
-            # A cached version cannot be patched if it belonged to a branch that was deleted.
-            if not is_vanished_file(error) or not self._cache.clear():
-                raise
-            return self._attempt(request, physical, parameters, reports)
+        with timed(Step.READ):
+            try:
+                return self._attempt(request, physical, parameters, reports)
+            except StoreCallFailed as error:
+                # A cached version cannot be patched if it belonged to a branch that was deleted.
+                if not is_vanished_file(error) or not self._cache.clear():
+                    raise
+                return self._attempt(request, physical, parameters, reports)
 
     def _attempt(
         self,

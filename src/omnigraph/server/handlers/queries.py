@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -18,6 +19,7 @@ from omnigraph.plan.params import JsonParameters
 from omnigraph.read.budget import QueryBudget
 from omnigraph.server.call import ARROW_STREAM, Answer, Call, branch_of, source_text
 from omnigraph.server.handlers.branches import list_as_rows, run_statement
+from omnigraph.server.handlers.slow_queries import report_slow_query
 from omnigraph.server.problems import ConditionFailed, HttpProblem
 from omnigraph.server.statements import BranchStatement, branch_statement
 from omnigraph.wire.contracts import CONTRACT_13
@@ -147,18 +149,25 @@ def _read(
     exact: bool = False,
 ) -> Answer:
     state = state_of(call, branch, snapshot)
-    result, warnings = _bound(
-        call,
-        params,
-        lambda given: state.query(
-            source_text(source),
-            given,
-            name=name,
-            budget=budget or call.state.budget,
-            cancel=call.cancel,
-            exact=exact,
-        ),
-    )
+    began = perf_counter()
+    try:
+        result, warnings = _bound(
+            call,
+            params,
+            lambda given: state.query(
+                source_text(source),
+                given,
+                name=name,
+                budget=budget or call.state.budget,
+                cancel=call.cancel,
+                exact=exact,
+            ),
+        )
+        call.rows = len(result)
+        call.state.metrics.add_rows(call.rows)
+    finally:
+        if (seconds := perf_counter() - began) > call.state.slow_query_seconds:
+            report_slow_query(call, state, source, name, seconds)
     if ARROW_STREAM in call.headers.get("accept", ""):
         return Answer(content=_arrow(result), media_type=ARROW_STREAM)
     objects = _objects(state, result) if call.documents is CONTRACT_13 else {}
