@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from omnigraph.api.arguments import (
     commit_argument,
@@ -17,6 +17,7 @@ from omnigraph.api.arguments import (
     text_argument,
 )
 from omnigraph.api.branches import HasBranches
+from omnigraph.api.statements import branch_statement, run_branch_statement
 from omnigraph.catalog.model import EntityType, NodeType
 from omnigraph.errors import (
     BranchNotFound,
@@ -31,6 +32,7 @@ from omnigraph.graph.gate import Action
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
+    from omnigraph.api.protocol import GraphProtocol
     from omnigraph.embedding.embed import EmbedResult
     from omnigraph.history.refs import Ref
     from omnigraph.load.run import Loaded, Loader, LoadOptions, LoadResult
@@ -68,6 +70,11 @@ class Changes(HasBranches):
         >>> done.affected_nodes
         1
         """
+        statement = branch_statement(source)
+        if statement is not None:
+            graph = cast("GraphProtocol", self)
+            given = (name, params, message, expected_head, idempotency_key)
+            return run_branch_statement(graph, statement, branch, *given)
         from omnigraph.commit.keys import keyed_request, keyed_text
         from omnigraph.mutation.match_reader import MatchReader
         from omnigraph.mutation.run import MutationOptions, Mutator

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from omnigraph.api.arguments import kind_of, optional_text, text_argument
+from omnigraph.api.statements import branch_statement, run_branch_statement
 from omnigraph.client import documents
 from omnigraph.client.handle import (
     RemoteHandle,
@@ -28,6 +29,7 @@ from omnigraph.wire.requests import LoadPart
 
 if TYPE_CHECKING:
     from omnigraph.analytics.run import Analysis
+    from omnigraph.api.protocol import GraphProtocol
     from omnigraph.embedding.embed import EmbedResult
     from omnigraph.history.refs import Ref
     from omnigraph.load.run import LoadResult
@@ -54,6 +56,11 @@ class RemoteChanges(RemoteHandle):
         """Run a mutation query as one commit, or none if nothing changes."""
         from omnigraph.read.source_files import query_source
 
+        statement = branch_statement(source)
+        if statement is not None:
+            graph = cast("GraphProtocol", self)
+            given = (name, params, message, expected_head, idempotency_key)
+            return run_branch_statement(graph, statement, branch, *given)
         text = query_source(source)
         body = {
             "query": text.text,

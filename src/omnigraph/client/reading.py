@@ -13,6 +13,7 @@ from omnigraph.api.arguments import (
     staleness_argument,
     text_argument,
 )
+from omnigraph.api.statements import branch_statement, listed_branches
 from omnigraph.client import documents
 from omnigraph.client.handle import (
     RemoteHandle,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.analytics.run import Analysis
+    from omnigraph.api.protocol import GraphProtocol
     from omnigraph.catalog.model import Catalog
     from omnigraph.client.blobs import RemoteBlobsAt
     from omnigraph.history.refs import Ref
@@ -67,6 +69,10 @@ class RemoteReads(RemoteHandle):
     ) -> Result:
         """Run a query on the newest state of a branch, or on the state that `at` names."""
         refuse_view(view)
+        statement = branch_statement(source)
+        if statement is not None:
+            graph = cast("GraphProtocol", self)
+            return listed_branches(graph, statement, branch, name, params, at)
         self._check_staleness(max_staleness, at)
         return self._query(self._target(branch, at), source, params, name, budget, cancel, exact)
 

@@ -150,6 +150,7 @@ class Loader:
             notes: tuple[Warning, ...] = ()
             shared = self._parts.tables.is_shared
             if runs_on_spark(options.engine, size, shared=shared):
+                sources = frames.spread(sources)
                 spark_load = self._spark_load(sources, branch, contract, options, stage_rows)
                 stage_rows = spark_load.stage
             elif note := missing_spark_note(options.engine, size, shared=shared):

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from omnigraph.catalog.arrow import arrow_type
 from omnigraph.catalog.model import EntityType
-from omnigraph.errors import ParameterError
 from omnigraph.language.query import ast
 from omnigraph.language.query.parse import parse_condition
 from omnigraph.language.syntax import Source
@@ -59,10 +58,7 @@ def row_predicate(
     """
     source, written = parse_row_condition(declared.name, text)
     condition, specs = check_condition(source, declared, written)
-    for spec in specs:
-        if spec.name not in params:
-            raise ParameterError(spec.name, f"parameter '{spec.name}' not provided in params")
-    given = {spec.name: params[spec.name] for spec in specs}
+    given = {spec.name: params[spec.name] for spec in specs if spec.name in params}
     bound: dict[str, Any] = bind_host_values(specs, given)
     bound.setdefault(NOW_PARAMETER, time_ns() // 1_000_000)
     rows = RowCondition(declared, condition, bound)
